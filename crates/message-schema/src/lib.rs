@@ -1,0 +1,1 @@
+//! What is written in a Settled file: ids, envelope, bodies, packets, the reader with positions, JSON Schemas.

@@ -1,0 +1,1 @@
+//! What happens next in a review? Pure rules: decide, apply, rank.

@@ -1,0 +1,1 @@
+//! The mailroom for AI code review: daemon and command line.

@@ -1,0 +1,1 @@
+//! Where the bytes lie and whether they are safe: intake, ledger, delivery, recovery.

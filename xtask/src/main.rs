@@ -1,0 +1,2 @@
+//! Long jobs for developers.
+fn main() {}

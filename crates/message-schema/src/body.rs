@@ -1,0 +1,259 @@
+//! The bodies of the four review messages (seed 001, OACP 0.5.4). Unknown fields pass unread.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::envelope::{Timestamp, words};
+use crate::id::{CommitSha, FindingId, MessageId, PacketPath, PrNumber, Repo, RepoPath};
+use crate::limit::{Rounds, RuntimeBudget, TurnBudget};
+
+/// What a message says below its envelope.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// Please review.
+    Request(ReviewRequest),
+    /// Findings.
+    Feedback(ReviewFeedback),
+    /// The findings were addressed.
+    Addressed(ReviewAddressed),
+    /// Approved.
+    Lgtm(ReviewLgtm),
+    /// The free text of the eight other types.
+    Text(String),
+}
+
+/// Asks for a review; opens a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReviewRequest {
+    /// The pull request.
+    pub pr: PrNumber,
+    /// The branch under review.
+    pub branch: String,
+    /// What changed.
+    pub diff_summary: String,
+    /// The handoff this review follows.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub handoff_ref: Option<String>,
+    /// Turns the reviewer may take; 8 when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_turns_reviewer: Option<TurnBudget>,
+    /// Seconds the reviewer may run; 600 when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_runtime_s_reviewer: Option<RuntimeBudget>,
+    /// The round this request would open; the daemon's count decides.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub round: Option<u32>,
+    /// The rounds the author asks for; clamped to the project's limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_rounds: Option<Rounds>,
+    /// The repository, when a workspace serves several.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repo: Option<Repo>,
+    /// The commit the change is based on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub base_sha: Option<CommitSha>,
+    /// The commit the author asks to have reviewed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub declared_head: Option<CommitSha>,
+    /// Commands whose results the gate wants recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub validation_commands: Vec<String>,
+    /// What started the review.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub run_trigger: Option<RunTrigger>,
+    /// Outward actions the author expects; carried untouched.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub side_effects: Vec<String>,
+    /// A person's word as the author reports it: recorded, grants nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub human_direction: Option<Value>,
+    /// The open request this one replaces.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub supersedes_message_id: Option<MessageId>,
+    /// Why it replaces it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub supersede_reason: Option<String>,
+}
+
+words!(
+    /// What started a review.
+    RunTrigger {
+        /// A change to be reviewed.
+        Review = "review",
+        /// A verify run of a fixing agent; its findings are never handed off.
+        Verify = "verify",
+    }
+);
+
+/// Gives findings; ends the reviewer's invocation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReviewFeedback {
+    /// The packet with the findings.
+    pub findings_packet: PacketPath,
+    /// The round answered, from 1.
+    pub round: u32,
+    /// How many findings of the packet block.
+    pub blocking_count: u32,
+    /// The reviewer's word that it cannot go on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub escalation: Option<Escalation>,
+    /// The commit that was reviewed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub validated_head: Option<CommitSha>,
+    /// Outward actions the reviewer left undone; carried untouched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub withheld_side_effects: Option<Value>,
+    /// What the review cost.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub telemetry: Option<Telemetry>,
+}
+
+/// Why a reviewer hands the review to a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum Escalation {
+    /// The last round is over and something still blocks.
+    MaxRoundsExceeded,
+    /// The reviewer's turns or seconds are spent.
+    ReviewerBudgetExceeded,
+    /// The reviewer's own words.
+    Other(String),
+}
+
+impl From<String> for Escalation {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "max_rounds_exceeded" => Self::MaxRoundsExceeded,
+            "reviewer_budget_exceeded" => Self::ReviewerBudgetExceeded,
+            _ => Self::Other(text),
+        }
+    }
+}
+
+impl From<Escalation> for String {
+    fn from(escalation: Escalation) -> Self {
+        escalation.as_str().to_owned()
+    }
+}
+
+impl Escalation {
+    /// The text as it stands in files.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::MaxRoundsExceeded => "max_rounds_exceeded",
+            Self::ReviewerBudgetExceeded => "reviewer_budget_exceeded",
+            Self::Other(text) => text,
+        }
+    }
+}
+
+/// Reports what was done about the feedback of a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReviewAddressed {
+    /// The commit with the fixes.
+    pub commit_sha: CommitSha,
+    /// What was changed.
+    pub changes_summary: String,
+    /// The round whose feedback is addressed, from 1.
+    pub round: u32,
+    /// The files edited for it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub touched_files: Vec<RepoPath>,
+    /// The findings the author considers addressed; all when left out.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub addressed_finding_ids: Vec<FindingId>,
+    /// The head after the push, when it is not `commit_sha`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub validated_head: Option<CommitSha>,
+    /// A person's word as the author reports it: recorded, grants nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub human_direction: Option<Value>,
+    /// What the fixes cost.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub telemetry: Option<Telemetry>,
+}
+
+/// Approves, if the gate agrees; ends the reviewer's invocation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReviewLgtm {
+    /// What the reviewer says of the gate.
+    pub quality_gate_result: GateResult,
+    /// Whether the pull request may be merged now.
+    pub merge_ready: bool,
+    /// What is left for later, each with an owner.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub nits: Vec<Nit>,
+    /// The packet of this round, when there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub findings_packet: Option<PacketPath>,
+    /// The round answered, from 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub round: Option<u32>,
+    /// The commit the approval is bound to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub validated_head: Option<CommitSha>,
+    /// OACP's older list; carried untouched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub follow_ups: Option<Value>,
+    /// Outward actions the reviewer left undone; carried untouched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub withheld_side_effects: Option<Value>,
+    /// What the review cost.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub telemetry: Option<Telemetry>,
+}
+
+words!(
+    /// The quality gate as the reviewer reports it.
+    GateResult {
+        /// Nothing blocks.
+        Pass = "pass",
+        /// Something blocks.
+        Fail = "fail",
+    }
+);
+
+/// One deferred item of an approval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Nit {
+    /// Unique within the message.
+    pub nit_id: String,
+    /// How much it matters.
+    pub tier: NitTier,
+    /// What it is.
+    pub summary: String,
+    /// Who takes it.
+    pub owner: String,
+    /// What happens next.
+    pub next_action: String,
+    /// Where it is tracked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tracking_ref: Option<String>,
+    /// The finding it defers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source: Option<FindingId>,
+    /// When it lapses.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expires_at_utc: Option<Timestamp>,
+}
+
+words!(
+    /// The severities that may be deferred.
+    NitTier {
+        /// Reviewer's judgement.
+        P2 = "P2",
+        /// Never blocking.
+        P3 = "P3",
+    }
+);
+
+/// What a response cost, as its sender reports it: free fields, of which turns count.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Telemetry {
+    /// Turns the sender says it took.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turns: Option<u64>,
+    /// Everything else, untouched.
+    #[serde(flatten)]
+    pub other: serde_json::Map<String, Value>,
+}

@@ -1,0 +1,136 @@
+//! The codes: one namespace for everything a file can be refused or warned for, in the reader,
+//! the validator and the daemon. A code never changes its meaning.
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $word:literal, $who:ident, $sentence:literal;)+) => {
+        /// Why a message was refused or warned about. The text form is stable.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $(#[doc = $sentence] $variant),+ }
+
+        impl Code {
+            /// Every code, in the order of the protocol.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The code as it stands in reports.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            /// What the code means, in one sentence.
+            pub fn sentence(self) -> &'static str {
+                match self { $(Self::$variant => $sentence),+ }
+            }
+
+            /// Who can find it.
+            pub fn finder(self) -> Finder {
+                match self { $(Self::$variant => Finder::$who),+ }
+            }
+        }
+    };
+}
+
+/// Who can find that a code applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finder {
+    /// `validate-message`, from the file (and the packet it names) alone.
+    Validator,
+    /// Only the daemon, which knows the review and the workspace.
+    Daemon,
+}
+
+codes! {
+    NotAFile = "not_a_file", Daemon, "The entry in the outbox is not a regular file with one name.";
+    TooLarge = "too_large", Validator, "The file is larger than 256 KiB.";
+    Empty = "empty", Validator, "The file holds nothing.";
+    NotUtf8 = "not_utf8", Validator, "The file is not UTF-8 text.";
+    NulByte = "nul_byte", Validator, "The file contains a NUL character.";
+    YamlSyntax = "yaml_syntax", Validator, "The file is not well-formed YAML.";
+    YamlFeature = "yaml_feature", Validator, "The file uses an anchor, an alias, a tag or a directive, which messages may not.";
+    DuplicateKey = "duplicate_key", Validator, "The same key stands twice in one mapping.";
+    SeveralDocuments = "several_documents", Validator, "The file holds more than one YAML document.";
+    TooDeep = "too_deep", Validator, "The file nests deeper than 32 levels.";
+    NotAMapping = "not_a_mapping", Validator, "The document is not a mapping of fields.";
+
+    EnvelopeFieldMissing = "envelope_field_missing", Validator, "A required envelope field is missing.";
+    EnvelopeFieldInvalid = "envelope_field_invalid", Validator, "An envelope field breaks its rule.";
+    EnvelopeFieldUnknown = "envelope_field_unknown", Validator, "The envelope has a field the protocol does not know.";
+    BodySyntax = "body_syntax", Validator, "The body of a review message is not a YAML mapping.";
+    BodyFieldMissing = "body_field_missing", Validator, "A required body field is missing.";
+    BodyFieldInvalid = "body_field_invalid", Validator, "A body field breaks its rule.";
+    BodyFieldUnknown = "body_field_unknown", Validator, "The body has a field the protocol does not know; it is carried along (warning).";
+    NitInvalid = "nit_invalid", Validator, "A nit of an approval breaks its rule.";
+    PrMismatch = "pr_mismatch", Validator, "`related_pr` and the body's `pr` name different pull requests.";
+
+    PacketMissing = "packet_missing", Validator, "The findings packet the message names is not there.";
+    PacketUnsafe = "packet_unsafe", Validator, "The findings packet is not a regular file inside the workspace.";
+    PacketSyntax = "packet_syntax", Validator, "The findings packet is not a readable YAML mapping.";
+    PacketFieldInvalid = "packet_field_invalid", Validator, "A field of the packet's header is missing or breaks its rule.";
+    PacketFieldUnknown = "packet_field_unknown", Validator, "The packet has a field the protocol does not know; it is carried along (warning).";
+    PacketMismatch = "packet_mismatch", Validator, "The packet and the message disagree about the round.";
+    FindingInvalid = "finding_invalid", Validator, "A finding of the packet breaks its rule.";
+    BlockingCountMismatch = "blocking_count_mismatch", Validator, "`blocking_count` is not the number of findings in the packet that block.";
+    ActionUnknown = "action_unknown", Validator, "A finding's action is none of resolve, veto, escalate, reply.";
+    ActionMultiple = "action_multiple", Validator, "A thread is given more than one action.";
+
+    SenderMismatch = "sender_mismatch", Daemon, "`from` is not the owner of the outbox the file lies in.";
+    UnknownRecipient = "unknown_recipient", Daemon, "A recipient is not an agent of this workspace.";
+    NotForTheDaemon = "not_for_the_daemon", Daemon, "The message is addressed to `settled`, which reads no mail.";
+    Duplicate = "duplicate", Daemon, "The same bytes under the same id were accepted before; nothing happens (notice-free).";
+    IdCollision = "id_collision", Daemon, "The id was accepted before with other bytes.";
+    Expired = "expired", Daemon, "The message's `expires_at` has passed.";
+    RateLimited = "rate_limited", Daemon, "Too many messages of this kind between these two agents within an hour.";
+
+    WrongDirection = "wrong_direction", Daemon, "The sender does not have the role in this review that the message type needs.";
+    ReviewAmbiguous = "review_ambiguous", Daemon, "The message could belong to several open reviews.";
+    NoOpenRequest = "no_open_request", Daemon, "There is no open review request this message could answer.";
+    DuplicateTerminalResponse = "duplicate_terminal_response", Daemon, "This invocation already has its one feedback or lgtm.";
+    InvocationClosed = "invocation_closed", Daemon, "The daemon closed this invocation; it takes no response any more.";
+    RoundMismatch = "round_mismatch", Daemon, "The round in the message is not the daemon's.";
+    AddressedRequired = "addressed_required", Daemon, "Blocking findings are open: `review_addressed` comes before the next request.";
+    RequestAlreadyOpen = "request_already_open", Daemon, "A request is open and waits for the reviewer.";
+    RoundLimitExceeded = "round_limit_exceeded", Daemon, "The generation has no round left.";
+    AlreadyApproved = "already_approved", Daemon, "The review is approved for this very commit.";
+    IterationLimitExceeded = "iteration_limit_exceeded", Daemon, "The pull request has used its five generations.";
+    ReviewClosed = "review_closed", Daemon, "The review is over; only a person can reopen it.";
+
+    QualityGateViolation = "quality_gate_violation", Daemon, "The approval contradicts the quality gate.";
+    ActionMissing = "action_missing", Daemon, "An open thread was given no action.";
+    ThreadUnknown = "thread_unknown", Daemon, "An action names a thread this review does not have.";
+    ThreadNotOpen = "thread_not_open", Daemon, "An action names a thread that is not open.";
+    ActionIllegal = "action_illegal", Daemon, "The action is not legal on this thread now.";
+    FindingIdReused = "finding_id_reused", Daemon, "A known finding id was used for another problem.";
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl serde::Serialize for Code {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Code {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|code| code.as_str() == word)
+            .ok_or_else(|| serde::de::Error::custom(format!("unknown code `{word}`")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_codes_share_a_word() {
+        let words: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        assert_eq!(words.len(), Code::ALL.len());
+    }
+}

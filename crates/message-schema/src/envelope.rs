@@ -1,0 +1,266 @@
+//! The envelope: the fields every message carries, whatever its type.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::id::{AgentName, ConversationId, MessageId, PrNumber};
+
+/// The name the daemon signs its own messages with; no agent may bear it.
+pub const DAEMON: &str = "settled";
+
+/// The envelope of one message, every value within its rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Envelope {
+    /// The sender's id for the message.
+    pub id: MessageId,
+    /// The sender; must own the outbox the file lies in.
+    pub from: AgentName,
+    /// One recipient, or up to ten.
+    pub to: Recipients,
+    /// What kind of message it is.
+    #[serde(rename = "type")]
+    pub kind: MessageType,
+    /// How soon an answer is wanted.
+    pub priority: Priority,
+    /// When the sender says it wrote the message.
+    pub created_at_utc: Timestamp,
+    /// The pull request, when the message is about one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub related_pr: Option<PrNumber>,
+    /// One line on what it is about.
+    pub subject: String,
+    /// A packet the message is about, as OACP writes it; not opened.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub related_packet: Option<String>,
+    /// The conversation the message belongs to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub conversation_id: Option<ConversationId>,
+    /// The id of the message this one answers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parent_message_id: Option<String>,
+    /// Free text for context stores; carried untouched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub context_keys: Option<String>,
+    /// The instant after which the message is refused as `expired`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expires_at: Option<Timestamp>,
+    /// A channel label; carried untouched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub channel: Option<String>,
+    /// OACP's `auto_proceed`; carried untouched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub autonomy_hint: Option<String>,
+    /// Telemetry: the model that wrote the response.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub model: Option<String>,
+    /// Telemetry: turns the sender says it took.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub turns: Option<u64>,
+    /// Telemetry: input tokens.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub input_tokens: Option<u64>,
+    /// Telemetry: output tokens.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_tokens: Option<u64>,
+    /// Telemetry: seconds of wall time.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wall_time_s: Option<f64>,
+    /// Telemetry: estimated cost in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub est_cost_usd: Option<f64>,
+    /// The body's text; for review types YAML again.
+    pub body: String,
+    /// OACP's signature trailer; carried untouched.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub auth: Option<String>,
+}
+
+/// Whom a message is for: one agent written plainly, or a list of 1 to 10.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Recipients {
+    /// `to: codex`
+    One(AgentName),
+    /// `to: [codex, gemini]`
+    Many(Vec<AgentName>),
+}
+
+impl Recipients {
+    /// Every recipient, in the order written.
+    pub fn names(&self) -> &[AgentName] {
+        match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Many(names) => names,
+        }
+    }
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$vdoc])* #[serde(rename = $word)] $variant),+
+        }
+
+        impl $name {
+            /// Every value, in the order of the protocol.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// The word as it stands in files.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            /// Reads the word; `None` for any other text.
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == word)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use words;
+
+words!(
+    /// The twelve kinds of message. The four of the review loop have full rules, the others are
+    /// checked by their envelope and delivered.
+    MessageType {
+        /// Author to reviewer: please review this pull request.
+        ReviewRequest = "review_request",
+        /// Reviewer to author: findings.
+        ReviewFeedback = "review_feedback",
+        /// Author to reviewer: the feedback was addressed.
+        ReviewAddressed = "review_addressed",
+        /// Reviewer to author: approved.
+        ReviewLgtm = "review_lgtm",
+        /// Something to know.
+        Notification = "notification",
+        /// Something to answer.
+        Question = "question",
+        /// Something to do.
+        TaskRequest = "task_request",
+        /// Something left over.
+        FollowUp = "follow_up",
+        /// Work handed to another agent.
+        Handoff = "handoff",
+        /// Handed-over work is done.
+        HandoffComplete = "handoff_complete",
+        /// A brainstorm opens.
+        BrainstormRequest = "brainstorm_request",
+        /// A brainstorm goes on.
+        BrainstormFollowup = "brainstorm_followup",
+    }
+);
+
+impl MessageType {
+    /// Whether the body is YAML with the rules of the review loop.
+    pub fn is_review(self) -> bool {
+        matches!(self, Self::ReviewRequest | Self::ReviewFeedback | Self::ReviewAddressed | Self::ReviewLgtm)
+    }
+
+    /// Whether the message ends a reviewer's invocation: feedback or lgtm.
+    pub fn is_terminal_response(self) -> bool {
+        matches!(self, Self::ReviewFeedback | Self::ReviewLgtm)
+    }
+
+    /// Whether the six telemetry fields may stand in the envelope.
+    pub fn may_carry_telemetry(self) -> bool {
+        matches!(self, Self::ReviewFeedback | Self::ReviewLgtm | Self::ReviewAddressed)
+    }
+}
+
+words!(
+    /// How soon an answer is wanted; sets the pick-up and author deadlines.
+    Priority {
+        /// Two hours.
+        P0 = "P0",
+        /// One day.
+        P1 = "P1",
+        /// Two days.
+        P2 = "P2",
+        /// Seven days.
+        P3 = "P3",
+    }
+);
+
+/// An instant to the second, written `YYYY-MM-DDTHH:MM:SSZ` and in no other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(DateTime<Utc>);
+
+impl Timestamp {
+    /// What this type accepts, for a person to read.
+    pub const EXPECTED: &str = "an instant written YYYY-MM-DDTHH:MM:SSZ";
+
+    /// Reads the one spelling; `None` for any other and for instants that do not exist.
+    pub fn parse(text: &str) -> Option<Self> {
+        let shape = b"dddd-dd-ddTdd:dd:ddZ";
+        let fits = text.len() == shape.len()
+            && text.bytes().zip(shape).all(|(b, s)| if *s == b'd' { b.is_ascii_digit() } else { b == *s });
+        // chrono reads a leap second as :59 plus 1000 ms; OACP and we refuse it.
+        if !fits || &text[17..19] == "60" || text.starts_with("0000") {
+            return None;
+        }
+        DateTime::parse_from_rfc3339(text).ok().map(|at| Self(at.with_timezone(&Utc)))
+    }
+
+    /// The instant, cut to the second.
+    pub fn from_utc(at: DateTime<Utc>) -> Self {
+        Self(DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at))
+    }
+
+    /// The instant.
+    pub fn utc(self) -> DateTime<Utc> {
+        self.0
+    }
+}
+
+impl std::fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.format("%Y-%m-%dT%H:%M:%SZ").fmt(f)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("expected {}", Self::EXPECTED)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_spelling_of_an_instant_is_read() {
+        assert_eq!(
+            Timestamp::parse("2026-02-13T10:00:00Z").expect("read").to_string(),
+            "2026-02-13T10:00:00Z"
+        );
+        for bad in [
+            "2026-02-13T10:00:00+00:00",
+            "2026-02-13T10:00:00.5Z",
+            "2026-02-13 10:00:00Z",
+            "2026-02-30T10:00:00Z",
+            "2026-02-13T10:00:60Z",
+            "2026-02-13T24:00:00Z",
+            "0000-01-01T00:00:00Z",
+            "2026-02-13T10:00:00z",
+        ] {
+            assert_eq!(Timestamp::parse(bad), None, "{bad} was admitted");
+        }
+    }
+}

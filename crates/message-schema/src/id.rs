@@ -1,0 +1,260 @@
+//! Identifiers and paths as they stand in files: each type holds only text its grammar admits.
+//!
+//! Whether the named thing exists is for others to ask; no path here is ever opened.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Says why a text is not an identifier of the wanted kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}")]
+pub struct NotAnId {
+    /// What would have been accepted, for a person to read.
+    pub expected: &'static str,
+}
+
+macro_rules! text_type {
+    ($(#[$doc:meta])* $name:ident, $expected:literal, $admits:path) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// What this type accepts, for a person to read.
+            pub const EXPECTED: &str = $expected;
+
+            /// Reads the text; the error says what would have been accepted.
+            pub fn new(text: impl Into<String>) -> Result<Self, NotAnId> {
+                let text = text.into();
+                if $admits(&text) { Ok(Self(text)) } else { Err(NotAnId { expected: Self::EXPECTED }) }
+            }
+
+            /// The text as it was written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NotAnId;
+            fn try_from(text: String) -> Result<Self, NotAnId> {
+                Self::new(text)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = NotAnId;
+            fn from_str(text: &str) -> Result<Self, NotAnId> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(value: $name) -> Self {
+                value.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_type!(
+    /// The name of an agent, which is also the name of its mailbox directory. `settled` passes the
+    /// grammar, but is the daemon's own name and no agent's (see [`AgentName::is_daemon`]).
+    AgentName,
+    "an agent name: 1 to 64 of A-Z a-z 0-9 . _ -, the first a letter or digit",
+    is_agent_name
+);
+
+text_type!(
+    /// The id a sender gives a message; unique per sender among accepted messages.
+    MessageId,
+    "a message id: 1 to 200 of A-Z a-z 0-9 . _ : @ + -",
+    is_message_id
+);
+
+text_type!(
+    /// The number of a pull request as it was written: 1 to 20 decimal digits.
+    PrNumber,
+    "a pull request number: 1 to 20 decimal digits",
+    is_pr_number
+);
+
+text_type!(
+    /// A repository as `owner/name`.
+    Repo,
+    "a repository written owner/name",
+    is_repo
+);
+
+text_type!(
+    /// A commit, whole or abbreviated: 7 to 64 hexadecimal digits of either case.
+    CommitSha,
+    "a commit: 7 to 64 hexadecimal digits",
+    is_commit_sha
+);
+
+text_type!(
+    /// The id of a finding, and so of the thread it opens.
+    FindingId,
+    "a finding id: 1 to 200 characters on one line without control characters",
+    is_finding_id
+);
+
+text_type!(
+    /// A conversation, as OACP 0.5.4 writes it.
+    ConversationId,
+    "a conversation id: conv-YYYYMMDD-<name>-<1 to 6 digits>",
+    is_conversation_id
+);
+
+text_type!(
+    /// The path of a packet: relative to the workspace, without `..`, `.` or empty parts.
+    PacketPath,
+    "a path relative to the workspace without `..`",
+    is_inner_path
+);
+
+text_type!(
+    /// The path of a file in the repository under review. Never opened.
+    RepoPath,
+    "a path relative to the repository without `..`",
+    is_inner_path
+);
+
+impl AgentName {
+    /// Whether this is the name the daemon signs with, which no agent may bear.
+    pub fn is_daemon(&self) -> bool {
+        self.0 == crate::envelope::DAEMON
+    }
+}
+
+impl PrNumber {
+    /// The number without leading zeros, by which reviews are keyed (`0086` and `86` are one).
+    pub fn canonical(&self) -> &str {
+        match self.0.trim_start_matches('0') {
+            "" => "0",
+            digits => digits,
+        }
+    }
+
+    /// Whether both name the same pull request.
+    pub fn same_pr(&self, other: &Self) -> bool {
+        self.canonical() == other.canonical()
+    }
+}
+
+impl CommitSha {
+    /// Whether both name the same commit: one is a prefix of the other, in any case.
+    pub fn same_commit(&self, other: &Self) -> bool {
+        let shared = self.0.len().min(other.0.len());
+        self.0.as_bytes()[..shared].eq_ignore_ascii_case(&other.0.as_bytes()[..shared])
+    }
+}
+
+fn is_agent_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+}
+
+fn is_message_id(text: &str) -> bool {
+    (1..=200).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:@+-".contains(&b))
+}
+
+fn is_pr_number(text: &str) -> bool {
+    (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_repo(text: &str) -> bool {
+    let part = |p: &str| {
+        !p.is_empty()
+            && p != "."
+            && p != ".."
+            && p.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+    };
+    text.len() <= 200 && text.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name))
+}
+
+fn is_commit_sha(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn is_finding_id(text: &str) -> bool {
+    (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+}
+
+fn is_conversation_id(text: &str) -> bool {
+    let Some((date, rest)) = text.strip_prefix("conv-").and_then(|t| t.split_once('-')) else { return false };
+    let Some((name, number)) = rest.rsplit_once('-') else { return false };
+    let digits = |t: &str, len: std::ops::RangeInclusive<usize>| {
+        len.contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit())
+    };
+    digits(date, 8..=8)
+        && digits(number, 1..=6)
+        && (1..=64).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+}
+
+fn is_inner_path(text: &str) -> bool {
+    !text.is_empty()
+        && text.len() <= 1024
+        && !text.chars().any(char::is_control)
+        && text.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_names_cannot_leave_their_directory() {
+        for bad in ["", ".", "..", ".hidden", "-x", "a/b", "a b", "ä", &"a".repeat(65)] {
+            assert!(AgentName::new(bad).is_err(), "{bad:?} was admitted");
+        }
+        for good in ["claude", "a", "codex-2", "Gemini_1.5", &"a".repeat(64)] {
+            assert!(AgentName::new(good).is_ok(), "{good:?} was refused");
+        }
+    }
+
+    #[test]
+    fn packet_paths_cannot_climb_or_be_absolute() {
+        for bad in ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/", "a\nb"] {
+            assert!(PacketPath::new(bad).is_err(), "{bad:?} was admitted");
+        }
+        assert!(PacketPath::new("packets/findings/r1.yaml").is_ok());
+    }
+
+    #[test]
+    fn a_commit_equals_its_prefix_in_any_case() {
+        let sha = |t| CommitSha::new(t).expect("a commit");
+        assert!(sha("abc1234").same_commit(&sha("ABC1234def")));
+        assert!(!sha("abc1234").same_commit(&sha("abc1235")));
+    }
+
+    #[test]
+    fn leading_zeros_do_not_make_another_pull_request() {
+        let pr = |t| PrNumber::new(t).expect("a number");
+        assert!(pr("0086").same_pr(&pr("86")) && pr("000").canonical() == "0");
+        assert!(!pr("86").same_pr(&pr("860")));
+    }
+
+    #[test]
+    fn conversation_ids_are_those_of_oacp() {
+        assert!(ConversationId::new("conv-20260213-claude-1").is_ok());
+        assert!(ConversationId::new("conv-20260213-a-b-123456").is_ok());
+        for bad in
+            ["conv-2026021-claude-1", "conv-20260213-claude-1234567", "review-pr-42", "conv-20260213--1"]
+        {
+            assert!(ConversationId::new(bad).is_err(), "{bad:?} was admitted");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The findings packet: what a reviewer found, in a file that a message points to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::envelope::{Timestamp, words};
+use crate::id::{CommitSha, FindingId, RepoPath};
+
+/// The findings of one round. Unknown fields pass unread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FindingsPacket {
+    /// A name for the packet.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub packet_id: Option<String>,
+    /// The review packet it answers, as OACP writes it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source_review_packet: Option<String>,
+    /// Who found it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reviewer: Option<String>,
+    /// The round, which must be the message's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub round: Option<u32>,
+    /// When it was written.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub created_at_utc: Option<Timestamp>,
+    /// The commit that was reviewed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reviewed_sha: Option<CommitSha>,
+    /// The reviewer's own summary.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub summary: Option<Summary>,
+    /// The findings, ids unique.
+    pub findings: Vec<Finding>,
+    /// What was run to check the change.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub qa_validation: Option<QaValidation>,
+}
+
+/// The reviewer's own counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// In the reviewer's words.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub verdict: Option<String>,
+    /// How many findings block.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blocking_count: Option<u32>,
+    /// How many do not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub non_blocking_count: Option<u32>,
+}
+
+/// What was run to check the change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QaValidation {
+    /// Each command with its result, in order; the last result of a command counts.
+    #[serde(default)]
+    pub commands_run: Vec<CommandRun>,
+}
+
+/// One command and how it went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandRun {
+    /// The command line.
+    pub command: String,
+    /// How it went.
+    pub result: CommandResult,
+    /// Anything to add.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub notes: Option<String>,
+}
+
+words!(
+    /// How a validation command went.
+    CommandResult {
+        /// As it should.
+        Pass = "pass",
+        /// Not as it should.
+        Fail = "fail",
+        /// With warnings: good enough unless the command is required.
+        Warn = "warn",
+    }
+);
+
+/// One finding as the reviewer wrote it; opens a thread, or acts on one that is open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Unique in the packet, and the thread's name for the life of the review.
+    pub id: FindingId,
+    /// How bad it is.
+    pub severity: Severity,
+    /// How it stands.
+    pub status: Status,
+    /// Whether it blocks: only P2 has a choice and must say.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub blocking: Option<bool>,
+    /// One line on what it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub title: Option<String>,
+    /// Part of the system.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub area: Option<String>,
+    /// Kind of problem; routes handoffs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub category: Option<String>,
+    /// The file it is in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<RepoPath>,
+    /// The line it is at, from 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub line: Option<u32>,
+    /// The lines it covers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lines: Option<LineRange>,
+    /// How to see it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repro: Option<String>,
+    /// What should happen instead.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expected: Option<String>,
+    /// What shows it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub evidence: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recommendation: Option<String>,
+    /// A stable mark of the same problem across rounds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fingerprint: Option<String>,
+    /// The commit or fix that brought it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub introduced_by: Option<String>,
+    /// The thread this is the same problem as.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub same_as: Option<FindingId>,
+    /// The agent to hand it to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub target: Option<String>,
+    /// What the reviewer wants now.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stance: Option<Stance>,
+    /// What the reviewer does with the open thread.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub action: Option<Action>,
+}
+
+impl Finding {
+    /// Whether the finding blocks by its severity and, for P2, by what it says.
+    pub fn blocks(&self) -> bool {
+        match self.severity {
+            Severity::P0 | Severity::P1 => true,
+            Severity::P2 => self.blocking.unwrap_or(false),
+            Severity::P3 => false,
+        }
+    }
+
+    /// Whether the packet counts it as a finding that still blocks: it blocks and is neither
+    /// settled by its status nor given `resolve`. Veto, escalate and reply count.
+    pub fn counts_as_blocking(&self) -> bool {
+        self.blocks() && !self.status.is_settled() && self.action != Some(Action::Resolve)
+    }
+}
+
+words!(
+    /// How bad a finding is (seed 001).
+    Severity {
+        /// Security, data loss, a crash in production: always blocks.
+        P0 = "P0",
+        /// A bug in what was promised: blocks.
+        P1 = "P1",
+        /// The reviewer's judgement: blocks if it says so.
+        P2 = "P2",
+        /// A nit: never blocks.
+        P3 = "P3",
+    }
+);
+
+words!(
+    /// How a finding stands when the packet is written.
+    Status {
+        /// Not dealt with.
+        Open = "open",
+        /// Dealt with.
+        Fixed = "fixed",
+        /// The same as fixed.
+        Resolved = "resolved",
+        /// Left as it is, on purpose.
+        WontFix = "wont_fix",
+        /// Said to be fixed, but is not.
+        NotFixed = "not_fixed",
+        /// Cannot be judged yet.
+        NeedsClarification = "needs_clarification",
+    }
+);
+
+impl Status {
+    /// Whether nothing more is asked of the author.
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Fixed | Self::Resolved | Self::WontFix)
+    }
+}
+
+words!(
+    /// What the reviewer wants on a thread (seed 000).
+    Stance {
+        /// The author should change something.
+        SeeksChange = "seeks_change",
+        /// Nothing need change.
+        Accepts = "accepts",
+    }
+);
+
+words!(
+    /// The four things a reviewer can do with an open thread (seed 000); there is no fifth.
+    Action {
+        /// Fixed: close it.
+        Resolve = "resolve",
+        /// Not fixed, and no more arguing: to a person.
+        Veto = "veto",
+        /// Worse than thought: to a person.
+        Escalate = "escalate",
+        /// One more exchange.
+        Reply = "reply",
+    }
+);
+
+/// Lines of a file, from 1, first to last inclusive; written `40-45` or `40`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LineRange {
+    first: u32,
+    last: u32,
+}
+
+impl LineRange {
+    /// What this type accepts, for a person to read.
+    pub const EXPECTED: &str = "lines written 40 or 40-45, from 1";
+
+    /// Reads `40-45` or `40`; `None` for any other text, line 0 and ranges that run backwards.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |t: &str| {
+            let t = t.trim();
+            let digits = !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+            if digits { t.parse::<u32>().ok() } else { None }
+        };
+        let (first, last) = match text.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(text)?, number(text)?),
+        };
+        (first >= 1 && first <= last).then_some(Self { first, last })
+    }
+
+    /// One line.
+    pub fn line(line: u32) -> Self {
+        Self { first: line, last: line }
+    }
+
+    /// The first line.
+    pub fn first(self) -> u32 {
+        self.first
+    }
+
+    /// The last line.
+    pub fn last(self) -> u32 {
+        self.last
+    }
+}
+
+impl TryFrom<String> for LineRange {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("expected {}", Self::EXPECTED))
+    }
+}
+
+impl From<LineRange> for String {
+    fn from(range: LineRange) -> Self {
+        if range.first == range.last {
+            range.first.to_string()
+        } else {
+            format!("{}-{}", range.first, range.last)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ranges_run_forward_from_one() {
+        let range = LineRange::parse("40-45").expect("a range");
+        assert_eq!((range.first(), range.last()), (40, 45));
+        assert_eq!(LineRange::parse("7"), Some(LineRange::line(7)));
+        for bad in ["0", "45-40", "a", "", "1-", "+1", "1-2-3"] {
+            assert_eq!(LineRange::parse(bad), None, "{bad:?} was admitted");
+        }
+    }
+}

@@ -6,9 +6,24 @@
 
 pub mod body;
 pub mod code;
+pub mod coerce;
 pub mod envelope;
 pub mod id;
 pub mod limit;
+pub mod malformed;
+pub mod message;
 pub mod packet;
+pub mod place;
+pub mod render;
+pub mod report;
+pub mod schema;
+pub mod yaml;
 
 pub use code::Code;
+pub use coerce::coerce;
+pub use malformed::Malformed;
+pub use message::{Message, ReadBody, parse, parse_packet};
+pub use place::Place;
+pub use render::{render_message, render_packet};
+pub use report::{Level, Report, ReportedViolation};
+pub use schema::Schema;

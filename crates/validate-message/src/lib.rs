@@ -1,1 +1,15 @@
 //! Is it a correct message? Every violation of one message at once, with place, found, expected, fix.
+//!
+//! A pure function of the bytes that were read: the packet is handed in, never opened here. What
+//! needs the workspace or the review (owners, ids, rounds, threads, the gate) is the daemon's.
+
+mod check;
+mod rules;
+mod suggest;
+mod valid;
+mod violation;
+
+pub use check::{PacketInput, check};
+pub use message_schema::Level;
+pub use valid::{Packet, Valid};
+pub use violation::{Source, Violation, Violations};

@@ -1,0 +1,60 @@
+//! What stops the reader: the bytes are no document a message could be. One cause, one place.
+//! Whether a readable message is *correct* is the validator's question.
+
+use crate::code::Code;
+use crate::place::Place;
+
+/// Why bytes could not be read as one YAML mapping within the limits.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Malformed {
+    /// Which limit or rule was broken.
+    pub code: Code,
+    /// Where, when it is at one place.
+    pub place: Option<Place>,
+    /// What is wrong, a lower-case phrase.
+    pub message: String,
+    /// What stands there, when it can be shown.
+    pub found: Option<String>,
+    /// What would have been accepted.
+    pub expected: String,
+    /// What to do about it, when that is known.
+    pub fix: Option<String>,
+    pub(crate) cut_off: bool,
+}
+
+impl Malformed {
+    pub(crate) fn new(code: Code, place: Option<Place>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            place,
+            message: message.into(),
+            found: None,
+            expected: "one YAML mapping of fields".to_owned(),
+            fix: None,
+            cut_off: false,
+        }
+    }
+
+    pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
+        Self { expected: expected.into(), ..self }
+    }
+
+    pub(crate) fn found(self, found: impl Into<String>) -> Self {
+        Self { found: Some(found.into()), ..self }
+    }
+
+    pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+
+    pub(crate) fn cut_off(self, cut_off: bool) -> Self {
+        Self { cut_off, ..self }
+    }
+
+    /// Whether the text may be one whose writer has not finished: it is empty, or what is wrong
+    /// is that it ends. Such a file deserves a moment before it is refused.
+    pub fn looks_cut_off(&self) -> bool {
+        self.cut_off
+    }
+}

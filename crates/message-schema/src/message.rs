@@ -1,0 +1,109 @@
+//! From bytes to a message that can be checked: the envelope as a tree, and for review types the
+//! body read as YAML too, with places in the outer file. Nothing here judges a value.
+
+use crate::envelope::MessageType;
+use crate::id::{AgentName, MessageId, PacketPath, PrNumber};
+use crate::malformed::Malformed;
+use crate::yaml::{self, Node};
+
+/// A readable message, correct or not.
+#[derive(Clone, Debug)]
+pub struct Message {
+    root: Node,
+    kind: Option<MessageType>,
+    body: ReadBody,
+}
+
+/// What stands below the envelope, as far as it could be read.
+#[derive(Clone, Debug)]
+pub enum ReadBody {
+    /// Free text, or no text at all: there is nothing to read in it.
+    Unread,
+    /// The YAML mapping of a review message.
+    Mapping(Node),
+    /// The body of a review message that is no YAML mapping; places are those of the file.
+    Malformed(Malformed),
+}
+
+/// Reads one message. Fails on the first thing that keeps the bytes from being one YAML mapping
+/// of at most 256 KiB; a body that cannot be read does not fail here, so that the violations of
+/// the envelope can be told in the same breath.
+pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
+    let root = yaml::read_bytes(bytes)?;
+    let kind = root.field_text("type").and_then(MessageType::from_word);
+    let body = match kind {
+        Some(kind) if kind.is_review() => read_body(&root),
+        Some(_) | None => ReadBody::Unread,
+    };
+    Ok(Message { root, kind, body })
+}
+
+/// Reads a packet file under the limits of a message.
+pub fn parse_packet(bytes: &[u8]) -> Result<Node, Malformed> {
+    yaml::read_bytes(bytes)
+}
+
+fn read_body(root: &Node) -> ReadBody {
+    let Some(body) = root.field("body").and_then(|field| field.value.scalar()) else {
+        return ReadBody::Unread;
+    };
+    if body.text.trim().is_empty() {
+        return ReadBody::Unread;
+    }
+    match yaml::read_text(&body.text, body.frame) {
+        Ok(mapping) => ReadBody::Mapping(mapping),
+        Err(malformed) => ReadBody::Malformed(malformed),
+    }
+}
+
+impl Message {
+    /// The envelope's tree.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// The body as far as it could be read.
+    pub fn read_body(&self) -> &ReadBody {
+        &self.body
+    }
+
+    /// The message's type, when it names one of the twelve.
+    pub fn kind(&self) -> Option<MessageType> {
+        self.kind
+    }
+
+    /// The id, when it is one.
+    pub fn id(&self) -> Option<MessageId> {
+        self.root.field_text("id").and_then(|text| MessageId::new(text).ok())
+    }
+
+    /// The sender it names, when that is an agent name.
+    pub fn from(&self) -> Option<AgentName> {
+        self.root.field_text("from").and_then(|text| AgentName::new(text).ok())
+    }
+
+    /// The pull request of the envelope, else of the body, when it is a number.
+    pub fn related_pr(&self) -> Option<PrNumber> {
+        let envelope = self.root.field_text("related_pr");
+        envelope.or_else(|| self.body_text("pr")).and_then(|text| PrNumber::new(text).ok())
+    }
+
+    /// The subject's first line, when there is one.
+    pub fn subject(&self) -> Option<&str> {
+        self.root.field_text("subject").and_then(|text| text.lines().next()).filter(|line| !line.is_empty())
+    }
+
+    /// The findings packet a feedback or lgtm names, when it is a packet path. Best effort: the
+    /// message may be wrong in any other way.
+    pub fn packet_path(&self) -> Option<PacketPath> {
+        self.kind.filter(|kind| kind.is_terminal_response())?;
+        self.body_text("findings_packet").and_then(|text| PacketPath::new(text).ok())
+    }
+
+    fn body_text(&self, key: &str) -> Option<&str> {
+        match &self.body {
+            ReadBody::Mapping(mapping) => mapping.field_text(key),
+            ReadBody::Unread | ReadBody::Malformed(_) => None,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The report that stands beside a refused original: why, where, and what may be done next.
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::Code;
+use crate::envelope::{Timestamp, words};
+use crate::id::{AgentName, MessageId};
+use crate::malformed::Malformed;
+
+/// The version of the report's format.
+pub const REPORT_VERSION: u32 = 1;
+
+/// Why one file was refused. Its YAML form stands as `<stem>.report.yaml` in `dead_letter/`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The version of this format: 1.
+    pub schema_version: u32,
+    /// The refused file's name.
+    pub file: String,
+    /// The digest of its bytes.
+    pub digest: String,
+    /// The message's id, when it could be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub message_id: Option<MessageId>,
+    /// The owner of the outbox it lay in.
+    pub from_outbox: AgentName,
+    /// When the daemon took it up.
+    pub received_at: Timestamp,
+    /// The code of the first violation.
+    pub refused: Code,
+    /// One sentence on why.
+    pub summary: String,
+    /// Whether sending a corrected message can succeed.
+    pub retryable: bool,
+    /// Every violation, by file and place.
+    pub violations: Vec<ReportedViolation>,
+    /// The review the message belonged to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub review: Option<String>,
+    /// What the sender may do next, one move a line.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub legal_next: Vec<String>,
+    /// How many attempts the round has left, when this refusal counted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub attempts_left: Option<u32>,
+    /// A command that leads on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_command: Option<String>,
+}
+
+/// One violation as a report tells it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReportedViolation {
+    /// Which rule.
+    pub code: Code,
+    /// One sentence.
+    pub message: String,
+    /// The file it is in: the message's, or a packet's path.
+    pub file: String,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub line: Option<u32>,
+    /// The column in characters, from 1.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub column: Option<u32>,
+    /// The field, dotted from the document's root.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub field: Option<String>,
+    /// What stands there.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub found: Option<String>,
+    /// What would have been accepted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expected: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fix: Option<String>,
+    /// Whether it refuses the message or only warns.
+    pub level: Level,
+}
+
+words!(
+    /// How much a violation weighs.
+    Level {
+        /// The message is refused.
+        Error = "error",
+        /// The message goes on; the sender may want to know.
+        Warning = "warning",
+    }
+);
+
+impl Report {
+    /// The report as YAML.
+    pub fn to_yaml(&self) -> String {
+        crate::render::render(self)
+    }
+
+    /// Reads a report written by [`Report::to_yaml`].
+    pub fn from_yaml(bytes: &[u8]) -> Result<Self, NotAReport> {
+        let node = crate::message::parse_packet(bytes)?;
+        let value = crate::coerce::coerce(&node, crate::schema::Schema::Report.shape());
+        serde_json::from_value(value).map_err(|error| NotAReport::Fields(error.to_string()))
+    }
+}
+
+/// Why a file is no report.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAReport {
+    /// It is no YAML mapping.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// A field is missing or breaks its rule.
+    #[error("{0}")]
+    Fields(String),
+}

@@ -1,0 +1,107 @@
+//! The JSON Schemas of `schemas/`: each kind of document with its validator, generated at build
+//! time, and its shape (which field is a number, what a field is for a person to read).
+//!
+//! Nothing outside this module names the `jsonschema` crate.
+
+mod shape;
+mod validators;
+
+pub use shape::Shape;
+pub(crate) use shape::Typing;
+pub use validators::{Breach, Step};
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::envelope::MessageType;
+
+/// The kinds of document that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schema {
+    /// The envelope of every message.
+    Envelope,
+    /// The body of a `review_request`.
+    ReviewRequest,
+    /// The body of a `review_feedback`.
+    ReviewFeedback,
+    /// The body of a `review_addressed`.
+    ReviewAddressed,
+    /// The body of a `review_lgtm`.
+    ReviewLgtm,
+    /// A findings packet.
+    FindingsPacket,
+    /// A refusal's report.
+    Report,
+}
+
+impl Schema {
+    /// Every schema.
+    pub const ALL: &[Self] = &[
+        Self::Envelope,
+        Self::ReviewRequest,
+        Self::ReviewFeedback,
+        Self::ReviewAddressed,
+        Self::ReviewLgtm,
+        Self::FindingsPacket,
+        Self::Report,
+    ];
+
+    /// The schema of the body of a message of that type; `None` when the body is free text.
+    pub fn of_body(kind: MessageType) -> Option<Self> {
+        match kind {
+            MessageType::ReviewRequest => Some(Self::ReviewRequest),
+            MessageType::ReviewFeedback => Some(Self::ReviewFeedback),
+            MessageType::ReviewAddressed => Some(Self::ReviewAddressed),
+            MessageType::ReviewLgtm => Some(Self::ReviewLgtm),
+            MessageType::Notification
+            | MessageType::Question
+            | MessageType::TaskRequest
+            | MessageType::FollowUp
+            | MessageType::Handoff
+            | MessageType::HandoffComplete
+            | MessageType::BrainstormRequest
+            | MessageType::BrainstormFollowup => None,
+        }
+    }
+
+    /// The schema's name, which is its file's name without `.schema.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Envelope => "envelope",
+            Self::ReviewRequest => "review_request",
+            Self::ReviewFeedback => "review_feedback",
+            Self::ReviewAddressed => "review_addressed",
+            Self::ReviewLgtm => "review_lgtm",
+            Self::FindingsPacket => "findings_packet",
+            Self::Report => "report",
+        }
+    }
+
+    /// The schema document, as text.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Envelope => include_str!("../../../schemas/envelope.schema.json"),
+            Self::ReviewRequest => include_str!("../../../schemas/review_request.schema.json"),
+            Self::ReviewFeedback => include_str!("../../../schemas/review_feedback.schema.json"),
+            Self::ReviewAddressed => include_str!("../../../schemas/review_addressed.schema.json"),
+            Self::ReviewLgtm => include_str!("../../../schemas/review_lgtm.schema.json"),
+            Self::FindingsPacket => include_str!("../../../schemas/findings_packet.schema.json"),
+            Self::Report => include_str!("../../../schemas/report.schema.json"),
+        }
+    }
+
+    /// The shape of its documents, worked out once per process.
+    pub fn shape(self) -> &'static Shape {
+        static SHAPES: [OnceLock<Shape>; 7] = [const { OnceLock::new() }; 7];
+        SHAPES[self as usize].get_or_init(|| {
+            let document: Value = serde_json::from_str(self.source()).expect("a schema of ours is JSON");
+            Shape::of(&document)
+        })
+    }
+
+    /// Every way in which the document breaks the schema; several may share one value.
+    pub fn breaches(self, document: &Value) -> Vec<Breach> {
+        validators::breaches(self, document)
+    }
+}

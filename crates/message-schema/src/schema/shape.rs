@@ -1,0 +1,140 @@
+//! What a schema says about the letters of a document: which scalar is a number, which field may
+//! be left out, and how to tell a person what belongs there.
+
+use serde_json::Value;
+
+use super::Step;
+
+/// One place of a document as its schema describes it.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    scalar: Typing,
+    expected: String,
+    words: Vec<String>,
+    is_free: bool,
+    items: Option<Box<Shape>>,
+    /// Sorted by name.
+    fields: Vec<FieldShape>,
+}
+
+#[derive(Clone, Debug)]
+struct FieldShape {
+    name: String,
+    is_required: bool,
+    shape: Shape,
+}
+
+/// How the letters of a scalar are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Typing {
+    #[default]
+    Text,
+    Integer,
+    Number,
+    Boolean,
+}
+
+impl Shape {
+    pub(super) fn of(schema: &Value) -> Self {
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let mut fields: Vec<FieldShape> = schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, field)| FieldShape {
+                name: name.clone(),
+                is_required: required.contains(&name.as_str()),
+                shape: Self::of(field),
+            })
+            .collect();
+        fields.sort_by(|a, b| a.name.cmp(&b.name));
+        Self {
+            scalar: typing(&schema["type"]),
+            expected: expected(schema),
+            words: words(schema),
+            is_free: fields.is_empty() || schema["x-free"] == Value::Bool(true),
+            items: schema["items"].is_object().then(|| Box::new(Self::of(&schema["items"]))),
+            fields,
+        }
+    }
+
+    pub(crate) fn typing(&self) -> Typing {
+        self.scalar
+    }
+
+    /// What belongs there, for a person to read.
+    pub fn expected(&self) -> &str {
+        &self.expected
+    }
+
+    /// The words of an enumeration; empty for anything else.
+    pub fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// Whether fields the schema does not name are nobody's business.
+    pub fn is_free(&self) -> bool {
+        self.is_free
+    }
+
+    /// The shape of the items of a list.
+    pub fn items(&self) -> Option<&Self> {
+        self.items.as_deref()
+    }
+
+    /// The shape of a field and whether it is required; `None` for a name the schema does not know.
+    pub fn field(&self, name: &str) -> Option<(&Self, bool)> {
+        let at = self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok()?;
+        let field = &self.fields[at];
+        Some((&field.shape, field.is_required))
+    }
+
+    /// The names of the fields, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|field| field.name.as_str())
+    }
+
+    /// The shape at a path; `None` where the schema says nothing.
+    pub fn at(&self, path: &[Step]) -> Option<&Self> {
+        path.iter().try_fold(self, |shape, step| match step {
+            Step::Key(key) => shape.field(key).map(|(shape, _)| shape),
+            Step::Index(_) => shape.items(),
+        })
+    }
+}
+
+fn typing(kind: &Value) -> Typing {
+    match kind.as_str() {
+        Some("integer") => Typing::Integer,
+        Some("number") => Typing::Number,
+        Some("boolean") => Typing::Boolean,
+        Some(_) | None => Typing::Text,
+    }
+}
+
+fn words(schema: &Value) -> Vec<String> {
+    schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn expected(schema: &Value) -> String {
+    if let Some(text) = schema["x-expected"].as_str() {
+        return text.to_owned();
+    }
+    let words = words(schema);
+    if !words.is_empty() {
+        return words.join(", ");
+    }
+    match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
+        (Some(min), Some(max)) => return format!("{min} to {max}"),
+        (Some(_) | None, _) => {}
+    }
+    let noun = match schema["type"].as_str() {
+        Some("object") => "a mapping",
+        Some("array") => "a list",
+        Some("integer" | "number") => "a number",
+        Some("boolean") => "true or false",
+        Some(_) | None => "a text",
+    };
+    noun.to_owned()
+}

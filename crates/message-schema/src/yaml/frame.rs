@@ -1,0 +1,40 @@
+//! From a position inside a scalar's text to a position in the file the scalar stands in.
+
+use crate::place::Place;
+
+/// How the lines of a text lie in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame {
+    /// Line for line: the text is the file itself, or a literal block in it. Both numbers are
+    /// what must be added to a 0-based line or column.
+    Lines {
+        /// Lines of the file before the first line of the text.
+        first: u32,
+        /// Columns cut off every line of the text.
+        indent: u32,
+    },
+    /// The text was folded, unescaped or joined: every position is that of the whole scalar.
+    Whole(Place),
+}
+
+impl Frame {
+    /// The text is the file.
+    pub(crate) const FILE: Self = Self::Lines { first: 0, indent: 0 };
+
+    /// The place in the file of a 0-based line and column of the text.
+    pub(crate) fn place(self, line: u32, column: u32) -> Place {
+        match self {
+            Self::Lines { first, indent } => Place { line: first + line + 1, column: indent + column + 1 },
+            Self::Whole(place) => place,
+        }
+    }
+
+    /// The frame of a literal block inside this text, whose decoded text begins at the 0-based
+    /// `first` line of this text and had `indent` columns cut off.
+    pub(crate) fn inner(self, first: u32, indent: u32) -> Self {
+        match self {
+            Self::Lines { first: f, indent: i } => Self::Lines { first: f + first, indent: i + indent },
+            Self::Whole(place) => Self::Whole(place),
+        }
+    }
+}

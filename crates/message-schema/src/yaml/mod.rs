@@ -1,0 +1,12 @@
+//! Untrusted YAML as a tree of raw scalars, each with its place in the file.
+//!
+//! Nothing here knows a message: no types, no schemas. Scalars keep their letters (`86`, `no` and
+//! `12345e7` are texts), limits hold before a tree is built, and what YAML offers beyond mappings,
+//! lists and scalars is refused.
+
+mod frame;
+mod node;
+mod read;
+
+pub use node::{Content, Field, Node, Scalar, Style};
+pub(crate) use read::{read_bytes, read_text};

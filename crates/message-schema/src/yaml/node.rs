@@ -1,0 +1,125 @@
+//! The tree: mappings, lists and scalars, each with a place.
+
+use super::frame::Frame;
+use crate::place::Place;
+
+/// One value of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Where the value begins; for a block mapping its first key.
+    pub place: Place,
+    /// The value.
+    pub content: Content,
+}
+
+/// The three things a value can be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Letters, as written.
+    Scalar(Scalar),
+    /// Values in order.
+    List(Vec<Node>),
+    /// Fields in order, keys distinct.
+    Map(Vec<Field>),
+}
+
+/// A scalar with its escapes and folding undone, but without any typing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scalar {
+    /// The letters.
+    pub text: String,
+    /// How it was written.
+    pub style: Style,
+    pub(crate) frame: Frame,
+}
+
+/// How a scalar was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Bare.
+    Plain,
+    /// In single or double quotes.
+    Quoted,
+    /// A `|` block.
+    Literal,
+    /// A `>` block.
+    Folded,
+}
+
+/// One field of a mapping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Field {
+    /// The key's letters.
+    pub key: String,
+    /// Where the key stands.
+    pub key_place: Place,
+    /// The value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The letters, when the value is a scalar.
+    pub fn text(&self) -> Option<&str> {
+        self.scalar().map(|scalar| scalar.text.as_str())
+    }
+
+    /// The scalar, when the value is one.
+    pub fn scalar(&self) -> Option<&Scalar> {
+        match &self.content {
+            Content::Scalar(scalar) => Some(scalar),
+            Content::List(_) | Content::Map(_) => None,
+        }
+    }
+
+    /// The items; none when the value is no list.
+    pub fn items(&self) -> &[Self] {
+        match &self.content {
+            Content::List(items) => items,
+            Content::Scalar(_) | Content::Map(_) => &[],
+        }
+    }
+
+    /// The fields; none when the value is no mapping.
+    pub fn fields(&self) -> &[Field] {
+        match &self.content {
+            Content::Map(fields) => fields,
+            Content::Scalar(_) | Content::List(_) => &[],
+        }
+    }
+
+    /// The field of that name, when the value is a mapping that has it.
+    pub fn field(&self, key: &str) -> Option<&Field> {
+        self.fields().iter().find(|field| field.key == key)
+    }
+
+    /// The trimmed letters of the scalar field of that name.
+    pub fn field_text(&self, key: &str) -> Option<&str> {
+        self.field(key)?.value.text().map(str::trim)
+    }
+
+    /// Whether the value stands for "nothing here" in an optional field: an empty text, or a
+    /// plain `~` or `null`.
+    pub fn is_absent(&self) -> bool {
+        self.scalar().is_some_and(|scalar| {
+            let text = scalar.text.trim();
+            text.is_empty() || (scalar.style == Style::Plain && (text == "~" || text == "null"))
+        })
+    }
+
+    /// What kind of value it is, in a word or two for a person.
+    pub fn kind(&self) -> &'static str {
+        match self.content {
+            Content::Scalar(_) => "a text",
+            Content::List(_) => "a list",
+            Content::Map(_) => "a mapping",
+        }
+    }
+
+    /// Follows a path of keys and list indexes as far as it leads.
+    pub fn at(&self, path: &[crate::schema::Step]) -> Option<&Self> {
+        path.iter().try_fold(self, |node, step| match step {
+            crate::schema::Step::Key(key) => node.field(key).map(|field| &field.value),
+            crate::schema::Step::Index(index) => node.items().get(*index),
+        })
+    }
+}

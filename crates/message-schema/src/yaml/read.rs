@@ -1,0 +1,294 @@
+//! The only door to the YAML parser: events in, tree out, every limit checked on the way.
+
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span};
+
+use super::frame::Frame;
+use super::node::{Content, Field, Node, Scalar, Style};
+use crate::code::Code;
+use crate::malformed::Malformed;
+use crate::place::Place;
+
+/// The largest file that is read, in bytes.
+pub(crate) const MAX_BYTES: usize = 256 * 1024;
+/// How deep mappings and lists may nest.
+pub(crate) const MAX_DEPTH: usize = 32;
+/// Up to this many keys are compared pairwise; above, they are sorted first.
+const FEW_KEYS: usize = 16;
+
+/// Reads the bytes of a whole file.
+pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Node, Malformed> {
+    read_text(text_of(bytes)?, Frame::FILE)
+}
+
+/// Reads a text that lies in its file as `frame` says.
+pub(crate) fn read_text(text: &str, frame: Frame) -> Result<Node, Malformed> {
+    let mut tree = Tree { text, frame, open: Vec::new(), root: None };
+    let options = granit_parser::options! {
+        disallow_directives: true,
+        emit_unresolved_aliases: true,
+        emit_anchor_events: true,
+        flow_nesting_limit: MAX_DEPTH + 1,
+        block_nesting_limit: MAX_DEPTH + 1,
+    };
+    for next in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = next.map_err(|error| tree.syntax(&error))?;
+        tree.take(event, &span)?;
+    }
+    let Some(root) = tree.root else {
+        return Err(Malformed::new(Code::Empty, None, "there is nothing in it").cut_off(true));
+    };
+    match root.content {
+        Content::Map(_) => Ok(root),
+        Content::List(_) | Content::Scalar(_) => Err(tree_is_no_mapping(&root, text)),
+    }
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
+    if bytes.len() > MAX_BYTES {
+        return Err(Malformed::new(
+            Code::TooLarge,
+            None,
+            format!("the file has {} bytes, the limit is {MAX_BYTES}", bytes.len()),
+        )
+        .expected("at most 256 KiB"));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+        Malformed::new(Code::NotUtf8, Some(end_of(good)), "the bytes from here on are not UTF-8")
+            .found(format!("byte 0x{:02x}", bytes[error.valid_up_to()]))
+            .expected("UTF-8 text")
+            .cut_off(error.error_len().is_none())
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match text.find('\0') {
+        Some(at) => Err(Malformed::new(Code::NulByte, Some(end_of(&text[..at])), "there is a NUL character")
+            .expected("text without NUL")),
+        None => Ok(text),
+    }
+}
+
+/// The place just after the text.
+fn end_of(text: &str) -> Place {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let line = text.bytes().filter(|b| *b == b'\n').count();
+    let column = text.rsplit('\n').next().unwrap_or(text).chars().count();
+    Frame::FILE.place(small(line), small(column))
+}
+
+fn small(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX - 1)
+}
+
+fn tree_is_no_mapping(root: &Node, text: &str) -> Malformed {
+    // The first word of a message whose writer was interrupted is a lone plain scalar.
+    let cut_off = root.scalar().is_some_and(|scalar| scalar.style == Style::Plain) && !text.ends_with('\n');
+    Malformed::new(Code::NotAMapping, Some(root.place), format!("it is {}, not a mapping", root.kind()))
+        .cut_off(cut_off)
+}
+
+/// A tree under construction.
+struct Tree<'t> {
+    text: &'t str,
+    frame: Frame,
+    open: Vec<Open>,
+    root: Option<Node>,
+}
+
+enum Open {
+    List { place: Place, items: Vec<Node> },
+    Map { place: Place, fields: Vec<Field>, key: Option<(String, Place)> },
+}
+
+impl Tree<'_> {
+    fn take(&mut self, event: Event<'_>, span: &Span) -> Result<(), Malformed> {
+        if event.tag().is_some() {
+            return Err(self.feature("a tag", &span.tag_start().unwrap_or(span.start)));
+        }
+        match event {
+            Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(..) => match self.root {
+                Some(_) => Err(self.second_document(&span.start)),
+                None => Ok(()),
+            },
+            Event::Alias(_) | Event::UnresolvedAlias(_) => Err(self.feature("an alias", &span.start)),
+            Event::Anchor(..) => Err(self.feature("an anchor", &span.start)),
+            Event::Scalar(text, style, _, _) => self.scalar(text.into_owned(), style, span),
+            Event::SequenceStart(..) => {
+                self.descend(&span.start, |place| Open::List { place, items: Vec::new() })
+            }
+            Event::MappingStart(..) => {
+                self.descend(&span.start, |place| Open::Map { place, fields: Vec::new(), key: None })
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.ascend(),
+            // The parser may grow events; none of them can be part of a message we know.
+            _ => Err(self.feature("an unknown construct", &span.start)),
+        }
+    }
+
+    fn place(&self, marker: &Marker) -> Place {
+        self.frame.place(small(marker.line().saturating_sub(1)), small(marker.col()))
+    }
+
+    fn scalar(&mut self, text: String, style: ScalarStyle, span: &Span) -> Result<(), Malformed> {
+        let place = self.place(&span.start);
+        if let Some(Open::Map { key: key @ None, .. }) = self.open.last_mut() {
+            *key = Some((text, place));
+            return Ok(());
+        }
+        let (style, frame) = match style {
+            ScalarStyle::Plain => (Style::Plain, Frame::Whole(place)),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, Frame::Whole(place)),
+            ScalarStyle::Folded => (Style::Folded, Frame::Whole(place)),
+            ScalarStyle::Literal => (Style::Literal, self.block_frame(&text, span)),
+        };
+        self.put(Node { place, content: Content::Scalar(Scalar { text, style, frame }) })
+    }
+
+    /// The parser's span of a literal block begins at its first line that is not blank; the blank
+    /// lines before it are part of the text, so that line is not line 0.
+    fn block_frame(&self, text: &str, span: &Span) -> Frame {
+        let blank_lines = text.bytes().take_while(|b| *b == b'\n').count();
+        let first = span.start.line().saturating_sub(1).saturating_sub(blank_lines);
+        self.frame.inner(small(first), small(span.indent.unwrap_or_default()))
+    }
+
+    fn descend(&mut self, at: &Marker, open: impl FnOnce(Place) -> Open) -> Result<(), Malformed> {
+        let place = self.place(at);
+        if self.open.len() >= MAX_DEPTH {
+            return Err(too_deep(place));
+        }
+        if let Some(Open::Map { key: None, .. }) = self.open.last() {
+            return Err(self.feature("a list or mapping as a key", at));
+        }
+        self.open.push(open(place));
+        Ok(())
+    }
+
+    fn ascend(&mut self) -> Result<(), Malformed> {
+        let node = match self.open.pop() {
+            Some(Open::List { place, items }) => Node { place, content: Content::List(items) },
+            Some(Open::Map { place, fields, .. }) => {
+                refuse_duplicates(&fields)?;
+                Node { place, content: Content::Map(fields) }
+            }
+            None => return Ok(()),
+        };
+        self.put(node)
+    }
+
+    fn put(&mut self, node: Node) -> Result<(), Malformed> {
+        match self.open.last_mut() {
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Map { fields, key, .. }) => {
+                if let Some((key, key_place)) = key.take() {
+                    fields.push(Field { key, key_place, value: node });
+                }
+            }
+            None => self.root = Some(node),
+        }
+        Ok(())
+    }
+
+    fn feature(&self, what: &str, at: &Marker) -> Malformed {
+        Malformed::new(Code::YamlFeature, Some(self.place(at)), format!("there is {what}"))
+            .expected("plain mappings, lists and scalars")
+            .fix("write the value out, and quote a text that begins with one of & * ! %")
+    }
+
+    fn second_document(&self, at: &Marker) -> Malformed {
+        Malformed::new(Code::SeveralDocuments, Some(self.place(at)), "a second document begins here")
+            .expected("one document in a file")
+            .fix("write one file per message")
+    }
+
+    fn syntax(&self, error: &ScanError) -> Malformed {
+        let place = self.place(error.marker());
+        let kind = error.kind();
+        if *kind == ErrorKind::RecursionLimitExceeded {
+            return too_deep(place);
+        }
+        if *kind == ErrorKind::DirectiveDisallowed {
+            return self.feature("a directive", error.marker());
+        }
+        let malformed = Malformed::new(Code::YamlSyntax, Some(place), kind.to_string())
+            .expected("well-formed YAML")
+            .cut_off(self.is_at_end(error));
+        match advice(kind) {
+            Some(fix) => malformed.fix(fix),
+            None => malformed,
+        }
+    }
+
+    /// Whether the error is that the text ends: it is reported behind the last letter, or on the
+    /// last line, or it complains about something that was opened and never closed.
+    fn is_at_end(&self, error: &ScanError) -> bool {
+        let letters = self.text.trim_end();
+        let last_line = letters.rfind('\n').map_or(0, |at| at + 1);
+        error.marker().byte_offset().is_some_and(|at| at >= last_line) || ends_open(error.kind())
+    }
+}
+
+fn ends_open(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::UnexpectedEof
+            | ErrorKind::UnexpectedEofFlowSequence
+            | ErrorKind::UnexpectedEofFlowMapping
+            | ErrorKind::UnexpectedEofImplicitFlowMapping
+            | ErrorKind::UnexpectedEofBlockSequence
+            | ErrorKind::UnexpectedEofBlockMapping
+            | ErrorKind::UnclosedFlowCollection { .. }
+            | ErrorKind::UnclosedQuotedScalar
+    )
+}
+
+fn advice(kind: &ErrorKind) -> Option<&'static str> {
+    let tab = matches!(
+        kind,
+        ErrorKind::TabNotAllowed
+            | ErrorKind::TabInBlockIndentation
+            | ErrorKind::TabInIndentation
+            | ErrorKind::TabAtBlockScalarStart
+            | ErrorKind::TabInPlainScalar
+    );
+    let colon = matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement);
+    let quote = matches!(kind, ErrorKind::UnclosedQuotedScalar);
+    match (tab, colon, quote) {
+        (true, _, _) => Some("indent with spaces"),
+        (_, true, _) => Some("put a text that contains `: ` in double quotes"),
+        (_, _, true) => Some("close the quotes"),
+        (false, false, false) => None,
+    }
+}
+
+fn too_deep(place: Place) -> Malformed {
+    Malformed::new(Code::TooDeep, Some(place), format!("nesting is deeper than {MAX_DEPTH}"))
+        .expected(format!("at most {MAX_DEPTH} levels"))
+}
+
+/// Finds the first key that stands a second time, without comparing all pairs of a long mapping.
+fn refuse_duplicates(fields: &[Field]) -> Result<(), Malformed> {
+    let repeated = if fields.len() <= FEW_KEYS {
+        (1..fields.len()).find(|&i| fields[..i].iter().any(|earlier| earlier.key == fields[i].key))
+    } else {
+        let mut order: Vec<usize> = (0..fields.len()).collect();
+        order.sort_unstable_by(|&a, &b| fields[a].key.cmp(&fields[b].key).then(a.cmp(&b)));
+        order.windows(2).filter(|w| fields[w[0]].key == fields[w[1]].key).map(|w| w[1]).min()
+    };
+    match repeated.map(|i| &fields[i]) {
+        Some(field) => Err(Malformed::new(
+            Code::DuplicateKey,
+            Some(field.key_place),
+            format!("the key `{}` stands twice", shown(&field.key)),
+        )
+        .found(field.key.clone())
+        .expected("each key once")
+        .fix("remove one of the two")),
+        None => Ok(()),
+    }
+}
+
+/// The key as it may be shown in one line.
+fn shown(key: &str) -> String {
+    key.chars().take(80).flat_map(char::escape_debug).collect()
+}

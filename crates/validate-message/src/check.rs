@@ -1,0 +1,46 @@
+//! One message, all rules: each group of rules adds what it finds, and only a message without
+//! errors becomes `Valid`.
+
+use message_schema::{Level, Message};
+
+use crate::rules;
+use crate::valid::Valid;
+use crate::violation::Violations;
+
+/// What became of the findings packet a message names. Who opens it is the caller's business.
+#[derive(Clone, Debug)]
+pub enum PacketInput<'a> {
+    /// Nobody looked, for want of a workspace: the rules about the packet are left out.
+    NotLooked,
+    /// The message names none.
+    NotNamed,
+    /// There is no such file.
+    Missing,
+    /// The path leads to something that must not be read; the text says to what.
+    Unsafe(String),
+    /// The file is larger than a packet may be.
+    TooLarge,
+    /// Its bytes, read once.
+    Bytes(&'a [u8]),
+}
+
+/// Judges a message with its packet. The error holds *all* violations, warnings among them.
+pub fn check(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
+    let mut found = Vec::new();
+    let envelope = rules::envelope::check(message, &mut found);
+    let body = rules::body::check(message, &mut found);
+    let packet = rules::packet::check(message, packet, &mut found);
+    rules::across::check(message, body.as_ref(), packet.as_ref(), &mut found);
+    let violations = Violations::sorted(found);
+    if violations.first_error().is_some() {
+        return Err(violations);
+    }
+    let warnings = violations.into_vec();
+    debug_assert!(warnings.iter().all(|violation| violation.level == Level::Warning));
+    match (envelope, body) {
+        (Some(envelope), Some(body)) => {
+            Ok(Valid::new(envelope, body, packet.map(|read| read.packet), warnings))
+        }
+        (None, _) | (_, None) => unreachable!("a part that cannot be read leaves an error behind"),
+    }
+}

@@ -1,0 +1,106 @@
+//! What envelope, body and packet must agree on.
+
+use message_schema::body::Body;
+use message_schema::id::PrNumber;
+use message_schema::packet::Finding;
+use message_schema::schema::Step;
+use message_schema::{Code, Message, Place, ReadBody};
+
+use super::packet::ReadPacket;
+use crate::violation::{Source, Violation};
+
+pub(crate) fn check(
+    message: &Message,
+    body: Option<&Body>,
+    packet: Option<&ReadPacket>,
+    found: &mut Vec<Violation>,
+) {
+    pull_request(message, found);
+    if let (Some(body), Some(packet)) = (body, packet) {
+        round(body, packet, found);
+        blocking_count(message, body, packet, found);
+    }
+}
+
+fn pull_request(message: &Message, found: &mut Vec<Violation>) {
+    let number = |text: &str| PrNumber::new(text).ok();
+    let Some(envelope) = message.root().field("related_pr") else { return };
+    let Some(body_pr) = body_text(message, "pr").and_then(number) else { return };
+    let Some(envelope_pr) = envelope.value.text().map(str::trim).and_then(number) else { return };
+    if !envelope_pr.same_pr(&body_pr) {
+        let text = format!("`related_pr` is {envelope_pr}, but the body's `pr` is {body_pr}");
+        found.push(
+            Violation::new(Code::PrMismatch, Source::Message, Some(envelope.value.place), text)
+                .field("related_pr")
+                .found(envelope_pr.as_str())
+                .expected(body_pr.as_str()),
+        );
+    }
+}
+
+fn round(body: &Body, read: &ReadPacket, found: &mut Vec<Violation>) {
+    let said = match body {
+        Body::Feedback(feedback) => Some(feedback.round),
+        Body::Lgtm(lgtm) => lgtm.round,
+        Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
+    };
+    let (Some(said), Some(packet)) = (said, read.packet.findings.round) else { return };
+    if said != packet {
+        let place = read.root.field("round").map(|field| field.value.place);
+        let file = Source::Packet(read.packet.path.as_str().to_owned());
+        found.push(
+            Violation::new(
+                Code::PacketMismatch,
+                file,
+                place,
+                format!("the packet is of round {packet}, the message of round {said}"),
+            )
+            .field("round")
+            .found(&packet.to_string())
+            .expected(said.to_string()),
+        );
+    }
+}
+
+fn blocking_count(message: &Message, body: &Body, read: &ReadPacket, found: &mut Vec<Violation>) {
+    let Body::Feedback(feedback) = body else { return };
+    let blocking: Vec<&str> =
+        read.packet.findings.findings.iter().filter(|f| f.counts_as_blocking()).map(finding_id).collect();
+    if usize::try_from(feedback.blocking_count) != Ok(blocking.len()) {
+        let count = feedback.blocking_count;
+        let named = if blocking.is_empty() { String::new() } else { format!(" ({})", blocking.join(", ")) };
+        found.push(
+            Violation::new(
+                Code::BlockingCountMismatch,
+                Source::Message,
+                body_place(message, "blocking_count"),
+                format!(
+                    "`blocking_count` is {count}, but {} of the packet's findings block{named}",
+                    blocking.len()
+                ),
+            )
+            .field("body.blocking_count")
+            .found(&count.to_string())
+            .expected(blocking.len().to_string())
+            .fix(format!("write {}", blocking.len())),
+        );
+    }
+}
+
+fn finding_id(finding: &Finding) -> &str {
+    finding.id.as_str()
+}
+
+fn body_text<'m>(message: &'m Message, key: &str) -> Option<&'m str> {
+    match message.read_body() {
+        ReadBody::Mapping(mapping) => mapping.field_text(key),
+        ReadBody::Unread | ReadBody::Malformed(_) => None,
+    }
+}
+
+fn body_place(message: &Message, key: &str) -> Option<Place> {
+    match message.read_body() {
+        ReadBody::Mapping(mapping) => mapping.at(&[Step::Key(key.to_owned())]).map(|node| node.place),
+        ReadBody::Unread | ReadBody::Malformed(_) => None,
+    }
+}

@@ -1,0 +1,86 @@
+//! The body: for review types its schema and what the nits say together, for the others a text.
+
+use std::collections::BTreeSet;
+
+use message_schema::body::Body;
+use message_schema::envelope::MessageType;
+use message_schema::schema::Step;
+use message_schema::yaml::Node;
+use message_schema::{Code, Malformed, Message, ReadBody, Schema};
+
+use super::Document;
+use super::document::Kind;
+use crate::violation::{Source, Violation};
+
+pub(crate) fn check(message: &Message, found: &mut Vec<Violation>) -> Option<Body> {
+    let kind = message.kind()?;
+    match message.read_body() {
+        // A review body without text breaks the envelope's rule for `body`, which is told there.
+        ReadBody::Unread => {
+            let text = message.root().field_text("body").filter(|_| !kind.is_review())?;
+            Some(Body::Text(text.to_owned()))
+        }
+        ReadBody::Malformed(malformed) => {
+            found.push(syntax(malformed));
+            None
+        }
+        ReadBody::Mapping(mapping) => mapped(kind, mapping, found),
+    }
+}
+
+fn syntax(malformed: &Malformed) -> Violation {
+    let message = format!("the body is no YAML mapping: {malformed}");
+    Violation { message, ..Violation::malformed(malformed.clone(), Code::BodySyntax, Source::Message) }
+        .field("body")
+}
+
+/// The document of a review message's body.
+pub(crate) fn document(kind: MessageType, mapping: &Node) -> Option<Document<'_>> {
+    let schema = Schema::of_body(kind)?;
+    Some(Document { root: mapping, schema, file: Source::Message, prefix: "body.", code })
+}
+
+fn mapped(kind: MessageType, mapping: &Node, found: &mut Vec<Violation>) -> Option<Body> {
+    let document = document(kind, mapping)?;
+    match kind {
+        MessageType::ReviewRequest => document.read(found).map(Body::Request),
+        MessageType::ReviewFeedback => document.read(found).map(Body::Feedback),
+        MessageType::ReviewAddressed => document.read(found).map(Body::Addressed),
+        MessageType::ReviewLgtm => {
+            let lgtm = document.read(found).map(Body::Lgtm);
+            nits(&document, found);
+            lgtm
+        }
+        MessageType::Notification
+        | MessageType::Question
+        | MessageType::TaskRequest
+        | MessageType::FollowUp
+        | MessageType::Handoff
+        | MessageType::HandoffComplete
+        | MessageType::BrainstormRequest
+        | MessageType::BrainstormFollowup => None,
+    }
+}
+
+fn code(path: &[Step], kind: Kind) -> Code {
+    let in_nit = path.first() == Some(&Step::Key("nits".to_owned()));
+    match kind {
+        Kind::Unknown => Code::BodyFieldUnknown,
+        Kind::Missing | Kind::Invalid if in_nit => Code::NitInvalid,
+        Kind::Missing => Code::BodyFieldMissing,
+        Kind::Invalid => Code::BodyFieldInvalid,
+    }
+}
+
+/// The ids of nits are unique within the message.
+fn nits(document: &Document<'_>, found: &mut Vec<Violation>) {
+    let Some(nits) = document.root.field("nits") else { return };
+    let mut seen = BTreeSet::new();
+    for (index, nit) in nits.value.items().iter().enumerate() {
+        let Some(id) = nit.field_text("nit_id").filter(|id| !id.is_empty()) else { continue };
+        if !seen.insert(id) {
+            let path = [Step::Key("nits".to_owned()), Step::Index(index), Step::Key("nit_id".to_owned())];
+            found.push(document.invalid(&path, "an id no other nit of this message has"));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The envelope: its schema, and what fields say together.
+
+use std::collections::BTreeSet;
+
+use message_schema::envelope::{Envelope, MessageType};
+use message_schema::schema::Step;
+use message_schema::yaml::Node;
+use message_schema::{Code, Message, Schema};
+
+use super::Document;
+use super::document::Kind;
+use crate::violation::{Source, Violation};
+
+const TELEMETRY: [&str; 6] =
+    ["model", "turns", "input_tokens", "output_tokens", "wall_time_s", "est_cost_usd"];
+
+pub(crate) fn check(message: &Message, found: &mut Vec<Violation>) -> Option<Envelope> {
+    let document =
+        Document { root: message.root(), schema: Schema::Envelope, file: Source::Message, prefix: "", code };
+    let envelope = document.read(found);
+    recipients(&document, message.kind(), found);
+    if let Some(kind) = message.kind().filter(|kind| !kind.may_carry_telemetry()) {
+        telemetry(&document, kind, found);
+    }
+    envelope
+}
+
+fn code(_: &[Step], kind: Kind) -> Code {
+    match kind {
+        Kind::Missing => Code::EnvelopeFieldMissing,
+        Kind::Unknown => Code::EnvelopeFieldUnknown,
+        Kind::Invalid => Code::EnvelopeFieldInvalid,
+    }
+}
+
+/// Recipients are distinct, none is the sender, and some types have exactly one.
+fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Vec<Violation>) {
+    let Some(to) = document.root.field("to") else { return };
+    let sender = document.root.field_text("from");
+    let listed: Vec<(Vec<Step>, &Node)> = match to.value.text() {
+        Some(_) => vec![(vec![Step::Key("to".to_owned())], &to.value)],
+        None => to
+            .value
+            .items()
+            .iter()
+            .enumerate()
+            .map(|(i, item)| (vec![Step::Key("to".to_owned()), Step::Index(i)], item))
+            .collect(),
+    };
+    let mut seen = BTreeSet::new();
+    for (path, node) in &listed {
+        let Some(name) = node.text().map(str::trim).filter(|name| !name.is_empty()) else { continue };
+        if sender == Some(name) {
+            found.push(document.invalid(path, "an agent other than the sender"));
+        } else if !seen.insert(name) {
+            found.push(document.invalid(path, "each recipient once").fix("remove the repeated name"));
+        }
+    }
+    if let Some(kind) = kind.filter(|kind| listed.len() > 1 && has_one_recipient(*kind)) {
+        let path = [Step::Key("to".to_owned())];
+        found.push(document.invalid(&path, &format!("exactly one recipient for a {kind}")));
+    }
+}
+
+fn has_one_recipient(kind: MessageType) -> bool {
+    match kind {
+        MessageType::ReviewRequest
+        | MessageType::ReviewFeedback
+        | MessageType::ReviewAddressed
+        | MessageType::ReviewLgtm
+        | MessageType::Handoff
+        | MessageType::HandoffComplete => true,
+        MessageType::Notification
+        | MessageType::Question
+        | MessageType::TaskRequest
+        | MessageType::FollowUp
+        | MessageType::BrainstormRequest
+        | MessageType::BrainstormFollowup => false,
+    }
+}
+
+fn telemetry(document: &Document<'_>, kind: MessageType, found: &mut Vec<Violation>) {
+    for name in TELEMETRY {
+        if let Some(field) = document.root.field(name).filter(|field| !field.value.is_absent()) {
+            let path = [Step::Key(name.to_owned())];
+            let text = format!("`{name}` may not stand on a {kind}");
+            found.push(
+                document
+                    .violation(Kind::Invalid, &path, field.key_place, text)
+                    .expected("telemetry only on review_feedback, review_lgtm and review_addressed")
+                    .fix(format!("remove `{name}`")),
+            );
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The rules, one file for each part of a message.
+
+pub(crate) mod across;
+pub(crate) mod body;
+mod document;
+pub(crate) mod envelope;
+pub(crate) mod packet;
+
+pub(crate) use document::Document;

@@ -1,0 +1,32 @@
+//! Did you mean: the known word nearest to a wrong one.
+
+/// The candidate that differs from the word by case, or by a typing slip or two; longer words
+/// may differ more.
+pub(crate) fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    // A word this long is no slip of a field's name, and comparing it would cost its square.
+    if word.len() > 64 {
+        return None;
+    }
+    let lower = word.to_lowercase();
+    candidates
+        .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= 1 + lower.chars().count() / 4)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised_and_strangers_are_not() {
+        let known = ["review_lgtm", "subject", "P1", "P2"];
+        let near = |word| nearest(word, known.into_iter());
+        assert_eq!(near("review_lgmt"), Some("review_lgtm"));
+        assert_eq!(near("subjct"), Some("subject"));
+        assert_eq!(near("p2"), Some("P2"));
+        assert_eq!(near("colour"), None);
+        assert_eq!(near(&"subject".repeat(10)), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! What a violation says, and all of them in order. How they are printed is the binary's choice.
+
+use message_schema::{Code, Level, Malformed, Place, ReportedViolation};
+
+/// How much of a value a violation shows, in characters.
+const SHOWN_MAX: usize = 80;
+
+/// One broken rule at one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule.
+    pub code: Code,
+    /// Whether the message is refused for it.
+    pub level: Level,
+    /// The file it is in.
+    pub file: Source,
+    /// Where in that file, when it is at one place.
+    pub place: Option<Place>,
+    /// The field, dotted from the document's root: `body.round`, `findings[2].severity`.
+    pub field: Option<String>,
+    /// One sentence, without a full stop.
+    pub message: String,
+    /// What stands there: at most 80 characters, control characters escaped.
+    pub found: Option<String>,
+    /// What would have been accepted.
+    pub expected: Option<String>,
+    /// What to do about it.
+    pub fix: Option<String>,
+}
+
+/// The file a violation is in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The message.
+    Message,
+    /// The packet at that path of the workspace.
+    Packet(String),
+}
+
+impl Violation {
+    pub(crate) fn new(code: Code, file: Source, place: Option<Place>, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            level: Level::Error,
+            file,
+            place,
+            field: None,
+            message: message.into(),
+            found: None,
+            expected: None,
+            fix: None,
+        }
+    }
+
+    pub(crate) fn field(self, field: impl Into<String>) -> Self {
+        Self { field: Some(field.into()), ..self }
+    }
+
+    pub(crate) fn found(self, found: &str) -> Self {
+        Self { found: Some(shown(found)), ..self }
+    }
+
+    pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
+        Self { expected: Some(expected.into()), ..self }
+    }
+
+    pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+
+    pub(crate) fn warning(self) -> Self {
+        Self { level: Level::Warning, ..self }
+    }
+
+    pub(crate) fn malformed(malformed: Malformed, code: Code, file: Source) -> Self {
+        Self {
+            code,
+            level: Level::Error,
+            file,
+            place: malformed.place,
+            field: None,
+            message: malformed.message,
+            found: malformed.found.as_deref().map(shown),
+            expected: Some(malformed.expected),
+            fix: malformed.fix,
+        }
+    }
+
+    /// The violation as a report tells it; `message_file` is how the report calls the message.
+    pub fn reported(&self, message_file: &str) -> ReportedViolation {
+        ReportedViolation {
+            code: self.code,
+            message: self.message.clone(),
+            file: match &self.file {
+                Source::Message => message_file.to_owned(),
+                Source::Packet(path) => path.clone(),
+            },
+            line: self.place.map(|place| place.line),
+            column: self.place.map(|place| place.column),
+            field: self.field.clone(),
+            found: self.found.clone(),
+            expected: self.expected.clone(),
+            fix: self.fix.clone(),
+            level: self.level,
+        }
+    }
+}
+
+/// A value as it may stand in one line of a report: control and bidi characters escaped, long
+/// texts cut.
+pub(crate) fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for (at, c) in text.chars().enumerate() {
+        if at == SHOWN_MAX {
+            shown.push('…');
+            break;
+        }
+        let unsafe_in_a_line = c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if unsafe_in_a_line { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
+}
+
+/// Every violation of one message, the message's before the packet's, each file's by place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violations(Vec<Violation>);
+
+impl Violations {
+    pub(crate) fn sorted(mut violations: Vec<Violation>) -> Self {
+        violations
+            .sort_by(|a, b| (&a.file, a.place, a.code, &a.field).cmp(&(&b.file, b.place, b.code, &b.field)));
+        Self(violations)
+    }
+
+    /// The violations, errors and warnings.
+    pub fn as_slice(&self) -> &[Violation] {
+        &self.0
+    }
+
+    /// The violations, errors and warnings.
+    pub fn iter(&self) -> std::slice::Iter<'_, Violation> {
+        self.0.iter()
+    }
+
+    /// The first one that refuses the message.
+    pub fn first_error(&self) -> Option<&Violation> {
+        self.0.iter().find(|violation| violation.level == Level::Error)
+    }
+
+    /// The violations, errors and warnings.
+    pub fn into_vec(self) -> Vec<Violation> {
+        self.0
+    }
+}
+
+impl<'v> IntoIterator for &'v Violations {
+    type Item = &'v Violation;
+    type IntoIter = std::slice::Iter<'v, Violation>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl From<Malformed> for Violations {
+    fn from(malformed: Malformed) -> Self {
+        let code = malformed.code;
+        Self(vec![Violation::malformed(malformed, code, Source::Message)])
+    }
+}

@@ -30,7 +30,7 @@ pub use gate::Clause;
 pub use key::ReviewKey;
 pub use phase::{Approval, Closer, EscalationReason, Invocation, Phase, Side};
 pub use policy::{GatePolicy, MessagesPerHour, Policy, Role, ThreadMode};
-pub use post::{Post, Refused, refuse};
+pub use post::{Refused, refuse};
 pub use rank::{Rank, messages_max};
 pub use record::{Accepted, AttemptSpent, ContentDigest, Generation, Notice, Record, Step};
 pub use refusal::{Fault, Refusal};

@@ -17,7 +17,7 @@ pub(crate) const NOTICES_PER_MINUTE: usize = 30;
 
 /// What has passed through the mailroom.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Post {
+pub(crate) struct Post {
     known: BTreeMap<AgentName, BTreeMap<MessageId, Known>>,
     accepted: u64,
     pairs: BTreeMap<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,

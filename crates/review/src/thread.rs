@@ -73,6 +73,19 @@ pub enum Hold {
     Escalate,
 }
 
+impl ThreadState {
+    /// The word for it on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Resolved => "resolved",
+            Self::Held(Hold::Veto) => "held (veto)",
+            Self::Held(Hold::Escalate) => "held (escalate)",
+            Self::Deferred => "deferred",
+        }
+    }
+}
+
 impl Thread {
     /// The thread a finding opens, or records when it was settled already.
     pub fn opened_by(finding: &Finding, round: u32) -> Self {

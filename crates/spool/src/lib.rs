@@ -24,6 +24,7 @@ mod name;
 mod packet;
 mod recover;
 mod spool;
+mod survey;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
 pub use crate::digest::{Digest, NotADigest};
@@ -39,3 +40,4 @@ pub use crate::name::{FileName, NotAFileName};
 pub use crate::packet::PacketRead;
 pub use crate::recover::{Opened, Recovery};
 pub use crate::spool::{Committed, Spool};
+pub use crate::survey::{count_waiting, is_served};

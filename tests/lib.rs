@@ -1,1 +1,45 @@
-//! What every test of the whole shares.
+//! What every test of the whole shares: the real binaries, a mailroom in a temporary directory, a
+//! reader of the ledger that shares no code with the daemon, the messages of the first review.
+//!
+//! Nothing here is a mock. A test drops files and looks at files, as an agent would.
+
+pub mod binaries;
+pub mod golden;
+pub mod ledger;
+pub mod mailroom;
+pub mod peer;
+pub mod seed;
+pub mod wait;
+
+use std::path::{Path, PathBuf};
+
+/// The root of the repository.
+pub fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a directory of the repository")
+}
+
+/// Reads a text file; a failure names the path.
+pub fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Writes a file in place, as `open`, `write` and `close` do it; a failure names the path.
+pub fn write(path: impl AsRef<Path>, text: &str) {
+    let path = path.as_ref();
+    std::fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// The entries of a directory, sorted; none if there is no such directory.
+pub fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable entry").path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The names in a directory, sorted.
+pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
+    let name = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    list(directory).into_iter().filter_map(name).collect()
+}

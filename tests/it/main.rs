@@ -1,1 +1,3 @@
-//! Tests of the whole, one binary.
+//! Tests of the whole, one binary: the real daemon, real files, the real peer.
+
+mod first_review;

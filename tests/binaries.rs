@@ -1,0 +1,58 @@
+//! The binaries under test, built once per run so that no test meets a stale one.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// Built by the same cargo, into the same target directory, with the same profile as the tests.
+struct Binaries {
+    directory: PathBuf,
+    target: PathBuf,
+}
+
+/// The program `settled`.
+pub fn settled() -> PathBuf {
+    directory().join("settled")
+}
+
+/// The program `validate-message`.
+pub fn validate_message() -> PathBuf {
+    directory().join("validate-message")
+}
+
+/// Where both lie, for a `PATH`.
+pub fn directory() -> &'static Path {
+    &built().directory
+}
+
+/// The build folder, for what tests install.
+pub fn target() -> &'static Path {
+    &built().target
+}
+
+fn built() -> &'static Binaries {
+    static BUILT: OnceLock<Binaries> = OnceLock::new();
+    BUILT.get_or_init(build)
+}
+
+fn build() -> Binaries {
+    let tests = std::env::current_exe().expect("the test program has a path");
+    // <target>/<profile>/deps/it-<hash>
+    let directory = tests.ancestors().nth(2).expect("test programs lie two directories down").to_owned();
+    let target = directory.parent().expect("profiles lie in the target directory").to_owned();
+    let profile = match directory.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(profile) => profile,
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "settled", "--package", "validate-message", "--bins"])
+        .args(["--profile", profile, "--target-dir"])
+        .arg(&target)
+        .current_dir(crate::repository())
+        .stdin(Stdio::null())
+        .status()
+        .expect("cargo can be run");
+    assert!(status.success(), "the binaries under test do not build");
+    Binaries { directory, target }
+}

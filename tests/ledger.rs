@@ -1,0 +1,41 @@
+//! The ledger read by somebody else: lines, JSON and SHA-256, without a line of the daemon's code.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+/// Reads every record and checks that each names the digest of the line before it. Only for a
+/// workspace nobody serves: a batch that is being written would look like damage.
+pub fn records(root: &Path) -> Vec<Value> {
+    let mut records = Vec::new();
+    let mut prev = format!("sha256:{}", "0".repeat(64));
+    for segment in crate::list(root.join(".settled/ledger")) {
+        let text = crate::read(&segment);
+        assert!(text.is_empty() || text.ends_with('\n'), "{} ends in half a line", segment.display());
+        for line in text.lines() {
+            let record: Value = serde_json::from_str(line).expect("every line is one JSON document");
+            assert_eq!(record["prev"], prev.as_str(), "the chain is broken before {line}");
+            assert_eq!(record["seq"], records.len() as u64 + 1, "a record is missing before {line}");
+            prev = format!("sha256:{}", digest(line.as_bytes()));
+            records.push(record);
+        }
+    }
+    records
+}
+
+/// How often each message id was accepted.
+pub fn accepted(records: &[Value]) -> BTreeMap<String, usize> {
+    let mut ids = BTreeMap::new();
+    for record in records.iter().filter(|record| record["kind"] == "accepted") {
+        let id = record["id"].as_str().expect("an accepted message has an id");
+        *ids.entry(id.to_owned()).or_default() += 1;
+    }
+    ids
+}
+
+/// The SHA-256 in hexadecimal digits.
+pub fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,231 @@
+//! A mailroom in a temporary directory, and the real daemon that serves it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{binaries, list, names, read, wait, write};
+
+/// A workspace and where its daemons' logs go. Gone with the value.
+pub struct Mailroom {
+    directory: TempDir,
+    root: PathBuf,
+}
+
+impl Mailroom {
+    /// A directory for a workspace that does not exist yet.
+    pub fn absent() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let root = directory.path().join("mailroom");
+        Self { directory, root }
+    }
+
+    /// A workspace with these agents.
+    pub fn new(agents: &[&str]) -> Self {
+        let mailroom = Self::absent();
+        let output = mailroom.run(&["init", "--agents", &agents.join(",")]);
+        assert!(output.status.success(), "{}", said(&output));
+        mailroom
+    }
+
+    /// A workspace made by somebody else, at this path below a directory that is gone with the value.
+    pub fn at(directory: TempDir, path: &str) -> Self {
+        let root = directory.path().join(path);
+        Self { directory, root }
+    }
+
+    /// The workspace.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A directory of an agent: `outbox`, `inbox`, `sent`, `dead_letter` or `archive`.
+    pub fn agent(&self, agent: &str, directory: &str) -> PathBuf {
+        self.root.join("agents").join(agent).join(directory)
+    }
+
+    /// Writes a message into an outbox in place.
+    pub fn post(&self, agent: &str, file: &str, text: &str) {
+        write(self.agent(agent, "outbox").join(file), text);
+    }
+
+    /// Writes a file below the root.
+    pub fn put(&self, path: &str, text: &str) {
+        write(self.root.join(path), text);
+    }
+
+    /// Runs `settled COMMAND ROOT REST` to its end.
+    pub fn run(&self, args: &[&str]) -> Output {
+        let (command, rest) = args.split_first().expect("a command");
+        let mut program = settled();
+        program.arg(command);
+        // `settled ledger verify ROOT`
+        let rest = match rest.split_first() {
+            Some((sub, rest)) if *command == "ledger" => {
+                program.arg(sub);
+                rest
+            }
+            Some(_) | None => rest,
+        };
+        program.arg(&self.root).args(rest).output().expect("settled can be run")
+    }
+
+    /// Judges and delivers what is there.
+    pub fn once(&self) -> Output {
+        self.run(&["serve", "--once"])
+    }
+
+    /// What `settled status --json` says.
+    pub fn status(&self) -> Value {
+        let output = self.run(&["status", "--json"]);
+        assert!(output.status.success(), "{}", said(&output));
+        serde_json::from_slice(&output.stdout).expect("one JSON document")
+    }
+
+    /// Starts `settled up` and waits until it serves.
+    pub fn up(&self, agents: &[&str]) -> Daemon {
+        self.start(&["up"], &["--agents", &agents.join(",")])
+    }
+
+    /// Starts `settled serve` and waits until it serves.
+    pub fn serve(&self) -> Daemon {
+        self.start(&["serve"], &[])
+    }
+
+    fn start(&self, before: &[&str], after: &[&str]) -> Daemon {
+        let daemon = self.spawn(before, after);
+        wait::until("the daemon to serve", || daemon.log().contains("serving"));
+        daemon
+    }
+
+    /// Starts `settled serve` and does not wait for anything.
+    pub fn spawn_serve(&self) -> Daemon {
+        self.spawn(&["serve"], &[])
+    }
+
+    fn spawn(&self, before: &[&str], after: &[&str]) -> Daemon {
+        let log = tempfile::Builder::new().prefix("log-").tempfile_in(self.directory.path());
+        let (file, log) = log.expect("a log file").keep().expect("a log file that stays");
+        let out = log.with_extension("out");
+        let child = settled()
+            .args(before)
+            .arg(&self.root)
+            .args(after)
+            .stdout(File::create(&out).expect("a file for the output"))
+            .stderr(file)
+            .spawn()
+            .expect("settled can be run");
+        Daemon { child, log, out }
+    }
+
+    /// The files of an agent's directory whose message has this id.
+    pub fn with_id(&self, agent: &str, directory: &str, id: &str) -> Vec<PathBuf> {
+        let line = format!("id: \"{id}\"\n");
+        let holds = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.starts_with(&line));
+        list(self.agent(agent, directory)).into_iter().filter(holds).collect()
+    }
+
+    /// Waits until the file lies in the inbox, and gives its text.
+    pub fn delivered(&self, agent: &str, file: &str) -> String {
+        let path = self.agent(agent, "inbox").join(file);
+        wait::until(&format!("{file} in the inbox of {agent}"), || path.exists());
+        read(path)
+    }
+
+    /// Waits until the outbox is empty, so that everything in it was judged and put away.
+    pub fn cleared(&self, agent: &str) {
+        let outbox = self.agent(agent, "outbox");
+        wait::until(&format!("the outbox of {agent} to be empty"), || names(&outbox).is_empty());
+    }
+
+    /// Waits for the refusal of a file and gives its report.
+    pub fn refused(&self, agent: &str, file: &str) -> Value {
+        let dead_letter = self.agent(agent, "dead_letter");
+        let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
+        let report = dead_letter.join(format!("{stem}.report.yaml"));
+        wait::until(&format!("{file} and its report in dead_letter/ of {agent}"), || {
+            report.exists() && dead_letter.join(file).exists()
+        });
+        yaml(&report)
+    }
+
+    /// The notices `settled` wrote about a message of this agent, by the code they name.
+    pub fn notices(&self, agent: &str, code: &str) -> Vec<PathBuf> {
+        let is_notice = |path: &PathBuf| {
+            let message = yaml(path);
+            message["from"] == "settled"
+                && message["type"] == "notification"
+                && message["subject"].as_str().is_some_and(|subject| subject.contains(code))
+        };
+        list(self.agent(agent, "inbox")).into_iter().filter(is_notice).collect()
+    }
+}
+
+/// A running daemon; killed with the value.
+pub struct Daemon {
+    child: Child,
+    log: PathBuf,
+    out: PathBuf,
+}
+
+impl Daemon {
+    /// What it wrote to standard error so far.
+    pub fn log(&self) -> String {
+        read(&self.log)
+    }
+
+    /// What it wrote to standard output so far.
+    pub fn out(&self) -> String {
+        read(&self.out)
+    }
+
+    /// Sends SIGINT and waits for its end.
+    pub fn interrupt(self) -> ExitStatus {
+        self.end(Signal::INT)
+    }
+
+    /// Sends SIGTERM and waits for its end.
+    pub fn terminate(self) -> ExitStatus {
+        self.end(Signal::TERM)
+    }
+
+    /// Kills it as the kernel does when memory runs out, and waits for its end.
+    pub fn kill(self) -> ExitStatus {
+        self.end(Signal::KILL)
+    }
+
+    fn end(mut self, signal: Signal) -> ExitStatus {
+        kill_process(Pid::from_child(&self.child), signal).expect("the daemon still runs");
+        self.child.wait().expect("it is our child")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It ended already, or a test failed and the daemon must not outlive it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program without the settings of whoever runs the tests.
+pub fn settled() -> Command {
+    let mut command = Command::new(binaries::settled());
+    command.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").stdin(Stdio::null());
+    command
+}
+
+/// A YAML file, as another program's reader sees it.
+pub fn yaml(path: &Path) -> Value {
+    serde_yaml::from_str(&read(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Everything a command said, for a failure's text.
+pub fn said(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{}\n--- stdout\n{out}--- stderr\n{err}", output.status)
+}

@@ -1,0 +1,62 @@
+//! The real peer: `oacp-cli`, installed once per build folder into a virtual environment.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use crate::{binaries, mailroom, read, write};
+
+/// The version both sides are tested against.
+pub const VERSION: &str = "0.5.4";
+
+/// Runs `oacp` with this home.
+pub fn oacp(home: &Path, args: &[&str]) -> Output {
+    let program = environment().join("bin/oacp");
+    let mut command = Command::new(program);
+    command.args(args).env("OACP_HOME", home).stdin(Stdio::null());
+    command.output().expect("the installed oacp can be run")
+}
+
+/// Whether `oacp validate` accepts the file, and what it said.
+pub fn validates(file: &Path) -> Result<(), String> {
+    let output = oacp(Path::new("/"), &["validate", &file.to_string_lossy()]);
+    if output.status.success() { Ok(()) } else { Err(mailroom::said(&output)) }
+}
+
+fn environment() -> &'static Path {
+    static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
+    ENVIRONMENT.get_or_init(install)
+}
+
+fn install() -> PathBuf {
+    let environment = binaries::target().join(format!("oacp-{VERSION}"));
+    // Written last, so that an installation that was broken off is made again.
+    let complete = environment.join("complete");
+    if complete.exists() && read(&complete) == VERSION {
+        return environment;
+    }
+    let path = environment.to_string_lossy().into_owned();
+    step(
+        Command::new("python3").args(["-m", "venv", "--clear", &path]),
+        "cannot make a virtual environment; the tests need Python 3 with its venv module (Debian: apt install python3-venv)",
+    );
+    step(
+        Command::new(environment.join("bin/python")).args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            &format!("oacp-cli=={VERSION}"),
+        ]),
+        "cannot install oacp-cli; the tests need the Python package index the first time",
+    );
+    write(&complete, VERSION);
+    environment
+}
+
+fn step(command: &mut Command, why: &str) {
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) => assert!(output.status.success(), "{why}: {}", mailroom::said(&output)),
+        Err(error) => panic!("{why}: {error}"),
+    }
+}

@@ -1,0 +1,33 @@
+//! Waiting for another process: the only place in the tests that sleeps, always towards a
+//! condition and never longer than a deadline that a working daemon does not come near.
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take before the test gives up.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// How often a condition is looked at.
+const POLL: Duration = Duration::from_millis(2);
+
+/// Waits until `probe` gives something.
+pub fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = probe() {
+            return found;
+        }
+        assert!(start.elapsed() < DEADLINE, "waited {DEADLINE:?} in vain for: {what}");
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Waits until `holds`.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for_some(what, || holds().then_some(()));
+}
+
+/// Lets another process run for this long, to meet it somewhere else in its work each time. What
+/// a test claims must hold for every length.
+pub fn a_moment(length: Duration) {
+    std::thread::sleep(length);
+}

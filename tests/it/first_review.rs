@@ -118,7 +118,7 @@ fn a_request_without_a_branch_is_refused_with_its_place_and_its_sender_is_told()
     let report = mailroom.refused("claude", "request-1.yaml");
     assert_eq!(report["refused"], "body_field_missing");
     assert_eq!(report["violations"][0]["field"], "body.branch");
-    assert_eq!(report["violations"][0]["line"], 9, "the body's first line: {report}");
+    assert_eq!(report["violations"][0]["line"], 10, "the body's first line: {report}");
     assert_eq!(report["retryable"], true);
     assert_eq!(read(mailroom.agent("claude", "dead_letter").join("request-1.yaml")), wrong);
     wait::until("the notice", || mailroom.notices("claude", "body_field_missing").len() == 1);

@@ -1,3 +1,5 @@
 //! Tests of the whole, one binary: the real daemon, real files, the real peer.
 
 mod first_review;
+mod kill;
+mod once;

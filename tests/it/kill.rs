@@ -1,0 +1,138 @@
+//! The daemon killed at any instant, again and again, while agents write and read. What the
+//! ledger accepted arrives once, what was written is accepted once, and nothing else appears.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use settled_tests::mailroom::Mailroom;
+use settled_tests::{ledger, list, names, read, seed, wait};
+
+/// How often the daemon is killed.
+const KILLS: u32 = 40;
+
+/// Messages of each of the two writers.
+const MESSAGES: u32 = 400;
+
+/// A small generator, so that a failing run can be had again from its seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// What an agent took out of its inbox: how often each file's bytes were seen.
+type Taken = BTreeMap<String, usize>;
+
+/// Drops messages in the ways agents do: in place, or renamed in.
+fn write_all(mailroom: &Mailroom, from: &str, to: &str, dice: &mut Dice) -> Vec<String> {
+    (0..MESSAGES)
+        .map(|n| {
+            let id = format!("{from}-{n:04}");
+            let body = "line\n".repeat(dice.roll(40) as usize) + &id;
+            let text = seed::note("notification", &id, from, to, &body);
+            let file = format!("{id}.yaml");
+            if dice.roll(2) == 0 {
+                mailroom.post(from, &file, &text);
+            } else {
+                let outbox = mailroom.agent(from, "outbox");
+                let temporary = outbox.join(format!("{id}.tmp"));
+                settled_tests::write(&temporary, &text);
+                std::fs::rename(temporary, outbox.join(&file)).expect("a rename");
+            }
+            wait::a_moment(Duration::from_micros(dice.roll(6_000)));
+            text
+        })
+        .collect()
+}
+
+/// Reads and deletes whatever lies in an inbox, as an agent that needs no archive does.
+fn take_all(mailroom: &Mailroom, agent: &str, taken: &mut Taken) {
+    for path in visible(mailroom, agent) {
+        *taken.entry(read(&path)).or_default() += 1;
+        std::fs::remove_file(&path).expect("only this reader takes from this inbox");
+    }
+}
+
+/// What an agent sees in its inbox: no dotfiles.
+fn visible(mailroom: &Mailroom, agent: &str) -> Vec<PathBuf> {
+    let is_shown =
+        |path: &PathBuf| path.file_name().is_some_and(|name| !name.as_encoded_bytes().starts_with(b"."));
+    list(mailroom.agent(agent, "inbox")).into_iter().filter(is_shown).collect()
+}
+
+/// Kills the daemon at forty moments: some while it starts, some while it works.
+fn kill_again_and_again(mailroom: &Mailroom, dice: &mut Dice) {
+    for n in 0..KILLS {
+        let daemon = if n % 4 == 0 { mailroom.spawn_serve() } else { mailroom.serve() };
+        wait::a_moment(Duration::from_micros(dice.roll(90_000)));
+        let status = daemon.kill();
+        assert!(status.code().is_none(), "the daemon ended by itself before it was killed: {status}");
+    }
+}
+
+#[test]
+fn forty_kills_lose_nothing_and_repeat_nothing() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.put("settled.toml", "[limits]\nmessages_per_hour = 10000\n");
+    let seed = 0x5e77_1ed0_2026_1121;
+    let written_all = AtomicBool::new(false);
+    let mut taken = Taken::new();
+
+    let (by_claude, by_codex) = thread::scope(|scope| {
+        let claude = scope.spawn(|| write_all(&mailroom, "claude", "codex", &mut Dice(seed)));
+        let codex = scope.spawn(|| write_all(&mailroom, "codex", "claude", &mut Dice(seed + 1)));
+        // Codex empties its inbox all the while; claude lets its mail lie.
+        let reader = scope.spawn(|| {
+            let mut taken = Taken::new();
+            while !written_all.load(Ordering::Relaxed) {
+                take_all(&mailroom, "codex", &mut taken);
+            }
+            taken
+        });
+        kill_again_and_again(&mailroom, &mut Dice(seed + 2));
+        let written = (claude.join().expect("the writer"), codex.join().expect("the writer"));
+        written_all.store(true, Ordering::Relaxed);
+        taken = reader.join().expect("the reader");
+        written
+    });
+
+    let daemon = mailroom.serve();
+    mailroom.cleared("claude");
+    mailroom.cleared("codex");
+    assert!(daemon.terminate().success());
+    take_all(&mailroom, "codex", &mut taken);
+
+    let accepted = ledger::accepted(&ledger::records(mailroom.root()));
+    assert_eq!(accepted.len(), by_claude.len() + by_codex.len(), "accepted ids");
+    let mut lying = Taken::new();
+    for path in visible(&mailroom, "claude") {
+        *lying.entry(read(path)).or_default() += 1;
+    }
+    assert_eq!((taken.len(), lying.len()), (by_claude.len(), by_codex.len()), "messages that arrived");
+    for (from, texts, arrived) in [("claude", &by_claude, &taken), ("codex", &by_codex, &lying)] {
+        for text in texts {
+            let id = seed::id(text);
+            assert_eq!(accepted.get(id), Some(&1), "{id} in the ledger (seed {seed:#x})");
+            assert_eq!(arrived.get(text), Some(&1), "{id} in the inbox (seed {seed:#x})");
+            let sent = mailroom.agent(from, "sent").join(format!("{id}.yaml"));
+            assert_eq!(&read(sent), text, "{id} in sent/ (seed {seed:#x})");
+        }
+    }
+    for agent in ["claude", "codex"] {
+        assert_eq!(names(mailroom.agent(agent, "dead_letter")), [""; 0], "nothing was refused");
+        for directory in ["inbox", "outbox", "sent"] {
+            let left: Vec<String> = names(mailroom.agent(agent, directory));
+            assert!(!left.iter().any(|name| name.starts_with('.')), "{directory} of {agent} holds {left:?}");
+        }
+    }
+    let verified = mailroom.run(&["ledger", "verify"]);
+    assert!(verified.status.success());
+}

@@ -1,0 +1,375 @@
+//! `settled serve --once`: everything that lies there is judged and delivered, and the exit code
+//! says how it went. No daemon, no watcher, as a cron job or a hook would run it.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, SystemTime};
+
+use settled_tests::mailroom::{Mailroom, said, yaml};
+use settled_tests::{ledger, names, read, seed, wait, write};
+
+fn assert_exit(output: &Output, code: i32) {
+    assert_eq!(output.status.code(), Some(code), "{}", said(output));
+}
+
+fn last_line(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned()
+}
+
+/// Makes a file look as if it had been written an hour ago, so that nobody waits for more of it.
+fn age(path: &Path) {
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    let file = File::options().write(true).open(path).expect("the file is there");
+    file.set_modified(an_hour_ago).expect("a file's time can be set");
+}
+
+#[test]
+fn nothing_to_do_is_no_failure() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let output = mailroom.once();
+    assert_exit(&output, 0);
+    assert_eq!(last_line(&output), "0 accepted, 0 refused, 0 duplicates");
+}
+
+#[test]
+fn a_whole_review_runs_without_a_daemon_that_stays() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    seed::lay_packet(mailroom.root());
+    for post in seed::review() {
+        mailroom.post(post.from, post.file, &post.text);
+        let output = mailroom.once();
+        assert_exit(&output, 0);
+        assert_eq!(last_line(&output), "1 accepted, 0 refused, 0 duplicates");
+        assert_eq!(read(mailroom.agent(post.to, "inbox").join(post.file)), post.text);
+        assert_eq!(mailroom.status()["reviews"][0]["phase"], post.phase);
+    }
+}
+
+#[test]
+fn the_eight_other_types_are_delivered_and_start_no_review() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let kinds = [
+        "notification",
+        "question",
+        "task_request",
+        "follow_up",
+        "handoff",
+        "handoff_complete",
+        "brainstorm_request",
+        "brainstorm_followup",
+    ];
+    for kind in kinds {
+        mailroom.post("claude", &format!("{kind}.yaml"), &seed::note(kind, kind, "claude", "codex", "text"));
+    }
+    let output = mailroom.once();
+    assert_exit(&output, 0);
+    assert_eq!(last_line(&output), "8 accepted, 0 refused, 0 duplicates");
+    let mut expected: Vec<String> = kinds.iter().map(|kind| format!("{kind}.yaml")).collect();
+    expected.sort();
+    assert_eq!(names(mailroom.agent("codex", "inbox")), expected);
+    assert_eq!(mailroom.status()["reviews"], serde_json::json!([]));
+}
+
+#[test]
+fn two_outboxes_are_emptied_and_a_bad_file_in_one_holds_up_nothing() {
+    let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
+    mailroom.post("claude", "1-bad.yaml", "id: [\n");
+    age(&mailroom.agent("claude", "outbox").join("1-bad.yaml"));
+    for n in 2..5 {
+        let (to_codex, to_claude) = (format!("c{n}"), format!("x{n}"));
+        mailroom.post(
+            "claude",
+            &format!("{n}.yaml"),
+            &seed::note("question", &to_codex, "claude", "codex", "?"),
+        );
+        mailroom.post(
+            "codex",
+            &format!("{n}.yaml"),
+            &seed::note("question", &to_claude, "codex", "claude", "?"),
+        );
+    }
+    let output = mailroom.once();
+    assert_exit(&output, 7);
+    assert_eq!(last_line(&output), "6 accepted, 1 refused, 0 duplicates");
+    assert_eq!(names(mailroom.agent("codex", "inbox")), ["2.yaml", "3.yaml", "4.yaml"]);
+    assert_eq!(names(mailroom.agent("claude", "dead_letter")), ["1-bad.report.yaml", "1-bad.yaml"]);
+    for agent in ["claude", "codex"] {
+        assert_eq!(names(mailroom.agent(agent, "outbox")), [""; 0], "left in the outbox of {agent}");
+        assert_eq!(names(mailroom.agent(agent, "sent")).len(), 3);
+    }
+}
+
+#[test]
+fn a_message_to_several_recipients_reaches_each_once() {
+    let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
+    let text = seed::note("notification", "n-1", "claude", "[codex, gemini]", "for both");
+    mailroom.post("claude", "both.yaml", &text);
+    assert_exit(&mailroom.once(), 0);
+    for agent in ["codex", "gemini"] {
+        assert_eq!(read(mailroom.agent(agent, "inbox").join("both.yaml")), text);
+    }
+    let records = ledger::records(mailroom.root());
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0]["deliveries"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn the_same_bytes_again_are_put_away_without_effect_or_notice() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let text = seed::note("notification", "n-1", "claude", "codex", "once");
+    mailroom.post("claude", "a.yaml", &text);
+    assert_exit(&mailroom.once(), 0);
+    for file in ["a.yaml", "b.yaml"] {
+        mailroom.post("claude", file, &text);
+        let output = mailroom.once();
+        assert_exit(&output, 0);
+        assert_eq!(last_line(&output), "0 accepted, 0 refused, 1 duplicates");
+    }
+    assert_eq!(names(mailroom.agent("codex", "inbox")), ["a.yaml"]);
+    for directory in ["outbox", "inbox", "dead_letter"] {
+        assert_eq!(names(mailroom.agent("claude", directory)), [""; 0], "{directory} of the sender");
+    }
+}
+
+#[test]
+fn other_bytes_under_a_used_id_are_refused() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "a.yaml", &seed::note("notification", "n-1", "claude", "codex", "first"));
+    assert_exit(&mailroom.once(), 0);
+    mailroom.post("claude", "b.yaml", &seed::note("notification", "n-1", "claude", "codex", "changed"));
+    assert_exit(&mailroom.once(), 7);
+    assert_eq!(mailroom.refused("claude", "b.yaml")["refused"], "id_collision");
+    assert_eq!(names(mailroom.agent("codex", "inbox")), ["a.yaml"]);
+}
+
+#[test]
+fn two_messages_in_files_of_one_name_both_arrive() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    for n in 1..4 {
+        mailroom.post(
+            "claude",
+            "m.yaml",
+            &seed::note("notification", &format!("n-{n}"), "claude", "codex", "x"),
+        );
+        assert_exit(&mailroom.once(), 0);
+    }
+    assert_eq!(names(mailroom.agent("codex", "inbox")), ["m.2.yaml", "m.3.yaml", "m.yaml"]);
+    assert_eq!(names(mailroom.agent("claude", "sent")), ["m.2.yaml", "m.3.yaml", "m.yaml"]);
+}
+
+#[test]
+fn an_unknown_recipient_is_refused_and_gets_no_mailbox() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "codx", "?"));
+    assert_exit(&mailroom.once(), 7);
+    let report = mailroom.refused("claude", "a.yaml");
+    assert_eq!(report["refused"], "unknown_recipient");
+    assert_eq!(report["violations"][0]["found"], "codx");
+    assert!(!mailroom.root().join("agents/codx").exists());
+    assert_eq!(mailroom.notices("claude", "unknown_recipient").len(), 1);
+}
+
+#[test]
+fn mail_to_the_daemon_is_refused_without_a_notice() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "settled", "why?"));
+    assert_exit(&mailroom.once(), 7);
+    assert_eq!(mailroom.refused("claude", "a.yaml")["refused"], "not_for_the_daemon");
+    assert_eq!(names(mailroom.agent("claude", "inbox")), [""; 0]);
+}
+
+#[test]
+fn an_answer_to_a_notice_gets_no_notice_of_its_own() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "codx", "?"));
+    assert_exit(&mailroom.once(), 7);
+    let notices = mailroom.notices("claude", "unknown_recipient");
+    let id = yaml(&notices[0])["id"].as_str().expect("a notice has an id").to_owned();
+
+    let answer = seed::note("question", "q-2", "claude", "codx", "??")
+        .replace("subject:", &format!("parent_message_id: \"{id}\"\nsubject:"));
+    mailroom.post("claude", "b.yaml", &answer);
+    assert_exit(&mailroom.once(), 7);
+    assert_eq!(mailroom.refused("claude", "b.yaml")["refused"], "unknown_recipient");
+    assert_eq!(mailroom.notices("claude", "unknown_recipient"), notices, "one notice, the first");
+}
+
+#[test]
+fn an_empty_file_is_refused_only_after_its_writer_had_time() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    mailroom.post("claude", "slow.yaml", "");
+    // The daemon has looked at everything that lay there before this one arrived.
+    mailroom.post("claude", "other.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    mailroom.delivered("codex", "other.yaml");
+    let outbox = mailroom.agent("claude", "outbox");
+    wait::until("the other file to be put away", || names(&outbox) == ["slow.yaml"]);
+    assert_eq!(mailroom.status()["refused"], 0);
+    let text = seed::note("question", "q-2", "claude", "codex", "now it is written");
+    mailroom.post("claude", "slow.yaml", &text);
+    assert_eq!(mailroom.delivered("codex", "slow.yaml"), text);
+
+    mailroom.post("claude", "never.yaml", "");
+    age(&mailroom.agent("claude", "outbox").join("never.yaml"));
+    assert_eq!(mailroom.refused("claude", "never.yaml")["refused"], "empty");
+}
+
+#[test]
+fn once_waits_for_an_unfinished_file_before_it_says_that_one_was_refused() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "empty.yaml", "");
+    let output = mailroom.once();
+    assert_exit(&output, 7);
+    assert_eq!(last_line(&output), "0 accepted, 1 refused, 0 duplicates");
+    assert_eq!(mailroom.refused("claude", "empty.yaml")["refused"], "empty");
+}
+
+#[test]
+fn temporary_and_hidden_files_are_left_alone() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let text = seed::note("question", "q-1", "claude", "codex", "?");
+    for file in [".a.yaml", "a.yaml.tmp", "a.txt", "README"] {
+        mailroom.post("claude", file, &text);
+    }
+    assert_exit(&mailroom.once(), 0);
+    assert_eq!(names(mailroom.agent("claude", "outbox")), [".a.yaml", "README", "a.txt", "a.yaml.tmp"]);
+    assert_eq!(names(mailroom.agent("codex", "inbox")), [""; 0]);
+}
+
+#[test]
+fn json_and_yml_are_messages_too() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let json = r#"{"id": "j-1", "from": "claude", "to": "codex", "type": "question", "priority": "P2",
+        "created_at_utc": "2026-02-13T10:00:00Z", "subject": "JSON is YAML", "body": "?"}"#;
+    mailroom.post("claude", "a.json", json);
+    mailroom.post("claude", "b.yml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    assert_exit(&mailroom.once(), 0);
+    assert_eq!(names(mailroom.agent("codex", "inbox")), ["a.json", "b.yml"]);
+}
+
+#[test]
+fn what_is_no_regular_file_is_refused_unread() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let secret = mailroom.root().join("packets/secret");
+    write(&secret, &seed::note("question", "q-1", "claude", "codex", "the secret"));
+    let outbox = mailroom.agent("claude", "outbox");
+    std::os::unix::fs::symlink(&secret, outbox.join("link.yaml")).expect("a link");
+    std::fs::create_dir(outbox.join("directory.yaml")).expect("a directory");
+    assert_exit(&mailroom.once(), 7);
+    for file in ["link.yaml", "directory.yaml"] {
+        assert_eq!(mailroom.refused("claude", file)["refused"], "not_a_file", "{file}");
+    }
+    assert_eq!(names(mailroom.agent("codex", "inbox")), [""; 0]);
+    assert!(secret.exists(), "what a link points to stays where it is");
+}
+
+#[test]
+fn more_than_256_kib_are_refused_unread() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "huge.yaml", &"x".repeat(256 * 1024 + 1));
+    assert_exit(&mailroom.once(), 7);
+    assert_eq!(mailroom.refused("claude", "huge.yaml")["refused"], "too_large");
+}
+
+#[test]
+fn a_packet_outside_the_workspace_is_not_read() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let [request, feedback, ..] = seed::review();
+    mailroom.post("claude", "request.yaml", &request.text);
+    assert_exit(&mailroom.once(), 0);
+    let outside = mailroom.root().with_file_name("outside.yaml");
+    write(&outside, "findings: []\n");
+    std::os::unix::fs::symlink(&outside, mailroom.root().join(seed::PACKET)).expect("a link");
+    mailroom.post("codex", "feedback.yaml", &feedback.text);
+    assert_exit(&mailroom.once(), 7);
+    assert_eq!(mailroom.refused("codex", "feedback.yaml")["refused"], "packet_unsafe");
+}
+
+#[test]
+fn only_one_process_serves_a_workspace() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let daemon = mailroom.serve();
+    let output = mailroom.once();
+    assert_exit(&output, 9);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("it is being served already"), "{said}");
+    assert!(said.contains("try: settled status"), "{said}");
+    // The lock is the kernel's: it goes with the process, however that ends.
+    daemon.kill();
+    assert_exit(&mailroom.once(), 0);
+}
+
+#[test]
+fn a_bad_config_stops_everything_with_its_place() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    for (config, place) in [
+        ("[rounds]\nmax = 4\n", "settled.toml:2:7: config_invalid"),
+        ("round = 2\n", "settled.toml:1:1: config_invalid"),
+    ] {
+        mailroom.put("settled.toml", config);
+        let output = mailroom.once();
+        assert_exit(&output, 2);
+        assert!(String::from_utf8_lossy(&output.stderr).contains(place), "{}", said(&output));
+    }
+    assert_eq!(names(mailroom.agent("claude", "outbox")), ["a.yaml"], "nothing starts on half a config");
+}
+
+#[test]
+fn no_workspace_is_not_found_and_the_next_command_is_named() {
+    let mailroom = Mailroom::absent();
+    for command in [&["serve", "--once"][..], &["status"], &["log"], &["ledger", "verify"]] {
+        let output = mailroom.run(command);
+        assert_exit(&output, 3);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let next = format!("try: settled up {} --agents claude,codex", mailroom.root().display());
+        assert!(said.contains(&next), "{said}");
+    }
+    assert!(!mailroom.root().exists(), "looking makes nothing");
+}
+
+#[test]
+fn sixty_an_hour_between_two_agents_is_the_default_and_the_config_changes_it() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    for n in 0..61 {
+        let id = format!("n-{n:02}");
+        mailroom.post(
+            "claude",
+            &format!("{id}.yaml"),
+            &seed::note("notification", &id, "claude", "codex", "x"),
+        );
+    }
+    let output = mailroom.once();
+    assert_exit(&output, 7);
+    assert_eq!(last_line(&output), "60 accepted, 1 refused, 0 duplicates");
+    mailroom.put("settled.toml", "[limits]\nmessages_per_hour = 61\n");
+    mailroom.post("claude", "again.yaml", &seed::note("notification", "again", "claude", "codex", "x"));
+    assert_exit(&mailroom.once(), 0);
+}
+
+#[test]
+fn a_flood_of_refusals_is_summed_up() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    for n in 0..40 {
+        mailroom.post(
+            "claude",
+            &format!("{n:02}.yaml"),
+            &seed::note("question", "q", "claude", "nobody", "?"),
+        );
+    }
+    assert_exit(&mailroom.once(), 7);
+    assert_eq!(names(mailroom.agent("claude", "dead_letter")).len(), 80, "each with its report");
+    assert_eq!(mailroom.notices("claude", "unknown_recipient").len(), 30, "at most 30 a minute");
+}
+
+#[test]
+fn an_agent_added_while_the_daemon_runs_is_served() {
+    let mailroom = Mailroom::new(&["claude"]);
+    let _daemon = mailroom.serve();
+    assert_exit(&mailroom.run(&["init", "--agents", "codex"]), 0);
+    let text = seed::note("question", "q-1", "codex", "claude", "new here");
+    mailroom.post("codex", "hello.yaml", &text);
+    assert_eq!(mailroom.delivered("claude", "hello.yaml"), text);
+    wait::until("the original in sent/", || mailroom.agent("codex", "sent").join("hello.yaml").exists());
+}

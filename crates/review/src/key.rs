@@ -22,8 +22,7 @@ pub struct ReviewKey {
 impl ReviewKey {
     /// Makes a key; leading zeros of the number are dropped.
     pub fn new(repo: Option<Repo>, pr: &PrNumber, author: AgentName, reviewer: AgentName) -> Self {
-        let pr = PrNumber::new(pr.canonical()).expect("a number without its leading zeros is a number");
-        Self { repo, pr, author, reviewer }
+        Self { repo, pr: pr.to_canonical(), author, reviewer }
     }
 
     /// Whether the agent is one of the two.

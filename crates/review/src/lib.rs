@@ -21,11 +21,12 @@ mod rank;
 mod record;
 mod refusal;
 mod response;
+mod reviews;
 mod state;
 mod thread;
 
 pub use apply::apply;
-pub use decide::{Decision, Posted, decide};
+pub use decide::{Decision, Posted, decide, sender_fault};
 pub use gate::Clause;
 pub use key::ReviewKey;
 pub use phase::{Approval, Closer, EscalationReason, Invocation, Phase, Side};

@@ -10,6 +10,7 @@ use message_schema::packet::Severity;
 use crate::key::ReviewKey;
 use crate::phase::{Closer, Phase, Side};
 use crate::post::Post;
+use crate::reviews::Reviews;
 use crate::thread::Thread;
 
 /// Responses that may be refused for what they say, per round.
@@ -22,7 +23,7 @@ pub const GENERATIONS_MAX: u8 = 5;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     pub(crate) post: Post,
-    pub(crate) reviews: BTreeMap<ReviewKey, Review>,
+    pub(crate) reviews: Reviews,
     pub(crate) conversations: BTreeMap<ConversationId, ReviewKey>,
 }
 
@@ -72,13 +73,13 @@ impl State {
         self.of_pr(repo, pr).map(|(_, review)| review.generation).fold(0, u8::saturating_add)
     }
 
-    /// The reviews of one pull request.
+    /// The reviews of one pull request of one repository.
     pub(crate) fn of_pr<'a>(
         &'a self,
         repo: Option<&'a Repo>,
-        pr: &'a PrNumber,
-    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
-        self.reviews.iter().filter(move |(key, _)| key.repo.as_ref() == repo && key.pr.same_pr(pr))
+        pr: &PrNumber,
+    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
+        self.reviews.of_number(pr).filter(move |(key, _)| key.repo.as_ref() == repo)
     }
 
     /// The review a known message belongs to, by the message's id.

@@ -150,6 +150,7 @@ impl Mailroom {
         }
         let mut pass = Pass::default();
         let mut drafts = Vec::with_capacity(taken.found.len());
+        let mut records = Vec::with_capacity(taken.found.len());
         for found in &taken.found {
             let seq = self.spool.next_seq() + drafts.len() as u64;
             match self.judge(found, seq, moment)? {
@@ -158,6 +159,7 @@ impl Mailroom {
                     review::apply(&mut self.state, &record, moment.utc);
                     pass.count(&record);
                     drafts.push(*draft);
+                    records.push(record);
                 }
                 Judged::NotYet { until } => self.intake.give_time(found, until),
             }
@@ -165,7 +167,9 @@ impl Mailroom {
         if !drafts.is_empty() {
             let expected = self.spool.next_seq();
             match self.spool.commit(expected, drafts) {
-                Ok(committed) => committed.iter().for_each(announce),
+                Ok(committed) => {
+                    committed.iter().zip(&records).for_each(|(entry, record)| log(entry, record))
+                }
                 Err(error) => {
                     self.start_over()?;
                     return Err(error);
@@ -215,7 +219,10 @@ impl Mailroom {
             Ok(valid) => valid,
             Err(violations) => {
                 return Ok(self.not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS).unwrap_or_else(
-                    || self.reject(&slip, &Rejection::violations(&violations, &found.file)),
+                    || {
+                        let rejection = Rejection::violations(&violations, &message, &outbox, &found.file);
+                        self.reject(&slip, &rejection)
+                    },
                 ));
             }
         };
@@ -322,10 +329,14 @@ fn packet_input(packet: Option<&PacketRead>) -> PacketInput<'_> {
     }
 }
 
-fn announce(entry: &spool::Committed) {
+fn log(entry: &spool::Committed, record: &Record) {
+    let code = match record {
+        Record::Refused { code, .. } => Some(code.as_str()),
+        Record::Accepted(_) | Record::Duplicate { .. } => None,
+    };
     let from = entry.original.as_ref().map(|original| original.outbox.as_str());
     let file = entry.original.as_ref().map(|original| original.file.to_string());
-    tracing::info!(seq = entry.seq, verdict = %entry.kind, from, file, id = entry.id, review = entry.review);
+    tracing::info!(seq = entry.seq, verdict = %entry.kind, code, from, file, id = entry.id, review = entry.review);
 }
 
 /// The error with its causes, for a log line.

@@ -40,13 +40,21 @@ impl Rejection {
 
     /// The reader stopped.
     pub(crate) fn malformed(malformed: Malformed, file: &FileName) -> Self {
-        Self::violations(&Violations::from(malformed), file)
+        let violations = Violations::from(malformed);
+        Self::of_file(violations.iter().map(|violation| violation.reported(&file.to_string())).collect())
     }
 
-    /// The validator found something.
-    pub(crate) fn violations(violations: &Violations, file: &FileName) -> Self {
+    /// The validator found something; a forged sender is told in the same breath, and first.
+    pub(crate) fn violations(
+        violations: &Violations,
+        message: &Message,
+        outbox: &AgentName,
+        file: &FileName,
+    ) -> Self {
+        let forged = message.from().and_then(|from| review::sender_fault(&from, outbox));
+        let forged = forged.map(|fault| of_fault(&fault, message, file));
         let reported = violations.iter().map(|violation| violation.reported(&file.to_string()));
-        Self::of_file(reported.collect())
+        Self::of_file(forged.into_iter().chain(reported).collect())
     }
 
     /// The rules of the review, or of the post office, do not admit it now.

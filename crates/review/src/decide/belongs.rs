@@ -80,7 +80,7 @@ fn author_and_reviewer<'a>(case: &Case<'a>, part: Part) -> (&'a AgentName, &'a A
 fn by_pr<'a>(case: &Case<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refusal> {
     let Some(pr) = &case.envelope().related_pr else { return Ok(None) };
     let (author, reviewer) = author_and_reviewer(case, part);
-    let of_pr = || case.state.reviews.keys().filter(|key| key.pr.same_pr(pr));
+    let of_pr = || case.state.reviews.of_number(pr).map(|(key, _)| key);
     let own: Vec<_> = of_pr().filter(|key| key.author == *author && key.reviewer == *reviewer).collect();
     match own.as_slice() {
         [key] => Ok(Some(key)),
@@ -105,25 +105,16 @@ fn by_thread_of_messages<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
 
 fn only_one_between<'a>(case: &Case<'a>, part: Part) -> Result<&'a ReviewKey, Refusal> {
     let (author, reviewer) = author_and_reviewer(case, part);
-    let open: Vec<_> = case
-        .state
-        .reviews
-        .iter()
-        .filter(|(key, review)| {
-            key.author == *author && key.reviewer == *reviewer && !review.phase.is_final()
-        })
-        .map(|(key, _)| key)
-        .collect();
-    match open.as_slice() {
-        [key] => Ok(key),
-        [_, _, ..] => Err(ambiguous(&open)),
-        [] => {
-            let swapped =
-                case.state.reviews.iter().find(|(key, r)| {
-                    key.author == *reviewer && key.reviewer == *author && !r.phase.is_final()
-                });
-            Err(swapped
-                .map_or_else(|| no_open_request(case, None), |(other, _)| wrong_direction(case, other)))
+    let mut open = case.state.reviews.open_between(author, reviewer);
+    match (open.next(), open.len()) {
+        (Some(key), 0) => Ok(key),
+        (Some(key), _) => {
+            let some: Vec<_> = std::iter::once(key).chain(open.take(4)).collect();
+            Err(ambiguous(&some))
+        }
+        (None, _) => {
+            let swapped = case.state.reviews.open_between(reviewer, author).next();
+            Err(swapped.map_or_else(|| no_open_request(case, None), |other| wrong_direction(case, other)))
         }
     }
 }

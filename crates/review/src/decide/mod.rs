@@ -125,19 +125,22 @@ fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {
 }
 
 fn check_sender(case: &Case<'_>) -> Result<(), Refusal> {
-    let (from, owner) = (&case.envelope().from, case.posted.outbox);
-    if from == owner {
-        return Ok(());
-    }
-    Err(Fault::new(
-        Code::SenderMismatch,
-        format!("the message says it is from `{from}`, but it lies in the outbox of `{owner}`"),
-    )
-    .field("from")
-    .found(from)
-    .expected(owner.as_str())
-    .fix(format!("write `from: {owner}`, or put the file into agents/{from}/outbox/"))
-    .refuses())
+    sender_fault(&case.envelope().from, case.posted.outbox).map_or(Ok(()), |fault| Err(fault.refuses()))
+}
+
+/// What is wrong with a message that names another sender than the owner of its outbox. Public
+/// because a message with other violations should hear of this one in the same breath.
+pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
+    (from != owner).then(|| {
+        Fault::new(
+            Code::SenderMismatch,
+            format!("the message says it is from `{from}`, but it lies in the outbox of `{owner}`"),
+        )
+        .field("from")
+        .found(from)
+        .expected(owner.as_str())
+        .fix(format!("write `from: {owner}`, or put the file into agents/{from}/outbox/"))
+    })
 }
 
 fn check_recipients(case: &Case<'_>) -> Result<(), Refusal> {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
+use serde_json::Value;
+
 use crate::{binaries, mailroom, read, write};
 
 /// The version both sides are tested against.
@@ -21,6 +23,20 @@ pub fn oacp(home: &Path, args: &[&str]) -> Output {
 pub fn validates(file: &Path) -> Result<(), String> {
     let output = oacp(Path::new("/"), &["validate", &file.to_string_lossy()]);
     if output.status.success() { Ok(()) } else { Err(mailroom::said(&output)) }
+}
+
+/// YAML texts as PyYAML reads them for `oacp`, every scalar a text.
+pub fn yaml(texts: impl Iterator<Item = String>) -> Vec<Value> {
+    let script = "import json, sys, yaml; \
+                  texts = json.load(open(sys.argv[1])); \
+                  print(json.dumps([yaml.load(text, yaml.BaseLoader) for text in texts]))";
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("texts.json");
+    write(&file, &Value::from_iter(texts).to_string());
+    let mut python = Command::new(environment().join("bin/python"));
+    let output = python.args(["-c", script]).arg(file).output().expect("the installed python can be run");
+    assert!(output.status.success(), "{}", mailroom::said(&output));
+    serde_json::from_slice(&output.stdout).expect("a list of documents")
 }
 
 fn environment() -> &'static Path {

@@ -2,4 +2,5 @@
 
 mod first_review;
 mod kill;
+mod oacp;
 mod once;

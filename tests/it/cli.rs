@@ -1,0 +1,239 @@
+//! The command line as promised: help texts, what the commands print, JSON forms, exit codes.
+//! The texts are kept under `tests/golden/`; `UPDATE=1` writes them anew.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use settled_tests::mailroom::{Mailroom, said, settled};
+use settled_tests::{binaries, golden, names, read, seed, write};
+
+/// Every command that has a help text of its own.
+const COMMANDS: [&[&str]; 8] =
+    [&[], &["up"], &["init"], &["serve"], &["status"], &["log"], &["ledger"], &["ledger", "verify"]];
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    String::from_utf8(output.stdout.clone()).expect("we print UTF-8")
+}
+
+/// The text without what differs from run to run: the root, instants, digests, ages.
+fn steady(text: &str, mailroom: &Mailroom) -> String {
+    let text = text.replace(&mailroom.root().display().to_string(), "ROOT");
+    let words = |line: &str| line.split(' ').map(steady_word).collect::<Vec<_>>().join(" ");
+    let text: String = text.split_inclusive('\n').map(words).collect();
+    (0..120).fold(text, |text, seconds| text.replace(&format!(" {seconds} s ago"), " N s ago"))
+}
+
+fn steady_word(word: &str) -> String {
+    let end = &word[word.trim_end().len()..];
+    match word.trim_end() {
+        digest if digest.starts_with("sha256:") => format!("DIGEST{end}"),
+        instant if instant.len() == 24 && instant.starts_with("20") && instant.ends_with('Z') => {
+            format!("INSTANT{end}")
+        }
+        _ => word.to_owned(),
+    }
+}
+
+/// A mailroom in which a review was approved and two messages were refused.
+fn after_a_review() -> Mailroom {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    seed::lay_packet(mailroom.root());
+    let posts = seed::review();
+    for post in &posts {
+        mailroom.post(post.from, post.file, &post.text);
+        mailroom.once();
+    }
+    let note = |id, to| seed::note("question", id, "claude", to, "?");
+    mailroom.post("claude", "lost.yaml", &note("q-1", "nobody"));
+    mailroom.once();
+    mailroom.post("codex", "again.yaml", &posts[4].text.replace("codex-002", "codex-003"));
+    mailroom.once();
+    mailroom.post("claude", "request-1.yaml", &posts[0].text);
+    mailroom.once();
+    mailroom
+}
+
+#[test]
+fn every_command_explains_itself_with_an_example() {
+    for command in COMMANDS {
+        let output =
+            settled().args(command).arg("--help").env("COLUMNS", "100").output().expect("settled can be run");
+        let help = text(&output);
+        assert!(help.contains("Examples:") || command == ["ledger"], "{command:?} has no example");
+        let name = ["help", "settled"].iter().chain(command).copied().collect::<Vec<_>>().join("-");
+        golden::check(&format!("{name}.txt"), &help);
+    }
+}
+
+#[test]
+fn no_command_is_missing_from_these_tests() {
+    let help = text(&settled().arg("--help").output().expect("settled can be run"));
+    let listed =
+        help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("commands");
+    for line in listed.lines() {
+        let command = line.split_whitespace().next().expect("a command's name");
+        let is_tested = COMMANDS.iter().any(|tested| tested.first() == Some(&command));
+        assert!(is_tested || command == "help", "`settled {command}` has no kept help text");
+    }
+}
+
+#[test]
+fn the_version_is_the_packages() {
+    let output = settled().arg("--version").output().expect("settled can be run");
+    assert_eq!(text(&output), format!("settled {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn init_says_what_it_made_and_makes_nothing_twice() {
+    let mailroom = Mailroom::absent();
+    let first = text(&mailroom.run(&["init", "--agents", "claude,codex"]));
+    golden::check("init.txt", &steady(&first, &mailroom));
+    mailroom.put("settled.toml", "[rounds]\nmax = 3\n");
+    let again = text(&mailroom.run(&["init", "--agents", "claude,codex"]));
+    assert_eq!(steady(&again, &mailroom), "ROOT is complete; nothing was changed\n");
+    assert_eq!(read(mailroom.root().join("settled.toml")), "[rounds]\nmax = 3\n");
+    text(&mailroom.run(&["init", "--agents", "gemini"]));
+    assert_eq!(names(mailroom.root().join("agents")), ["claude", "codex", "gemini"]);
+}
+
+#[test]
+fn up_makes_a_workspace_serves_it_and_says_what_is_next() {
+    let mailroom = Mailroom::absent();
+    let daemon = mailroom.up(&["claude", "codex"]);
+    golden::check("up.txt", &steady(&daemon.out(), &mailroom));
+    assert!(daemon.interrupt().success());
+    assert_eq!(names(mailroom.root()), [".settled", "agents", "events", "packets", "settled.toml"]);
+
+    write(mailroom.agent("claude", "inbox").join("kept.yaml"), "mine\n");
+    let daemon = mailroom.up(&["claude", "codex"]);
+    golden::check("up-again.txt", &steady(&daemon.out(), &mailroom));
+    assert!(daemon.terminate().success());
+    assert_eq!(read(mailroom.agent("claude", "inbox").join("kept.yaml")), "mine\n");
+}
+
+#[test]
+fn up_without_agents_makes_no_workspace_nobody_could_use() {
+    let mailroom = Mailroom::absent();
+    let output = mailroom.run(&["up"]);
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    assert!(!mailroom.root().exists());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("try: settled up ") && said.contains(" --agents claude,codex\n"), "{said}");
+}
+
+#[test]
+fn a_name_no_agent_may_bear_is_a_usage_error() {
+    for name in ["../x", "settled", "", ".hidden", "a b"] {
+        let mailroom = Mailroom::absent();
+        let output = mailroom.run(&["init", "--agents", name]);
+        assert_eq!(output.status.code(), Some(2), "{name:?}: {}", said(&output));
+        assert!(!mailroom.root().exists(), "{name:?} made something");
+    }
+}
+
+#[test]
+fn status_shows_every_review_and_whose_move_it_is() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    golden::check("status-empty.txt", &text(&mailroom.run(&["status"])));
+    let mailroom = after_a_review();
+    let [request, ..] = seed::review();
+    let other = request.text.replace("claude-001", "claude-100").replace("86", "87");
+    mailroom.post("claude", "other.yaml", &other);
+    mailroom.once();
+    // A slow machine makes an age two digits wide, and all columns with it.
+    let table = steady(&text(&mailroom.run(&["status"])), &mailroom);
+    let cells = |line: &str| {
+        line.split("  ").filter(|cell| !cell.is_empty()).map(str::trim).collect::<Vec<_>>().join("  ")
+    };
+    let table: String = table.lines().map(|line| cells(line) + "\n").collect();
+    golden::check("status.txt", &table);
+}
+
+#[test]
+fn log_shows_every_decision_with_its_reason() {
+    let mailroom = after_a_review();
+    golden::check("log.txt", &steady(&text(&mailroom.run(&["log"])), &mailroom));
+    let json = text(&mailroom.run(&["log", "--json"]));
+    let lines: Vec<Value> =
+        json.lines().map(|line| serde_json::from_str(line).expect("a JSON document a line")).collect();
+    assert_eq!(lines.len(), 8);
+    for (n, line) in lines.iter().enumerate() {
+        assert_eq!((&line["schema_version"], &line["seq"]), (&1.into(), &(n + 1).into()));
+    }
+    let verdicts: Vec<_> = lines.iter().filter_map(|line| line["verdict"].as_str()).collect();
+    assert_eq!(verdicts[4..], ["accepted", "refused", "refused", "duplicate"]);
+    assert_eq!(lines[0]["delivered"], serde_json::json!(["codex/inbox/request-1.yaml"]));
+}
+
+#[test]
+fn status_as_json_is_one_versioned_document() {
+    let status = after_a_review().status();
+    assert_eq!(status["schema_version"], 1);
+    assert_eq!(
+        (&status["accepted"], &status["refused"], &status["waiting"]),
+        (&5.into(), &2.into(), &0.into())
+    );
+    assert_eq!(status["serving"], false);
+    let review = &status["reviews"][0];
+    let keys: Vec<_> = review.as_object().expect("a review").keys().map(String::as_str).collect();
+    golden::check("status-json-keys.txt", &(keys.join("\n") + "\n"));
+    assert_eq!(
+        (&review["phase"], &review["round"], &review["rounds"]),
+        (&"approved".into(), &2.into(), &2.into())
+    );
+    assert_eq!(review["threads"]["F-003"], "deferred");
+}
+
+#[test]
+fn verify_counts_the_records_and_names_the_line_that_was_changed() {
+    let mailroom = after_a_review();
+    golden::check("ledger-verify.txt", &steady(&text(&mailroom.run(&["ledger", "verify"])), &mailroom));
+
+    let segment = settled_tests::list(mailroom.root().join(".settled/ledger")).remove(0);
+    let forged = read(&segment).replacen("claude/review-loop-protocol", "claude/review-loop-protocoI", 1);
+    write(&segment, &forged);
+    let output = mailroom.run(&["ledger", "verify"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("the ledger is damaged at") && said.contains(".jsonl:2"), "{said}");
+    assert_eq!(mailroom.once().status.code(), Some(1), "a damaged ledger is not served");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mailroom = after_a_review();
+    let script =
+        format!("'{}' log '{}' --json | head -c 1", binaries::settled().display(), mailroom.root().display());
+    let output =
+        Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().expect("bash can be run");
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+}
+
+#[test]
+fn looking_changes_nothing_and_needs_no_lock() {
+    let mailroom = after_a_review();
+    let _daemon = mailroom.serve();
+    let before = read(settled_tests::list(mailroom.root().join(".settled/ledger")).remove(0));
+    for command in [&["status"][..], &["log"], &["ledger", "verify"]] {
+        text(&mailroom.run(command));
+    }
+    assert_eq!(read(settled_tests::list(mailroom.root().join(".settled/ledger")).remove(0)), before);
+    assert_eq!(mailroom.status()["serving"], true);
+}
+
+#[test]
+fn the_root_may_come_from_the_environment() {
+    let mailroom = after_a_review();
+    let output =
+        settled().arg("status").env("SETTLED_ROOT", mailroom.root()).output().expect("settled can be run");
+    assert_eq!(text(&output), text(&mailroom.run(&["status"])));
+}
+
+#[test]
+fn a_wrong_command_line_is_a_usage_error() {
+    for args in [&["frobnicate"][..], &["status"], &["status", "--jsn", "x"], &["up", "x", "--agents"]] {
+        let output = settled().args(args).output().expect("settled can be run");
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
+    }
+}

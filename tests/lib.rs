@@ -7,6 +7,7 @@ pub mod binaries;
 pub mod golden;
 pub mod ledger;
 pub mod mailroom;
+pub mod markdown;
 pub mod peer;
 pub mod seed;
 pub mod wait;

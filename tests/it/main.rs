@@ -1,6 +1,7 @@
 //! Tests of the whole, one binary: the real daemon, real files, the real peer.
 
 mod cli;
+mod docs;
 mod edges;
 mod first_review;
 mod kill;

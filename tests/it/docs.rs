@@ -1,0 +1,254 @@
+//! The documents keep their word: every command in them is run, every output they show is what
+//! came out, every link and path leads somewhere, every code, command and key is explained.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use message_schema::Code;
+use message_schema::code::Finder;
+use rustix::process::{Pid, Signal, kill_process};
+use settled_tests::mailroom::{said, settled};
+use settled_tests::markdown::{self, Block};
+use settled_tests::{binaries, golden, list, read, repository, wait};
+use tempfile::TempDir;
+
+/// How the README starts a program a newcomer has not built yet.
+const FROM_SOURCE: &str = "cargo run --release -p settled -- ";
+
+/// Blocks that may stay unrun: the README's command that runs this very test.
+const UNRUN_MAX: usize = 1;
+
+fn pages() -> Vec<PathBuf> {
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    let root = ["README.md", "CONTRIBUTING.md"].map(|name| repository().join(name));
+    root.into_iter().chain(list(repository().join("docs")).into_iter().filter(is_page)).collect()
+}
+
+fn name(page: &Path) -> String {
+    page.strip_prefix(repository()).expect("a page of the repository").display().to_string()
+}
+
+/// A reader who follows a page from top to bottom in an empty directory.
+struct Reader {
+    directory: TempDir,
+    /// The daemon started last, with its root.
+    daemon: Option<(Child, String)>,
+}
+
+impl Reader {
+    fn new() -> Self {
+        Self { directory: tempfile::tempdir().expect("a temporary directory"), daemon: None }
+    }
+
+    fn bash(&self, script: &str) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new("bash");
+        command
+            .args(["-euo", "pipefail", "-c", script])
+            .current_dir(self.directory.path())
+            .env("PATH", format!("{}:{path}", binaries::directory().display()))
+            .env("COLUMNS", "100")
+            .env_remove("SETTLED_ROOT")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a block to its end and waits until the daemon has judged what it dropped.
+    fn run(&self, script: &str) -> Output {
+        let output = self.bash(script).output().expect("bash can be run");
+        if let Some((_, root)) = &self.daemon {
+            wait::until("the mailroom to be idle", || self.status(root)["waiting"] == 0);
+        }
+        output
+    }
+
+    /// Starts a block that serves, in place of the daemon before it.
+    fn start(&mut self, script: &str) {
+        self.stop();
+        let words: Vec<&str> = script.split_whitespace().collect();
+        let root = words.get(2).expect("settled up ROOT").to_string();
+        let mut command = self.bash(&format!("exec {}", script.trim()));
+        let daemon = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash can be run");
+        self.daemon = Some((daemon, root.clone()));
+        wait::until(&format!("`{}` to serve", script.trim()), || self.status(&root)["serving"] == true);
+    }
+
+    fn status(&self, root: &str) -> serde_json::Value {
+        let output = settled()
+            .args(["status", "--json", root])
+            .current_dir(self.directory.path())
+            .output()
+            .expect("settled");
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    /// Ctrl-C.
+    fn stop(&mut self) {
+        if let Some((mut daemon, root)) = self.daemon.take() {
+            kill_process(Pid::from_child(&daemon), Signal::INT).expect("the daemon still runs");
+            let status = daemon.wait().expect("it is our child");
+            assert!(status.success(), "the daemon of {root} ended with {status}");
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if let Some((daemon, _)) = &mut self.daemon {
+            let _ = daemon.kill();
+            let _ = daemon.wait();
+        }
+    }
+}
+
+/// Whether the block ends only when it is told to.
+fn serves(script: &str) -> bool {
+    let command = script.trim();
+    !command.contains('\n')
+        && !command.contains("--once")
+        && ["settled up ", "settled serve "].iter().any(|start| command.starts_with(start))
+}
+
+/// Follows the page; gives how many blocks were not run.
+fn follow(page: &Path) -> usize {
+    let mut reader = Reader::new();
+    let mut unrun = 0;
+    let mut last: Option<String> = None;
+    for block in markdown::blocks(&read(page)) {
+        let Block { info, text, line, comment, follows_a_block } = block;
+        let place = format!("{}:{line}", name(page));
+        match info.as_str() {
+            "sh" => {
+                let script = text.replace(FROM_SOURCE, "settled ");
+                if serves(&script) {
+                    reader.start(&script);
+                    last = None;
+                } else {
+                    let output = reader.run(&script);
+                    assert!(output.status.success(), "{place}: {}\n{script}", said(&output));
+                    last = Some(String::from_utf8_lossy(&output.stdout).into_owned());
+                }
+            }
+            "sh no-run" => {
+                let reason = comment.unwrap_or_default();
+                assert!(reason.starts_with("not run: "), "{place}: a comment says why it is not run");
+                unrun += 1;
+            }
+            "text" if follows_a_block => {
+                let said = last.take().unwrap_or_default();
+                assert!(markdown::shows(&text, &said), "{place} shows\n{text}but this came out\n{said}");
+            }
+            "text" | "yaml" | "toml" | "json" | "rust" => {}
+            other => panic!("{place}: nobody checks a block of `{other}`"),
+        }
+    }
+    reader.stop();
+    unrun
+}
+
+#[test]
+fn every_command_in_the_readme_works_and_shows_what_came_out() {
+    assert_eq!(follow(&repository().join("README.md")), UNRUN_MAX);
+}
+
+#[test]
+fn every_command_in_the_other_documents_works_and_shows_what_came_out() {
+    for page in pages().iter().filter(|page| !page.ends_with("README.md")) {
+        assert_eq!(follow(page), 0, "{} has a block that is not run", name(page));
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    for page in pages() {
+        let text = read(&page);
+        for link in markdown::links(&text) {
+            if link.starts_with("http") {
+                continue;
+            }
+            let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let directory = page.parent().expect("a page lies in a directory");
+            let target = if path.is_empty() { page.clone() } else { directory.join(path) };
+            assert!(target.exists(), "{} links to {link}, which is not there", name(&page));
+            if !anchor.is_empty() {
+                let anchors = markdown::anchors(&read(&target));
+                assert!(
+                    anchors.iter().any(|name| name == anchor),
+                    "{} links to {link}: {anchors:?}",
+                    name(&page)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_path_of_the_repository_that_is_named_exists() {
+    for page in pages() {
+        for span in markdown::code_spans(&read(&page)) {
+            let is_path = ["crates/", "tests/", "docs/", "schemas/", "xtask/", ".ci/"]
+                .iter()
+                .any(|d| span.starts_with(d));
+            if is_path && !span.contains(['<', '*', ' ']) {
+                assert!(repository().join(&span).exists(), "{} names `{span}`", name(&page));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_code_is_on_the_page_of_codes() {
+    golden::check_file(repository().join("docs/codes.md"), &codes());
+}
+
+/// The page, printed from the code.
+fn codes() -> String {
+    let mut page = String::from(
+        "# Codes\n\n\
+         Why a message was refused, or what a warning is about. One list for `validate-message` and the\n\
+         daemon; a code never changes its meaning. In a report a code stands as `refused` and in each of the\n\
+         `violations`. This page is printed from `crates/message-schema/src/code.rs` by the tests.\n\n\
+         *File*: found from the file and the packet it names, so `validate-message` finds it too. *Daemon*:\n\
+         found only by the daemon, which knows the review and the workspace.\n\n\
+         | code | found from | meaning |\n|---|---|---|\n",
+    );
+    for code in Code::ALL {
+        let finder = match code.finder() {
+            Finder::Validator => "file",
+            Finder::Daemon => "daemon",
+        };
+        page += &format!("| `{code}` | {finder} | {} |\n", code.sentence());
+    }
+    page
+}
+
+#[test]
+fn every_command_has_its_place_in_the_page_of_commands() {
+    let page = read(repository().join("docs/cli.md"));
+    let headings = markdown::anchors(&page);
+    let output = settled().arg("--help").output().expect("settled can be run");
+    let help = String::from_utf8_lossy(&output.stdout).into_owned();
+    let commands =
+        help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("commands");
+    for command in commands.lines().filter_map(|line| line.split_whitespace().next()) {
+        let anchor = format!("settled-{command}");
+        let has_place = headings.iter().any(|heading| heading.starts_with(&anchor));
+        assert!(has_place || command == "help", "docs/cli.md has no heading for `settled {command}`");
+    }
+}
+
+#[test]
+fn every_key_of_the_config_is_in_the_page_of_operations() {
+    let page = read(repository().join("docs/operations.md"));
+    let mut reader = Reader::new();
+    assert!(reader.run("settled init ./mailroom --agents claude,codex").status.success());
+    let template = read(reader.directory.path().join("mailroom/settled.toml"));
+    let keys =
+        template.lines().filter_map(|line| line.strip_prefix("#: ")).filter_map(|line| line.split_once(" ="));
+    let keys: Vec<&str> = keys.map(|(key, _)| key).collect();
+    assert!(keys.len() >= 6, "the template shows its keys: {keys:?}");
+    for key in keys {
+        assert!(page.contains(&format!("{key}`")), "docs/operations.md does not explain `{key}`");
+    }
+    reader.stop();
+}

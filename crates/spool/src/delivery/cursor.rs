@@ -197,13 +197,9 @@ impl Progress {
         let [even, odd] = [even, odd].map(|note| note.map(|note| note.pos));
         let boot = short(boot);
         let turn = if even > odd { Slot::DurableOdd } else { Slot::DurableEven };
-        let Some(durable) = even.max(odd) else {
-            return (
-                Progress { durable: Pos::START, turn, done: Pos::START, prepared: None, verify: head },
-                Trust::Lost,
-            );
-        };
-        let lost = prepared.is_none() && delivered.is_none();
+        let known = even.max(odd);
+        let durable = known.unwrap_or(Pos::START);
+        let unreadable = prepared.is_none() && delivered.is_none();
         let [prepared, delivered] = [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
         // A note that is behind the other was overtaken; a note that is gone was being written when the process ended,
         // and the other one says by itself what it would have said.
@@ -218,7 +214,11 @@ impl Progress {
                 (Progress { durable, turn, done: pos.max(durable), prepared: None, verify }, Trust::Whole)
             }
             (None, None) => {
-                let trust = if lost { Trust::NotesLost } else { Trust::NewBoot };
+                let trust = match known {
+                    None => Trust::Lost,
+                    Some(_) if unreadable => Trust::NotesLost,
+                    Some(_) => Trust::NewBoot,
+                };
                 (Progress { durable, turn, done: durable, prepared: None, verify: head }, trust)
             }
         }

@@ -78,7 +78,7 @@ fn a_changed_letter_anywhere_is_found() {
         match verified {
             Err(SpoolError::Damaged { .. } | SpoolError::TooNew { .. }) => {}
             Ok(verified) => {
-                assert!(verified.torn.is_some() && at >= first_of_last_batch, "byte {at}: {verified:?}")
+                assert!(verified.torn.is_some() && at >= first_of_last_batch, "byte {at}: {verified:?}");
             }
             Err(error) => panic!("byte {at}: {error}"),
         }

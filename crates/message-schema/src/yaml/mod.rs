@@ -10,3 +10,6 @@ mod read;
 
 pub use node::{Content, Field, Node, Scalar, Style};
 pub(crate) use read::{read_bytes, read_text};
+
+#[cfg(test)]
+mod tests;

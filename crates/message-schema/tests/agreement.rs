@@ -315,7 +315,7 @@ fn near_misses() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_texts_are_judged_alike(text in near_misses(), pick in any::<prop::sample::Index>()) {

@@ -8,6 +8,7 @@ mod frame;
 mod node;
 mod read;
 
+pub(crate) use frame::Frame;
 pub use node::{Content, Field, Node, Scalar, Style};
 pub(crate) use read::{read_bytes, read_text};
 

@@ -102,7 +102,7 @@ fn literal(mapping: &Node, key: &str) -> Node {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn places_inside_literal_blocks_are_those_of_the_file(outer in block(), inner in block(), crlf: bool, bom: bool) {

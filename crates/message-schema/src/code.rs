@@ -45,7 +45,7 @@ codes! {
     NotUtf8 = "not_utf8", Validator, "The file is not UTF-8 text.";
     NulByte = "nul_byte", Validator, "The file contains a NUL character.";
     YamlSyntax = "yaml_syntax", Validator, "The file is not well-formed YAML.";
-    YamlFeature = "yaml_feature", Validator, "The file uses an anchor, an alias, a tag or a directive, which messages may not.";
+    YamlFeature = "yaml_feature", Validator, "The file uses an anchor, an alias, a tag, a directive or a key that is no text, which messages may not.";
     DuplicateKey = "duplicate_key", Validator, "The same key stands twice in one mapping.";
     SeveralDocuments = "several_documents", Validator, "The file holds more than one YAML document.";
     TooDeep = "too_deep", Validator, "The file nests deeper than 32 levels.";

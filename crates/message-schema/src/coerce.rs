@@ -69,3 +69,77 @@ fn boolean(text: &str) -> Option<Value> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::parse_packet;
+    use crate::schema::Schema;
+    use serde_json::json;
+
+    fn read(schema: Schema, text: &str) -> Value {
+        coerce(&parse_packet(text.as_bytes()).expect("readable"), schema.shape())
+    }
+
+    #[test]
+    fn texts_keep_their_letters_whatever_yaml_would_make_of_them() {
+        let value = read(
+            Schema::ReviewRequest,
+            "pr: 86\nbranch: no\ndiff_summary: 12345e7\nbase_sha: 0012345\nside_effects: [true, 1.0, ~]\n",
+        );
+        let expected = json!({
+            "pr": "86", "branch": "no", "diff_summary": "12345e7", "base_sha": "0012345",
+            "side_effects": ["true", "1.0", "~"],
+        });
+        assert_eq!(value, expected);
+        assert_eq!(read(Schema::ReviewRequest, "pr: \"86\"\n"), read(Schema::ReviewRequest, "pr: 86\n"));
+    }
+
+    #[test]
+    fn numbers_are_decimal_digits_quoted_or_not() {
+        let round = |text: &str| read(Schema::ReviewFeedback, &format!("round: {text}\n"))["round"].clone();
+        assert_eq!(
+            (round("2"), round("\"2\""), round("' 2 '"), round("007")),
+            (json!(2), json!(2), json!(2), json!(7))
+        );
+        for text in ["0x1F", "1_000", "+5", "-1", "1.0", "1e3", "two", "\u{662}", "18446744073709551616"] {
+            assert_eq!(round(text), json!(text), "{text} was read as a number");
+        }
+    }
+
+    #[test]
+    fn measures_are_finite_decimal_numbers() {
+        let cost =
+            |text: &str| read(Schema::Envelope, &format!("est_cost_usd: {text}\n"))["est_cost_usd"].clone();
+        assert_eq!((cost("0"), cost("0.42"), cost("'1e3'")), (json!(0.0), json!(0.42), json!(1000.0)));
+        for text in [".inf", "nan", "inf", "1e999", "-0.5", "+5", ".5", "1_0", "0x1p3"] {
+            assert_eq!(cost(text), json!(text), "{text} was read as a number");
+        }
+    }
+
+    #[test]
+    fn booleans_are_two_words() {
+        let ready =
+            |text: &str| read(Schema::ReviewLgtm, &format!("merge_ready: {text}\n"))["merge_ready"].clone();
+        assert_eq!((ready("true"), ready("'false'")), (json!(true), json!(false)));
+        for text in ["yes", "True", "1"] {
+            assert_eq!(ready(text), json!(text), "{text} was read as a boolean");
+        }
+    }
+
+    #[test]
+    fn nothing_in_an_optional_field_means_absent() {
+        for nothing in ["", "~", "null", "''", "\"  \""] {
+            let value = read(Schema::ReviewRequest, &format!("repo: {nothing}\nround: {nothing}\n"));
+            assert_eq!(value, json!({}), "{nothing:?}");
+        }
+        // In quotes they are texts, and a required field has no absent value.
+        assert_eq!(read(Schema::ReviewRequest, "handoff_ref: 'null'\n"), json!({ "handoff_ref": "null" }));
+        assert_eq!(read(Schema::ReviewRequest, "branch:\npr: ~\n"), json!({ "branch": "", "pr": "~" }));
+    }
+
+    #[test]
+    fn text_is_trimmed() {
+        assert_eq!(read(Schema::ReviewRequest, "branch: |\n\n  main\n\n"), json!({ "branch": "main" }));
+    }
+}

@@ -212,7 +212,7 @@ fn is_conversation_id(text: &str) -> bool {
 
 fn is_inner_path(text: &str) -> bool {
     !text.is_empty()
-        && text.len() <= 1024
+        && text.chars().count() <= 1024
         && !text.chars().any(char::is_control)
         && text.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
 }

@@ -107,3 +107,50 @@ impl Message {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FEEDBACK: &str = "id: f-1\nfrom: codex\ntype: review_feedback\nsubject: \" Round 1\\nmore \"\nbody: |\n  pr: 86\n  findings_packet: packets/f.yaml\n";
+
+    #[test]
+    fn a_broken_message_still_tells_what_it_can() {
+        let message = parse(FEEDBACK.as_bytes()).expect("readable");
+        assert_eq!(message.kind(), Some(MessageType::ReviewFeedback));
+        assert_eq!(message.id().map(String::from).as_deref(), Some("f-1"));
+        assert_eq!(message.from().map(String::from).as_deref(), Some("codex"));
+        assert_eq!(message.subject(), Some("Round 1"));
+        assert_eq!(message.related_pr().map(String::from).as_deref(), Some("86"));
+        assert_eq!(message.packet_path().map(String::from).as_deref(), Some("packets/f.yaml"));
+    }
+
+    #[test]
+    fn what_is_no_id_name_number_or_path_is_not_told() {
+        let text = FEEDBACK
+            .replace("f-1", "f 1")
+            .replace("codex", "../x")
+            .replace("86", "#86")
+            .replace("packets/", "../");
+        let message = parse(text.as_bytes()).expect("readable");
+        assert_eq!(
+            (message.id(), message.from(), message.related_pr(), message.packet_path()),
+            (None, None, None, None)
+        );
+    }
+
+    #[test]
+    fn only_responses_name_a_packet() {
+        let text = FEEDBACK.replace("review_feedback", "review_request");
+        assert_eq!(parse(text.as_bytes()).expect("readable").packet_path(), None);
+    }
+
+    #[test]
+    fn a_body_that_is_no_mapping_is_kept_beside_the_envelope() {
+        let text = FEEDBACK.replace("pr: 86", "pr: [86");
+        let message = parse(text.as_bytes()).expect("readable");
+        assert!(matches!(message.read_body(), ReadBody::Malformed(malformed) if malformed.place.is_some()));
+        let text = FEEDBACK.replace("review_feedback", "question");
+        assert!(matches!(parse(text.as_bytes()).expect("readable").read_body(), ReadBody::Unread));
+    }
+}

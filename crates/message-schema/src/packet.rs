@@ -239,12 +239,13 @@ impl LineRange {
     /// Reads `40-45` or `40`; `None` for any other text, line 0 and ranges that run backwards.
     pub fn parse(text: &str) -> Option<Self> {
         let number = |t: &str| {
-            let t = t.trim();
-            let digits = !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+            let digits = (1..=10).contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit());
             if digits { t.parse::<u32>().ok() } else { None }
         };
         let (first, last) = match text.split_once('-') {
-            Some((first, last)) => (number(first)?, number(last)?),
+            Some((first, last)) => {
+                (number(first.trim_end_matches(' '))?, number(last.trim_start_matches(' '))?)
+            }
             None => (number(text)?, number(text)?),
         };
         (first >= 1 && first <= last).then_some(Self { first, last })

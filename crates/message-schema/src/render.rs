@@ -1,13 +1,16 @@
-//! Messages and packets as text, such that our reader, OACP's and YAML 1.1's read the same back.
+//! Messages, packets and reports as text, such that our reader, OACP's and those of YAML 1.1 read
+//! the same back: serde_yaml writes, and what it leaves open is closed here.
 
 use serde::Serialize;
+use serde_yaml::{Mapping, Value};
 
 use crate::body::Body;
 use crate::envelope::Envelope;
 use crate::packet::FindingsPacket;
+use crate::yaml::{Content, Frame, Node, Style, read_text};
 
-/// Writes a message as YAML, the body of review types as a literal block. The body of the
-/// envelope is not used: `body` is what is written.
+/// Writes a message as YAML, its body as a literal block wherever one can hold it. The `body` of
+/// the envelope is not used. Texts come back trimmed of surrounding white space.
 pub fn render_message(envelope: &Envelope, body: &Body) -> String {
     let text = match body {
         Body::Request(body) => render(body),
@@ -16,7 +19,16 @@ pub fn render_message(envelope: &Envelope, body: &Body) -> String {
         Body::Lgtm(body) => render(body),
         Body::Text(text) => text.clone(),
     };
-    render(&Envelope { body: text, ..envelope.clone() })
+    let mut out = render(&without_body(envelope));
+    match literal(&text) {
+        Some(block) => out.push_str(&format!("body: |\n{block}")),
+        None => out.push_str(&field(&"body".into(), &text.into())),
+    }
+    if let Some(auth) = &envelope.auth {
+        // OACP takes the trailer only as the last line, in double quotes.
+        out.push_str(&format!("auth: {}\n", json(&auth.as_str().into())));
+    }
+    out
 }
 
 /// Writes a findings packet as YAML.
@@ -24,6 +36,143 @@ pub fn render_packet(packet: &FindingsPacket) -> String {
     render(packet)
 }
 
-pub(crate) fn render(value: &impl Serialize) -> String {
-    serde_yaml::to_string(value).expect("our types are mappings with text keys, which YAML can hold")
+/// Writes any of our documents as block YAML.
+pub(crate) fn render(document: &impl Serialize) -> String {
+    let value = serde_yaml::to_value(document).expect("our types are mappings with text keys");
+    let Value::Mapping(fields) = &value else { return block(&value) };
+    if !needs_escapes(&value) {
+        return block(&value);
+    }
+    fields.iter().map(|(name, value)| field(name, value)).collect()
+}
+
+/// One field, as a line of JSON where a block would not come back the same.
+fn field(name: &Value, value: &Value) -> String {
+    let one: Mapping = [(name.clone(), value.clone())].into_iter().collect();
+    match name.as_str().filter(|_| needs_escapes(value)) {
+        Some(name) => format!("{name}: {}\n", json(value)),
+        None => block(&Value::Mapping(one)),
+    }
+}
+
+fn block(value: &Value) -> String {
+    quote_for_yaml_1_1(serde_yaml::to_string(value).expect("a tree of values is YAML"))
+}
+
+fn json(value: &Value) -> String {
+    escaped(&serde_json::to_string(value).expect("our types are mappings with text keys"))
+}
+
+fn needs_escapes(value: &Value) -> bool {
+    let is_trap = |text: &str| text.contains(|c| c == '\r' || is_break_of_old(c));
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => is_trap(text),
+        Value::Sequence(items) => items.iter().any(needs_escapes),
+        Value::Mapping(fields) => {
+            fields.iter().any(|(key, value)| needs_escapes(key) || needs_escapes(value))
+        }
+        Value::Tagged(tagged) => needs_escapes(&tagged.value),
+    }
+}
+
+fn without_body(envelope: &Envelope) -> Value {
+    let mut fields = serde_yaml::to_value(envelope).expect("our types are mappings with text keys");
+    if let Value::Mapping(fields) = &mut fields {
+        fields.shift_remove("body");
+        fields.shift_remove("auth");
+    }
+    fields
+}
+
+/// The lines of a literal block, or nothing when the text needs escapes or an indentation
+/// indicator.
+fn literal(text: &str) -> Option<String> {
+    let is_plain =
+        |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_break_of_old(c) || is_unprintable(c));
+    let text = text.trim_end();
+    let starts_with_space = text.starts_with(char::is_whitespace);
+    if text.is_empty() || starts_with_space || !text.chars().all(is_plain) {
+        return None;
+    }
+    let line = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
+    Some(text.split('\n').map(line).collect())
+}
+
+/// The characters that end a line in YAML 1.1 but not in 1.2. The writer leaves them bare in
+/// scalars, where the two kinds of reader would see different lines.
+fn is_break_of_old(c: char) -> bool {
+    matches!(c, '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+fn is_unprintable(c: char) -> bool {
+    matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// JSON whose strings show no character that some YAML reader would not take bare.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if (c.is_control() && c != '\n') || is_break_of_old(c) || is_unprintable(c) {
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Puts quotes around the bare texts that YAML 1.1 takes for a boolean, a number or a date. The
+/// writer quotes what YAML 1.2 would mistake, so what is bare and a number there *is* a number.
+fn quote_for_yaml_1_1(yaml: String) -> String {
+    let Ok(root) = read_text(&yaml, Frame::FILE) else { return yaml };
+    let mut bare = Vec::new();
+    misread(&root, &mut bare);
+    if bare.is_empty() {
+        return yaml;
+    }
+    bare.sort_unstable();
+    let mut bare = bare.into_iter().peekable();
+    let mut out = String::with_capacity(yaml.len() + 32);
+    for (number, line) in (1..).zip(yaml.split_inclusive('\n')) {
+        let mut rest = line;
+        let mut column = 1;
+        while let Some(&(_, at, length)) = bare.peek().filter(|(line, _, _)| *line == number) {
+            let (before, after) = split_chars(rest, at - column);
+            let (text, after) = after.split_at(length);
+            out.push_str(&format!("{before}'{text}'"));
+            column = at + u32::try_from(length).unwrap_or(u32::MAX);
+            rest = after;
+            bare.next();
+        }
+        out.push_str(rest);
+    }
+    out
+}
+
+fn split_chars(text: &str, count: u32) -> (&str, &str) {
+    let at = text.char_indices().nth(usize::try_from(count).unwrap_or(usize::MAX));
+    text.split_at(at.map_or(text.len(), |(at, _)| at))
+}
+
+/// Line, column and length of the bare texts below the node that YAML 1.1 misreads. They are
+/// ASCII, so that characters and bytes are the same.
+fn misread(node: &Node, into: &mut Vec<(u32, u32, usize)>) {
+    match &node.content {
+        Content::Scalar(scalar) => {
+            if scalar.style == Style::Plain && is_misread(&scalar.text) {
+                into.push((node.place.line, node.place.column, scalar.text.len()));
+            }
+        }
+        Content::List(items) => items.iter().for_each(|item| misread(item, into)),
+        Content::Map(fields) => fields.iter().for_each(|field| misread(&field.value, into)),
+    }
+}
+
+fn is_misread(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let is_word = matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "=" | "<<");
+    let looks_like_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+        && text.bytes().all(|b| b.is_ascii_hexdigit() || b"_:.+-xXoOtTzZ ".contains(&b));
+    is_word || (looks_like_number && text.parse::<f64>().is_err())
 }

@@ -168,7 +168,9 @@ impl Mailroom {
             let expected = self.spool.next_seq();
             match self.spool.commit(expected, drafts) {
                 Ok(committed) => {
-                    committed.iter().zip(&records).for_each(|(entry, record)| log(entry, record))
+                    for (entry, record) in committed.iter().zip(&records) {
+                        log(entry, record);
+                    }
                 }
                 Err(error) => {
                     self.start_over()?;

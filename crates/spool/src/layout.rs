@@ -244,6 +244,12 @@ pub(crate) fn temporary_name(seq: u64, n: u32) -> FileName {
     FileName::new(name).expect("digits and fixed text are a name")
 }
 
+/// Gives the name of the hidden file in which the original of record `seq` is copied before it shows. It may lie beside
+/// a report of the same record, so the names differ.
+pub(crate) fn away_temporary(seq: u64) -> FileName {
+    FileName::new(format!(".settled-{seq}.away.tmp")).expect("digits and fixed text are a name")
+}
+
 /// Gives the name of a lane's cursor file; `lane` is an agent or `packets`, a slash and a directory.
 pub(crate) fn cursor_name(lane: &str) -> FileName {
     FileName::new(format!("{}.cursor", lane.replace('/', "."))).expect("an agent's name is short and no path")

@@ -96,18 +96,17 @@ impl AsRef<Path> for FileName {
 
 impl fmt::Display for FileName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hidden = |character: char| character == '%' || character.is_control();
         for chunk in self.as_bytes().utf8_chunks() {
-            for character in chunk.valid().chars() {
-                if character == '%' || character.is_control() {
-                    let mut bytes = [0; 4];
-                    character
-                        .encode_utf8(&mut bytes)
-                        .bytes()
-                        .try_for_each(|byte| write!(f, "%{byte:02X}"))?;
-                } else {
-                    fmt::Write::write_char(f, character)?;
-                }
+            let mut rest = chunk.valid();
+            while let Some(at) = rest.find(hidden) {
+                let (plain, from) = rest.split_at(at);
+                let end = from.chars().next().map_or(from.len(), char::len_utf8);
+                f.write_str(plain)?;
+                from.as_bytes()[..end].iter().try_for_each(|byte| write!(f, "%{byte:02X}"))?;
+                rest = &from[end..];
             }
+            f.write_str(rest)?;
             chunk.invalid().iter().try_for_each(|byte| write!(f, "%{byte:02X}"))?;
         }
         Ok(())

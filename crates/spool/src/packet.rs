@@ -51,20 +51,17 @@ pub(crate) fn read(ground: &Ground, path: &Path, limit: u64, now: Now) -> Result
 }
 
 fn check(path: &Path) -> Result<(), &'static str> {
-    let mut components = path.components().peekable();
-    match components.peek() {
-        None => return Err("it is empty"),
-        Some(Component::Normal(first)) if *first == layout::OWN => return Err("it is the daemon's own"),
-        Some(_) => {}
-    }
-    for component in components {
+    let mut first = true;
+    for component in path.components() {
         match component {
-            Component::Normal(_) | Component::CurDir => {}
+            Component::Normal(name) if first && name == layout::OWN => return Err("it is the daemon's own"),
+            Component::Normal(_) => first = false,
+            Component::CurDir => {}
             Component::ParentDir => return Err("it has `..` in it"),
             Component::RootDir | Component::Prefix(_) => return Err("it is not relative"),
         }
     }
-    Ok(())
+    if first { Err("it is empty") } else { Ok(()) }
 }
 
 /// Sorts what the system says about a path that it does not open.

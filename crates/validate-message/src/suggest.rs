@@ -1,16 +1,18 @@
 //! Did you mean: the known word nearest to a wrong one.
 
 /// The candidate that differs from the word by case, or by a typing slip or two; longer words
-/// may differ more.
+/// may differ more. Words like `P1` are all one slip apart: there only the case may differ.
 pub(crate) fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // A word this long is no slip of a field's name, and comparing it would cost its square.
     if word.len() > 64 {
         return None;
     }
     let lower = word.to_lowercase();
+    let letters = lower.chars().count();
+    let slips_max = if letters < 4 { 0 } else { 1 + letters / 4 };
     candidates
         .map(|candidate| (strsim::osa_distance(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= 1 + lower.chars().count() / 4)
+        .filter(|(distance, _)| *distance <= slips_max)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -26,6 +28,7 @@ mod tests {
         assert_eq!(near("review_lgmt"), Some("review_lgtm"));
         assert_eq!(near("subjct"), Some("subject"));
         assert_eq!(near("p2"), Some("P2"));
+        assert_eq!(near("p5"), None);
         assert_eq!(near("colour"), None);
         assert_eq!(near(&"subject".repeat(10)), None);
     }

@@ -86,6 +86,22 @@ impl Violation {
         }
     }
 
+    /// The violation in one line, `outbox/x.yaml:9:5: body_field_invalid: …`, and its fix in an
+    /// indented second one; `message_file` is how the line calls the message.
+    pub fn told(&self, message_file: &str) -> String {
+        let file = match &self.file {
+            Source::Message => message_file,
+            Source::Packet(path) => path,
+        };
+        let place = self.place.map(|place| format!(":{place}")).unwrap_or_default();
+        let weight = match self.level {
+            Level::Error => "",
+            Level::Warning => " (warning)",
+        };
+        let fix = self.fix.as_ref().map(|fix| format!("\n    fix: {fix}")).unwrap_or_default();
+        format!("{file}{place}: {}{weight}: {}{fix}", self.code, self.message)
+    }
+
     /// The violation as a report tells it; `message_file` is how the report calls the message.
     pub fn reported(&self, message_file: &str) -> ReportedViolation {
         ReportedViolation {

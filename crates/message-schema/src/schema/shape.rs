@@ -12,6 +12,7 @@ pub struct Shape {
     expected: String,
     words: Vec<String>,
     is_free: bool,
+    is_anything: bool,
     items: Option<Box<Shape>>,
     /// Sorted by name.
     fields: Vec<FieldShape>,
@@ -54,6 +55,7 @@ impl Shape {
             expected: expected(schema),
             words: words(schema),
             is_free: fields.is_empty() || schema["x-free"] == Value::Bool(true),
+            is_anything: schema["type"].is_null(),
             items: schema["items"].is_object().then(|| Box::new(Self::of(&schema["items"]))),
             fields,
         }
@@ -68,9 +70,14 @@ impl Shape {
         &self.expected
     }
 
-    /// The words of an enumeration; empty for anything else.
+    /// The words of an enumeration or a boolean; empty for anything else.
     pub fn words(&self) -> &[String] {
         &self.words
+    }
+
+    /// Whether it is letters and nothing but letters.
+    pub fn is_text(&self) -> bool {
+        self.scalar == Typing::Text && self.items.is_none() && self.fields.is_empty() && !self.is_anything
     }
 
     /// Whether fields the schema does not name are nobody's business.
@@ -114,6 +121,9 @@ fn typing(kind: &Value) -> Typing {
 }
 
 fn words(schema: &Value) -> Vec<String> {
+    if schema["type"] == "boolean" {
+        return vec!["true".to_owned(), "false".to_owned()];
+    }
     schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
@@ -125,9 +135,8 @@ fn expected(schema: &Value) -> String {
     if !words.is_empty() {
         return words.join(", ");
     }
-    match (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
-        (Some(min), Some(max)) => return format!("{min} to {max}"),
-        (Some(_) | None, _) => {}
+    if let (Some(min), Some(max)) = (schema["minimum"].as_u64(), schema["maximum"].as_u64()) {
+        return format!("{min} to {max}");
     }
     let noun = match schema["type"].as_str() {
         Some("object") => "a mapping",

@@ -60,7 +60,7 @@ macro_rules! validators {
             match schema {
                 $(Schema::$schema => {
                     for error in $schema::iter_errors(document) {
-                        sort(error, &mut breaches);
+                        sort(&error, &mut breaches);
                     }
                 })+
             }
@@ -87,7 +87,7 @@ pub(super) fn is_line_range(text: &str) -> bool {
     crate::packet::LineRange::parse(text).is_some()
 }
 
-fn sort(error: jsonschema::ValidationError<'_>, breaches: &mut Vec<Breach>) {
+fn sort(error: &jsonschema::ValidationError<'_>, breaches: &mut Vec<Breach>) {
     let at: Vec<Step> = error
         .instance_path()
         .iter()

@@ -8,5 +8,9 @@ mod frame;
 mod node;
 mod read;
 
+pub(crate) use frame::Frame;
 pub use node::{Content, Field, Node, Scalar, Style};
 pub(crate) use read::{read_bytes, read_text};
+
+#[cfg(test)]
+mod tests;

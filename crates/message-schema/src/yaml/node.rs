@@ -108,8 +108,9 @@ impl Node {
 
     /// What kind of value it is, in a word or two for a person.
     pub fn kind(&self) -> &'static str {
-        match self.content {
+        match &self.content {
             Content::Scalar(_) => "a text",
+            Content::List(items) if items.is_empty() => "an empty list",
             Content::List(_) => "a list",
             Content::Map(_) => "a mapping",
         }

@@ -45,12 +45,8 @@ pub(crate) fn read_text(text: &str, frame: Frame) -> Result<Node, Malformed> {
 
 fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
     if bytes.len() > MAX_BYTES {
-        return Err(Malformed::new(
-            Code::TooLarge,
-            None,
-            format!("the file has {} bytes, the limit is {MAX_BYTES}", bytes.len()),
-        )
-        .expected("at most 256 KiB"));
+        return Err(Malformed::new(Code::TooLarge, None, format!("it is larger than {MAX_BYTES} bytes"))
+            .expected("at most 256 KiB"));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
@@ -112,6 +108,10 @@ impl Tree<'_> {
             },
             Event::Alias(_) | Event::UnresolvedAlias(_) => Err(self.feature("an alias", &span.start)),
             Event::Anchor(..) => Err(self.feature("an anchor", &span.start)),
+            // The parser writes `~` for a value that is not there; that is no letter of the file.
+            Event::Scalar(_, ScalarStyle::Plain, _, _) if span.is_empty() => {
+                self.scalar(String::new(), ScalarStyle::Plain, span)
+            }
             Event::Scalar(text, style, _, _) => self.scalar(text.into_owned(), style, span),
             Event::SequenceStart(..) => {
                 self.descend(&span.start, |place| Open::List { place, items: Vec::new() })
@@ -252,7 +252,7 @@ fn advice(kind: &ErrorKind) -> Option<&'static str> {
             | ErrorKind::TabInPlainScalar
     );
     let colon = matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement);
-    let quote = matches!(kind, ErrorKind::UnclosedQuotedScalar);
+    let quote = matches!(kind, ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent);
     match (tab, colon, quote) {
         (true, _, _) => Some("indent with spaces"),
         (_, true, _) => Some("put a text that contains `: ` in double quotes"),

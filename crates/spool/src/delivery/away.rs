@@ -164,7 +164,7 @@ impl Desk<'_> {
     fn keep_accepted(&self) -> Result<(), SpoolError> {
         let Some(text) = self.original.text.as_ref() else { return Ok(()) };
         let bytes = text.as_bytes();
-        let temporary = layout::temporary_name(self.seq, 0);
+        let temporary = layout::away_temporary(self.seq);
         match place::trace(self.ground, std::slice::from_ref(self.away), self.away_name(), self.seq, bytes)? {
             place::Trace::Whole => Ok(()),
             place::Trace::Damaged(_, name) if self.verify => {
@@ -191,7 +191,7 @@ impl Desk<'_> {
             self.keep_accepted()?;
             return Ok(Outcome::New(self.original.file.clone()));
         }
-        let temporary = layout::temporary_name(self.seq, 0);
+        let temporary = layout::away_temporary(self.seq);
         self.ground.write_new(self.away, &temporary, &bytes)?;
         let name = place::publish(self.ground, self.away, &temporary, self.away_name(), self.seq, &bytes)?;
         self.ground.remove(self.outbox, &self.original.file)?;

@@ -7,7 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Digest;
+use crate::ground::{Dir, Ground};
+use crate::{Digest, FileName, SpoolError, layout};
 
 const LINE: usize = 128;
 const SUM_DIGITS: usize = 16;
@@ -27,6 +28,14 @@ pub(crate) struct Pos {
 impl Pos {
     /// Before every file.
     pub(crate) const START: Pos = Pos { seq: 0, n: 0 };
+
+    /// The last place before this one.
+    pub(crate) fn before(self) -> Pos {
+        match self.n.checked_sub(1) {
+            Some(n) => Pos { seq: self.seq, n },
+            None => Pos::end_of(self.seq.saturating_sub(1)),
+        }
+    }
 
     /// After every file of record `seq`.
     pub(crate) fn end_of(seq: u64) -> Pos {
@@ -188,28 +197,29 @@ impl Progress {
         let [even, odd] = [even, odd].map(|note| note.map(|note| note.pos));
         let boot = short(boot);
         let turn = if even > odd { Slot::DurableOdd } else { Slot::DurableEven };
-        let Some(durable) = even.max(odd) else {
-            return (
-                Progress { durable: Pos::START, turn, done: Pos::START, prepared: None, verify: head },
-                Trust::Lost,
-            );
-        };
-        let lost = prepared.is_none() && delivered.is_none();
+        let known = even.max(odd);
+        let durable = known.unwrap_or(Pos::START);
+        let unreadable = prepared.is_none() && delivered.is_none();
         let [prepared, delivered] = [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
-        // A note that is behind the other was overtaken; a note that is gone was being written when the process ended.
-        let before = delivered.as_ref().map(|delivered| delivered.pos);
-        let prepared = prepared.filter(|prepared| before.is_none_or(|before| before < prepared.pos));
-        let done = before.unwrap_or(durable).max(durable);
+        // A note that is behind the other was overtaken; a note that is gone was being written when the process ended,
+        // and the other one says by itself what it would have said.
+        let prepared =
+            prepared.filter(|note| delivered.as_ref().is_none_or(|delivered| delivered.pos < note.pos));
         match (prepared, delivered) {
             (Some(Note { pos, verify, .. }), _) => {
+                let done = pos.before().max(durable);
                 (Progress { durable, turn, done, prepared: Some(pos), verify }, Trust::Whole)
             }
-            (None, Some(Note { verify, .. })) => {
-                (Progress { durable, turn, done, prepared: None, verify }, Trust::Whole)
+            (None, Some(Note { pos, verify, .. })) => {
+                (Progress { durable, turn, done: pos.max(durable), prepared: None, verify }, Trust::Whole)
             }
             (None, None) => {
-                let trust = if lost { Trust::NotesLost } else { Trust::NewBoot };
-                (Progress { durable, turn, done, prepared: None, verify: head }, trust)
+                let trust = match known {
+                    None => Trust::Lost,
+                    Some(_) if unreadable => Trust::NotesLost,
+                    Some(_) => Trust::NewBoot,
+                };
+                (Progress { durable, turn, done: durable, prepared: None, verify: head }, trust)
             }
         }
     }
@@ -217,12 +227,6 @@ impl Progress {
     /// The furthest place the cursor speaks of; the ledger must reach it.
     pub(crate) fn furthest(&self) -> Pos {
         self.done.max(self.durable).max(self.prepared.unwrap_or(Pos::START))
-    }
-
-    /// Says whether the file at `pos` still has work to do, given what the notes prove.
-    pub(crate) fn is_open(&self, pos: Pos) -> bool {
-        // Everything before a prepared file is delivered, even if the note that said so was torn.
-        pos > self.done && self.prepared.is_none_or(|prepared| pos >= prepared)
     }
 
     /// Gives a whole new cursor file.
@@ -236,5 +240,106 @@ impl Progress {
             done.line(Slot::Delivered),
         ]
         .concat()
+    }
+}
+
+/// Writes a whole cursor file in place of whatever has its name.
+pub(crate) fn make(
+    ground: &Ground,
+    dir: &Dir,
+    name: &FileName,
+    progress: &Progress,
+) -> Result<(), SpoolError> {
+    let temporary = layout::cursor_temporary(name);
+    ground.write_new(dir, &temporary, &progress.file(&ground.boot))?;
+    ground
+        .disk
+        .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())
+        .map_err(|source| ground.error_at("write", dir, name, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOOT: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
+
+    fn pos(seq: u64, n: u32) -> Pos {
+        Pos { seq, n }
+    }
+
+    /// A cursor file with these notes of this boot.
+    fn file(durable: [Pos; 2], prepared: Pos, delivered: Pos) -> Vec<u8> {
+        let note = |pos| Note { pos, verify: 3, boot: BOOT.to_owned() };
+        [
+            note(durable[0]).line(Slot::DurableEven),
+            note(durable[1]).line(Slot::DurableOdd),
+            note(prepared).line(Slot::Prepared),
+            note(delivered).line(Slot::Delivered),
+        ]
+        .concat()
+    }
+
+    fn spoil(mut bytes: Vec<u8>, slots: &[Slot]) -> Vec<u8> {
+        for slot in slots {
+            bytes[slot.index() * LINE + 20] ^= 1;
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_cursor_is_readable_and_fits_a_sector() {
+        let bytes = file([pos(4, 0), pos(2, 0)], pos(7, 1), pos(7, 0));
+        assert_eq!(bytes.len(), 512);
+        let text = String::from_utf8(bytes).expect("text");
+        let prepared = text.lines().nth(2).expect("four lines");
+        assert!(
+            prepared.starts_with(
+                "prepared  00000000000000000007.000001 verify 00000000000000000003 boot 0a1b2c3d"
+            )
+        );
+    }
+
+    #[test]
+    fn the_notes_of_this_boot_say_what_is_done() {
+        let read = |prepared, delivered| {
+            let bytes = file([pos(4, 0), pos(2, 0)], prepared, delivered);
+            let (progress, trust) = Progress::read(&bytes, BOOT, 9);
+            assert_eq!((trust, progress.durable, progress.turn), (Trust::Whole, pos(4, 0), Slot::DurableOdd));
+            (progress.done, progress.prepared)
+        };
+        assert_eq!(read(pos(7, 1), pos(7, 0)), (pos(7, 0), Some(pos(7, 1))));
+        assert_eq!(read(pos(7, 0), pos(7, 0)), (pos(7, 0), None));
+        assert_eq!(read(pos(3, 0), pos(3, 0)), (pos(4, 0), None));
+    }
+
+    #[test]
+    fn either_note_alone_is_enough() {
+        let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
+        let (progress, trust) = Progress::read(&spoil(bytes.clone(), &[Slot::Delivered]), BOOT, 9);
+        assert_eq!(
+            (progress.done, progress.prepared, trust),
+            (Pos::end_of(7), Some(pos(8, 0)), Trust::Whole)
+        );
+        let (progress, trust) = Progress::read(&spoil(bytes, &[Slot::Prepared]), BOOT, 9);
+        assert_eq!((progress.done, progress.prepared, trust), (pos(7, 0), None, Trust::Whole));
+    }
+
+    #[test]
+    fn in_another_boot_only_durable_counts() {
+        let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
+        let (progress, trust) = Progress::read(&bytes, "another", 9);
+        assert_eq!((progress.done, progress.verify, trust), (pos(4, 0), 9, Trust::NewBoot));
+    }
+
+    #[test]
+    fn a_torn_durable_leaves_the_one_before() {
+        let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
+        let read = |slots: &[Slot]| Progress::read(&spoil(bytes.clone(), slots), "another", 9);
+        assert_eq!(read(&[Slot::DurableEven]).0.durable, pos(2, 0));
+        let (progress, trust) = read(&[Slot::DurableEven, Slot::DurableOdd]);
+        assert_eq!((progress.durable, progress.verify, trust), (Pos::START, 9, Trust::Lost));
+        assert_eq!(read(&[Slot::Prepared, Slot::Delivered]).1, Trust::NotesLost);
+        assert_eq!(Progress::read(b"", BOOT, 9).1, Trust::Lost);
     }
 }

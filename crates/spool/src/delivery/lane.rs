@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::away::{Desk, Outcome};
 use super::checkpoint::Touched;
-use super::cursor::{Note, Pos, Progress, Slot};
+use super::cursor::{self, Note, Pos, Progress, Slot};
 use super::place::{self, Trace};
 use super::{Pass, Placed};
 use crate::disk::{self, Handle, Open};
@@ -109,18 +110,27 @@ impl Work {
     }
 
     fn open_cursor<'a>(&mut self, ground: &'a Ground) -> Result<Cursor<'a>, SpoolError> {
-        let path = PathBuf::from(layout::CURSORS).join(self.lane.cursor_name());
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
         let name = self.lane.cursor_name();
-        let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Write);
-        let cursor =
-            Cursor { ground, file: file.map_err(|source| ground.error("open", &path, source))?, path };
-        if !self.noted {
-            // `delivered` goes first: until it is written the old notes stand, and they only make us look twice.
-            cursor.write(Slot::Delivered, &self.note(ground, self.progress.done))?;
-            if let Some(prepared) = self.progress.prepared {
-                cursor.write(Slot::Prepared, &self.note(ground, prepared))?;
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let open = || disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Write));
+        let path = dir.path.join(&name);
+        let opened = match open() {
+            // Somebody removed it while we run; what it said is known here.
+            Ok(None) => {
+                cursor::make(ground, &dir, &name, &self.progress)?;
+                open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
             }
+            Ok(Some(file)) => Ok(file),
+            Err(error) => Err(error),
+        };
+        let file = opened.map_err(|source| ground.error("open", &path, source))?;
+        let cursor = Cursor { ground, file, path };
+        if !self.noted {
+            // A `prepared` that is ahead of `delivered` would say that the temporary file is whole or was renamed. Once
+            // a rename failed neither is sure any more, so the note is taken back before anything is touched again.
+            cursor.write(Slot::Delivered, &self.note(ground, self.progress.done))?;
+            let prepared = self.progress.prepared.unwrap_or(self.progress.done);
+            cursor.write(Slot::Prepared, &self.note(ground, prepared))?;
             self.noted = true;
         }
         Ok(cursor)
@@ -176,7 +186,8 @@ impl Work {
                 pos,
                 bytes,
             };
-            if self.progress.prepared == Some(pos) {
+            if self.progress.prepared.take() == Some(pos) {
+                self.noted = false;
                 // The process ended between the two notes. Under its temporary name the file still waits for its
                 // rename; gone from there, it was delivered, whoever has taken it since.
                 if ground.look(&dir, &temporary)?.is_some() {

@@ -85,16 +85,21 @@ pub(crate) struct Doubts {
     pub(crate) new_boot: bool,
 }
 
-/// Gives the lanes a record works in, each with the index of the delivery; an original has none.
-fn lanes_of<'a>(
-    deliveries: &'a [crate::Delivery],
-    original: Option<&'a crate::Original>,
-) -> impl Iterator<Item = (Lane, usize)> + 'a {
-    let mailboxes = deliveries
-        .iter()
-        .enumerate()
-        .map(|(index, delivery)| (Lane::Mailbox(delivery.mailbox.clone()), index));
-    mailboxes.chain(original.map(|original| (Lane::Outbox(original.outbox.clone()), 0)))
+/// Gives what a record wants done, each with its lane; the files of one lane are numbered.
+fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, Item)> {
+    let mut items: Vec<(Lane, Item)> = Vec::with_capacity(entry.deliveries.len() + 1);
+    for (index, delivery) in entry.deliveries.iter().enumerate() {
+        let before =
+            entry.deliveries[..index].iter().filter(|earlier| earlier.mailbox == delivery.mailbox).count();
+        let n = u32::try_from(before).expect("a record has few deliveries");
+        let pos = Pos { seq: entry.seq, n };
+        items.push((Lane::Mailbox(delivery.mailbox.clone()), Item { pos, entry: Arc::clone(entry), index }));
+    }
+    if let Some(original) = &entry.original {
+        let pos = Pos { seq: entry.seq, n: 0 };
+        items.push((Lane::Outbox(original.outbox.clone()), Item { pos, entry: Arc::clone(entry), index: 0 }));
+    }
+    items
 }
 
 /// Reads the cursor files before the ledger is read, and collects what is still to be done while it is.
@@ -126,11 +131,7 @@ impl Gathering {
 
     /// Takes from a record what its lanes have not done yet.
     pub(crate) fn admit(&mut self, entry: &Arc<Entry>) {
-        let mut numbers: BTreeMap<Lane, u32> = BTreeMap::new();
-        for (lane, index) in lanes_of(&entry.deliveries, entry.original.as_ref()) {
-            let n = numbers.entry(lane.clone()).or_default();
-            let pos = Pos { seq: entry.seq, n: *n };
-            *n += 1;
+        for (lane, item) in items_of(entry) {
             let work = match self.works.entry(lane) {
                 std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
                 std::collections::btree_map::Entry::Vacant(new) => {
@@ -147,8 +148,8 @@ impl Gathering {
                     new.insert(work)
                 }
             };
-            if work.progress.is_open(pos) {
-                work.push(Item { pos, entry: Arc::clone(entry), index });
+            if item.pos > work.progress.done {
+                work.push(item);
             }
         }
     }
@@ -172,9 +173,10 @@ impl Gathering {
 impl Lanes {
     /// Makes new cursor files in place of lost ones.
     pub(crate) fn replace_cursors(&mut self, ground: &Ground, lost: &[Lane]) -> Result<(), SpoolError> {
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
         for lane in lost {
             if let Some(work) = self.works.get(lane) {
-                make_cursor(ground, lane, &work.progress)?;
+                cursor::make(ground, &dir, &lane.cursor_name(), &work.progress)?;
                 self.cursors_made = true;
             }
         }
@@ -185,12 +187,15 @@ impl Lanes {
     /// without a cursor then proves that the cursor was lost.
     pub(crate) fn prepare(&mut self, ground: &Ground, drafts: &[Draft], head: u64) -> Result<(), SpoolError> {
         for draft in drafts {
-            for (lane, _) in lanes_of(&draft.deliveries, draft.original.as_ref()) {
+            let mailboxes = draft.deliveries.iter().map(|delivery| Lane::Mailbox(delivery.mailbox.clone()));
+            let outbox = draft.original.iter().map(|original| Lane::Outbox(original.outbox.clone()));
+            for lane in mailboxes.chain(outbox) {
                 if self.works.contains_key(&lane) {
                     continue;
                 }
+                let dir = ground.dir(layout::CURSORS.as_ref())?;
                 let progress = Progress::new_after(head);
-                make_cursor(ground, &lane, &progress)?;
+                cursor::make(ground, &dir, &lane.cursor_name(), &progress)?;
                 self.cursors_made = true;
                 self.works.insert(lane.clone(), Work::new(lane, progress));
             }
@@ -200,27 +205,15 @@ impl Lanes {
 
     /// Takes up what a committed record wants done.
     pub(crate) fn enqueue(&mut self, entry: &Arc<Entry>) {
-        let mut counted: Vec<(Lane, u32)> = Vec::new();
-        for (lane, index) in lanes_of(&entry.deliveries, entry.original.as_ref()) {
-            let n = match counted.iter_mut().find(|(known, _)| *known == lane) {
-                Some((_, n)) => {
-                    *n += 1;
-                    *n
-                }
-                None => {
-                    counted.push((lane.clone(), 0));
-                    0
-                }
-            };
-            let work = self.works.get_mut(&lane).expect("every lane of a committed draft was prepared");
-            work.push(Item { pos: Pos { seq: entry.seq, n }, entry: Arc::clone(entry), index });
+        for (lane, item) in items_of(entry) {
+            self.works.get_mut(&lane).expect("every lane of a committed draft was prepared").push(item);
         }
     }
 
     /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn.
     pub(crate) fn pass(&mut self, ground: &Ground, now: u64) -> Pass {
         let mut pass = Pass::default();
-        for work in self.works.values_mut().filter(|work| !work.items.is_empty()) {
+        for work in self.works.values_mut().filter(|work| !work.items.is_empty() || work.rest.is_some()) {
             if work.rest.as_ref().is_some_and(|rest| rest.until > now) {
                 continue;
             }
@@ -299,16 +292,4 @@ fn parked(work: &Work) -> Option<Parked> {
     let rest = work.rest.as_ref()?;
     let lane = work.lane.clone();
     Some(Parked { lane, why: rest.why.clone(), retry_at: rest.until, waiting: work.items.len() })
-}
-
-/// Writes a whole cursor file in place of whatever has its name.
-fn make_cursor(ground: &Ground, lane: &Lane, progress: &Progress) -> Result<(), SpoolError> {
-    let dir = ground.dir(layout::CURSORS.as_ref())?;
-    let name = lane.cursor_name();
-    let temporary = layout::cursor_temporary(&name);
-    ground.write_new(&dir, &temporary, &progress.file(&ground.boot))?;
-    ground
-        .disk
-        .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())
-        .map_err(|source| ground.error_at("write", &dir, &name, source))
 }

@@ -120,17 +120,20 @@ pub(super) fn look(
     if stat.size > rules.size_max {
         return Ok(Verdict::Take(stamp, Body::Unfit(Unfit::TooLarge(stat.size))));
     }
-    let changed = Verdict::Wait(now.mono.saturating_add(rules.quiet_ms));
-    match read(ground, dir, name, &stat, rules.size_max) {
+    let read = read(ground, dir, name, &stat, rules.size_max);
+    match read {
         Ok(Some(bytes)) => {
             let digest = Digest::of(&bytes);
             Ok(Verdict::Take(stamp, Body::Message { bytes, digest }))
         }
-        // It was changed, or became another file, between the look and the reading.
-        Ok(None) => Ok(changed),
+        // It was changed, or became another file, between the look and the reading; whatever was said about it before
+        // was said too early.
+        Ok(None) => {
+            memory.hint = None;
+            memory.still = None;
+            Ok(Verdict::Wait(now.mono.saturating_add(rules.quiet_ms)))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Verdict::Gone),
-        // A link took its place; the next look sees it.
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(changed),
         Err(source) => Err(ground.error_at("read", dir, name, source)),
     }
 }
@@ -144,7 +147,11 @@ fn read(
     size_max: u64,
 ) -> io::Result<Option<Vec<u8>>> {
     let disk = &*ground.disk;
-    let file = disk.open(&dir.handle, name.as_ref(), Open::Read)?;
+    let file = match disk.open(&dir.handle, name.as_ref(), Open::Read) {
+        // A link took its place; the next look sees it.
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(None),
+        result => result?,
+    };
     // What was opened may be another file than the one looked at, and larger than was thought.
     if disk.stat(&file)? != *seen {
         return Ok(None);

@@ -79,7 +79,8 @@ impl Intake {
 
     /// Looks through the outboxes of these agents for files not known yet. Gives what could not be listed.
     pub fn scan(&mut self, spool: &Spool, agents: &[String]) -> Vec<SpoolError> {
-        self.outboxes.retain(|agent, _| agents.contains(agent));
+        let known: BTreeSet<&String> = agents.iter().collect();
+        self.outboxes.retain(|agent, _| known.contains(agent));
         let mut troubles = Vec::new();
         for agent in agents {
             if let Err(error) = self.scan_one(spool, agent) {

@@ -7,7 +7,6 @@ use message_schema::schema::{Breach, Shape, Step};
 use message_schema::yaml::{Content, Node};
 use message_schema::{Code, Place, Schema, coerce};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::suggest::nearest;
 use crate::violation::{Source, Violation, shown};
@@ -23,6 +22,8 @@ pub(crate) struct Document<'a> {
     pub(crate) code: fn(&[Step], Kind) -> Code,
 }
 
+type Path = Vec<Step>;
+
 /// What kind of breach a code is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -36,10 +37,10 @@ impl Document<'_> {
     pub(crate) fn read<T: DeserializeOwned>(&self, found: &mut Vec<Violation>) -> Option<T> {
         let shape = self.schema.shape();
         let value = coerce(self.root, shape);
-        self.warn_unknown(self.root, shape, &mut Vec::new(), found);
         let breaches = self.schema.breaches(&value);
+        let misspelt = self.tell(&breaches, found);
+        self.warn_unknown(self.root, shape, &mut Vec::new(), &misspelt, found);
         if !breaches.is_empty() {
-            self.tell(&breaches, &value, found);
             return None;
         }
         match serde_json::from_value(value) {
@@ -80,87 +81,96 @@ impl Document<'_> {
         self.root.at(path).map_or(self.root.place, |node| node.place)
     }
 
-    fn tell(&self, breaches: &[Breach], value: &Value, found: &mut Vec<Violation>) {
+    /// Turns breaches into violations, and returns the unknown fields that are explained with
+    /// them: misspelt names of missing ones.
+    fn tell(&self, breaches: &[Breach], found: &mut Vec<Violation>) -> Vec<Path> {
         let mut told = BTreeSet::new();
-        let mut unknown: Vec<(&[Step], &str)> = breaches.iter().filter_map(unknown_of).collect();
+        let mut misspelt = Vec::new();
         for breach in breaches {
             match breach {
                 Breach::Missing { at, field } => {
-                    if told.insert((at.as_slice(), Some(field.as_str()))) {
-                        found.push(self.missing(at, field, &mut unknown));
+                    let path = below(at, field);
+                    if told.insert(path.clone()) {
+                        found.push(self.missing(at, &path, field, &mut misspelt));
                     }
                 }
                 Breach::Broken { at, .. } => {
-                    if told.insert((at.as_slice(), None)) {
-                        found.push(self.broken(at, value));
+                    if told.insert(at.clone()) {
+                        found.push(self.broken(at));
                     }
                 }
                 Breach::Unknown { .. } => {}
             }
         }
-        for (at, field) in unknown {
-            found.push(self.unknown(at, field));
+        for breach in breaches {
+            if let Breach::Unknown { at, field } = breach
+                && !misspelt.contains(&below(at, field))
+            {
+                found.push(self.unknown(at, field));
+            }
         }
+        misspelt
     }
 
-    fn broken(&self, at: &[Step], document: &Value) -> Violation {
+    fn broken(&self, at: &[Step]) -> Violation {
         let shape = self.schema.shape().at(at);
         let expected = shape.map_or("a value the schema admits", Shape::expected);
         let violation = self.invalid(at, expected);
-        let text = self.root.at(at).and_then(Node::text).map(str::trim);
-        let near =
-            text.zip(shape).and_then(|(text, shape)| nearest(text, shape.words().iter().map(String::as_str)));
-        match near {
-            Some(word) => violation.fix(format!("write `{word}`")),
-            None if at.is_empty() && !document.is_object() => violation.fix("write a mapping of fields"),
-            None => violation,
+        let (Some(shape), Some(node)) = (shape, self.root.at(at)) else { return violation };
+        let text = node.text().map(str::trim);
+        let near = text.and_then(|text| nearest(text, shape.words().iter().map(String::as_str)));
+        match (near, text, at.last()) {
+            (Some(word), _, _) => violation.fix(format!("write `{word}`")),
+            (None, None, Some(Step::Key(name))) if shape.is_text() => violation
+                .fix(format!("write a text; `{name}: |` begins one of several lines, indented below it")),
+            (None, _, _) => violation,
         }
     }
 
     /// A missing field, or a misspelt one: that is one cause and becomes one violation.
-    fn missing(&self, at: &[Step], field: &str, unknown: &mut Vec<(&[Step], &str)>) -> Violation {
-        let mut path = at.to_vec();
-        path.push(Step::Key(field.to_owned()));
-        let expected = self.schema.shape().at(&path).map_or("a value", Shape::expected);
-        let name = dotted(&path);
+    fn missing(&self, at: &[Step], path: &[Step], field: &str, misspelt: &mut Vec<Path>) -> Violation {
+        let expected = self.schema.shape().at(path).map_or("a value", Shape::expected);
+        let name = dotted(path);
         let mapping = self.root.at(at).unwrap_or(self.root);
-        let slips = mapping.fields().iter().map(|f| f.key.as_str()).filter(|key| self.is_unknown(at, key));
-        let slip = nearest(field, slips).and_then(|slip| mapping.field(slip));
-        let Some(slip) = slip else {
+        let strangers =
+            mapping.fields().iter().map(|f| f.key.as_str()).filter(|key| self.is_unknown(at, key));
+        let Some(slip) = nearest(field, strangers).and_then(|slip| mapping.field(slip)) else {
             return self
-                .violation(Kind::Missing, &path, mapping.place, format!("`{name}` is missing"))
+                .violation(Kind::Missing, path, mapping.place, format!("`{name}` is missing"))
                 .expected(expected)
                 .fix(format!("add `{field}`: {expected}"));
         };
-        unknown.retain(|(place, key)| *place != at || *key != slip.key);
-        self.violation(
-            Kind::Missing,
-            &path,
-            slip.key_place,
-            format!("`{name}` is missing, and `{}` stands here", shown(&slip.key)),
-        )
-        .found(&slip.key)
-        .expected(field)
-        .fix(format!("rename `{}` to `{field}`", shown(&slip.key)))
+        misspelt.push(below(at, &slip.key));
+        let wrong = shown(&slip.key);
+        let text = format!("`{name}` is missing, and `{wrong}` stands here");
+        self.violation(Kind::Missing, path, slip.key_place, text)
+            .found(&slip.key)
+            .expected(field)
+            .fix(format!("rename `{wrong}` to `{field}`"))
     }
 
     fn unknown(&self, at: &[Step], key: &str) -> Violation {
         let mapping = self.root.at(at).unwrap_or(self.root);
         let place = mapping.field(key).map_or(mapping.place, |field| field.key_place);
-        let mut path = at.to_vec();
-        path.push(Step::Key(key.to_owned()));
-        let violation = self
-            .violation(
-                Kind::Unknown,
-                &path,
-                place,
-                format!("`{}` is no field of this document", shown(&dotted(&path))),
-            )
-            .found(key);
+        let path = below(at, key);
+        let text = format!("`{}` is no field of {}", shown(&dotted(&path)), self.noun());
+        let violation = self.violation(Kind::Unknown, &path, place, text).found(key);
         let names = self.schema.shape().at(at).into_iter().flat_map(Shape::names);
         match nearest(key, names.filter(|name| mapping.field(name).is_none())) {
             Some(name) => violation.fix(format!("did you mean `{name}`?")),
             None => violation,
+        }
+    }
+
+    fn noun(&self) -> String {
+        match self.schema {
+            Schema::Envelope => "the envelope".to_owned(),
+            Schema::FindingsPacket => "a findings packet".to_owned(),
+            Schema::ReviewRequest
+            | Schema::ReviewFeedback
+            | Schema::ReviewAddressed
+            | Schema::ReviewLgtm
+            | Schema::Report => format!("a {}", self.schema.name()),
         }
     }
 
@@ -169,14 +179,21 @@ impl Document<'_> {
     }
 
     /// Adds a warning for each field the schema does not name but admits.
-    fn warn_unknown(&self, node: &Node, shape: &Shape, path: &mut Vec<Step>, found: &mut Vec<Violation>) {
+    fn warn_unknown(
+        &self,
+        node: &Node,
+        shape: &Shape,
+        path: &mut Path,
+        misspelt: &[Path],
+        found: &mut Vec<Violation>,
+    ) {
         match &node.content {
             Content::Scalar(_) => {}
             Content::List(items) => {
                 let Some(shape) = shape.items() else { return };
                 for (index, item) in items.iter().enumerate() {
                     path.push(Step::Index(index));
-                    self.warn_unknown(item, shape, path, found);
+                    self.warn_unknown(item, shape, path, misspelt, found);
                     path.pop();
                 }
             }
@@ -185,10 +202,12 @@ impl Document<'_> {
                     match shape.field(&field.key) {
                         Some((shape, _)) => {
                             path.push(Step::Key(field.key.clone()));
-                            self.warn_unknown(&field.value, shape, path, found);
+                            self.warn_unknown(&field.value, shape, path, misspelt, found);
                             path.pop();
                         }
+                        // The envelope admits no unknown field, so the schema tells of those.
                         None if shape.is_free() || self.schema == Schema::Envelope => {}
+                        None if misspelt.contains(&below(path, &field.key)) => {}
                         None => found.push(self.unknown(path, &field.key).warning()),
                     }
                 }
@@ -197,11 +216,10 @@ impl Document<'_> {
     }
 }
 
-fn unknown_of(breach: &Breach) -> Option<(&[Step], &str)> {
-    match breach {
-        Breach::Unknown { at, field } => Some((at, field)),
-        Breach::Missing { .. } | Breach::Broken { .. } => None,
-    }
+fn below(at: &[Step], key: &str) -> Path {
+    let mut path = at.to_vec();
+    path.push(Step::Key(key.to_owned()));
+    path
 }
 
 /// A value in the words of a sentence.

@@ -58,7 +58,9 @@ fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Ve
     }
     if let Some(kind) = kind.filter(|kind| listed.len() > 1 && has_one_recipient(*kind)) {
         let path = [Step::Key("to".to_owned())];
-        found.push(document.invalid(&path, &format!("exactly one recipient for a {kind}")));
+        let text = format!("`to` names {} recipients, expected exactly one for a {kind}", listed.len());
+        let violation = document.violation(Kind::Invalid, &path, to.value.place, text);
+        found.push(violation.expected("exactly one recipient").fix("write one message for each recipient"));
     }
 }
 

@@ -1,0 +1,160 @@
+//! The binary's contract: exit status, streams, where packets are looked for, what is never opened.
+
+#![allow(clippy::disallowed_methods, reason = "the binary is tested with files")]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+const FEEDBACK: &str = "id: f-1\nfrom: codex\nto: claude\ntype: review_feedback\npriority: P1\n\
+    created_at_utc: 2026-02-13T10:30:00Z\nsubject: Round 1\nbody: |\n  findings_packet: packets/findings/r1.yaml\n  \
+    round: 1\n  blocking_count: 1\n";
+const NOTE: &str = "id: n-1\nfrom: claude\nto: codex\ntype: notification\npriority: P3\n\
+    created_at_utc: 2026-02-13T10:30:00Z\nsubject: Build\nbody: Green.\n";
+const PACKET: &str = "findings:\n  - {id: F-1, severity: P1, status: open}\n";
+
+fn run(at: &Path, args: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_validate-message"))
+        .args(args)
+        .current_dir(at)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    // A binary that was refused its arguments does not read its input.
+    let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
+    child.wait_with_output().expect("it ends")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// A workspace with one feedback in an outbox, and nothing in `packets/findings`.
+fn workspace() -> tempfile::TempDir {
+    let root = tempfile::tempdir().expect("a directory");
+    fs::create_dir_all(root.path().join("agents/codex/outbox")).expect("made");
+    fs::create_dir_all(root.path().join("packets/findings")).expect("made");
+    fs::write(root.path().join("agents/codex/outbox/f.yaml"), FEEDBACK).expect("written");
+    root
+}
+
+fn assert_line(output: &Output, status: i32, line: &str) {
+    let printed = stdout(output);
+    assert_eq!(output.status.code(), Some(status), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(printed.lines().any(|l| l.contains(line)), "{line:?} is not in\n{printed}");
+}
+
+#[test]
+fn the_packet_is_found_in_the_workspace_around_the_message() {
+    let root = workspace();
+    let outbox = root.path().join("agents/codex/outbox");
+    assert_line(&run(&outbox, &["f.yaml"], ""), 1, "f.yaml:9:20: packet_missing: ");
+    fs::write(root.path().join("packets/findings/r1.yaml"), "findings: []\n").expect("written");
+    assert_line(&run(&outbox, &["f.yaml"], ""), 1, "f.yaml:11:19: blocking_count_mismatch: ");
+    fs::write(root.path().join("packets/findings/r1.yaml"), PACKET).expect("written");
+    let output = run(&outbox, &["f.yaml"], "");
+    assert_eq!((output.status.code(), stdout(&output)), (Some(0), String::new()));
+}
+
+#[test]
+fn without_a_workspace_the_packet_is_not_asked_for() {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("f.yaml"), FEEDBACK).expect("written");
+    assert_eq!(run(dir.path(), &["f.yaml"], "").status.code(), Some(0));
+    fs::write(dir.path().join("p.yaml"), "findings: []\n").expect("written");
+    assert_line(&run(dir.path(), &["--packet", "p.yaml", "f.yaml"], ""), 1, "blocking_count_mismatch");
+}
+
+#[cfg(unix)]
+#[test]
+fn no_symlink_is_followed_on_the_way_to_a_packet() {
+    let root = workspace();
+    let outside = tempfile::tempdir().expect("a directory");
+    fs::write(outside.path().join("r1.yaml"), PACKET).expect("written");
+    let link = root.path().join("packets/findings/r1.yaml");
+    std::os::unix::fs::symlink(outside.path().join("r1.yaml"), &link).expect("linked");
+    let refused =
+        "packet_unsafe: the packet `packets/findings/r1.yaml` may not be read: `r1.yaml` is a symlink";
+    assert_line(&run(root.path(), &["agents/codex/outbox/f.yaml"], ""), 1, refused);
+
+    fs::remove_file(&link).expect("removed");
+    fs::remove_dir(root.path().join("packets/findings")).expect("removed");
+    std::os::unix::fs::symlink(outside.path(), root.path().join("packets/findings")).expect("linked");
+    assert_line(
+        &run(root.path(), &["agents/codex/outbox/f.yaml"], ""),
+        1,
+        "may not be read: `findings` is a symlink",
+    );
+}
+
+#[test]
+fn files_past_the_limit_are_refused_without_being_read_whole() {
+    let root = workspace();
+    let large = "x: ".to_owned() + &"y".repeat(256 * 1024);
+    fs::write(root.path().join("large.yaml"), &large).expect("written");
+    assert_line(
+        &run(root.path(), &["large.yaml"], ""),
+        1,
+        "large.yaml: too_large: it is larger than 262144 bytes",
+    );
+    fs::write(root.path().join("packets/findings/r1.yaml"), &large).expect("written");
+    let refused = "f.yaml:9:20: packet_syntax: the packet `packets/findings/r1.yaml` is too large";
+    assert_line(&run(root.path(), &["agents/codex/outbox/f.yaml"], ""), 1, refused);
+}
+
+#[test]
+fn a_message_may_come_from_standard_input() {
+    let root = workspace();
+    assert_eq!(run(root.path(), &["-"], NOTE).status.code(), Some(0));
+    assert_line(&run(root.path(), &["-"], &NOTE.replace("P3", "P9")), 1, "-:5:11: envelope_field_invalid: ");
+    assert_line(&run(root.path(), &["--root", ".", "-"], FEEDBACK), 1, "-:9:20: packet_missing: ");
+}
+
+#[test]
+fn wrong_usage_is_2_and_what_cannot_be_read_is_3() {
+    let root = workspace();
+    assert_eq!(run(root.path(), &[], "").status.code(), Some(2));
+    assert_eq!(run(root.path(), &["--format", "xml", "-"], NOTE).status.code(), Some(2));
+    assert_eq!(run(root.path(), &["--root", ".", "--packet", "p", "-"], NOTE).status.code(), Some(2));
+    let output = run(root.path(), &["nope.yaml", "agents", "-"], NOTE);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(3), String::new()));
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert!(
+        told.contains("nope.yaml: cannot be read: ") && told.contains("agents: cannot be read: "),
+        "{told}"
+    );
+    assert_eq!(run(root.path(), &["--help"], "").status.code(), Some(0));
+}
+
+#[test]
+fn json_is_one_document_with_versions_places_and_totals() {
+    let root = workspace();
+    fs::write(root.path().join("n.yaml"), NOTE).expect("written");
+    let files = ["--format", "json", "n.yaml", "agents/codex/outbox/f.yaml", "nope.yaml"];
+    let document: Value = serde_json::from_str(&stdout(&run(root.path(), &files, ""))).expect("one document");
+    assert_eq!(document["schema_version"], 1);
+    assert_eq!(
+        document["files"][0],
+        serde_json::json!({ "file": "n.yaml", "valid": true, "violations": [] })
+    );
+    let violation = &document["files"][1]["violations"][0];
+    assert_eq!(violation["code"], "packet_missing");
+    assert_eq!((&violation["line"], &violation["column"]), (&Value::from(9), &Value::from(20)));
+    assert_eq!((&violation["level"], &violation["field"]), (&"error".into(), &"body.findings_packet".into()));
+    assert_eq!(document["files"][2]["valid"], false);
+    assert!(document["files"][2]["unreadable"].is_string());
+    let totals = serde_json::json!({ "files": 3, "valid": 1, "refused": 1, "unreadable": 1, "errors": 1, "warnings": 0 });
+    assert_eq!(document["totals"], totals);
+}
+
+#[test]
+fn the_summary_goes_to_stderr() {
+    let root = workspace();
+    let output = run(root.path(), &["-"], &NOTE.replace("P3", "P9"));
+    assert_eq!(String::from_utf8(output.stderr).expect("text"), "1 file, 1 refused: 1 error, 0 warnings\n");
+}

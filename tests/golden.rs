@@ -1,19 +1,19 @@
 //! Texts that are promised to stay as they are, kept under `tests/golden/`. `UPDATE=1` writes
 //! them anew; the change then stands in the diff of the commit that makes it.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Compares a text with the one kept under this name.
 pub fn check(name: &str, text: &str) {
-    check_file(crate::repository().join("tests/golden").join(name), text);
+    check_file(&crate::repository().join("tests/golden").join(name), text);
 }
 
 /// Compares a text with the whole of a file of the repository.
-pub fn check_file(path: PathBuf, text: &str) {
+pub fn check_file(path: &Path, text: &str) {
     if std::env::var_os("UPDATE").is_some() {
-        crate::write(&path, text);
+        crate::write(path, text);
     }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         kept == text,
         "{} differs; UPDATE=1 writes it anew\n--- kept\n{kept}\n--- now\n{text}",

@@ -198,7 +198,7 @@ fn every_path_of_the_repository_that_is_named_exists() {
 
 #[test]
 fn every_code_is_on_the_page_of_codes() {
-    golden::check_file(repository().join("docs/codes.md"), &codes());
+    golden::check_file(&repository().join("docs/codes.md"), &codes());
 }
 
 /// The page, printed from the code.

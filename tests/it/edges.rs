@@ -22,6 +22,9 @@ const ONLOOKERS: [&str; 2] = ["settled-tests", "xtask"];
 /// The rooms that are arithmetic on values.
 const PURE: [&str; 3] = ["message-schema", "validate-message", "review"];
 
+/// The rooms whose `clippy.toml` bans the calls by which they could become impure.
+const BANNING: [&str; 2] = ["message-schema", "validate-message"];
+
 /// Crates through which a pure room would reach a disk, a clock, a signal or a log.
 const WORLDLY: [&str; 13] = [
     "cap-std",
@@ -95,6 +98,17 @@ fn the_pure_rooms_depend_on_nothing_worldly() {
             let found = dependencies(&package, true);
             let worldly: Vec<_> = found.iter().filter(|found| WORLDLY.contains(&found.as_str())).collect();
             assert!(worldly.is_empty(), "`{name}` is pure and must not depend on {worldly:?}");
+        }
+    }
+}
+
+#[test]
+fn the_pure_rooms_ban_clock_files_and_environment() {
+    for room in BANNING {
+        let bans = read(repository().join("crates").join(room).join("clippy.toml"));
+        for banned in ["std::fs::read", "std::fs::write", "std::time::SystemTime::now", "std::env::var"] {
+            let line = format!("{{ path = \"{banned}\", reason = \"");
+            assert!(bans.contains(&line), "`{room}` does not ban {banned} with a reason");
         }
     }
 }

@@ -12,6 +12,9 @@ use settled_tests::{ledger, names, read, wait, write};
 
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
+/// A way to bring a text to a path.
+type Way<'a> = Box<dyn Fn(&str, &Path) + 'a>;
+
 /// The one review of a status, when there is one.
 fn phase(mailroom: &Mailroom) -> Option<String> {
     let status = mailroom.status();
@@ -65,7 +68,7 @@ fn a_message_arrives_whichever_way_its_file_is_written() {
     seed::lay_packet(mailroom.root());
     let elsewhere = mailroom.root().join("packets/briefs");
     let _daemon = mailroom.serve();
-    let ways: [(&str, Box<dyn Fn(&str, &Path)>); 5] = [
+    let ways: [(&str, Way<'_>); 5] = [
         ("an editor's write in place", Box::new(|text, to| write(to, text))),
         (
             "shell redirection",

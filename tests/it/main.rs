@@ -1,5 +1,6 @@
 //! Tests of the whole, one binary: the real daemon, real files, the real peer.
 
+mod agree;
 mod cli;
 mod docs;
 mod edges;

@@ -14,7 +14,11 @@ use settled_tests::{ledger, list, names, read, seed, wait};
 const KILLS: u32 = 40;
 
 /// Messages of each of the two writers.
-const MESSAGES: u32 = 400;
+const MESSAGES: u32 = 600;
+
+/// How many messages a writer drops without a pause, so that whole batches are being delivered
+/// when the daemon is killed.
+const BURST: u32 = 30;
 
 /// A small generator, so that a failing run can be had again from its seed.
 struct Dice(u64);
@@ -47,7 +51,9 @@ fn write_all(mailroom: &Mailroom, from: &str, to: &str, dice: &mut Dice) -> Vec<
                 settled_tests::write(&temporary, &text);
                 std::fs::rename(temporary, outbox.join(&file)).expect("a rename");
             }
-            wait::a_moment(Duration::from_micros(dice.roll(6_000)));
+            if n % BURST == 0 {
+                wait::a_moment(Duration::from_millis(dice.roll(400)));
+            }
             text
         })
         .collect()
@@ -68,13 +74,40 @@ fn visible(mailroom: &Mailroom, agent: &str) -> Vec<PathBuf> {
     list(mailroom.agent(agent, "inbox")).into_iter().filter(is_shown).collect()
 }
 
-/// Kills the daemon at forty moments: some while it starts, some while it works.
+/// Kills the daemon at forty moments: while it starts, while it works, and when it was just seen
+/// making a file for a reader that takes it at once.
 fn kill_again_and_again(mailroom: &Mailroom, dice: &mut Dice) {
     for n in 0..KILLS {
-        let daemon = if n % 4 == 0 { mailroom.spawn_serve() } else { mailroom.serve() };
-        wait::a_moment(Duration::from_micros(dice.roll(90_000)));
+        // Some mail piles up, so that the daemon has its hands full when it is back.
+        wait::a_moment(Duration::from_micros(dice.roll(30_000)));
+        let daemon = mailroom.spawn_serve();
+        match n % 4 {
+            0 => wait::a_moment(Duration::from_micros(dice.roll(30_000))),
+            1 => wait::a_moment(Duration::from_micros(dice.roll(90_000))),
+            2 => {
+                let cursor = mailroom.root().join(".settled/cursors/codex.inbox.cursor");
+                see_changes(|| std::fs::read(&cursor).unwrap_or_default(), dice.roll(20));
+            }
+            _ => see_changes(|| names(mailroom.agent("codex", "inbox")), dice.roll(20)),
+        }
         let status = daemon.kill();
         assert!(status.code().is_none(), "the daemon ended by itself before it was killed: {status}");
+    }
+}
+
+/// Returns as soon as it saw the n-th change, or when there are no more: in the middle of
+/// delivering a batch, just after a note or just after a rename.
+fn see_changes<T: PartialEq>(look: impl Fn() -> T, n: u64) {
+    let mut before = look();
+    let mut seen = 0;
+    // A bounded number of looks instead of a time.
+    for _ in 0..20_000 {
+        let now = look();
+        seen += u64::from(now != before);
+        before = now;
+        if seen > n {
+            return;
+        }
     }
 }
 

@@ -145,6 +145,12 @@ impl PrNumber {
         }
     }
 
+    /// The same number without leading zeros.
+    #[must_use]
+    pub fn to_canonical(&self) -> Self {
+        Self(self.canonical().to_owned())
+    }
+
     /// Whether both name the same pull request.
     pub fn same_pr(&self, other: &Self) -> bool {
         self.canonical() == other.canonical()

@@ -1,1 +1,19 @@
-//! The mailroom for AI code review: daemon and command line.
+//! When, and who says so: the daemon that runs the mailroom, and the command line. It has no
+//! opinion of its own: what a message is, whether it is correct, what it does and where the bytes
+//! lie are the business of the other rooms.
+//!
+//! Read `mailroom` first: the way of a message on one page.
+
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod daemon;
+mod draft;
+pub mod exit;
+mod fold;
+mod letters;
+pub mod mailroom;
+mod names;
+mod rejection;
+pub mod watch;
+pub mod workspace;

@@ -1,1 +1,43 @@
 //! Where the bytes lie and whether they are safe: intake, ledger, delivery, recovery.
+//!
+//! The way of a message through this room, and the file that answers for each step:
+//!
+//! - `intake` finds a finished file in an outbox and reads it once;
+//! - the caller judges it and hands in a [`Draft`] of what is to be written;
+//! - `ledger` writes the batch as chained lines and syncs it once: the instant after which it counts;
+//! - `delivery` follows the ledger, lane by lane: inboxes, dead letters, packets, and putting originals away;
+//! - `recover` finishes at the next start what a kill or a power cut left undone.
+//!
+//! `layout` knows every name, `disk` every call that touches something. No YAML and no rule of reviews lives here.
+
+mod delivery;
+mod digest;
+mod disk;
+mod entry;
+mod error;
+mod ground;
+mod intake;
+mod layout;
+mod ledger;
+mod lock;
+mod name;
+mod packet;
+mod recover;
+mod spool;
+mod survey;
+
+pub use crate::delivery::{Lane, Parked, Pass, Placed};
+pub use crate::digest::{Digest, NotADigest};
+pub use crate::disk::{Disk, Handle, Kind, Open, Os, Stat};
+#[cfg(feature = "faulty-disk")]
+pub use crate::disk::{Fault, FaultyDisk};
+pub use crate::entry::{Away, Content, Delivery, Draft, Entry, NotAway, Original, Stamp};
+pub use crate::error::{SpoolError, VisitError};
+pub use crate::intake::{Body, Found, Hint, Intake, Now, QUIET_MS, Taken, Unfit};
+pub use crate::layout::{Layout, Mailbox, NotAMailbox};
+pub use crate::ledger::{FORMAT_VERSION, TornTail, Verified, read_ledger, verify};
+pub use crate::name::{FileName, NotAFileName};
+pub use crate::packet::PacketRead;
+pub use crate::recover::{Opened, Recovery};
+pub use crate::spool::{Committed, Spool};
+pub use crate::survey::{count_waiting, is_served};

@@ -1,0 +1,69 @@
+//! `review_addressed`: the author says what was done about the latest feedback.
+
+use std::collections::BTreeMap;
+
+use message_schema::Code;
+use message_schema::body::ReviewAddressed;
+
+use super::{Answer, Case, belongs};
+use crate::phase::Phase;
+use crate::record::Step;
+use crate::refusal::{Fault, Refusal, in_review};
+use crate::state::Review;
+
+pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, Refusal> {
+    let (key, review) = belongs::find(case)?;
+    let refuse = |fault| Err(in_review(vec![fault], key, review.legal_next(key), false));
+    match &review.phase {
+        Phase::Fixing if body.round == review.round => {}
+        Phase::Fixing => return refuse(round_mismatch(body, review)),
+        Phase::Reviewing(_) | Phase::Addressed { .. } => return refuse(nothing_to_address(body, review)),
+        Phase::Approved(_) | Phase::Escalated(_) => return refuse(over()),
+    }
+    let unknown = body
+        .addressed_finding_ids
+        .iter()
+        .filter(|id| !review.threads.contains_key(*id))
+        .map(|id| format!("addressed_finding_ids names `{id}`, which is no finding of this review"));
+    let step = Step {
+        review: key.clone(),
+        phase: Phase::Addressed { findings: body.addressed_finding_ids.clone() },
+        opens: None,
+        round: review.round,
+        threads: BTreeMap::new(),
+        commit: Some(body.validated_head.clone().unwrap_or_else(|| body.commit_sha.clone())),
+        declared_head: None,
+    };
+    Ok(Answer { step, warnings: unknown.collect() })
+}
+
+fn round_mismatch(body: &ReviewAddressed, review: &Review) -> Fault {
+    Fault::new(
+        Code::RoundMismatch,
+        format!(
+            "the latest feedback is of round {}, the message addresses round {}",
+            review.round, body.round
+        ),
+    )
+    .field("body.round")
+    .found(body.round)
+    .expected(review.round.to_string())
+    .fix(format!("write `round: {}`", review.round))
+}
+
+fn nothing_to_address(body: &ReviewAddressed, review: &Review) -> Fault {
+    let state = match review.phase {
+        Phase::Addressed { .. } => format!("the feedback of round {} was addressed already", review.round),
+        Phase::Reviewing(_) | Phase::Fixing | Phase::Approved(_) | Phase::Escalated(_) => {
+            format!("round {} has no feedback yet", review.round)
+        }
+    };
+    Fault::new(Code::RoundMismatch, format!("{state}; there is nothing to address"))
+        .field("body.round")
+        .found(body.round)
+        .expected("the round of the latest feedback not yet addressed")
+}
+
+fn over() -> Fault {
+    Fault::new(Code::ReviewClosed, "the review is over; there is nothing to address")
+}

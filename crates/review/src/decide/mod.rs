@@ -1,0 +1,203 @@
+//! What a correct message does now: looks at the state, answers, changes nothing.
+//!
+//! First the post office (whose outbox, whose id, to whom), then the review the message belongs
+//! to, then the rules of its type, one file each.
+
+mod addressed;
+mod belongs;
+mod feedback;
+mod lgtm;
+mod request;
+
+use chrono::{DateTime, Utc};
+use message_schema::Code;
+use message_schema::body::Body;
+use message_schema::envelope::{DAEMON, Envelope};
+use message_schema::id::AgentName;
+use validate_message::Valid;
+
+use crate::policy::Policy;
+use crate::post::check_id;
+use crate::record::{Accepted, ContentDigest, Record, Step};
+use crate::refusal::{Fault, Refusal};
+use crate::state::State;
+
+/// A checked message and where it was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted<'a> {
+    /// The owner of the outbox it lies in.
+    pub outbox: &'a AgentName,
+    /// The digest of its bytes.
+    pub digest: ContentDigest,
+    /// The message.
+    pub valid: &'a Valid,
+}
+
+/// What is to be done with a message that is not refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// It goes to its recipients.
+    Accept(Box<Accepted>),
+    /// It was accepted before; the file is put away without notice or effect.
+    Duplicate(Record),
+}
+
+impl Decision {
+    /// What the ledger keeps of it.
+    pub fn into_record(self) -> Record {
+        match self {
+            Self::Accept(accepted) => Record::Accepted(accepted),
+            Self::Duplicate(record) => record,
+        }
+    }
+}
+
+/// Everything the rules of a type look at.
+pub(crate) struct Case<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) policy: &'a Policy,
+    pub(crate) posted: Posted<'a>,
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn envelope(&self) -> &'a Envelope {
+        self.posted.valid.envelope()
+    }
+
+    /// The one recipient of a review message.
+    pub(crate) fn recipient(&self) -> &'a AgentName {
+        self.envelope().to.names().first().expect("a checked message has a recipient")
+    }
+}
+
+/// What the rules of a type answer: the step, and whatever was odd.
+pub(crate) struct Answer {
+    pub(crate) step: Step,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Decides on one message. Time is handed in; nothing is changed.
+pub fn decide(
+    state: &State,
+    policy: &Policy,
+    posted: Posted<'_>,
+    now: DateTime<Utc>,
+) -> Result<Decision, Refusal> {
+    let case = Case { state, policy, posted, now };
+    let envelope = case.envelope();
+
+    check_sender(&case)?;
+    if let Some(record) = check_id(state, &envelope.from, &envelope.id, posted.digest)? {
+        return Ok(Decision::Duplicate(record));
+    }
+    check_recipients(&case)?;
+    check_expiry(&case)?;
+
+    let answer = match posted.valid.body() {
+        Body::Request(body) => Some(request::decide(&case, body)?),
+        Body::Feedback(body) => Some(feedback::decide(&case, body)?),
+        Body::Addressed(body) => Some(addressed::decide(&case, body)?),
+        Body::Lgtm(body) => Some(lgtm::decide(&case, body)?),
+        Body::Text(_) => {
+            check_rate(&case)?;
+            None
+        }
+    };
+    Ok(accept(&case, answer))
+}
+
+fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {
+    let envelope = case.envelope();
+    let (step, mut warnings) = answer.map_or((None, Vec::new()), |a| (Some(a.step), a.warnings));
+    warnings.extend(case.posted.valid.warnings().iter().map(|warning| warning.message.clone()));
+    Decision::Accept(Box::new(Accepted {
+        from: envelope.from.clone(),
+        id: envelope.id.clone(),
+        digest: case.posted.digest,
+        to: envelope.to.names().to_vec(),
+        kind: envelope.kind,
+        conversation: envelope.conversation_id.clone(),
+        step,
+        warnings,
+        packet: case.posted.valid.packet().map(|packet| packet.text.clone()),
+    }))
+}
+
+fn check_sender(case: &Case<'_>) -> Result<(), Refusal> {
+    sender_fault(&case.envelope().from, case.posted.outbox).map_or(Ok(()), |fault| Err(fault.refuses()))
+}
+
+/// What is wrong with a message that names another sender than the owner of its outbox. Public
+/// because a message with other violations should hear of this one in the same breath.
+pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
+    (from != owner).then(|| {
+        Fault::new(
+            Code::SenderMismatch,
+            format!("the message says it is from `{from}`, but it lies in the outbox of `{owner}`"),
+        )
+        .field("from")
+        .found(from)
+        .expected(owner.as_str())
+        .fix(format!("write `from: {owner}`, or put the file into agents/{from}/outbox/"))
+    })
+}
+
+fn check_recipients(case: &Case<'_>) -> Result<(), Refusal> {
+    let names = case.envelope().to.names();
+    if names.iter().any(AgentName::is_daemon) {
+        return Err(Fault::new(Code::NotForTheDaemon, format!("`{DAEMON}` reads no mail"))
+            .field("to")
+            .found(DAEMON)
+            .expected("an agent of this workspace")
+            .refuses());
+    }
+    let unknown: Vec<&str> =
+        names.iter().filter(|name| !case.policy.agents.contains_key(*name)).map(AgentName::as_str).collect();
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<&str> = case.policy.agents.keys().map(AgentName::as_str).collect();
+    Err(Fault::new(
+        Code::UnknownRecipient,
+        format!("`{}` is not an agent of this workspace", unknown.join("`, `")),
+    )
+    .field("to")
+    .found(unknown.join(", "))
+    .expected(format!("one of {}", known.join(", ")))
+    .fix("name an agent that has a mailbox, or have the mailbox made with `settled init --agents`")
+    .refuses())
+}
+
+fn check_expiry(case: &Case<'_>) -> Result<(), Refusal> {
+    match case.envelope().expires_at {
+        Some(at) if at.utc() <= case.now => {
+            Err(Fault::new(Code::Expired, format!("the message expired at {at}"))
+                .field("expires_at")
+                .found(at)
+                .expected("an instant that has not passed")
+                .fix("send it again with a later expires_at, or without one")
+                .refuses())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn check_rate(case: &Case<'_>) -> Result<(), Refusal> {
+    let from = &case.envelope().from;
+    let limit = case.policy.messages_per_hour.get();
+    for to in case.envelope().to.names() {
+        if case.state.post.in_the_last_hour(from, to, case.now) >= limit {
+            return Err(Fault::new(
+                Code::RateLimited,
+                format!("`{from}` has sent `{to}` {limit} messages within the last hour"),
+            )
+            .field("to")
+            .found(limit)
+            .expected(format!("at most {limit} an hour outside the review loop"))
+            .fix("wait, or put several things into one message")
+            .refuses());
+        }
+    }
+    Ok(())
+}

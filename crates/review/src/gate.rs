@@ -1,0 +1,179 @@
+//! The quality gate (seed 001): recomputed from the daemon's own threads, whatever the lgtm says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use message_schema::Code;
+use message_schema::body::{GateResult, Nit, NitTier, ReviewLgtm};
+use message_schema::id::FindingId;
+use message_schema::packet::{CommandResult, FindingsPacket, Severity};
+use serde::{Deserialize, Serialize};
+
+use crate::refusal::Fault;
+use crate::thread::{Thread, ThreadState};
+
+/// A condition of the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Clause {
+    /// No P0 is open or with a person.
+    P0,
+    /// No P1 and no blocking P2 is open or with a person.
+    Blocking,
+    /// Every open P2 or P3 is covered by a nit.
+    Nits,
+    /// Every validation command passed.
+    Validation,
+    /// The lgtm itself says pass.
+    Contradiction,
+}
+
+impl Clause {
+    /// The word in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::P0 => "p0",
+            Self::Blocking => "blocking",
+            Self::Nits => "nits",
+            Self::Validation => "validation",
+            Self::Contradiction => "contradiction",
+        }
+    }
+}
+
+/// What an lgtm brings to the gate besides the threads.
+pub(crate) struct Evidence<'a, I> {
+    pub(crate) lgtm: &'a ReviewLgtm,
+    pub(crate) packet: Option<&'a FindingsPacket>,
+    /// The commands that must be recorded as passing.
+    pub(crate) required: I,
+    /// Whether an approval without any recorded command is refused.
+    pub(crate) require_validation: bool,
+}
+
+/// Every broken clause, or the threads that the nits defer.
+pub(crate) fn judge<'a, I>(
+    threads: &BTreeMap<FindingId, Thread>,
+    evidence: Evidence<'a, I>,
+) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>>
+where
+    I: Iterator<Item = &'a String>,
+{
+    let open = || threads.iter().filter(|(_, thread)| thread.is_open() && !thread.blocking);
+    let covered = nit_cover(open(), &evidence.lgtm.nits);
+    let mut faults: Vec<Fault> = threads
+        .iter()
+        .filter(|(_, thread)| thread.stands_in_the_way())
+        .map(|(id, thread)| stands_in_the_way(id, thread))
+        .chain(open().filter(|(id, _)| !covered.contains(*id)).map(|(id, thread)| uncovered(id, thread)))
+        .collect();
+    faults.extend(validation(evidence.packet, evidence.required, evidence.require_validation));
+    if evidence.lgtm.quality_gate_result == GateResult::Fail {
+        faults.push(contradiction());
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let defer = |thread: &Thread| Thread { state: ThreadState::Deferred, ..thread.clone() };
+    Ok(open().map(|(id, thread)| (id.clone(), defer(thread))).collect())
+}
+
+/// The open threads that nits cover: by `source`, then nits without one cover threads of their
+/// tier one for one. Extra nits are fine.
+pub(crate) fn nit_cover<'a>(
+    open: impl Iterator<Item = (&'a FindingId, &'a Thread)>,
+    nits: &[Nit],
+) -> BTreeSet<FindingId> {
+    let named: BTreeSet<&FindingId> = nits.iter().filter_map(|nit| nit.source.as_ref()).collect();
+    let unnamed = |tier| nits.iter().filter(|nit| nit.source.is_none() && nit.tier == tier).count();
+    let (mut p2, mut p3) = (unnamed(NitTier::P2), unnamed(NitTier::P3));
+    let mut take = |severity| {
+        let left = match severity {
+            Severity::P2 => &mut p2,
+            Severity::P3 => &mut p3,
+            Severity::P0 | Severity::P1 => return false,
+        };
+        let some = *left > 0;
+        *left = left.saturating_sub(1);
+        some
+    };
+    open.filter(|(id, thread)| !thread.blocking && (named.contains(id) || take(thread.severity)))
+        .map(|(id, _)| id.clone())
+        .collect()
+}
+
+fn validation<'a>(
+    packet: Option<&FindingsPacket>,
+    required: impl Iterator<Item = &'a String>,
+    require_any: bool,
+) -> Vec<Fault> {
+    let runs = packet.and_then(|packet| packet.qa_validation.as_ref()).map_or(&[][..], |qa| &qa.commands_run);
+    // The last result of a command is the one that counts.
+    let last: BTreeMap<&str, CommandResult> =
+        runs.iter().map(|run| (run.command.trim(), run.result)).collect();
+    let required: BTreeSet<&str> = required.map(|command| command.trim()).collect();
+    let failed = last
+        .iter()
+        .filter(|(command, result)| **result == CommandResult::Fail && !required.contains(*command))
+        .map(|(command, _)| command_fault(command, "failed", CommandResult::Fail.as_str()));
+    let unmet = required.iter().filter_map(|command| match last.get(command) {
+        Some(CommandResult::Pass) => None,
+        Some(result @ (CommandResult::Fail | CommandResult::Warn)) => {
+            Some(command_fault(command, "is required and did not pass", result.as_str()))
+        }
+        None => Some(command_fault(command, "is required and is not recorded", "nothing")),
+    });
+    let mut faults: Vec<Fault> = failed.chain(unmet).collect();
+    if require_any && last.is_empty() && required.is_empty() {
+        faults.push(
+            broken(
+                Clause::Validation,
+                "this project asks for recorded validation commands, and there are none",
+            )
+            .field("body.findings_packet")
+            .fix("record what was run under qa_validation.commands_run of a findings packet"),
+        );
+    }
+    faults
+}
+
+fn broken(clause: Clause, message: impl Into<String>) -> Fault {
+    Fault::new(Code::QualityGateViolation, message).clause(clause)
+}
+
+fn stands_in_the_way(id: &FindingId, thread: &Thread) -> Fault {
+    let clause = if thread.severity == Severity::P0 { Clause::P0 } else { Clause::Blocking };
+    let state = match thread.state {
+        ThreadState::Held(_) => "with a person",
+        ThreadState::Open | ThreadState::Resolved | ThreadState::Deferred => "open",
+    };
+    let title = thread.title.as_deref().map_or_else(String::new, |title| format!(" ({title})"));
+    broken(clause, format!("{} `{id}`{title} blocks and is {state}", thread.severity))
+        .thread(id)
+        .found(format!("{id} {state}"))
+        .expected("no blocking finding open or with a person")
+        .fix("send review_feedback instead")
+}
+
+fn uncovered(id: &FindingId, thread: &Thread) -> Fault {
+    broken(Clause::Nits, format!("{} `{id}` is open and no nit covers it", thread.severity))
+        .thread(id)
+        .field("body.nits")
+        .expected(format!("a nit with `source: {id}`"))
+        .fix(format!("add a nit with source: {id}, owner and next_action, or resolve the finding"))
+}
+
+fn command_fault(command: &str, what: &str, found: &str) -> Fault {
+    broken(Clause::Validation, format!("the validation command `{command}` {what}"))
+        .field("qa_validation.commands_run")
+        .found(found)
+        .expected("pass")
+        .fix("send review_feedback, or record the command's passing run")
+}
+
+fn contradiction() -> Fault {
+    broken(Clause::Contradiction, "an approval cannot say that the quality gate failed")
+        .field("body.quality_gate_result")
+        .found(GateResult::Fail)
+        .expected(GateResult::Pass.as_str())
+        .fix("send review_feedback instead")
+}

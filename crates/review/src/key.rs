@@ -1,0 +1,41 @@
+//! The key of a review: which pull request, between which two agents.
+
+use std::fmt;
+
+use message_schema::id::{AgentName, PrNumber, Repo};
+use serde::{Deserialize, Serialize};
+
+/// Names one review for the life of its pull request.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ReviewKey {
+    /// The repository, where the requests name one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repo: Option<Repo>,
+    /// The pull request, without leading zeros.
+    pub pr: PrNumber,
+    /// Who opened the review.
+    pub author: AgentName,
+    /// Whom it was opened with.
+    pub reviewer: AgentName,
+}
+
+impl ReviewKey {
+    /// Makes a key; leading zeros of the number are dropped.
+    pub fn new(repo: Option<Repo>, pr: &PrNumber, author: AgentName, reviewer: AgentName) -> Self {
+        Self { repo, pr: pr.to_canonical(), author, reviewer }
+    }
+
+    /// Whether the agent is one of the two.
+    pub fn is_party(&self, agent: &AgentName) -> bool {
+        *agent == self.author || *agent == self.reviewer
+    }
+}
+
+impl fmt::Display for ReviewKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(repo) = &self.repo {
+            write!(f, "{repo}")?;
+        }
+        write!(f, "#{} {} -> {}", self.pr, self.author, self.reviewer)
+    }
+}

@@ -1,0 +1,92 @@
+//! What the project may choose. The daemon reads it from `settled.toml` and hands it in; what a
+//! decision took from it is recorded, so that replay needs no policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use message_schema::id::AgentName;
+use message_schema::limit::Rounds;
+use serde::{Deserialize, Serialize};
+
+/// The project's rules and its agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// The agents that have a mailbox, each with the roles it may take; no role named means both.
+    pub agents: BTreeMap<AgentName, BTreeSet<Role>>,
+    /// The rounds a generation may take.
+    pub rounds: Rounds,
+    /// How silence about an open thread is read.
+    pub threads: ThreadMode,
+    /// What the quality gate asks beyond the findings.
+    pub gate: GatePolicy,
+    /// How many messages outside the review loop one agent may send another within an hour.
+    pub messages_per_hour: MessagesPerHour,
+}
+
+/// Which part an agent may take in a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Opens reviews and addresses findings.
+    Author,
+    /// Gives feedback and approvals.
+    Reviewer,
+}
+
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Author => "author",
+            Self::Reviewer => "reviewer",
+        })
+    }
+}
+
+/// How a response that does not name an open thread is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadMode {
+    /// A `status` counts as an action, and silence on a thread the author reported as addressed
+    /// resolves it.
+    #[default]
+    Inferred,
+    /// Every open thread needs an `action`.
+    Explicit,
+}
+
+/// What the quality gate asks beyond the findings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GatePolicy {
+    /// Whether an approval without any recorded validation command is refused.
+    pub require_validation: bool,
+    /// Commands that must be recorded as passing, besides those the request names.
+    pub validation_commands: Vec<String>,
+}
+
+/// A bound on messages per hour and pair: 1 to 10 000, 60 unless the project says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessagesPerHour(u16);
+
+impl MessagesPerHour {
+    /// Admits 1 to 10 000.
+    pub fn new(number: u64) -> Option<Self> {
+        u16::try_from(number).ok().filter(|n| (1..=10_000).contains(n)).map(Self)
+    }
+
+    /// The number.
+    pub fn get(self) -> usize {
+        self.0.into()
+    }
+}
+
+impl Default for MessagesPerHour {
+    fn default() -> Self {
+        Self(60)
+    }
+}
+
+impl Policy {
+    /// Whether the agent may take the role.
+    pub(crate) fn admits(&self, agent: &AgentName, role: Role) -> bool {
+        self.agents.get(agent).is_none_or(|roles| roles.is_empty() || roles.contains(&role))
+    }
+}

@@ -1,0 +1,202 @@
+//! The post office: which ids are taken, how often two agents write to each other, and how often
+//! one agent is told of a refusal. It knows nothing of reviews beyond their keys.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::Code;
+use message_schema::id::{AgentName, MessageId};
+
+use crate::key::ReviewKey;
+use crate::record::{AttemptSpent, ContentDigest, Notice, Record};
+use crate::refusal::{Fault, Refusal};
+use crate::state::State;
+
+/// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
+pub(crate) const NOTICES_PER_MINUTE: usize = 30;
+
+/// What has passed through the mailroom.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Post {
+    known: BTreeMap<AgentName, BTreeMap<MessageId, Known>>,
+    accepted: u64,
+    pairs: BTreeMap<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
+    notices: BTreeMap<AgentName, Notices>,
+    daemon_ids: BTreeSet<MessageId>,
+}
+
+/// An accepted message.
+#[derive(Clone, Debug, PartialEq)]
+struct Known {
+    digest: ContentDigest,
+    review: Option<ReviewKey>,
+}
+
+/// When an agent was last told of refusals, and how many were withheld since.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Notices {
+    sent: VecDeque<DateTime<Utc>>,
+    withheld: u32,
+}
+
+/// What the ledger knows of an id.
+pub(crate) enum Seen {
+    /// Nothing.
+    New,
+    /// The same bytes were accepted.
+    Same,
+    /// Other bytes were accepted.
+    Other,
+}
+
+impl Post {
+    pub(crate) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
+    pub(crate) fn seen(&self, sender: &AgentName, id: &MessageId, digest: ContentDigest) -> Seen {
+        match self.known.get(sender).and_then(|ids| ids.get(id)) {
+            None => Seen::New,
+            Some(known) if known.digest == digest => Seen::Same,
+            Some(_) => Seen::Other,
+        }
+    }
+
+    pub(crate) fn review_of(&self, sender: &AgentName, id: &MessageId) -> Option<&ReviewKey> {
+        self.known.get(sender)?.get(id)?.review.as_ref()
+    }
+
+    /// Whether the daemon itself wrote the message with this id.
+    pub(crate) fn is_daemons(&self, id: &str) -> bool {
+        MessageId::new(id).is_ok_and(|id| self.daemon_ids.contains(&id))
+    }
+
+    /// How many messages of the limited kinds the pair exchanged in the hour before `now`.
+    pub(crate) fn in_the_last_hour(&self, from: &AgentName, to: &AgentName, now: DateTime<Utc>) -> usize {
+        let since = now - TimeDelta::hours(1);
+        self.pairs
+            .get(&(from.clone(), to.clone()))
+            .map_or(0, |times| times.iter().filter(|at| **at > since).count())
+    }
+
+    pub(crate) fn accept(
+        &mut self,
+        from: &AgentName,
+        id: &MessageId,
+        digest: ContentDigest,
+        review: Option<ReviewKey>,
+    ) {
+        self.accepted += 1;
+        self.known.entry(from.clone()).or_default().insert(id.clone(), Known { digest, review });
+    }
+
+    /// Counts a message of the limited kinds; what lies an hour back is forgotten.
+    pub(crate) fn count(&mut self, from: &AgentName, to: &AgentName, at: DateTime<Utc>) {
+        let times = self.pairs.entry((from.clone(), to.clone())).or_default();
+        times.push_back(at);
+        forget_before(times, at - TimeDelta::hours(1));
+    }
+
+    pub(crate) fn tell(&mut self, agent: &AgentName, notice: &Notice, at: DateTime<Utc>) {
+        let notices = self.notices.entry(agent.clone()).or_default();
+        match notice {
+            Notice::Sent { id, .. } => {
+                notices.sent.push_back(at);
+                notices.withheld = 0;
+                self.daemon_ids.insert(id.clone());
+            }
+            Notice::Withheld => notices.withheld = notices.withheld.saturating_add(1),
+            Notice::Never => {}
+        }
+        forget_before(&mut notices.sent, at - TimeDelta::minutes(1));
+    }
+
+    /// Remembers an id of the daemon's own, so that an answer to it gets no notice.
+    pub(crate) fn wrote(&mut self, id: &MessageId) {
+        self.daemon_ids.insert(id.clone());
+    }
+
+    fn may_be_told(&self, agent: &AgentName, now: DateTime<Utc>) -> bool {
+        let since = now - TimeDelta::minutes(1);
+        self.notices
+            .get(agent)
+            .is_none_or(|told| told.sent.iter().filter(|at| **at > since).count() < NOTICES_PER_MINUTE)
+    }
+
+    fn withheld(&self, agent: &AgentName) -> u32 {
+        self.notices.get(agent).map_or(0, |notices| notices.withheld)
+    }
+}
+
+fn forget_before(times: &mut VecDeque<DateTime<Utc>>, since: DateTime<Utc>) {
+    while times.front().is_some_and(|at| *at <= since) {
+        times.pop_front();
+    }
+}
+
+/// A message that is to be refused, whatever stage found the reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused<'a> {
+    /// The owner of the outbox it lies in.
+    pub outbox: &'a AgentName,
+    /// The code it is filed under.
+    pub code: Code,
+    /// The review that loses an attempt by it, if one does.
+    pub costs: Option<&'a ReviewKey>,
+    /// Whether it was addressed to the daemon, as far as it could be read.
+    pub to_daemon: bool,
+    /// The id of the message it answers, as far as it could be read.
+    pub parent: Option<&'a str>,
+    /// The id the notice would get.
+    pub notice: &'a MessageId,
+    /// The id of the notification to the author, should this refusal end the review.
+    pub announcement: &'a MessageId,
+}
+
+/// What the refusal costs and whether its sender is told.
+pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> Record {
+    let post = &state.post;
+    // A notice about mail to the daemon, or about an answer to a notice, would start a loop.
+    let quiet = refused.to_daemon || refused.parent.is_some_and(|parent| post.is_daemons(parent));
+    let notice = if quiet {
+        Notice::Never
+    } else if post.may_be_told(refused.outbox, now) {
+        Notice::Sent { id: refused.notice.clone(), summed_up: post.withheld(refused.outbox) }
+    } else {
+        Notice::Withheld
+    };
+    Record::Refused {
+        from: refused.outbox.clone(),
+        code: refused.code,
+        attempt: refused.costs.and_then(|key| spend_attempt(state, key, refused.announcement)),
+        notice,
+    }
+}
+
+fn spend_attempt(state: &State, key: &ReviewKey, announcement: &MessageId) -> Option<AttemptSpent> {
+    let left = state.reviews.get(key)?.attempts_left()?.saturating_sub(1);
+    let announced = (left == 0).then(|| announcement.clone());
+    Some(AttemptSpent { review: key.clone(), left, announced })
+}
+
+/// The id rules: `None` for a new message, the duplicate's record for a known one.
+pub(crate) fn check_id(
+    state: &State,
+    from: &AgentName,
+    id: &MessageId,
+    digest: ContentDigest,
+) -> Result<Option<Record>, Refusal> {
+    match state.post.seen(from, id, digest) {
+        Seen::New => Ok(None),
+        Seen::Same => Ok(Some(Record::Duplicate { from: from.clone(), id: id.clone() })),
+        Seen::Other => Err(Fault::new(
+            Code::IdCollision,
+            format!("`{id}` was accepted before with other bytes; an accepted message cannot be changed"),
+        )
+        .field("id")
+        .found(id)
+        .expected("an id you have not used")
+        .fix("send the message again under a new id")
+        .refuses()),
+    }
+}

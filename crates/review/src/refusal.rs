@@ -1,0 +1,127 @@
+//! A refusal: what is wrong with a correct message at this point, and what it costs.
+
+use message_schema::Code;
+use message_schema::id::FindingId;
+
+use crate::gate::Clause;
+use crate::key::ReviewKey;
+
+/// Why a message moves nothing. All faults of one message are named at once; the first is the
+/// one the refusal is filed under.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// At least one.
+    pub faults: Vec<Fault>,
+    /// The review it concerns, if that could be told.
+    pub review: Option<Box<ReviewKey>>,
+    /// Whether the same message, corrected, can be sent again.
+    pub retryable: bool,
+    /// What can be sent next and by whom.
+    pub legal_next: Vec<String>,
+    /// Whether it costs the reviewer one of its attempts.
+    pub costs_attempt: bool,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// Its code.
+    pub code: Code,
+    /// The field it is about, dotted: `body.round`, `to`.
+    pub field: Option<String>,
+    /// The thread it is about.
+    pub thread: Option<FindingId>,
+    /// The clause of the quality gate it breaks.
+    pub clause: Option<Clause>,
+    /// One sentence.
+    pub message: String,
+    /// What the message says.
+    pub found: Option<String>,
+    /// What would have been accepted.
+    pub expected: Option<String>,
+    /// What to do.
+    pub fix: Option<String>,
+}
+
+impl Fault {
+    /// A fault with its sentence; details are added by the methods below.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            field: None,
+            thread: None,
+            clause: None,
+            message: message.into(),
+            found: None,
+            expected: None,
+            fix: None,
+        }
+    }
+
+    pub(crate) fn field(self, field: &str) -> Self {
+        Self { field: Some(field.to_owned()), ..self }
+    }
+
+    pub(crate) fn thread(self, thread: &FindingId) -> Self {
+        Self { thread: Some(thread.clone()), ..self }
+    }
+
+    pub(crate) fn clause(self, clause: Clause) -> Self {
+        Self { clause: Some(clause), ..self }
+    }
+
+    pub(crate) fn found(self, found: impl std::fmt::Display) -> Self {
+        Self { found: Some(found.to_string()), ..self }
+    }
+
+    pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
+        Self { expected: Some(expected.into()), ..self }
+    }
+
+    pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+
+    /// The refusal this one fault makes, outside any review.
+    pub(crate) fn refuses(self) -> Refusal {
+        Refusal {
+            retryable: is_retryable(self.code),
+            faults: vec![self],
+            review: None,
+            legal_next: Vec::new(),
+            costs_attempt: false,
+        }
+    }
+}
+
+impl Refusal {
+    /// The code the refusal is filed under.
+    pub fn code(&self) -> Code {
+        self.faults.first().expect("a refusal names at least one fault").code
+    }
+}
+
+/// Whether a corrected message can succeed without anything else changing.
+fn is_retryable(code: Code) -> bool {
+    !matches!(
+        code,
+        Code::DuplicateTerminalResponse
+            | Code::InvocationClosed
+            | Code::RoundLimitExceeded
+            | Code::IterationLimitExceeded
+            | Code::ReviewClosed
+            | Code::NotForTheDaemon
+            | Code::WrongDirection
+    )
+}
+
+/// Files faults under the review they concern.
+pub(crate) fn in_review(
+    faults: Vec<Fault>,
+    key: &ReviewKey,
+    legal_next: Vec<String>,
+    costs_attempt: bool,
+) -> Refusal {
+    let retryable = faults.iter().all(|fault| is_retryable(fault.code));
+    Refusal { faults, review: Some(Box::new(key.clone())), retryable, legal_next, costs_attempt }
+}

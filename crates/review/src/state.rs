@@ -1,0 +1,157 @@
+//! What the ledger adds up to: the mail that passed, and where each review stands.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId, PrNumber, Repo};
+use message_schema::limit::Rounds;
+use message_schema::packet::Severity;
+
+use crate::key::ReviewKey;
+use crate::phase::{Closer, Phase, Side};
+use crate::post::Post;
+use crate::reviews::Reviews;
+use crate::thread::Thread;
+
+/// Responses that may be refused for what they say, per round.
+pub const ATTEMPTS: u8 = 3;
+
+/// Generations of a pull request over its life, over all its reviewers.
+pub const GENERATIONS_MAX: u8 = 5;
+
+/// The fold of all records.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    pub(crate) post: Post,
+    pub(crate) reviews: Reviews,
+    pub(crate) conversations: BTreeMap<ConversationId, ReviewKey>,
+}
+
+/// One review over the life of its pull request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Review {
+    /// Which generation is running, from 1.
+    pub generation: u8,
+    /// The rounds this generation may take, fixed by its first request.
+    pub rounds: Rounds,
+    /// The first round of this generation; rounds count on over the pull request's life.
+    pub first_round: u32,
+    /// The round last opened.
+    pub round: u32,
+    /// Where the review stands.
+    pub phase: Phase,
+    /// When it came to stand there.
+    pub since: DateTime<Utc>,
+    /// Who ended the last invocation; `None` while it is open.
+    pub closed_by: Option<Closer>,
+    /// Every finding ever raised here, by its id.
+    pub threads: BTreeMap<FindingId, Thread>,
+    /// The last commit the author reported fixes in, within this generation.
+    pub commit: Option<CommitSha>,
+    /// The head the author last asked to have reviewed, within this generation.
+    pub declared_head: Option<CommitSha>,
+}
+
+impl State {
+    /// The reviews, ordered by key.
+    pub fn reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        self.reviews.iter()
+    }
+
+    /// The review with this key.
+    pub fn review(&self, key: &ReviewKey) -> Option<&Review> {
+        self.reviews.get(key)
+    }
+
+    /// How many messages were accepted.
+    pub fn accepted(&self) -> u64 {
+        self.post.accepted()
+    }
+
+    /// The generations this pull request has used, over all its reviewers.
+    pub(crate) fn generations_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u8 {
+        self.of_pr(repo, pr).map(|(_, review)| review.generation).fold(0, u8::saturating_add)
+    }
+
+    /// The reviews of one pull request of one repository.
+    pub(crate) fn of_pr<'a>(
+        &'a self,
+        repo: Option<&'a Repo>,
+        pr: &PrNumber,
+    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
+        self.reviews.of_number(pr).filter(move |(key, _)| key.repo.as_ref() == repo)
+    }
+
+    /// The review a known message belongs to, by the message's id.
+    pub(crate) fn review_of_message(&self, sender: &AgentName, id: &MessageId) -> Option<&ReviewKey> {
+        self.post.review_of(sender, id)
+    }
+}
+
+impl Review {
+    /// The last round of this generation.
+    pub fn last_round(&self) -> u32 {
+        self.first_round + u32::from(self.rounds.get()) - 1
+    }
+
+    /// Whether the round is this generation's last.
+    pub fn is_last(&self, round: u32) -> bool {
+        round >= self.last_round()
+    }
+
+    /// The round within this generation, from 1, for `round n of m`.
+    pub fn round_of_generation(&self) -> u32 {
+        self.round + 1 - self.first_round
+    }
+
+    /// The threads that need an action.
+    pub fn open_threads(&self) -> impl Iterator<Item = (&FindingId, &Thread)> {
+        self.threads.iter().filter(|(_, thread)| thread.is_open())
+    }
+
+    /// How many threads block and are still open.
+    pub fn open_blockers(&self) -> usize {
+        self.open_threads().filter(|(_, thread)| thread.blocking).count()
+    }
+
+    /// The worst severity still standing in the way of approval.
+    pub fn worst_blocker(&self) -> Option<Severity> {
+        self.threads.values().filter(|thread| thread.stands_in_the_way()).map(|thread| thread.severity).min()
+    }
+
+    /// What can be sent next and by whom, for reports and for the screen.
+    pub fn legal_next(&self, key: &ReviewKey) -> Vec<String> {
+        let ReviewKey { author, reviewer, .. } = key;
+        match &self.phase {
+            Phase::Reviewing(_) => vec![
+                format!("{reviewer}: review_feedback with round: {}", self.round),
+                format!("{reviewer}: review_lgtm, if the quality gate passes"),
+            ],
+            Phase::Fixing if self.open_blockers() == 0 => vec![
+                format!("{author}: review_request for round {}", self.round + 1),
+                format!("{author}: review_addressed with round: {}", self.round),
+            ],
+            Phase::Fixing => vec![format!("{author}: review_addressed with round: {}", self.round)],
+            Phase::Addressed { .. } => vec![format!("{author}: review_request for round {}", self.round + 1)],
+            Phase::Approved(_) => {
+                vec![format!("{author}: review_request with a declared_head that was not approved")]
+            }
+            Phase::Escalated(_) => vec!["a person decides".to_owned()],
+        }
+    }
+
+    /// Whose move it is.
+    pub fn mover(&self) -> Side {
+        self.phase.mover()
+    }
+}
+
+impl Review {
+    /// The attempts left to the reviewer in the open invocation; `None` when none is open.
+    pub fn attempts_left(&self) -> Option<u8> {
+        match &self.phase {
+            Phase::Reviewing(invocation) => Some(invocation.attempts_left),
+            Phase::Fixing | Phase::Addressed { .. } | Phase::Approved(_) | Phase::Escalated(_) => None,
+        }
+    }
+}

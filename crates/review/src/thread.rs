@@ -1,0 +1,219 @@
+//! One finding's discussion: the reviewer's stance, its counters, and which of the four actions
+//! are legal (seed 000). Counters survive resolution, so that a reopened thread goes on where it was.
+
+use message_schema::id::RepoPath;
+use message_schema::packet::{Action, Finding, LineRange, Severity, Stance};
+use serde::{Deserialize, Serialize};
+
+/// The count of repeated stances from which `reply` is no longer legal (seed 000).
+pub const STANCE_HELD_MAX: u8 = 2;
+
+/// How many replies a thread takes in its life, however often the stance flips.
+pub const REPLIES_MAX: u8 = 3;
+
+/// A finding under discussion.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// How bad it is; a later packet can raise it, never lower it.
+    pub severity: Severity,
+    /// Whether it blocks approval.
+    pub blocking: bool,
+    /// One line on what it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub title: Option<String>,
+    /// The file it is in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<RepoPath>,
+    /// The lines it covers.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lines: Option<LineRange>,
+    /// The round it was opened in.
+    pub opened_in: u32,
+    /// Stance and counters.
+    pub dialogue: Dialogue,
+    /// Where it stands.
+    pub state: ThreadState,
+    /// Whether it was open again after having been resolved; that happens once.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub reopened: bool,
+}
+
+/// The reviewer's stance in the last cycle and how often it was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dialogue {
+    /// What the reviewer wanted in its last cycle.
+    pub stance: Stance,
+    /// How many cycles in a row that stance was repeated: 0 to [`STANCE_HELD_MAX`] while open.
+    pub round_count: u8,
+    /// How many replies were given: 0 to [`REPLIES_MAX`].
+    pub replies: u8,
+}
+
+/// Where a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadState {
+    /// Needs exactly one action in each round.
+    Open,
+    /// Closed by the reviewer.
+    Resolved,
+    /// With a person.
+    Held(Hold),
+    /// Left for later under a nit; does not block.
+    Deferred,
+}
+
+/// Which action handed a thread to a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// Not fixed, and no more arguing.
+    Veto,
+    /// Worse than thought.
+    Escalate,
+}
+
+impl ThreadState {
+    /// The word for it on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Resolved => "resolved",
+            Self::Held(Hold::Veto) => "held (veto)",
+            Self::Held(Hold::Escalate) => "held (escalate)",
+            Self::Deferred => "deferred",
+        }
+    }
+}
+
+impl Thread {
+    /// The thread a finding opens, or records when it was settled already.
+    pub fn opened_by(finding: &Finding, round: u32) -> Self {
+        Self {
+            severity: finding.severity,
+            blocking: finding.blocks(),
+            title: finding.title.clone(),
+            file: finding.file.clone(),
+            lines: finding.lines.or(finding.line.map(LineRange::line)),
+            opened_in: round,
+            dialogue: Dialogue {
+                stance: finding.stance.unwrap_or(Stance::SeeksChange),
+                round_count: 0,
+                replies: 0,
+            },
+            state: if finding.status.is_settled() { ThreadState::Resolved } else { ThreadState::Open },
+            reopened: false,
+        }
+    }
+
+    /// Whether it needs an action in each round.
+    pub fn is_open(&self) -> bool {
+        self.state == ThreadState::Open
+    }
+
+    /// Whether it stands in the way of approval: it blocks and is open or with a person.
+    pub fn stands_in_the_way(&self) -> bool {
+        self.blocking && matches!(self.state, ThreadState::Open | ThreadState::Held(_))
+    }
+
+    /// What the reviewer may do with this thread, given the stance it takes now.
+    pub fn legal_actions(&self, stance: Stance, last_round: bool) -> &'static [Action] {
+        match self.state {
+            ThreadState::Open => {
+                let next = self.dialogue.next(stance);
+                let may_reply =
+                    next.round_count < STANCE_HELD_MAX && next.replies < REPLIES_MAX && !last_round;
+                if may_reply { Action::ALL } else { &[Action::Resolve, Action::Veto, Action::Escalate] }
+            }
+            ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred => &[],
+        }
+    }
+
+    /// The thread after a legal action taken with this stance.
+    pub fn after(&self, action: Action, stance: Stance) -> Self {
+        let mut dialogue = self.dialogue.next(stance);
+        let state = match action {
+            Action::Resolve => ThreadState::Resolved,
+            Action::Veto => ThreadState::Held(Hold::Veto),
+            Action::Escalate => ThreadState::Held(Hold::Escalate),
+            Action::Reply => {
+                dialogue.replies += 1;
+                ThreadState::Open
+            }
+        };
+        Self { dialogue, state, ..self.clone() }
+    }
+
+    /// The thread with the severity a later packet states, if that is worse.
+    pub fn raised_to(&self, finding: &Finding) -> Self {
+        Self {
+            severity: self.severity.min(finding.severity),
+            blocking: self.blocking || finding.blocks(),
+            ..self.clone()
+        }
+    }
+}
+
+impl Dialogue {
+    /// Stance and count of this cycle, before the action is judged.
+    fn next(self, stance: Stance) -> Self {
+        let held = stance == self.stance;
+        let round_count = if held { self.round_count.saturating_add(1) } else { 0 };
+        Self { stance, round_count, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(round_count: u8, replies: u8) -> Thread {
+        Thread {
+            severity: Severity::P1,
+            blocking: true,
+            title: None,
+            file: None,
+            lines: None,
+            opened_in: 1,
+            dialogue: Dialogue { stance: Stance::SeeksChange, round_count, replies },
+            state: ThreadState::Open,
+            reopened: false,
+        }
+    }
+
+    #[test]
+    fn a_stance_held_for_three_cycles_takes_no_reply() {
+        assert!(thread(0, 0).legal_actions(Stance::SeeksChange, false).contains(&Action::Reply));
+        assert!(!thread(1, 1).legal_actions(Stance::SeeksChange, false).contains(&Action::Reply));
+        assert!(thread(1, 1).legal_actions(Stance::Accepts, false).contains(&Action::Reply));
+    }
+
+    #[test]
+    fn flipping_the_stance_buys_no_fourth_reply() {
+        let mut thread = thread(0, 0);
+        let mut stance = Stance::Accepts;
+        for _ in 0..REPLIES_MAX {
+            assert!(thread.legal_actions(stance, false).contains(&Action::Reply));
+            thread = thread.after(Action::Reply, stance);
+            stance = if stance == Stance::Accepts { Stance::SeeksChange } else { Stance::Accepts };
+        }
+        assert!(!thread.legal_actions(stance, false).contains(&Action::Reply));
+    }
+
+    #[test]
+    fn the_last_round_takes_no_reply() {
+        assert!(!thread(0, 0).legal_actions(Stance::Accepts, true).contains(&Action::Reply));
+    }
+
+    #[test]
+    fn a_resolved_thread_accepts_no_action() {
+        let resolved = thread(0, 0).after(Action::Resolve, Stance::Accepts);
+        assert!(resolved.legal_actions(Stance::Accepts, false).is_empty());
+        assert!(!resolved.stands_in_the_way());
+    }
+
+    #[test]
+    fn a_held_blocker_stands_in_the_way() {
+        assert!(thread(0, 0).after(Action::Veto, Stance::SeeksChange).stands_in_the_way());
+    }
+}

@@ -1,0 +1,238 @@
+//! A table two agents sit at: real messages in, what the rules answer out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::id::{AgentName, MessageId};
+use review::{
+    ContentDigest, Decision, Policy, Posted, Rank, Record, Refused, Review, State, apply, decide, refuse,
+};
+use validate_message::{PacketInput, Valid, check};
+
+/// The state of play, with time as a number the test moves.
+pub(crate) struct Table {
+    pub(crate) state: State,
+    pub(crate) policy: Policy,
+    pub(crate) now: DateTime<Utc>,
+    /// Every record so far, for replay.
+    pub(crate) records: Vec<(Record, DateTime<Utc>)>,
+    sent: u32,
+}
+
+pub(crate) fn agent(name: &str) -> AgentName {
+    AgentName::new(name).expect("an agent name")
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        let agents = ["claude", "codex", "gemini"].map(|name| (agent(name), BTreeSet::new()));
+        let now = DateTime::parse_from_rfc3339("2026-02-13T10:00:00Z").expect("an instant").to_utc();
+        Self {
+            state: State::default(),
+            policy: Policy { agents: BTreeMap::from(agents), ..Policy::default() },
+            now,
+            records: Vec::new(),
+            sent: 0,
+        }
+    }
+}
+
+/// A message to be sent; the envelope is filled in.
+pub(crate) struct Note<'a> {
+    pub(crate) from: &'a str,
+    pub(crate) to: &'a str,
+    pub(crate) kind: &'a str,
+    /// Envelope lines beside the required ones.
+    pub(crate) envelope: &'a str,
+    /// The body's YAML, one field a line.
+    pub(crate) body: &'a str,
+    pub(crate) packet: Option<&'a str>,
+}
+
+impl Table {
+    /// Sends a message with a fresh id; `Ok` is the phase's word, `Err` the codes of the refusal.
+    pub(crate) fn send(&mut self, note: &Note<'_>) -> Result<String, Vec<String>> {
+        self.sent += 1;
+        let id = format!("msg-{}", self.sent);
+        let text = text(note, &id);
+        self.post(note.from, &text, note.packet)
+    }
+
+    /// Posts a whole file from an outbox.
+    pub(crate) fn post(
+        &mut self,
+        outbox: &str,
+        text: &str,
+        packet: Option<&str>,
+    ) -> Result<String, Vec<String>> {
+        self.now += TimeDelta::seconds(1);
+        let valid = valid(text, packet);
+        let outbox = agent(outbox);
+        let posted = Posted { outbox: &outbox, digest: digest(text), valid: &valid };
+        let answer = decide(&self.state, &self.policy, posted, self.now);
+        let (record, said) = match answer {
+            Ok(decision @ Decision::Duplicate(_)) => (decision.into_record(), Ok("duplicate".to_owned())),
+            Ok(Decision::Accept(accepted)) => {
+                let word = accepted.step.as_ref().map_or("delivered", |step| step.phase.word());
+                let word = word.to_owned();
+                (Record::Accepted(accepted), Ok(word))
+            }
+            Err(refusal) => {
+                let ids = ["notice", "word"].map(|word| {
+                    MessageId::new(format!("settled-{word}-{}", self.records.len())).expect("an id")
+                });
+                let refused = Refused {
+                    outbox: &outbox,
+                    code: refusal.code(),
+                    costs: refusal.review.as_deref().filter(|_| refusal.costs_attempt),
+                    to_daemon: false,
+                    parent: valid.envelope().parent_message_id.as_deref(),
+                    notice: &ids[0],
+                    announcement: &ids[1],
+                };
+                let codes = refusal.faults.iter().map(|fault| match fault.clause {
+                    Some(clause) => format!("{} {}", fault.code, clause.as_str()),
+                    None => fault.code.to_string(),
+                });
+                (refuse(&self.state, &refused, self.now), Err(codes.collect()))
+            }
+        };
+        apply(&mut self.state, &record, self.now);
+        self.records.push((record, self.now));
+        said
+    }
+
+    pub(crate) fn review(&self) -> &Review {
+        self.state.reviews().next().expect("a review").1
+    }
+
+    pub(crate) fn rank(&self) -> Rank {
+        self.state.reviews().next().map_or(Rank::UNOPENED, |(_, review)| review.rank())
+    }
+
+    /// The state as a fold of the records, each through its JSON form.
+    pub(crate) fn replayed(&self) -> State {
+        let mut state = State::default();
+        for (record, at) in &self.records {
+            let json = serde_json::to_string(record).expect("records are JSON");
+            let record: Record = serde_json::from_str(&json).expect("a record reads back");
+            apply(&mut state, &record, *at);
+        }
+        state
+    }
+
+    pub(crate) fn last_record(&self) -> &Record {
+        &self.records.last().expect("a record").0
+    }
+
+    // The usual moves of a review of pull request 86 by claude with codex.
+
+    pub(crate) fn request(&mut self) -> Result<String, Vec<String>> {
+        self.request_with("")
+    }
+
+    pub(crate) fn request_with(&mut self, fields: &str) -> Result<String, Vec<String>> {
+        let body = format!("pr: 86\nbranch: fix\ndiff_summary: a fix\n{fields}");
+        self.send(&Note { body: &body, ..claude("review_request") })
+    }
+
+    pub(crate) fn feedback(&mut self, round: u32, findings: &str) -> Result<String, Vec<String>> {
+        self.feedback_with(round, "", findings)
+    }
+
+    pub(crate) fn feedback_with(
+        &mut self,
+        round: u32,
+        fields: &str,
+        findings: &str,
+    ) -> Result<String, Vec<String>> {
+        let packet = packet(findings);
+        let blocking = blocking_count(&packet);
+        let body = format!(
+            "findings_packet: packets/findings/p.yaml\nround: {round}\nblocking_count: {blocking}\n{fields}"
+        );
+        self.send(&Note { body: &body, packet: Some(&packet), ..codex("review_feedback") })
+    }
+
+    pub(crate) fn addressed(&mut self, round: u32, ids: &[&str]) -> Result<String, Vec<String>> {
+        let ids = if ids.is_empty() {
+            String::new()
+        } else {
+            format!("addressed_finding_ids: [{}]\n", ids.join(", "))
+        };
+        let body = format!("commit_sha: abc1234\nchanges_summary: fixed\nround: {round}\n{ids}");
+        self.send(&Note { body: &body, ..claude("review_addressed") })
+    }
+
+    pub(crate) fn lgtm(&mut self, fields: &str, findings: Option<&str>) -> Result<String, Vec<String>> {
+        let packet = findings.map(packet);
+        let named = if packet.is_some() { "findings_packet: packets/findings/p.yaml\n" } else { "" };
+        let body = format!("quality_gate_result: pass\nmerge_ready: true\n{named}{fields}");
+        self.send(&Note { body: &body, packet: packet.as_deref(), ..codex("review_lgtm") })
+    }
+}
+
+pub(crate) fn claude(kind: &str) -> Note<'_> {
+    Note { from: "claude", to: "codex", kind, envelope: "related_pr: 86\n", body: "", packet: None }
+}
+
+pub(crate) fn codex(kind: &str) -> Note<'_> {
+    Note { from: "codex", to: "claude", kind, envelope: "related_pr: 86\n", body: "", packet: None }
+}
+
+/// A finding a line: `F-001 P1 open`, then anything more as YAML fields separated by `; `.
+pub(crate) fn packet(findings: &str) -> String {
+    let mut text = "findings:".to_owned();
+    let mut any = false;
+    for line in findings.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if let Some(command) = line.strip_prefix("ran ") {
+            let (result, command) = command.split_once(' ').expect("ran RESULT COMMAND");
+            if !text.contains("qa_validation") {
+                text += &format!("{}\nqa_validation:\n  commands_run:", if any { "" } else { " []" });
+                any = true;
+            }
+            text += &format!("\n    - {{command: \"{command}\", result: {result}}}");
+            continue;
+        }
+        let mut words = line.splitn(4, ' ');
+        let mut word = || words.next().unwrap_or_default();
+        let (id, severity, status) = (word(), word(), word());
+        text += &format!("\n  - id: {id}\n    severity: {severity}\n    status: {status}");
+        for field in word().split("; ").filter(|field| !field.is_empty()) {
+            text += &format!("\n    {field}");
+        }
+        any = true;
+    }
+    if any { text + "\n" } else { text + " []\n" }
+}
+
+fn blocking_count(packet: &str) -> usize {
+    let tree = message_schema::parse_packet(packet.as_bytes()).expect("a packet");
+    let value = message_schema::coerce(&tree, message_schema::Schema::FindingsPacket.shape());
+    let packet: message_schema::packet::FindingsPacket = serde_json::from_value(value).expect("a packet");
+    packet.findings.iter().filter(|finding| finding.counts_as_blocking()).count()
+}
+
+pub(crate) fn text(note: &Note<'_>, id: &str) -> String {
+    let body: String = note.body.lines().map(|line| format!("  {line}\n")).collect();
+    format!(
+        "id: {id}\nfrom: {}\nto: {}\ntype: {}\npriority: P1\ncreated_at_utc: 2026-02-13T10:00:00Z\n\
+         subject: a subject\n{}body: |\n{body}",
+        note.from, note.to, note.kind, note.envelope
+    )
+}
+
+pub(crate) fn valid(text: &str, packet: Option<&str>) -> Valid {
+    let message = message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let input = packet.map_or(PacketInput::NotNamed, |packet| PacketInput::Bytes(packet.as_bytes()));
+    check(&message, input).unwrap_or_else(|violations| panic!("{violations:#?}\n{text}"))
+}
+
+/// Stands in for SHA-256: distinct texts get distinct digests.
+pub(crate) fn digest(text: &str) -> ContentDigest {
+    let mut bytes = [0_u8; 32];
+    for (place, byte) in text.bytes().enumerate() {
+        bytes[place % 32] = bytes[place % 32].wrapping_mul(31).wrapping_add(byte);
+    }
+    ContentDigest(bytes)
+}

@@ -1,0 +1,118 @@
+//! `settled log`: every decision, oldest first.
+
+use std::io::Write as _;
+
+use review::{Notice, Record};
+use serde::Serialize;
+use spool::Entry;
+
+use super::{Failure, Root, existing_workspace};
+use crate::exit::Exit;
+use crate::fold;
+
+/// Shows every decision.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled log ./mailroom
+  settled log ./mailroom --json | jq 'select(.verdict == \"refused\")'")]
+pub(super) struct Args {
+    #[command(flatten)]
+    root: Root,
+    /// One JSON object per line instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON form of one line. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+struct Line {
+    schema_version: u32,
+    seq: u64,
+    at: String,
+    verdict: String,
+    outbox: Option<String>,
+    file: Option<String>,
+    id: Option<String>,
+    review: Option<String>,
+    delivered: Vec<String>,
+    what: String,
+    warnings: Vec<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    existing_workspace(&args.root.root)?;
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let read = spool::read_ledger(&args.root.root, &mut |entry| {
+        let line = line(entry)?;
+        let text = if args.json { json(&line) } else { text(&line) };
+        Ok(out.write_all(text.as_bytes())?)
+    });
+    match read.map_err(|error| failed(&error)).and_then(|_| out.flush().map_err(|error| failed(&error))) {
+        Err(failure) if failure.is_broken_pipe => Ok(Exit::Ok),
+        Err(failure) => Err(failure),
+        Ok(()) => Ok(Exit::Ok),
+    }
+}
+
+fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
+    let (record, _) = fold::decision(entry)?;
+    let original = entry.original.as_ref();
+    Ok(Line {
+        schema_version: 1,
+        seq: entry.seq,
+        at: entry.at.clone(),
+        verdict: entry.kind.clone(),
+        outbox: original.map(|original| original.outbox.clone()),
+        file: original.map(|original| original.file.to_string()),
+        id: entry.id.clone(),
+        review: entry.review.clone(),
+        delivered: entry.deliveries.iter().map(|d| format!("{}/{}", d.mailbox, d.file)).collect(),
+        what: what(&record),
+        warnings: match record {
+            Record::Accepted(accepted) => accepted.warnings,
+            Record::Duplicate { .. } | Record::Refused { .. } => Vec::new(),
+        },
+    })
+}
+
+fn what(record: &Record) -> String {
+    match record {
+        Record::Accepted(accepted) => match &accepted.step {
+            Some(step) => format!("{} -> {} round {}", accepted.kind, step.phase.word(), step.round),
+            None => accepted.kind.to_string(),
+        },
+        Record::Duplicate { .. } => "the same bytes were accepted before".to_owned(),
+        Record::Refused { code, attempt, notice, .. } => {
+            let cost = attempt.as_ref().map_or_else(String::new, |spent| match spent.left {
+                0 => ", no attempt left: escalated".to_owned(),
+                left => format!(", {left} attempts left"),
+            });
+            let told = match notice {
+                Notice::Sent { .. } => "",
+                Notice::Withheld => ", notice withheld",
+                Notice::Never => ", no notice",
+            };
+            format!("{code}{cost}{told}")
+        }
+    }
+}
+
+fn json(line: &Line) -> String {
+    serde_json::to_string(line).expect("text keys and plain values are JSON") + "\n"
+}
+
+fn text(line: &Line) -> String {
+    let from = match (&line.outbox, &line.file) {
+        (Some(outbox), Some(file)) => format!("{outbox}/{file}"),
+        (Some(name), None) | (None, Some(name)) => name.clone(),
+        (None, None) => "-".to_owned(),
+    };
+    let review = line.review.as_ref().map_or_else(String::new, |review| format!("  [{review}]"));
+    let mut text =
+        format!("{:>6}  {}  {:<9}  {from}  {}{review}\n", line.seq, line.at, line.verdict, line.what);
+    for warning in &line.warnings {
+        text += &format!("        warning: {warning}\n");
+    }
+    text
+}

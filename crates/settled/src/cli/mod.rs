@@ -1,0 +1,160 @@
+//! The command line: one file per command, every one thin.
+
+mod init;
+mod ledger;
+mod log;
+mod serve;
+mod status;
+mod up;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Parser, Subcommand};
+use message_schema::id::AgentName;
+
+use crate::exit::Exit;
+use crate::workspace;
+
+/// The mailroom for AI code review.
+#[derive(Debug, Parser)]
+#[command(name = "settled", version, about, long_about = LONG, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const LONG: &str = "The mailroom for AI code review. Agents write YAML files into their outbox; Settled checks each \
+one, decides whether it may move the review now, and delivers it to the recipient's inbox exactly once in effect. \
+Every review ends: in approval or with a person.";
+
+const EXAMPLES: &str = "Examples:
+  settled up ./mailroom --agents claude,codex    make a workspace and serve it
+  settled status ./mailroom                      whose move is it
+  settled serve --once ./mailroom                judge and deliver what is there, then exit
+  settled log ./mailroom                         every decision, oldest first
+  settled ledger verify ./mailroom               check the ledger's chain
+
+Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 7 a message was refused, 9 try again.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make the workspace if it is missing, then serve it in the foreground
+    Up(up::Args),
+    /// Make a workspace, or add agents to one; nothing is overwritten
+    Init(init::Args),
+    /// Serve a workspace in the foreground
+    Serve(serve::Args),
+    /// Show every review: phase, round, whose move
+    Status(status::Args),
+    /// Show every decision of the ledger, oldest first
+    Log(log::Args),
+    /// Work with the ledger
+    Ledger(ledger::Args),
+}
+
+/// Runs a command.
+pub fn run(cli: Cli) -> Exit {
+    let result = match cli.command {
+        Command::Up(args) => up::run(&args),
+        Command::Init(args) => init::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Log(args) => log::run(&args),
+        Command::Ledger(args) => ledger::run(&args),
+    };
+    result.unwrap_or_else(|failure| {
+        complain(&failure);
+        failure.exit
+    })
+}
+
+/// Why a command failed, and the next command where there is one.
+#[derive(Debug)]
+struct Failure {
+    exit: Exit,
+    message: String,
+    next: Option<String>,
+    /// The reader of our output went away, which is no failure of ours.
+    is_broken_pipe: bool,
+}
+
+impl Failure {
+    /// A failure that says only what it says.
+    fn plain(exit: Exit, message: String) -> Self {
+        Self { exit, message, next: None, is_broken_pipe: false }
+    }
+
+    /// A failure with the error's causes.
+    fn new(exit: Exit, error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut failure = Self::plain(exit, error.to_string());
+        let mut cause = Some(error);
+        while let Some(error) = cause {
+            let is_broken_pipe = error
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe);
+            failure.is_broken_pipe |= is_broken_pipe;
+            let text = error.to_string();
+            if !failure.message.ends_with(&text) {
+                failure.message = format!("{}: {text}", failure.message);
+            }
+            cause = error.source();
+        }
+        failure
+    }
+
+    fn next(self, command: String) -> Self {
+        Self { next: Some(command), ..self }
+    }
+}
+
+fn complain(failure: &Failure) {
+    let mut text = format!("settled: {}\n", failure.message);
+    if let Some(next) = &failure.next {
+        text += &format!("  try: {next}\n");
+    }
+    // Nothing is left to do if standard error is gone too.
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Prints to standard output; a reader that went away ends the command quietly.
+fn print(text: &str) -> Result<(), Failure> {
+    let written = std::io::stdout().write_all(text.as_bytes());
+    match written.map_err(|error| Failure::new(Exit::Failed, &error)) {
+        Err(failure) if !failure.is_broken_pipe => Err(failure),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn existing_workspace(root: &Path) -> Result<(), Failure> {
+    if workspace::is_workspace(root) {
+        return Ok(());
+    }
+    let message = format!("{} is not a workspace: it has no agents/ directory", root.display());
+    let next = format!("settled up {} --agents claude,codex", root.display());
+    Err(Failure::plain(Exit::NotFound, message).next(next))
+}
+
+/// The workspace argument every command takes.
+#[derive(Debug, clap::Args)]
+struct Root {
+    /// The workspace
+    #[arg(value_name = "ROOT", env = "SETTLED_ROOT")]
+    root: PathBuf,
+}
+
+/// The agents option of `up` and `init`.
+#[derive(Debug, clap::Args)]
+struct Agents {
+    /// The agents to have mailboxes, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = agent)]
+    agents: Vec<AgentName>,
+}
+
+fn agent(text: &str) -> Result<AgentName, String> {
+    match AgentName::new(text) {
+        Ok(name) if name.is_daemon() => Err("`settled` is the daemon's own name".to_owned()),
+        Ok(name) => Ok(name),
+        Err(error) => Err(error.to_string()),
+    }
+}

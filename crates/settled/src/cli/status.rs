@@ -1,0 +1,213 @@
+//! `settled status`: every review, and whose move it is.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use review::{Phase, Review, ReviewKey, Side, State};
+use serde::Serialize;
+
+use super::{Failure, Root, existing_workspace, print};
+use crate::exit::Exit;
+use crate::{clock, fold, workspace};
+
+/// Shows every review.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled status ./mailroom
+  settled status ./mailroom --json")]
+pub(super) struct Args {
+    #[command(flatten)]
+    root: Root,
+    /// One JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON form. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+struct Status {
+    schema_version: u32,
+    /// Whether a daemon serves the workspace.
+    serving: bool,
+    accepted: u64,
+    refused: u64,
+    /// Messages that lie in an outbox and were not judged yet.
+    waiting: usize,
+    reviews: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    review: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repo: Option<String>,
+    pr: String,
+    author: String,
+    reviewer: String,
+    phase: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// Whose move it is: an agent, `person`, or nobody (absent).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mover: Option<String>,
+    generation: u8,
+    round: u32,
+    round_of_generation: u32,
+    rounds: u8,
+    since: DateTime<Utc>,
+    open_threads: usize,
+    open_blockers: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts_left: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approved_commit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merge_ready: Option<bool>,
+    threads: BTreeMap<String, String>,
+    legal_next: Vec<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let root = &args.root.root;
+    existing_workspace(root)?;
+    let status = gather(root)?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&status).expect("text keys and plain values are JSON");
+        print(&(text + "\n"))?;
+    } else {
+        print(&table(&status, clock::now()))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn gather(root: &Path) -> Result<Status, Failure> {
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
+    let mut state = State::default();
+    let mut refused = 0;
+    spool::read_ledger(root, &mut |entry| {
+        refused += u64::from(entry.kind == "refused");
+        fold::fold(&mut state, entry).map_err(Into::into)
+    })
+    .map_err(|error| failed(&error))?;
+    let agents = workspace::agents(root).map_err(|error| failed(&error))?;
+    Ok(Status {
+        schema_version: 1,
+        serving: spool::is_served(root),
+        accepted: state.accepted(),
+        refused,
+        waiting: agents.iter().map(|agent| spool::count_waiting(root, agent.as_str())).sum(),
+        reviews: state.reviews().map(|(key, review)| row(key, review)).collect(),
+    })
+}
+
+fn row(key: &ReviewKey, review: &Review) -> Row {
+    let (reason, approval) = match &review.phase {
+        Phase::Escalated(reason) => (Some(reason.as_str().to_owned()), None),
+        Phase::Approved(approval) => (None, Some(approval)),
+        Phase::Reviewing(_) | Phase::Fixing | Phase::Addressed { .. } => (None, None),
+    };
+    let mover = match review.mover() {
+        Side::Person => Some("person".to_owned()),
+        Side::Author | Side::Reviewer | Side::Nobody => review.phase.mover_of(key).map(ToString::to_string),
+    };
+    Row {
+        review: key.to_string(),
+        repo: key.repo.as_ref().map(ToString::to_string),
+        pr: key.pr.to_string(),
+        author: key.author.to_string(),
+        reviewer: key.reviewer.to_string(),
+        phase: review.phase.word(),
+        reason,
+        mover,
+        generation: review.generation,
+        round: review.round,
+        round_of_generation: review.round_of_generation(),
+        rounds: review.rounds.get(),
+        since: review.since,
+        open_threads: review.open_threads().count(),
+        open_blockers: review.open_blockers(),
+        attempts_left: review.attempts_left(),
+        approved_commit: approval.and_then(|approval| approval.commit.as_ref()).map(ToString::to_string),
+        merge_ready: approval.map(|approval| approval.merge_ready),
+        threads: review
+            .threads
+            .iter()
+            .map(|(id, thread)| (id.to_string(), thread.state.word().to_owned()))
+            .collect(),
+        legal_next: review.legal_next(key),
+    }
+}
+
+fn table(status: &Status, now: DateTime<Utc>) -> String {
+    let mut lines = vec![["REVIEW", "PHASE", "ROUND", "MOVE", "SINCE", "OPEN"].map(str::to_owned)];
+    for row in &status.reviews {
+        let phase = match &row.reason {
+            Some(reason) => format!("{} ({reason})", row.phase),
+            None => row.phase.to_owned(),
+        };
+        let open = match (row.open_threads, row.open_blockers) {
+            (0, _) => "-".to_owned(),
+            (threads, blockers) => format!("{threads} ({blockers} blocking)"),
+        };
+        lines.push([
+            row.review.clone(),
+            phase,
+            format!("{} of {}", row.round_of_generation, row.rounds),
+            row.mover.clone().unwrap_or_else(|| "-".to_owned()),
+            ago(now - row.since),
+            open,
+        ]);
+    }
+    let mut text = if status.reviews.is_empty() { "no review yet\n".to_owned() } else { columns(&lines) };
+    let serving = if status.serving { "a daemon is serving" } else { "no daemon is serving" };
+    text += &format!(
+        "{} accepted, {} refused, {} waiting; {serving}\n",
+        status.accepted, status.refused, status.waiting
+    );
+    text
+}
+
+fn columns<const N: usize>(lines: &[[String; N]]) -> String {
+    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    lines.iter().fold(String::new(), |text, line| {
+        let cells: Vec<String> =
+            line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        text + cells.join("  ").trim_end() + "\n"
+    })
+}
+
+fn ago(passed: TimeDelta) -> String {
+    match passed.num_seconds() {
+        ..0 => "in the future".to_owned(),
+        seconds @ 0..120 => format!("{seconds} s ago"),
+        seconds @ 120..7200 => format!("{} min ago", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} d ago", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short_and_never_negative() {
+        let ages = [-5, 0, 119, 120, 7199, 7200, 172_799, 172_800];
+        let said: Vec<String> = ages.iter().map(|seconds| ago(TimeDelta::seconds(*seconds))).collect();
+        assert_eq!(
+            said,
+            [
+                "in the future",
+                "0 s ago",
+                "119 s ago",
+                "2 min ago",
+                "119 min ago",
+                "2 h ago",
+                "47 h ago",
+                "2 d ago"
+            ]
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! `settled up`: from nothing to a working mailroom.
+
+use super::{Agents, Failure, Root, print, serve};
+use crate::exit::Exit;
+use crate::workspace;
+
+/// Makes the workspace if it is missing, then serves it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled up ./mailroom --agents claude,codex")]
+pub(super) struct Args {
+    #[command(flatten)]
+    root: Root,
+    #[command(flatten)]
+    agents: Agents,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let root = &args.root.root;
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
+    if args.agents.agents.is_empty() && !workspace::is_workspace(root) {
+        let message = format!("{} does not exist yet, and no agents were named", root.display());
+        let next = format!("settled up {} --agents claude,codex", root.display());
+        return Err(Failure::plain(Exit::Usage, message).next(next));
+    }
+    let made = workspace::init(root, &args.agents.agents).map_err(|error| failed(&error))?;
+    if !made.is_empty() {
+        print(&format!("made the workspace {}\n", root.display()))?;
+    }
+    let agents = workspace::agents(root).map_err(|error| failed(&error))?;
+    print(&what_next(root, &agents))?;
+    serve::foreground(root)
+}
+
+fn what_next(root: &std::path::Path, agents: &[message_schema::id::AgentName]) -> String {
+    let root = root.display();
+    let mut text = String::from("mailboxes:\n");
+    for agent in agents {
+        text += &format!("  {root}/agents/{agent}/outbox   {agent} writes here\n");
+        text += &format!("  {root}/agents/{agent}/inbox    {agent} reads here\n");
+    }
+    text += &format!(
+        "next: write a message (.yaml) into an outbox; in another terminal: settled status {root}\n\
+         stop with Ctrl-C; nothing is lost, start again with: settled serve {root}\n"
+    );
+    text
+}

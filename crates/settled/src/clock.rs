@@ -1,0 +1,53 @@
+//! The only place that asks for the time.
+
+use std::time::Instant;
+
+use chrono::{DateTime, SubsecRound, Utc};
+use message_schema::id::MessageId;
+use spool::Now;
+
+/// A clock that never goes back, beside the time of day.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Instant,
+}
+
+/// One reading of both clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Milliseconds since the clock was started; never goes back.
+    pub mono: u64,
+    /// The time of day, cut to the millisecond, as the ledger keeps it.
+    pub utc: DateTime<Utc>,
+}
+
+impl Clock {
+    /// Starts the clock.
+    pub fn start() -> Self {
+        Self { start: Instant::now() }
+    }
+
+    /// Reads both clocks.
+    pub fn read(&self) -> Moment {
+        let passed = self.start.elapsed().as_millis();
+        Moment { mono: u64::try_from(passed).unwrap_or(u64::MAX), utc: now() }
+    }
+}
+
+impl Moment {
+    /// The reading as the spool wants it.
+    pub fn spool(&self) -> Now {
+        Now { mono: self.mono, wall: self.utc.timestamp_millis() }
+    }
+}
+
+/// The time of day, cut to the millisecond.
+pub fn now() -> DateTime<Utc> {
+    Utc::now().trunc_subsecs(3)
+}
+
+/// A new id for a message of the daemon's own.
+pub fn new_message_id() -> MessageId {
+    let ulid = ulid::Ulid::generate();
+    MessageId::new(format!("settled-{ulid}")).expect("a ULID is within the alphabet of message ids")
+}

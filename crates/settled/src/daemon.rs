@@ -1,0 +1,231 @@
+//! When: the loop that wakes the mailroom on events, on time and at the end.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use spool::{FileName, SpoolError};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::clock::Clock;
+use crate::mailroom::{Mailroom, MailroomError, chain};
+use crate::watch::{Hint, Watch};
+
+/// How often every outbox is looked through, whatever the watcher says, in milliseconds.
+const SWEEP_MS: u64 = if cfg!(target_os = "linux") { 2_000 } else { 1_000 };
+
+/// How long nothing must have happened before what was delivered is made to survive a power cut.
+const IDLE_MS: u64 = 1_000;
+
+/// How long a full disk is left alone, in milliseconds.
+const RETRY_MS: u64 = 1_000;
+
+/// What `serve --once` did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Messages accepted.
+    pub accepted: usize,
+    /// Messages refused.
+    pub refused: usize,
+    /// Messages put away as duplicates.
+    pub duplicates: usize,
+    /// Files that could not be delivered or put away.
+    pub undelivered: usize,
+}
+
+/// What stops the daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The mailroom cannot be opened or cannot go on.
+    #[error(transparent)]
+    Mailroom(#[from] MailroomError),
+    /// The runtime, or its signals, could not be set up.
+    #[error("the daemon cannot be set up")]
+    Setup(#[source] std::io::Error),
+}
+
+impl From<SpoolError> for DaemonError {
+    fn from(error: SpoolError) -> Self {
+        Self::Mailroom(error.into())
+    }
+}
+
+/// Serves the workspace until SIGINT or SIGTERM. `ready` is called once, after recovery and the
+/// first sweep's watches are in place.
+pub fn serve(root: &Path, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(DaemonError::Setup)?.block_on(Daemon::open(root)?.run(ready))
+}
+
+/// Judges and delivers all that is there, giving unfinished files their time, then stops.
+pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
+    let mut daemon = Daemon::open(root)?;
+    daemon.mailroom.sweep()?;
+    let mut tally = Tally::default();
+    loop {
+        tally.add(&daemon.mailroom.pass(daemon.clock.read())?);
+        let Some(due) = daemon.mailroom.next_wakeup() else { break };
+        if daemon.mailroom.undelivered() > 0 && due > daemon.clock.read().mono {
+            break; // A mailbox cannot be written; that is for the operator, not for waiting.
+        }
+        let wait = due.saturating_sub(daemon.clock.read().mono);
+        std::thread::sleep(Duration::from_millis(wait));
+    }
+    daemon.mailroom.checkpoint()?;
+    tally.undelivered = daemon.mailroom.undelivered();
+    Ok(tally)
+}
+
+struct Daemon {
+    clock: Clock,
+    mailroom: Mailroom,
+    watch: Watch,
+    /// Whose outbox a directory is.
+    outboxes: HashMap<PathBuf, String>,
+}
+
+impl Daemon {
+    fn open(root: &Path) -> Result<Self, DaemonError> {
+        let clock = Clock::start();
+        // The watcher reports absolute paths as it was given them, and a relative root would
+        // change its meaning with the working directory.
+        let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
+        let (mailroom, recovery) = Mailroom::open(&root)?;
+        tell(&recovery);
+        Ok(Self { clock, mailroom, watch: Watch::blind(), outboxes: HashMap::new() })
+    }
+
+    async fn run(mut self, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Setup)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Setup)?;
+        self.start_watching();
+        ready(&self.mailroom);
+        let mut next_sweep = 0;
+        let mut resting_until = 0;
+        let mut checkpoint_at = None;
+        loop {
+            let now = self.clock.read();
+            if now.mono >= next_sweep {
+                self.sweep();
+                next_sweep = now.mono + SWEEP_MS;
+            }
+            if now.mono >= resting_until {
+                match self.mailroom.pass(now) {
+                    Ok(pass) if pass.is_empty() => {}
+                    Ok(_) => checkpoint_at = Some(now.mono + IDLE_MS),
+                    Err(error) if error.is_retryable() => {
+                        tracing::error!(error = %chain(&error), "the ledger cannot be written; nothing is lost, it is tried again");
+                        resting_until = now.mono + RETRY_MS;
+                        next_sweep = next_sweep.min(resting_until);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if checkpoint_at.is_some_and(|at| self.clock.read().mono >= at) {
+                self.mailroom.checkpoint()?;
+                checkpoint_at = None;
+            }
+
+            let due = [
+                Some(next_sweep),
+                self.mailroom.next_wakeup().map(|at| at.max(resting_until)),
+                checkpoint_at,
+            ];
+            let due = due.into_iter().flatten().min().unwrap_or(next_sweep);
+            let wait = Duration::from_millis(due.saturating_sub(self.clock.read().mono));
+            tokio::select! {
+                biased;
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+                () = self.watch.rings() => {
+                    if self.take_hints() {
+                        next_sweep = 0;
+                    }
+                }
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        tracing::info!("stopping");
+        self.mailroom.checkpoint()?;
+        Ok(())
+    }
+
+    fn start_watching(&mut self) {
+        let (watch, started) = Watch::start();
+        self.watch = watch;
+        if let Err(error) = started {
+            tracing::warn!(error = %chain(&error), "no events from the file system; the sweep finds everything");
+        }
+        let outboxes: Vec<PathBuf> = self.mailroom.outboxes().map(|(_, outbox)| outbox).collect();
+        self.watch_all(outboxes);
+    }
+
+    fn sweep(&mut self) {
+        match self.mailroom.sweep() {
+            Ok(new) if new.is_empty() => {}
+            Ok(new) => {
+                self.watch_all(new);
+                // What was written between the listing and the watch has no event.
+                if let Err(error) = self.mailroom.sweep() {
+                    tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
+                }
+            }
+            Err(error) => tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again"),
+        }
+    }
+
+    fn watch_all(&mut self, new: Vec<PathBuf>) {
+        for outbox in new {
+            if let Err(error) = self.watch.add(&outbox) {
+                tracing::warn!(outbox = %outbox.display(), error = %chain(&error), "not watched; the sweep finds everything");
+            }
+        }
+        self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
+    }
+
+    /// Passes the watcher's hints on; says whether only a sweep can tell.
+    fn take_hints(&mut self) -> bool {
+        let seen = self.watch.take();
+        for (directory, name, hint) in seen.hints {
+            let hint = match hint {
+                Hint::Finished => spool::Hint::Finished,
+                Hint::Begun => spool::Hint::Created,
+            };
+            let name = FileName::new(name.into_encoded_bytes());
+            if let (Some(agent), Ok(name)) = (self.outboxes.get(&directory), name) {
+                self.mailroom.hint(agent, &name, hint);
+            }
+        }
+        seen.sweep
+    }
+}
+
+impl Tally {
+    fn add(&mut self, pass: &crate::mailroom::Pass) {
+        self.accepted += pass.accepted;
+        self.refused += pass.refused;
+        self.duplicates += pass.duplicates;
+    }
+}
+
+fn tell(recovery: &spool::Recovery) {
+    if let Some(torn) = &recovery.torn {
+        tracing::warn!(
+            segment = %torn.segment.display(), offset = torn.offset, bytes = torn.bytes,
+            "the ledger ended in an unfinished batch; it was cut off, a copy is in .settled/torn/"
+        );
+    }
+    for lane in &recovery.cursors_lost {
+        tracing::warn!(?lane, "its cursor was lost; every file it ever got was looked for");
+    }
+    for lane in &recovery.notes_lost {
+        tracing::warn!(?lane, "its cursor was torn; what is not known to be durable was looked for");
+    }
+    for placed in &recovery.pass.redelivered {
+        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again after a power cut");
+    }
+    for placed in &recovery.pass.mended {
+        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "made whole again after a power cut");
+    }
+    tracing::info!(records = recovery.records, delivered = recovery.pass.delivered, "the ledger is read");
+}

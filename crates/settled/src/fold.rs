@@ -1,0 +1,34 @@
+//! The ledger added up: from entries to the state of every review.
+
+use chrono::{DateTime, Utc};
+use review::{Record, State};
+use spool::Entry;
+
+/// A ledger line whose chain is whole but whose decision this version cannot read.
+#[derive(Debug, thiserror::Error)]
+#[error("ledger record {seq}: {what} is not readable by this version of settled")]
+pub(crate) struct Unreadable {
+    /// The record's number.
+    pub(crate) seq: u64,
+    /// Which part.
+    pub(crate) what: &'static str,
+    /// Why.
+    pub(crate) source: Box<dyn std::error::Error + Send + Sync>,
+}
+
+/// Reads what an entry decided, and when.
+pub(crate) fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
+    let unreadable = |what, source| Unreadable { seq: entry.seq, what, source };
+    let record = serde_json::from_str(entry.decision.get())
+        .map_err(|error| unreadable("the decision", Box::new(error).into()))?;
+    let at = DateTime::parse_from_rfc3339(&entry.at)
+        .map_err(|error| unreadable("the time", Box::new(error).into()))?;
+    Ok((record, at.to_utc()))
+}
+
+/// Adds one entry to the state.
+pub(crate) fn fold(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
+    let (record, at) = decision(entry)?;
+    review::apply(state, &record, at);
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! Which file names the ledger has used in which mailbox, so that a delivered file's name is
+//! chosen once, when the decision is made.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use spool::{Away, Entry, FileName, Mailbox};
+
+/// The used names, kept as hashes: eight bytes a name. Two names that share a hash only cost the
+/// second one its plain name.
+#[derive(Debug, Default)]
+pub(crate) struct NameBook {
+    used: HashSet<u64>,
+}
+
+/// A directory names are unique in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shelf<'a> {
+    /// A mailbox files are delivered to.
+    Mailbox(&'a Mailbox),
+    /// An agent's `sent/`.
+    Sent(&'a str),
+}
+
+impl NameBook {
+    /// Remembers every name a record uses.
+    pub(crate) fn note(&mut self, entry: &Entry) {
+        for delivery in &entry.deliveries {
+            self.used.insert(hash(Shelf::Mailbox(&delivery.mailbox), &delivery.file));
+        }
+        if let Some(original) = &entry.original {
+            match &original.away {
+                Away::Sent(file) => self.used.insert(hash(Shelf::Sent(&original.outbox), file)),
+                Away::DeadLetter(file) => {
+                    let mailbox = Mailbox::DeadLetter(original.outbox.clone());
+                    self.used.insert(hash(Shelf::Mailbox(&mailbox), file))
+                }
+            };
+        }
+    }
+
+    /// The wanted name if the ledger never used it there, else the one with the record's number.
+    pub(crate) fn choose(&mut self, shelf: Shelf<'_>, wanted: &FileName, seq: u64) -> FileName {
+        let name =
+            if self.used.contains(&hash(shelf, wanted)) { wanted.numbered(seq) } else { wanted.clone() };
+        self.used.insert(hash(shelf, &name));
+        name
+    }
+}
+
+fn hash(shelf: Shelf<'_>, file: &FileName) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match shelf {
+        Shelf::Mailbox(mailbox) => (0_u8, mailbox).hash(&mut hasher),
+        Shelf::Sent(agent) => (1_u8, agent).hash(&mut hasher),
+    }
+    file.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_plain_once_and_numbered_after() {
+        let mut names = NameBook::default();
+        let inbox = Mailbox::Inbox("codex".to_owned());
+        let file = FileName::new("a.yaml").expect("a name");
+        let mut choose = |seq| names.choose(Shelf::Mailbox(&inbox), &file, seq).to_string();
+        assert_eq!([choose(1), choose(2), choose(3)], ["a.yaml", "a.2.yaml", "a.3.yaml"]);
+    }
+}

@@ -1,0 +1,166 @@
+//! A message that will not be delivered, whatever stage found the reason: what its sender is told.
+
+use message_schema::envelope::Timestamp;
+use message_schema::id::AgentName;
+use message_schema::report::REPORT_VERSION;
+use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
+use review::{Fault, Refusal, ReviewKey};
+use spool::FileName;
+use validate_message::Violations;
+
+/// Why a file is refused, in the words of the report.
+#[derive(Debug)]
+pub(crate) struct Rejection {
+    /// The code it is filed under.
+    pub(crate) code: Code,
+    /// Every violation.
+    pub(crate) violations: Vec<ReportedViolation>,
+    /// Whether a corrected message can succeed.
+    pub(crate) retryable: bool,
+    /// The review it belongs to.
+    pub(crate) review: Option<ReviewKey>,
+    /// Whether it costs that review's reviewer an attempt.
+    pub(crate) costs_attempt: bool,
+    /// What can be sent next and by whom.
+    pub(crate) legal_next: Vec<String>,
+}
+
+impl Rejection {
+    /// Nothing was read: the entry in the outbox is not fit to be.
+    pub(crate) fn unfit(code: Code, file: &FileName, found: &str, fix: &str) -> Self {
+        let violation = ReportedViolation {
+            message: code.sentence().trim_end_matches('.').to_owned(),
+            found: Some(found.to_owned()),
+            expected: Some("a regular file of at most 256 KiB with one name".to_owned()),
+            fix: Some(fix.to_owned()),
+            ..bare(code, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
+    /// The reader stopped.
+    pub(crate) fn malformed(malformed: Malformed, file: &FileName) -> Self {
+        let violations = Violations::from(malformed);
+        Self::of_file(violations.iter().map(|violation| violation.reported(&file.to_string())).collect())
+    }
+
+    /// The validator found something; a forged sender is told in the same breath, and first.
+    pub(crate) fn violations(
+        violations: &Violations,
+        message: &Message,
+        outbox: &AgentName,
+        file: &FileName,
+    ) -> Self {
+        let forged = message.from().and_then(|from| review::sender_fault(&from, outbox));
+        let forged = forged.map(|fault| of_fault(&fault, message, file));
+        let reported = violations.iter().map(|violation| violation.reported(&file.to_string()));
+        Self::of_file(forged.into_iter().chain(reported).collect())
+    }
+
+    /// The rules of the review, or of the post office, do not admit it now.
+    pub(crate) fn refusal(refusal: Refusal, message: &Message, file: &FileName) -> Self {
+        Self {
+            code: refusal.code(),
+            violations: refusal.faults.iter().map(|fault| of_fault(fault, message, file)).collect(),
+            retryable: refusal.retryable,
+            review: refusal.review.map(|key| *key),
+            costs_attempt: refusal.costs_attempt,
+            legal_next: refusal.legal_next,
+        }
+    }
+
+    fn of_file(violations: Vec<ReportedViolation>) -> Self {
+        let first = violations.iter().find(|violation| violation.level == Level::Error);
+        let code = first.or(violations.first()).expect("a refusal names at least one violation").code;
+        Self { code, violations, retryable: true, review: None, costs_attempt: false, legal_next: Vec::new() }
+    }
+
+    /// One sentence on why.
+    pub(crate) fn summary(&self) -> String {
+        let errors = self.violations.iter().filter(|violation| violation.level == Level::Error);
+        let more = errors.count().saturating_sub(1);
+        let first = self.violations.iter().find(|violation| violation.code == self.code);
+        let sentence = first.map_or_else(|| self.code.sentence().to_owned(), |first| first.message.clone());
+        match more {
+            0 => sentence,
+            _ => format!("{sentence} (and {more} more)"),
+        }
+    }
+
+    /// The report that stands beside the original.
+    pub(crate) fn report(&self, about: &About<'_>) -> Report {
+        Report {
+            schema_version: REPORT_VERSION,
+            file: about.file.to_string(),
+            digest: about.digest.clone().unwrap_or_else(|| "unread".to_owned()),
+            message_id: about.message.and_then(Message::id),
+            from_outbox: about.outbox.clone(),
+            received_at: about.received_at,
+            refused: self.code,
+            summary: self.summary(),
+            retryable: self.retryable,
+            violations: self.violations.clone(),
+            review: self.review.as_ref().map(ToString::to_string),
+            legal_next: self.legal_next.clone(),
+            attempts_left: about.attempts_left,
+            next_command: None,
+        }
+    }
+}
+
+/// The file a report is about.
+#[derive(Debug)]
+pub(crate) struct About<'a> {
+    /// Its name in the outbox.
+    pub(crate) file: &'a FileName,
+    /// Its digest, if it was read.
+    pub(crate) digest: Option<String>,
+    /// The message, if it could be read.
+    pub(crate) message: Option<&'a Message>,
+    /// Whose outbox it lay in.
+    pub(crate) outbox: &'a AgentName,
+    /// When it was judged.
+    pub(crate) received_at: Timestamp,
+    /// Attempts left after it, if it cost one.
+    pub(crate) attempts_left: Option<u32>,
+}
+
+fn bare(code: Code, file: &FileName) -> ReportedViolation {
+    ReportedViolation {
+        code,
+        message: String::new(),
+        file: file.to_string(),
+        line: None,
+        column: None,
+        field: None,
+        found: None,
+        expected: None,
+        fix: None,
+        level: Level::Error,
+    }
+}
+
+fn of_fault(fault: &Fault, message: &Message, file: &FileName) -> ReportedViolation {
+    let place = fault.field.as_deref().and_then(|field| place_of(message, field));
+    let clause = fault.clause.map_or_else(String::new, |clause| format!("clause {}: ", clause.as_str()));
+    ReportedViolation {
+        message: format!("{clause}{}", fault.message),
+        line: place.map(|place| place.line),
+        column: place.map(|place| place.column),
+        field: fault.field.clone(),
+        found: fault.found.clone(),
+        expected: fault.expected.clone(),
+        fix: fault.fix.clone(),
+        ..bare(fault.code, file)
+    }
+}
+
+/// Where a dotted field stands: `to` in the envelope, `body.round` in the body.
+fn place_of(message: &Message, field: &str) -> Option<Place> {
+    let value = match (field.strip_prefix("body."), message.read_body()) {
+        (Some(field), ReadBody::Mapping(body)) => body.field(field)?,
+        (Some(_), ReadBody::Unread | ReadBody::Malformed(_)) => return None,
+        (None, _) => message.root().field(field)?,
+    };
+    Some(value.value.place)
+}

@@ -1,0 +1,54 @@
+//! The workspace on disk: made once, never overwritten.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use message_schema::id::AgentName;
+use spool::{Layout, SpoolError};
+
+use crate::config;
+
+/// What stops a workspace from being made.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// A directory could not be made.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// The config template could not be written.
+    #[error("{path}: {source}", path = path.display())]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Makes what is missing of a workspace with these agents; what is there stays as it is. Gives
+/// what it made, relative to the root.
+pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError> {
+    let names: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
+    let mut made = Layout::init(root, &names)?;
+    let path = root.join(config::FILE);
+    match std::fs::File::create_new(&path).and_then(|mut file| file.write_all(config::TEMPLATE.as_bytes())) {
+        Ok(()) => made.push(config::FILE.into()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        Err(source) => return Err(InitError::Config { path, source }),
+    }
+    Ok(made)
+}
+
+/// Whether the directory is a workspace: it has mailboxes.
+pub fn is_workspace(root: &Path) -> bool {
+    root.join("agents").is_dir()
+}
+
+/// The agents that have a mailbox. Directories whose names no agent may bear are passed over.
+pub fn agents(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
+    let names = Layout::known_agents(root)?;
+    Ok(names
+        .into_iter()
+        .filter_map(|name| AgentName::new(name).ok())
+        .filter(|name| !name.is_daemon())
+        .collect())
+}

@@ -1,0 +1,345 @@
+//! How far one lane is: which of its files were begun, which are there, and up to where they survive a power cut.
+//!
+//! A cursor file is four lines of 128 bytes: two for `durable`, written in turn so that a torn write spares one of them,
+//! and one each for the notes `prepared` and `delivered`. Each line carries a checksum. All four share one disk sector.
+//! Notes are plain writes: they survive the process, and only `durable` is trusted in another boot of the kernel.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::ground::{Dir, Ground};
+use crate::{Digest, FileName, SpoolError, layout};
+
+const LINE: usize = 128;
+const SUM_DIGITS: usize = 16;
+/// A boot id longer than a UUID is cut; the beginning tells boots apart.
+const BOOT_MAX: usize = 36;
+
+/// The length of a cursor file in bytes.
+pub(crate) const LEN: usize = 4 * LINE;
+
+/// The place of one file in its lane: the `n`-th (from 0) that record `seq` makes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pos {
+    pub(crate) seq: u64,
+    pub(crate) n: u32,
+}
+
+impl Pos {
+    /// Before every file.
+    pub(crate) const START: Pos = Pos { seq: 0, n: 0 };
+
+    /// The last place before this one.
+    pub(crate) fn before(self) -> Pos {
+        match self.n.checked_sub(1) {
+            Some(n) => Pos { seq: self.seq, n },
+            None => Pos::end_of(self.seq.saturating_sub(1)),
+        }
+    }
+
+    /// After every file of record `seq`.
+    pub(crate) fn end_of(seq: u64) -> Pos {
+        Pos { seq, n: 999_999 }
+    }
+}
+
+impl fmt::Display for Pos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:020}.{:06}", self.seq, self.n)
+    }
+}
+
+impl FromStr for Pos {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Pos, Self::Err> {
+        let (seq, n) = text.split_once('.').unwrap_or((text, "x"));
+        Ok(Pos { seq: seq.parse()?, n: n.parse()? })
+    }
+}
+
+/// Which of the four lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slot {
+    /// Everything up to here was synced, files and directories; the even turns.
+    DurableEven,
+    /// The same; the odd turns.
+    DurableOdd,
+    /// The file at this place is complete under its temporary name, and everything before it is delivered.
+    Prepared,
+    /// Everything up to this place is delivered.
+    Delivered,
+}
+
+impl Slot {
+    const ALL: [Slot; 4] = [Slot::DurableEven, Slot::DurableOdd, Slot::Prepared, Slot::Delivered];
+
+    /// Where the line begins in the file.
+    pub(crate) fn offset(self) -> u64 {
+        self.index() as u64 * LINE as u64
+    }
+
+    /// The other line for `durable`.
+    pub(crate) fn other(self) -> Slot {
+        if self == Slot::DurableEven { Slot::DurableOdd } else { Slot::DurableEven }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Slot::DurableEven => 0,
+            Slot::DurableOdd => 1,
+            Slot::Prepared => 2,
+            Slot::Delivered => 3,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Slot::DurableEven | Slot::DurableOdd => "durable",
+            Slot::Prepared => "prepared",
+            Slot::Delivered => "delivered",
+        }
+    }
+}
+
+/// One line's content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) pos: Pos,
+    /// Files of records up to this one may have been delivered in a boot whose notes are void: each is looked for
+    /// before it is made.
+    pub(crate) verify: u64,
+    /// The boot in which the note was made.
+    pub(crate) boot: String,
+}
+
+impl Note {
+    pub(crate) fn line(&self, slot: Slot) -> [u8; LINE] {
+        let boot = short(&self.boot);
+        let text =
+            format!("{:<9} {} verify {:020} boot {boot:<BOOT_MAX$} ", slot.word(), self.pos, self.verify);
+        let mut line = [b' '; LINE];
+        line[..text.len()].copy_from_slice(text.as_bytes());
+        line[text.len()..text.len() + SUM_DIGITS].copy_from_slice(&sum(text.as_bytes()));
+        line[LINE - 1] = b'\n';
+        line
+    }
+
+    fn read(line: &[u8], slot: Slot) -> Option<Note> {
+        let text = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.trim_end();
+        let (text, found) = text.split_at_checked(text.len().checked_sub(SUM_DIGITS)?)?;
+        if found.as_bytes() != sum(text.as_bytes()) {
+            return None;
+        }
+        let mut words = text.split_ascii_whitespace();
+        let known = [words.next()?, words.next()?, words.next()?, words.next()?, words.next()?];
+        let [word, pos, "verify", verify, "boot"] = known else { return None };
+        if word != slot.word() {
+            return None;
+        }
+        let boot = words.next().unwrap_or_default().to_owned();
+        Some(Note { pos: pos.parse().ok()?, verify: verify.parse().ok()?, boot })
+    }
+}
+
+fn short(boot: &str) -> String {
+    boot.chars().filter(char::is_ascii_graphic).take(BOOT_MAX).collect()
+}
+
+fn sum(text: &[u8]) -> [u8; SUM_DIGITS] {
+    let shown = Digest::of(text).to_string();
+    let mut sum = [0; SUM_DIGITS];
+    sum.copy_from_slice(&shown.as_bytes()[shown.len() - SUM_DIGITS..]);
+    sum
+}
+
+/// What a lane knows about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Everything up to here survives a power cut.
+    pub(crate) durable: Pos,
+    /// The line to which `durable` is written next: the older of the two.
+    pub(crate) turn: Slot,
+    /// Everything up to here is delivered.
+    pub(crate) done: Pos,
+    /// This file is complete under its temporary name, or was already renamed.
+    pub(crate) prepared: Option<Pos>,
+    /// Files of records up to this one are looked for before they are made.
+    pub(crate) verify: u64,
+}
+
+/// What a cursor file was good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// All of it.
+    Whole,
+    /// The notes are void, as they always are in a new boot.
+    NewBoot,
+    /// The notes cannot be read; only `durable` counts.
+    NotesLost,
+    /// Nothing in it can be read, or there is no file.
+    Lost,
+}
+
+impl Progress {
+    /// What a lane knows that was never used before record `head + 1`.
+    pub(crate) fn new_after(head: u64) -> Progress {
+        let pos = Pos::end_of(head);
+        Progress { durable: pos, turn: Slot::DurableEven, done: pos, prepared: None, verify: 0 }
+    }
+
+    /// Reads a cursor file of a ledger that ends with record `head`, in boot `boot`.
+    pub(crate) fn read(bytes: &[u8], boot: &str, head: u64) -> (Progress, Trust) {
+        let [even, odd, prepared, delivered] = Slot::ALL.map(|slot| {
+            let begin = slot.index() * LINE;
+            bytes.get(begin..begin + LINE).and_then(|line| Note::read(line, slot))
+        });
+        let [even, odd] = [even, odd].map(|note| note.map(|note| note.pos));
+        let boot = short(boot);
+        let turn = if even > odd { Slot::DurableOdd } else { Slot::DurableEven };
+        let known = even.max(odd);
+        let durable = known.unwrap_or(Pos::START);
+        let unreadable = prepared.is_none() && delivered.is_none();
+        let [prepared, delivered] = [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
+        // A note that is behind the other was overtaken; a note that is gone was being written when the process ended,
+        // and the other one says by itself what it would have said.
+        let prepared =
+            prepared.filter(|note| delivered.as_ref().is_none_or(|delivered| delivered.pos < note.pos));
+        match (prepared, delivered) {
+            (Some(Note { pos, verify, .. }), _) => {
+                let done = pos.before().max(durable);
+                (Progress { durable, turn, done, prepared: Some(pos), verify }, Trust::Whole)
+            }
+            (None, Some(Note { pos, verify, .. })) => {
+                (Progress { durable, turn, done: pos.max(durable), prepared: None, verify }, Trust::Whole)
+            }
+            (None, None) => {
+                let trust = match known {
+                    None => Trust::Lost,
+                    Some(_) if unreadable => Trust::NotesLost,
+                    Some(_) => Trust::NewBoot,
+                };
+                (Progress { durable, turn, done: durable, prepared: None, verify: head }, trust)
+            }
+        }
+    }
+
+    /// The furthest place the cursor speaks of; the ledger must reach it.
+    pub(crate) fn furthest(&self) -> Pos {
+        self.done.max(self.durable).max(self.prepared.unwrap_or(Pos::START))
+    }
+
+    /// Gives a whole new cursor file.
+    pub(crate) fn file(&self, boot: &str) -> Vec<u8> {
+        let durable = Note { pos: self.durable, verify: 0, boot: boot.to_owned() };
+        let done = Note { pos: self.done, verify: self.verify, boot: boot.to_owned() };
+        [
+            durable.line(Slot::DurableEven),
+            durable.line(Slot::DurableOdd),
+            done.line(Slot::Prepared),
+            done.line(Slot::Delivered),
+        ]
+        .concat()
+    }
+}
+
+/// Writes a whole cursor file in place of whatever has its name.
+pub(crate) fn make(
+    ground: &Ground,
+    dir: &Dir,
+    name: &FileName,
+    progress: &Progress,
+) -> Result<(), SpoolError> {
+    let temporary = layout::cursor_temporary(name);
+    ground.write_new(dir, &temporary, &progress.file(&ground.boot))?;
+    ground
+        .disk
+        .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())
+        .map_err(|source| ground.error_at("write", dir, name, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOOT: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
+
+    fn pos(seq: u64, n: u32) -> Pos {
+        Pos { seq, n }
+    }
+
+    /// A cursor file with these notes of this boot.
+    fn file(durable: [Pos; 2], prepared: Pos, delivered: Pos) -> Vec<u8> {
+        let note = |pos| Note { pos, verify: 3, boot: BOOT.to_owned() };
+        [
+            note(durable[0]).line(Slot::DurableEven),
+            note(durable[1]).line(Slot::DurableOdd),
+            note(prepared).line(Slot::Prepared),
+            note(delivered).line(Slot::Delivered),
+        ]
+        .concat()
+    }
+
+    fn spoil(mut bytes: Vec<u8>, slots: &[Slot]) -> Vec<u8> {
+        for slot in slots {
+            bytes[slot.index() * LINE + 20] ^= 1;
+        }
+        bytes
+    }
+
+    #[test]
+    fn a_cursor_is_readable_and_fits_a_sector() {
+        let bytes = file([pos(4, 0), pos(2, 0)], pos(7, 1), pos(7, 0));
+        assert_eq!(bytes.len(), 512);
+        let text = String::from_utf8(bytes).expect("text");
+        let prepared = text.lines().nth(2).expect("four lines");
+        assert!(
+            prepared.starts_with(
+                "prepared  00000000000000000007.000001 verify 00000000000000000003 boot 0a1b2c3d"
+            )
+        );
+    }
+
+    #[test]
+    fn the_notes_of_this_boot_say_what_is_done() {
+        let read = |prepared, delivered| {
+            let bytes = file([pos(4, 0), pos(2, 0)], prepared, delivered);
+            let (progress, trust) = Progress::read(&bytes, BOOT, 9);
+            assert_eq!((trust, progress.durable, progress.turn), (Trust::Whole, pos(4, 0), Slot::DurableOdd));
+            (progress.done, progress.prepared)
+        };
+        assert_eq!(read(pos(7, 1), pos(7, 0)), (pos(7, 0), Some(pos(7, 1))));
+        assert_eq!(read(pos(7, 0), pos(7, 0)), (pos(7, 0), None));
+        assert_eq!(read(pos(3, 0), pos(3, 0)), (pos(4, 0), None));
+    }
+
+    #[test]
+    fn either_note_alone_is_enough() {
+        let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
+        let (progress, trust) = Progress::read(&spoil(bytes.clone(), &[Slot::Delivered]), BOOT, 9);
+        assert_eq!(
+            (progress.done, progress.prepared, trust),
+            (Pos::end_of(7), Some(pos(8, 0)), Trust::Whole)
+        );
+        let (progress, trust) = Progress::read(&spoil(bytes, &[Slot::Prepared]), BOOT, 9);
+        assert_eq!((progress.done, progress.prepared, trust), (pos(7, 0), None, Trust::Whole));
+    }
+
+    #[test]
+    fn in_another_boot_only_durable_counts() {
+        let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
+        let (progress, trust) = Progress::read(&bytes, "another", 9);
+        assert_eq!((progress.done, progress.verify, trust), (pos(4, 0), 9, Trust::NewBoot));
+    }
+
+    #[test]
+    fn a_torn_durable_leaves_the_one_before() {
+        let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
+        let read = |slots: &[Slot]| Progress::read(&spoil(bytes.clone(), slots), "another", 9);
+        assert_eq!(read(&[Slot::DurableEven]).0.durable, pos(2, 0));
+        let (progress, trust) = read(&[Slot::DurableEven, Slot::DurableOdd]);
+        assert_eq!((progress.durable, progress.verify, trust), (Pos::START, 9, Trust::Lost));
+        assert_eq!(read(&[Slot::Prepared, Slot::Delivered]).1, Trust::NotesLost);
+        assert_eq!(Progress::read(b"", BOOT, 9).1, Trust::Lost);
+    }
+}

@@ -1,0 +1,295 @@
+//! One lane: the files one directory is still owed, in the order of the ledger, and the cursor that follows them.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::away::{Desk, Outcome};
+use super::checkpoint::Touched;
+use super::cursor::{self, Note, Pos, Progress, Slot};
+use super::place::{self, Trace};
+use super::{Pass, Placed};
+use crate::disk::{self, Handle, Open};
+use crate::ground::{self, Dir, Ground};
+use crate::{Away, Entry, FileName, Mailbox, SpoolError, layout};
+
+/// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// Files are made in this mailbox.
+    Mailbox(Mailbox),
+    /// Judged originals are put away from this agent's outbox.
+    Outbox(String),
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lane::Mailbox(mailbox) => mailbox.fmt(f),
+            Lane::Outbox(agent) => write!(f, "{agent}/outbox"),
+        }
+    }
+}
+
+impl Lane {
+    /// Gives the name of the lane's cursor file.
+    pub(crate) fn cursor_name(&self) -> FileName {
+        layout::cursor_name(&self.to_string())
+    }
+}
+
+/// One thing to do in a lane.
+pub(crate) struct Item {
+    pub(crate) pos: Pos,
+    pub(crate) entry: Arc<Entry>,
+    /// Which of the record's deliveries; of no meaning for an original.
+    pub(crate) index: usize,
+}
+
+/// Why and until when a lane is left alone.
+#[derive(Debug, Clone)]
+pub(crate) struct Rest {
+    pub(crate) why: String,
+    pub(crate) until: u64,
+    pub(crate) pause: u64,
+}
+
+/// A lane and all it has to do.
+pub(crate) struct Work {
+    pub(crate) lane: Lane,
+    pub(crate) progress: Progress,
+    pub(crate) items: VecDeque<Item>,
+    pub(crate) rest: Option<Rest>,
+    /// How many of the items are about an outbox file of this name.
+    pub(crate) in_hand: HashMap<FileName, usize>,
+    /// Says that the notes in the cursor file are those of this boot and as far as `progress`.
+    pub(crate) noted: bool,
+}
+
+/// The lane's cursor file, open.
+struct Cursor<'a> {
+    ground: &'a Ground,
+    file: Handle,
+    path: PathBuf,
+}
+
+impl Cursor<'_> {
+    fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
+        disk::write_all(&*self.ground.disk, &self.file, &note.line(slot), slot.offset())
+            .map_err(|source| self.ground.error("write", &self.path, source))
+    }
+}
+
+impl Work {
+    pub(crate) fn new(lane: Lane, progress: Progress) -> Work {
+        Work { lane, progress, items: VecDeque::new(), rest: None, in_hand: HashMap::new(), noted: false }
+    }
+
+    /// Adds what a record wants done here.
+    pub(crate) fn push(&mut self, item: Item) {
+        if let (Lane::Outbox(_), Some(original)) = (&self.lane, &item.entry.original) {
+            *self.in_hand.entry(original.file.clone()).or_default() += 1;
+        }
+        self.items.push_back(item);
+    }
+
+    /// Does all there is to do, in order; stops at the first thing that fails and keeps it.
+    pub(crate) fn turn(
+        &mut self,
+        ground: &Ground,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let cursor = self.open_cursor(ground)?;
+        match self.lane.clone() {
+            Lane::Mailbox(mailbox) => self.fill(&mailbox, &cursor, touched, pass),
+            Lane::Outbox(agent) => self.clear(&agent, &cursor, touched, pass),
+        }
+    }
+
+    fn open_cursor<'a>(&mut self, ground: &'a Ground) -> Result<Cursor<'a>, SpoolError> {
+        let name = self.lane.cursor_name();
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let open = || disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Write));
+        let path = dir.path.join(&name);
+        let opened = match open() {
+            // Somebody removed it while we run; what it said is known here.
+            Ok(None) => {
+                cursor::make(ground, &dir, &name, &self.progress)?;
+                open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
+            }
+            Ok(Some(file)) => Ok(file),
+            Err(error) => Err(error),
+        };
+        let file = opened.map_err(|source| ground.error("open", &path, source))?;
+        let cursor = Cursor { ground, file, path };
+        if !self.noted {
+            // A `prepared` that is ahead of `delivered` would say that the temporary file is whole or was renamed. Once
+            // a rename failed neither is sure any more, so the note is taken back before anything is touched again.
+            cursor.write(Slot::Delivered, &self.note(ground, self.progress.done))?;
+            let prepared = self.progress.prepared.unwrap_or(self.progress.done);
+            cursor.write(Slot::Prepared, &self.note(ground, prepared))?;
+            self.noted = true;
+        }
+        Ok(cursor)
+    }
+
+    fn note(&self, ground: &Ground, pos: Pos) -> Note {
+        Note { pos, verify: self.progress.verify, boot: ground.boot.clone() }
+    }
+
+    /// Notes in memory and in the file that everything up to `pos` is done. If only the file cannot be written, the next
+    /// turn does it.
+    fn finish(&mut self, cursor: &Cursor<'_>, pos: Pos) -> Result<(), SpoolError> {
+        self.progress.done = pos;
+        self.progress.prepared = None;
+        self.noted = false;
+        let item = self.items.pop_front();
+        if let Some(original) = item.as_ref().and_then(|item| item.entry.original.as_ref())
+            && let Some(count) = self.in_hand.get_mut(&original.file)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.in_hand.remove(&original.file);
+            }
+        }
+        cursor.write(Slot::Delivered, &self.note(cursor.ground, pos))?;
+        self.noted = true;
+        Ok(())
+    }
+
+    /// Makes the files of a mailbox.
+    fn fill(
+        &mut self,
+        mailbox: &Mailbox,
+        cursor: &Cursor<'_>,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let ground = cursor.ground;
+        let path = layout::mailbox_dir(mailbox);
+        let (dir, made) = ground.dir_of_known(&path, ground::owner(mailbox))?;
+        touched.lane(&self.lane, &dir.path, made);
+        while let Some(item) = self.items.front() {
+            let (pos, index, entry) = (item.pos, item.index, Arc::clone(&item.entry));
+            let delivery = &entry.deliveries[index];
+            let bytes = entry.content(delivery);
+            let temporary = layout::temporary_name(pos.seq, pos.n);
+            let wanted = Wanted {
+                ground,
+                dir: &dir,
+                mailbox,
+                temporary: &temporary,
+                file: &delivery.file,
+                pos,
+                bytes,
+            };
+            if self.progress.prepared.take() == Some(pos) {
+                self.noted = false;
+                // The process ended between the two notes. Under its temporary name the file still waits for its
+                // rename; gone from there, it was delivered, whoever has taken it since.
+                if ground.look(&dir, &temporary)?.is_some() {
+                    let name = wanted.publish()?;
+                    touched.file(&dir.path, &name);
+                    pass.delivered += 1;
+                }
+            } else if pos.seq <= self.progress.verify && wanted.is_there(touched, pass)? {
+                ground.remove(&dir, &temporary)?;
+            } else {
+                ground.write_new(&dir, &temporary, bytes)?;
+                self.noted = false;
+                cursor.write(Slot::Prepared, &self.note(ground, pos))?;
+                let name = wanted.publish()?;
+                touched.file(&dir.path, &name);
+                pass.delivered += 1;
+            }
+            self.finish(cursor, pos)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the originals of an outbox away.
+    fn clear(
+        &mut self,
+        agent: &str,
+        cursor: &Cursor<'_>,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let ground = cursor.ground;
+        let (outbox, made) = ground.dir_of_known(&layout::agent_dir(agent, "outbox"), Some(agent))?;
+        touched.lane(&self.lane, &outbox.path, made);
+        let mut sent = None;
+        let mut dead_letter = None;
+        while let Some(item) = self.items.front() {
+            let (pos, entry) = (item.pos, Arc::clone(&item.entry));
+            let original = entry.original.as_ref().expect("an item of an outbox has an original");
+            let (slot, name) = match &original.away {
+                Away::Sent(_) => (&mut sent, "sent"),
+                Away::DeadLetter(_) => (&mut dead_letter, "dead_letter"),
+            };
+            let away = match slot {
+                Some(dir) => &*dir,
+                None => {
+                    let (dir, made) = ground.dir_of_known(&layout::agent_dir(agent, name), Some(agent))?;
+                    touched.lane(&self.lane, &dir.path, made);
+                    slot.insert(dir)
+                }
+            };
+            let verify = pos.seq <= self.progress.verify;
+            match (Desk { ground, outbox: &outbox, away, seq: pos.seq, original, verify }).put_away()? {
+                Outcome::Away(name) => {
+                    touched.file(&away.path, &name);
+                    pass.put_away += 1;
+                }
+                Outcome::Gone => {}
+                Outcome::New(name) => pass.came_back.push((agent.to_owned(), name)),
+            }
+            self.finish(cursor, pos)?;
+        }
+        Ok(())
+    }
+}
+
+/// One file that a mailbox is owed.
+struct Wanted<'a> {
+    ground: &'a Ground,
+    dir: &'a Dir,
+    mailbox: &'a Mailbox,
+    temporary: &'a FileName,
+    file: &'a FileName,
+    pos: Pos,
+    bytes: &'a [u8],
+}
+
+impl Wanted<'_> {
+    fn publish(&self) -> Result<FileName, SpoolError> {
+        place::publish(self.ground, self.dir, self.temporary, self.file, self.pos.seq, self.bytes)
+    }
+
+    /// Looks whether a file that may have been delivered before a power cut is still there, and mends what is left of
+    /// it. If nothing is, nobody can tell whether its reader took it: it is delivered again, and the pass says so.
+    fn is_there(&self, touched: &mut Touched, pass: &mut Pass) -> Result<bool, SpoolError> {
+        let mut places = Vec::new();
+        for path in layout::resting_places(self.mailbox) {
+            places.extend(self.ground.dir_if_there(&path)?);
+        }
+        let placed = || Placed { mailbox: self.mailbox.clone(), file: self.file.clone(), seq: self.pos.seq };
+        match place::trace(self.ground, &places, self.file, self.pos.seq, self.bytes)? {
+            Trace::Whole => Ok(true),
+            Trace::Damaged(at, name) => {
+                place::mend(self.ground, &places[at], self.temporary, &name, self.bytes)?;
+                touched.dir(&places[at].path);
+                touched.file(&places[at].path, &name);
+                pass.mended.push(placed());
+                Ok(true)
+            }
+            Trace::Absent => {
+                pass.redelivered.push(placed());
+                Ok(false)
+            }
+        }
+    }
+}

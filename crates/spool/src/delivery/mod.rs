@@ -1,0 +1,295 @@
+//! Follows the ledger: makes the files its records name and puts the judged originals away, lane by lane.
+//!
+//! Delivers only what the ledger holds, and never decides anything.
+
+mod away;
+mod checkpoint;
+pub(crate) mod cursor;
+mod lane;
+mod place;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use self::checkpoint::Touched;
+use self::cursor::{Note, Pos, Progress, Trust};
+pub use self::lane::Lane;
+use self::lane::{Item, Rest, Work};
+use crate::disk::{self, Open};
+use crate::ground::Ground;
+use crate::{Draft, Entry, FileName, Mailbox, SpoolError, layout};
+
+/// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
+const PAUSE_MIN_MS: u64 = 100;
+/// The longest pause, in milliseconds.
+const PAUSE_MAX_MS: u64 = 30_000;
+/// So many touched files that a power cut would make the next start slow.
+const TOUCHED_MAX: usize = 8192;
+
+/// A file in a mailbox, and the record that made it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// Where.
+    pub mailbox: Mailbox,
+    /// The name the record gave it.
+    pub file: FileName,
+    /// The record's number.
+    pub seq: u64,
+}
+
+/// A lane that is left alone for a while because its directory could not be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// Which lane.
+    pub lane: Lane,
+    /// What failed, with its causes.
+    pub why: String,
+    /// When it is tried again, on the caller's monotonic clock in milliseconds.
+    pub retry_at: u64,
+    /// How many files wait in it.
+    pub waiting: usize,
+}
+
+/// What one pass over the lanes did.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// How many files were made in mailboxes.
+    pub delivered: usize,
+    /// How many originals were put away.
+    pub put_away: usize,
+    /// Lanes that failed in this pass.
+    pub parked: Vec<Parked>,
+    /// Files in an agent's outbox that hold other bytes than were judged: look at them soon, they are new input.
+    pub came_back: Vec<(String, FileName)>,
+    /// Files that were delivered although they may have been delivered before a power cut.
+    pub redelivered: Vec<Placed>,
+    /// Files that a power cut had left empty or torn and that are whole again.
+    pub mended: Vec<Placed>,
+}
+
+/// All lanes of a workspace.
+pub(crate) struct Lanes {
+    works: BTreeMap<Lane, Work>,
+    touched: Touched,
+    cursors_made: bool,
+}
+
+/// What was learned about the lanes while the ledger was read.
+#[derive(Debug, Default)]
+pub(crate) struct Doubts {
+    /// Lanes whose cursor could not be read at all: everything in them was looked for.
+    pub(crate) lost: Vec<Lane>,
+    /// Lanes of which only the durable part of the cursor could be read.
+    pub(crate) notes_lost: Vec<Lane>,
+    /// Says that some notes were made in another boot of the kernel.
+    pub(crate) new_boot: bool,
+}
+
+/// Gives what a record wants done, each with its lane; the files of one lane are numbered.
+fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, Item)> {
+    let mut items: Vec<(Lane, Item)> = Vec::with_capacity(entry.deliveries.len() + 1);
+    for (index, delivery) in entry.deliveries.iter().enumerate() {
+        let before =
+            entry.deliveries[..index].iter().filter(|earlier| earlier.mailbox == delivery.mailbox).count();
+        let n = u32::try_from(before).expect("a record has few deliveries");
+        let pos = Pos { seq: entry.seq, n };
+        items.push((Lane::Mailbox(delivery.mailbox.clone()), Item { pos, entry: Arc::clone(entry), index }));
+    }
+    if let Some(original) = &entry.original {
+        let pos = Pos { seq: entry.seq, n: 0 };
+        items.push((Lane::Outbox(original.outbox.clone()), Item { pos, entry: Arc::clone(entry), index: 0 }));
+    }
+    items
+}
+
+/// Reads the cursor files before the ledger is read, and collects what is still to be done while it is.
+pub(crate) struct Gathering {
+    cursors: BTreeMap<FileName, Vec<u8>>,
+    works: BTreeMap<Lane, Work>,
+    doubts: Doubts,
+    boot: String,
+}
+
+impl Gathering {
+    pub(crate) fn read(ground: &Ground) -> Result<Gathering, SpoolError> {
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let names =
+            ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
+        let mut cursors = BTreeMap::new();
+        for name in names.into_iter().filter(layout::is_cursor) {
+            // A cursor that is no readable file counts as lost; that is reported when its lane comes up.
+            let bytes = ground.bytes(&dir, &name, cursor::LEN as u64)?.unwrap_or_default();
+            cursors.insert(name, bytes);
+        }
+        Ok(Gathering {
+            cursors,
+            works: BTreeMap::new(),
+            doubts: Doubts::default(),
+            boot: ground.boot.clone(),
+        })
+    }
+
+    /// Takes from a record what its lanes have not done yet.
+    pub(crate) fn admit(&mut self, entry: &Arc<Entry>) {
+        for (lane, item) in items_of(entry) {
+            let work = match self.works.entry(lane) {
+                std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+                std::collections::btree_map::Entry::Vacant(new) => {
+                    let bytes = self.cursors.get(&new.key().cursor_name()).map_or(&[][..], Vec::as_slice);
+                    // The ledger's end is not known yet; `settle` puts it in.
+                    let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
+                    match trust {
+                        Trust::Whole => {}
+                        Trust::NewBoot => self.doubts.new_boot = true,
+                        Trust::NotesLost => self.doubts.notes_lost.push(new.key().clone()),
+                        Trust::Lost => self.doubts.lost.push(new.key().clone()),
+                    }
+                    let work = Work::new(new.key().clone(), progress);
+                    new.insert(work)
+                }
+            };
+            if item.pos > work.progress.done {
+                work.push(item);
+            }
+        }
+    }
+
+    /// Ends the reading at record `head`. A cursor that speaks of a later record proves that the ledger lost it: the
+    /// answer is that lane's name and the record's number.
+    pub(crate) fn settle(mut self, head: u64) -> Result<(Lanes, Doubts), (String, u64)> {
+        for (name, bytes) in &self.cursors {
+            let (progress, _) = Progress::read(bytes, &self.boot, head);
+            if progress.furthest().seq > head {
+                return Err((name.to_string(), progress.furthest().seq));
+            }
+        }
+        for work in self.works.values_mut() {
+            work.progress.verify = work.progress.verify.min(head);
+        }
+        Ok((Lanes { works: self.works, touched: Touched::default(), cursors_made: false }, self.doubts))
+    }
+}
+
+impl Lanes {
+    /// Makes new cursor files in place of lost ones.
+    pub(crate) fn replace_cursors(&mut self, ground: &Ground, lost: &[Lane]) -> Result<(), SpoolError> {
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        for lane in lost {
+            if let Some(work) = self.works.get(lane) {
+                cursor::make(ground, &dir, &lane.cursor_name(), &work.progress)?;
+                self.cursors_made = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes sure that each lane of these drafts has a cursor before the drafts are committed: a record in a lane
+    /// without a cursor then proves that the cursor was lost.
+    pub(crate) fn prepare(&mut self, ground: &Ground, drafts: &[Draft], head: u64) -> Result<(), SpoolError> {
+        for draft in drafts {
+            let mailboxes = draft.deliveries.iter().map(|delivery| Lane::Mailbox(delivery.mailbox.clone()));
+            let outbox = draft.original.iter().map(|original| Lane::Outbox(original.outbox.clone()));
+            for lane in mailboxes.chain(outbox) {
+                if self.works.contains_key(&lane) {
+                    continue;
+                }
+                let dir = ground.dir(layout::CURSORS.as_ref())?;
+                let progress = Progress::new_after(head);
+                cursor::make(ground, &dir, &lane.cursor_name(), &progress)?;
+                self.cursors_made = true;
+                self.works.insert(lane.clone(), Work::new(lane, progress));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up what a committed record wants done.
+    pub(crate) fn enqueue(&mut self, entry: &Arc<Entry>) {
+        for (lane, item) in items_of(entry) {
+            self.works.get_mut(&lane).expect("every lane of a committed draft was prepared").push(item);
+        }
+    }
+
+    /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn.
+    pub(crate) fn pass(&mut self, ground: &Ground, now: u64) -> Pass {
+        let mut pass = Pass::default();
+        for work in self.works.values_mut().filter(|work| !work.items.is_empty() || work.rest.is_some()) {
+            if work.rest.as_ref().is_some_and(|rest| rest.until > now) {
+                continue;
+            }
+            match work.turn(ground, &mut self.touched, &mut pass) {
+                Ok(()) => work.rest = None,
+                Err(error) => {
+                    let pause =
+                        work.rest.as_ref().map_or(PAUSE_MIN_MS, |rest| (rest.pause * 2).min(PAUSE_MAX_MS));
+                    work.rest = Some(Rest { why: error.chain(), until: now.saturating_add(pause), pause });
+                    pass.parked.extend(parked(work));
+                }
+            }
+        }
+        pass
+    }
+
+    /// Lists the lanes that rest.
+    pub(crate) fn parked(&self) -> Vec<Parked> {
+        self.works.values().filter_map(parked).collect()
+    }
+
+    /// Says when the next lane is to be tried again, in milliseconds of the caller's monotonic clock.
+    pub(crate) fn next_retry(&self) -> Option<u64> {
+        self.works.values().filter_map(|work| work.rest.as_ref().map(|rest| rest.until)).min()
+    }
+
+    /// Says how many files wait in all lanes.
+    pub(crate) fn waiting(&self) -> usize {
+        self.works.values().map(|work| work.items.len()).sum()
+    }
+
+    /// Says whether an outbox file was judged and still waits to be put away.
+    pub(crate) fn is_in_hand(&self, agent: &str, file: &FileName) -> bool {
+        // Agents with nothing in hand are the rule, so the search is for the agent first.
+        self.works.get(&Lane::Outbox(agent.to_owned())).is_some_and(|work| work.in_hand.contains_key(file))
+    }
+
+    /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.
+    pub(crate) fn is_checkpoint_due(&self) -> bool {
+        self.touched.count() >= TOUCHED_MAX
+    }
+
+    /// Makes durable what was done, then says so in the cursors.
+    pub(crate) fn checkpoint(&mut self, ground: &Ground) -> Result<(), SpoolError> {
+        if self.touched.lanes.is_empty() && !self.cursors_made {
+            return Ok(());
+        }
+        self.touched.sync(ground)?;
+        // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
+        // for files that are there, nothing more.
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        for lane in &self.touched.lanes {
+            let Some(work) = self.works.get_mut(lane) else { continue };
+            let name = lane.cursor_name();
+            let (slot, pos) = (work.progress.turn, work.progress.done);
+            let note = Note { pos, verify: 0, boot: ground.boot.clone() };
+            let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Write);
+            let file = file.map_err(|source| ground.error_at("open", &dir, &name, source))?;
+            disk::write_all(&*ground.disk, &file, &note.line(slot), slot.offset())
+                .map_err(|source| ground.error_at("write", &dir, &name, source))?;
+            let path = || ground.path(&dir.path.join(&name));
+            ground.disk.sync_data(&file).map_err(SpoolError::fatal("sync", path()))?;
+            work.progress.durable = pos;
+            work.progress.turn = slot.other();
+        }
+        if self.cursors_made {
+            ground.disk.sync_dir(&dir.handle).map_err(SpoolError::fatal("sync", ground.path(&dir.path)))?;
+        }
+        self.cursors_made = false;
+        self.touched = Touched::default();
+        Ok(())
+    }
+}
+
+fn parked(work: &Work) -> Option<Parked> {
+    let rest = work.rest.as_ref()?;
+    let lane = work.lane.clone();
+    Some(Parked { lane, why: rest.why.clone(), retry_at: rest.until, waiting: work.items.len() })
+}

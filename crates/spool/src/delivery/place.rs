@@ -1,0 +1,117 @@
+//! Makes one file appear in one mailbox, whole, without replacing another; and looks for what a power cut left of it.
+
+use std::io;
+
+use crate::ground::{Dir, Ground};
+use crate::{FileName, SpoolError};
+
+/// What a resting place holds of a file that was delivered before a power cut.
+pub(crate) enum Trace {
+    /// All its bytes.
+    Whole,
+    /// An empty, zero-filled or cut file, in the `usize`-th directory under this name.
+    Damaged(usize, FileName),
+    /// Nothing.
+    Absent,
+}
+
+/// Renames a complete temporary file to its name, or to a numbered one if other bytes have the name. If the very same
+/// bytes have it, they are the delivery.
+pub(crate) fn publish(
+    ground: &Ground,
+    dir: &Dir,
+    temporary: &FileName,
+    file: &FileName,
+    seq: u64,
+    bytes: &[u8],
+) -> Result<FileName, SpoolError> {
+    if rename(ground, dir, temporary, file)? || take_as_delivery(ground, dir, temporary, file, bytes)? {
+        return Ok(file.clone());
+    }
+    for name in &file.variants(seq)[1..] {
+        if rename(ground, dir, temporary, name)? || take_as_delivery(ground, dir, temporary, name, bytes)? {
+            return Ok(name.clone());
+        }
+    }
+    Err(ground.error_at("find a free name for", dir, file, io::ErrorKind::AlreadyExists.into()))
+}
+
+/// Renames without replacing; false if the name is taken.
+fn rename(ground: &Ground, dir: &Dir, from: &FileName, to: &FileName) -> Result<bool, SpoolError> {
+    match ground.disk.rename_new(&dir.handle, from.as_ref(), &dir.handle, to.as_ref()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(source) => Err(ground.error_at("deliver", dir, to, source)),
+    }
+}
+
+fn take_as_delivery(
+    ground: &Ground,
+    dir: &Dir,
+    temporary: &FileName,
+    name: &FileName,
+    bytes: &[u8],
+) -> Result<bool, SpoolError> {
+    let same = ground.holds(dir, name, bytes)?;
+    if same {
+        ground.remove(dir, temporary)?;
+    }
+    Ok(same)
+}
+
+/// Looks for a file in its mailbox and wherever its reader may have put it since.
+pub(crate) fn trace(
+    ground: &Ground,
+    places: &[Dir],
+    file: &FileName,
+    seq: u64,
+    bytes: &[u8],
+) -> Result<Trace, SpoolError> {
+    let mut damaged = None;
+    for (at, dir) in places.iter().enumerate() {
+        for name in file.variants(seq) {
+            match ground.bytes(dir, &name, bytes.len() as u64)? {
+                Some(found) if found == bytes => return Ok(Trace::Whole),
+                Some(found) if is_remains(&found, bytes) => {
+                    damaged.get_or_insert((at, name));
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+    Ok(damaged.map_or(Trace::Absent, |(at, name)| Trace::Damaged(at, name)))
+}
+
+/// Puts the whole bytes in place of what a power cut left.
+pub(crate) fn mend(
+    ground: &Ground,
+    dir: &Dir,
+    temporary: &FileName,
+    name: &FileName,
+    bytes: &[u8],
+) -> Result<(), SpoolError> {
+    ground.write_new(dir, temporary, bytes)?;
+    ground
+        .disk
+        .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())
+        .map_err(|source| ground.error_at("mend", dir, name, source))
+}
+
+/// Says whether `found` is what a power cut leaves of `bytes`: nothing, zeros, or a beginning with zeros behind it.
+pub(crate) fn is_remains(found: &[u8], bytes: &[u8]) -> bool {
+    let written = found.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    found.len() <= bytes.len() && found != bytes && bytes.starts_with(&found[..written])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_cut_leaves_beginnings_and_zeros() {
+        let remains = ["", "ab", "ab\0\0", "\0\0\0\0\0\0"];
+        let others = ["abcdef", "abX", "x", "abcdefg", "\0\0\0\0\0\0\0"];
+        assert!(remains.iter().all(|found| is_remains(found.as_bytes(), b"abcdef")));
+        assert!(!others.iter().any(|found| is_remains(found.as_bytes(), b"abcdef")));
+    }
+}

@@ -1,0 +1,216 @@
+//! A disk for tests that stops or fails at a chosen change.
+//!
+//! It sits on a real directory, so what a "killed" process left behind can be opened again by the next one. A kill loses
+//! nothing that was written, so syncs only count; what a power cut loses a test takes away by itself.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{Disk, Handle, Open, Os, Stat};
+use crate::FileName;
+
+/// What happens at the chosen change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The process is killed right after change `n` (from 1): nothing works from then on.
+    StopAfter(u64),
+    /// The process is killed in the middle of change `n`: a write is done by half, anything else not at all.
+    StopWithin(u64),
+    /// Change `n` fails with this `errno` and is not done; everything else works.
+    Fail(u64, i32),
+    /// From change `n` on, each change fails with this `errno`.
+    FailFrom(u64, i32),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    fault: Option<Fault>,
+    changes: u64,
+    stopped: bool,
+    boot_id: String,
+    log: Vec<String>,
+}
+
+/// A real directory behind a fault. Every verb that changes something counts, in the order of the calls.
+#[derive(Debug, Default)]
+pub struct FaultyDisk {
+    state: Mutex<State>,
+}
+
+enum Verdict {
+    Do,
+    DoThenStop,
+    Half,
+}
+
+impl FaultyDisk {
+    /// Makes a disk on which nothing goes wrong until a fault is set, in a boot of this name.
+    pub fn new(boot_id: &str) -> FaultyDisk {
+        FaultyDisk { state: Mutex::new(State { boot_id: boot_id.to_owned(), ..State::default() }) }
+    }
+
+    /// Sets what goes wrong from now on and starts counting again.
+    pub fn set(&self, fault: Option<Fault>) {
+        let mut state = self.state();
+        state.fault = fault;
+        state.changes = 0;
+        state.log.clear();
+    }
+
+    /// Says how many changes were tried since the fault was set.
+    pub fn changes(&self) -> u64 {
+        self.state().changes
+    }
+
+    /// Says whether the process would be dead by now.
+    pub fn stopped(&self) -> bool {
+        self.state().stopped
+    }
+
+    /// Gives the changes tried since the fault was set, to be printed when a test fails.
+    pub fn log(&self) -> Vec<String> {
+        self.state().log.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn alive(&self) -> io::Result<()> {
+        if self.state().stopped { Err(dead()) } else { Ok(()) }
+    }
+
+    fn judge(&self, verb: &str, name: &Path) -> io::Result<Verdict> {
+        let mut state = self.state();
+        if state.stopped {
+            return Err(dead());
+        }
+        state.changes += 1;
+        let now = state.changes;
+        state.log.push(format!("{now} {verb} {}", name.display()));
+        match state.fault {
+            Some(Fault::StopAfter(n)) if n == now => {
+                state.stopped = true;
+                Ok(Verdict::DoThenStop)
+            }
+            Some(Fault::StopWithin(n)) if n == now => {
+                state.stopped = true;
+                Ok(Verdict::Half)
+            }
+            Some(Fault::Fail(n, errno)) if n == now => Err(io::Error::from_raw_os_error(errno)),
+            Some(Fault::FailFrom(n, errno)) if n <= now => Err(io::Error::from_raw_os_error(errno)),
+            Some(Fault::StopAfter(_) | Fault::StopWithin(_) | Fault::Fail(..) | Fault::FailFrom(..))
+            | None => Ok(Verdict::Do),
+        }
+    }
+
+    fn change<T>(&self, verb: &str, name: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match self.judge(verb, name)? {
+            Verdict::Do => act(),
+            Verdict::DoThenStop => act().and_then(|_| Err(dead())),
+            Verdict::Half => Err(dead()),
+        }
+    }
+}
+
+fn dead() -> io::Error {
+    io::Error::other("the process was killed here")
+}
+
+impl Disk for FaultyDisk {
+    fn open_root(&self, path: &Path) -> io::Result<Handle> {
+        self.alive()?;
+        Os.open_root(path)
+    }
+
+    fn open_dir(&self, at: &Handle, path: &Path) -> io::Result<Handle> {
+        self.alive()?;
+        Os.open_dir(at, path)
+    }
+
+    fn open_beneath(&self, at: &Handle, path: &Path) -> io::Result<Handle> {
+        self.alive()?;
+        Os.open_beneath(at, path)
+    }
+
+    fn open(&self, dir: &Handle, name: &Path, how: Open) -> io::Result<Handle> {
+        match how {
+            Open::Read | Open::Write => {
+                self.alive()?;
+                Os.open(dir, name, how)
+            }
+            Open::New => self.change("create", name, || Os.open(dir, name, how)),
+        }
+    }
+
+    fn stat(&self, file: &Handle) -> io::Result<Stat> {
+        self.alive()?;
+        Os.stat(file)
+    }
+
+    fn stat_at(&self, dir: &Handle, name: &Path) -> io::Result<Stat> {
+        self.alive()?;
+        Os.stat_at(dir, name)
+    }
+
+    fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>> {
+        self.alive()?;
+        Os.list(dir)
+    }
+
+    fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.alive()?;
+        Os.read_at(file, buffer, offset)
+    }
+
+    fn lock(&self, file: &Handle) -> io::Result<bool> {
+        self.alive()?;
+        Os.lock(file)
+    }
+
+    fn boot_id(&self) -> io::Result<String> {
+        self.alive()?;
+        Ok(self.state().boot_id.clone())
+    }
+
+    fn make_dir(&self, at: &Handle, path: &Path) -> io::Result<()> {
+        self.change("make", path, || Os.make_dir(at, path))
+    }
+
+    fn write_at(&self, file: &Handle, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        match self.judge("write", Path::new(""))? {
+            Verdict::Do => Os.write_at(file, bytes, offset),
+            Verdict::DoThenStop => Os.write_at(file, bytes, offset).and_then(|_| Err(dead())),
+            Verdict::Half => Os.write_at(file, &bytes[..bytes.len() / 2], offset).and_then(|_| Err(dead())),
+        }
+    }
+
+    fn truncate(&self, file: &Handle, len: u64) -> io::Result<()> {
+        self.change("truncate", Path::new(""), || Os.truncate(file, len))
+    }
+
+    fn rename_new(&self, from: &Handle, old: &Path, to: &Handle, new: &Path) -> io::Result<()> {
+        self.change("rename", new, || Os.rename_new(from, old, to, new))
+    }
+
+    fn rename_over(&self, dir: &Handle, old: &Path, new: &Path) -> io::Result<()> {
+        self.change("replace", new, || Os.rename_over(dir, old, new))
+    }
+
+    fn remove(&self, dir: &Handle, name: &Path) -> io::Result<()> {
+        self.change("remove", name, || Os.remove(dir, name))
+    }
+
+    fn sync_data(&self, file: &Handle) -> io::Result<()> {
+        self.change("sync", Path::new(""), || Os.stat(file).map(|_| ()))
+    }
+
+    fn sync_dir(&self, dir: &Handle) -> io::Result<()> {
+        self.change("sync directory", Path::new(""), || Os.stat(dir).map(|_| ()))
+    }
+
+    fn sync_file_system(&self, on: &Handle) -> io::Result<bool> {
+        self.change("sync file system", Path::new(""), || Os.stat(on).map(|_| true))
+    }
+}

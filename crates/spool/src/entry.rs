@@ -1,0 +1,176 @@
+//! What one record of the ledger says: the decision, what it judged and which files it makes.
+//!
+//! How a record becomes a line and stays whole is `ledger`'s business; what the decision means is the caller's.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::value::RawValue;
+
+use crate::{Digest, FileName, Mailbox};
+
+/// What one decision wants written; the ledger adds its place in the chain.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    /// When it was decided: RFC 3339, UTC, with milliseconds.
+    pub at: String,
+    /// What was decided, in one word; opaque here.
+    pub kind: String,
+    /// The review's key, for grep and jq; opaque here.
+    pub review: Option<String>,
+    /// The message's id, for grep and jq; opaque here.
+    pub id: Option<String>,
+    /// The outbox file this record judged and which is to be put away.
+    pub original: Option<Original>,
+    /// The files to be made, several per record and per mailbox possible.
+    pub deliveries: Vec<Delivery>,
+    /// The decision itself, as JSON; opaque here.
+    pub decision: Box<RawValue>,
+}
+
+/// One record of the ledger, as it was written.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The record's number, from 1, without gaps.
+    pub seq: u64,
+    /// The digest of the line before, without its newline; [`Digest::ZERO`] before the first.
+    pub prev: Digest,
+    /// The number of the first record that was written in the same batch.
+    pub batch: u64,
+    /// When it was decided: RFC 3339, UTC, with milliseconds.
+    pub at: String,
+    /// What was decided, in one word; opaque here.
+    pub kind: String,
+    /// The review's key; opaque here.
+    pub review: Option<String>,
+    /// The message's id; opaque here.
+    pub id: Option<String>,
+    /// The outbox file this record judged.
+    pub original: Option<Original>,
+    /// The files this record makes.
+    pub deliveries: Vec<Delivery>,
+    /// The decision itself, as JSON; opaque here.
+    pub decision: Box<RawValue>,
+}
+
+/// The outbox file a record judged.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Original {
+    /// The agent in whose outbox it lay.
+    pub outbox: String,
+    /// Its name there.
+    pub file: FileName,
+    /// The digest of what was judged; absent if it was never read (too large, not a regular file).
+    pub digest: Option<Digest>,
+    /// Which file it was, as intake saw it; absent if somebody else than intake named it.
+    #[serde(default)]
+    pub stamp: Option<Stamp>,
+    /// Where it is put away.
+    pub away: Away,
+    /// Its exact text; accepted messages only.
+    #[serde(default)]
+    pub text: Option<String>,
+}
+
+/// Which file it was: one that differs in any of these is taken for another file or another content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// The inode's number.
+    pub ino: u64,
+    /// The size in bytes.
+    pub size: u64,
+    /// The time of the last change in nanoseconds since 1970, UTC.
+    pub mtime_ns: i64,
+    /// Says that equal stamps do not prove equal bytes: the change was too recent when the file was read, or the stamp
+    /// comes from the ledger. Not stored.
+    #[serde(skip, default = "yes")]
+    pub fresh: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Where an original goes once it was judged, and under which name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Away {
+    /// Accepted: into the sender's `sent/`.
+    Sent(FileName),
+    /// Refused: into the sender's `dead_letter/`.
+    DeadLetter(FileName),
+}
+
+impl fmt::Display for Away {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Away::Sent(file) => write!(f, "sent/{file}"),
+            Away::DeadLetter(file) => write!(f, "dead_letter/{file}"),
+        }
+    }
+}
+
+/// A text was read where `sent/<file>` or `dead_letter/<file>` was expected.
+#[derive(Debug, thiserror::Error)]
+#[error("an original is put away to `sent/<file>` or `dead_letter/<file>`")]
+pub struct NotAway;
+
+impl FromStr for Away {
+    type Err = NotAway;
+
+    fn from_str(text: &str) -> Result<Away, NotAway> {
+        match text.split_once('/') {
+            Some(("sent", file)) => Ok(Away::Sent(file.parse().map_err(|_| NotAway)?)),
+            Some(("dead_letter", file)) => Ok(Away::DeadLetter(file.parse().map_err(|_| NotAway)?)),
+            Some(_) | None => Err(NotAway),
+        }
+    }
+}
+
+impl Serialize for Away {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Away {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Away, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// One file a record makes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Delivery {
+    /// Where.
+    pub mailbox: Mailbox,
+    /// Under which name, unless other bytes have it already: then `<stem>.<seq>.<ext>`.
+    pub file: FileName,
+    /// What is in it.
+    pub content: Content,
+}
+
+/// What a delivered file holds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// The exact text of the record's original.
+    Original,
+    /// This text.
+    Text(String),
+}
+
+impl Entry {
+    /// Gives the bytes of one of this record's deliveries.
+    pub(crate) fn content<'a>(&'a self, delivery: &'a Delivery) -> &'a [u8] {
+        match &delivery.content {
+            Content::Text(text) => text.as_bytes(),
+            Content::Original => {
+                let original = self.original.as_ref().and_then(|original| original.text.as_ref());
+                original
+                    .expect("a draft that delivers its original has its text, or it is not committed")
+                    .as_bytes()
+            }
+        }
+    }
+}

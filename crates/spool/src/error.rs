@@ -1,0 +1,144 @@
+//! What can go wrong with the disk, said so that the operator knows which path and what to do.
+//!
+//! Nothing here is ever a sender's fault: refusals are made elsewhere.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the caller's visitor of ledger entries may fail with.
+pub type VisitError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Says why the spool could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// A file call failed; nothing was decided by it and it may be tried again.
+    #[error("cannot {operation} {}", .path.display())]
+    Io {
+        /// What was tried, as a verb.
+        operation: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// A write or sync failed after which nobody knows what the disk holds: the process must end and recover.
+    #[error("cannot {operation} {}, and nobody knows what the disk holds now", .path.display())]
+    Fatal {
+        /// What was tried, as a verb.
+        operation: &'static str,
+        /// On which path.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// Another process holds the lock of this workspace.
+    #[error("{} is held by {}", .lock.display(), .pid.map_or("another process".to_owned(), |pid| format!("process {pid}")))]
+    Locked {
+        /// The lock file.
+        lock: PathBuf,
+        /// The process named in it, if it could be read.
+        pid: Option<u32>,
+    },
+    /// The ledger is damaged where it had already been promised to be safe; nothing was changed.
+    #[error("the ledger is damaged at {}:{line}: {what}", .segment.display())]
+    Damaged {
+        /// The segment's path.
+        segment: PathBuf,
+        /// The line in it, from 1.
+        line: u64,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// A record was written by a newer version of this program; nothing was changed.
+    #[error("{}:{line} has format version {version}, this program reads up to {}", .segment.display(), crate::FORMAT_VERSION)]
+    TooNew {
+        /// The segment's path.
+        segment: PathBuf,
+        /// The line in it, from 1.
+        line: u64,
+        /// The version found there.
+        version: u32,
+    },
+    /// The caller decided on an older ledger than there is; nothing was written.
+    #[error("the batch was decided for sequence {expected}, but the next one is {next}")]
+    Sequence {
+        /// What the caller expected.
+        expected: u64,
+        /// What the next record would get.
+        next: u64,
+    },
+    /// A draft asks for something that cannot be carried out; nothing was written.
+    #[error("draft {index} of the batch cannot be carried out: {what}")]
+    Unfit {
+        /// The draft's place in the batch, from 0.
+        index: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// There was no room for the batch; the ledger is as it was before and the batch may be tried again.
+    #[error("no room for the batch in {}", .path.display())]
+    Full {
+        /// The segment's path.
+        path: PathBuf,
+        /// What the system answered.
+        source: io::Error,
+    },
+    /// An earlier write or sync failed, so nobody knows what the disk holds: restart and recover.
+    #[error("the spool stopped after an earlier failure: {why}")]
+    Stopped {
+        /// The failure that stopped it.
+        why: String,
+    },
+    /// The caller's visitor refused a record of the ledger.
+    #[error("record {seq} of the ledger was not understood")]
+    Visit {
+        /// The record's sequence number.
+        seq: u64,
+        /// The visitor's reason.
+        source: VisitError,
+    },
+}
+
+impl SpoolError {
+    /// Says whether the same call may succeed later in this process.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            SpoolError::Io { .. } | SpoolError::Full { .. } => true,
+            SpoolError::Fatal { .. }
+            | SpoolError::Locked { .. }
+            | SpoolError::Damaged { .. }
+            | SpoolError::TooNew { .. }
+            | SpoolError::Sequence { .. }
+            | SpoolError::Unfit { .. }
+            | SpoolError::Stopped { .. }
+            | SpoolError::Visit { .. } => false,
+        }
+    }
+
+    /// Gives the error and its causes in one line.
+    pub(crate) fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(next) = cause {
+            text.push_str(&format!(": {next}"));
+            cause = next.source();
+        }
+        text
+    }
+
+    /// Makes a function for `map_err` that adds what failed for good, and where.
+    pub(crate) fn fatal(
+        operation: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> SpoolError {
+        move |source| SpoolError::Fatal { operation, path: path.as_ref().to_owned(), source }
+    }
+
+    /// Makes a function for `map_err` that adds what was tried and where.
+    pub(crate) fn io(
+        operation: &'static str,
+        path: impl AsRef<Path>,
+    ) -> impl FnOnce(io::Error) -> SpoolError {
+        move |source| SpoolError::Io { operation, path: path.as_ref().to_owned(), source }
+    }
+}

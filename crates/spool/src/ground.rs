@@ -1,0 +1,191 @@
+//! What every part of the spool stands on: the disk, the open root, the boot; and the safe ways to look at one file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::{self, Disk, Handle, Kind, Open, Stat};
+use crate::layout::{self, Layout, Mailbox};
+use crate::{Digest, FileName, SpoolError};
+
+/// An open workspace.
+pub(crate) struct Ground {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) layout: Layout,
+    pub(crate) root: Handle,
+    pub(crate) boot: String,
+}
+
+/// An open directory of the workspace and its name, for errors.
+pub(crate) struct Dir {
+    pub(crate) handle: Handle,
+    /// Relative to the root.
+    pub(crate) path: PathBuf,
+}
+
+impl Ground {
+    /// Opens the workspace at `root` and makes the daemon's own directories.
+    pub(crate) fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Ground, SpoolError> {
+        let handle = disk.open_root(root).map_err(SpoolError::io("open", root))?;
+        let boot = disk.boot_id().map_err(SpoolError::io("read the boot id for", root))?;
+        let ground = Ground { disk, layout: Layout::new(root), root: handle, boot };
+        for path in [layout::OWN, layout::LEDGER, layout::CURSORS, layout::TORN] {
+            ground.make_dir(path.as_ref())?;
+        }
+        // That they exist does not mean that they survive.
+        let own = ground.dir(layout::OWN.as_ref())?;
+        for handle in [&own.handle, &ground.root] {
+            ground.disk.sync_dir(handle).map_err(SpoolError::fatal("sync", root))?;
+        }
+        Ok(ground)
+    }
+
+    /// Gives the full path, for errors.
+    pub(crate) fn path(&self, relative: &Path) -> PathBuf {
+        self.layout.root().join(relative)
+    }
+
+    /// Opens a directory beneath the root.
+    pub(crate) fn dir(&self, path: &Path) -> Result<Dir, SpoolError> {
+        let handle =
+            self.disk.open_dir(&self.root, path).map_err(|source| self.error("open", path, source))?;
+        Ok(Dir { handle, path: path.to_owned() })
+    }
+
+    /// Opens a directory beneath the root if there is one.
+    pub(crate) fn dir_if_there(&self, path: &Path) -> Result<Option<Dir>, SpoolError> {
+        let opened = disk::if_there(self.disk.open_dir(&self.root, path));
+        let handle = opened.map_err(|source| self.error("open", path, source))?;
+        Ok(handle.map(|handle| Dir { handle, path: path.to_owned() }))
+    }
+
+    /// Opens a mailbox's directory, or another directory of an agent, and makes it again if it is gone; but only if the
+    /// agent is known, that is, still has an outbox or an inbox. The second value says that it was made.
+    pub(crate) fn dir_of_known(&self, path: &Path, agent: Option<&str>) -> Result<(Dir, bool), SpoolError> {
+        if let Some(dir) = self.dir_if_there(path)? {
+            return Ok((dir, false));
+        }
+        if let Some(agent) = agent {
+            let known = ["outbox", "inbox"].iter().map(|directory| layout::agent_dir(agent, directory));
+            let mut known = known.map(|path| self.dir_if_there(&path));
+            if !known.any(|found| matches!(found, Ok(Some(_)))) {
+                return Err(self.error(
+                    "deliver to the unknown agent of",
+                    path,
+                    io::ErrorKind::NotFound.into(),
+                ));
+            }
+        } else if let Some(parent) = path.parent() {
+            self.make_dir(parent)?;
+        }
+        self.make_dir(path)?;
+        Ok((self.dir(path)?, true))
+    }
+
+    /// Makes a directory if there is none.
+    fn make_dir(&self, path: &Path) -> Result<(), SpoolError> {
+        match self.disk.make_dir(&self.root, path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            result => result.map_err(|source| self.error("make", path, source)),
+        }
+    }
+
+    /// Tells about an entry of a directory if there is one.
+    pub(crate) fn look(&self, dir: &Dir, name: &FileName) -> Result<Option<Stat>, SpoolError> {
+        disk::if_there(self.disk.stat_at(&dir.handle, name.as_ref()))
+            .map_err(|source| self.error_at("look at", dir, name, source))
+    }
+
+    /// Reads a regular file if there is one of at most `limit` bytes; anything else under that name is `None`.
+    pub(crate) fn bytes(
+        &self,
+        dir: &Dir,
+        name: &FileName,
+        limit: u64,
+    ) -> Result<Option<Vec<u8>>, SpoolError> {
+        let fits = |stat: &Stat| stat.kind == Kind::File && stat.size <= limit;
+        if !self.look(dir, name)?.as_ref().is_some_and(fits) {
+            return Ok(None);
+        }
+        let read = || {
+            let Some(file) = disk::if_there(self.disk.open(&dir.handle, name.as_ref(), Open::Read))? else {
+                return Ok(None);
+            };
+            let stat = self.disk.stat(&file)?;
+            if !fits(&stat) {
+                return Ok(None);
+            }
+            let bytes = disk::read_up_to(&*self.disk, &file, stat.size, limit.saturating_add(1))?;
+            Ok(if bytes.len() as u64 <= limit { Some(bytes) } else { None })
+        };
+        read().map_err(|source| self.error_at("read", dir, name, source))
+    }
+
+    /// Says whether a regular file with exactly these bytes has that name.
+    pub(crate) fn holds(&self, dir: &Dir, name: &FileName, bytes: &[u8]) -> Result<bool, SpoolError> {
+        Ok(self.bytes(dir, name, bytes.len() as u64)?.is_some_and(|found| found == bytes))
+    }
+
+    /// Says whether a regular file of at most `limit` bytes with this digest has that name.
+    pub(crate) fn has_digest(
+        &self,
+        dir: &Dir,
+        name: &FileName,
+        digest: &Digest,
+        limit: u64,
+    ) -> Result<bool, SpoolError> {
+        Ok(self.bytes(dir, name, limit)?.is_some_and(|found| Digest::of(&found) == *digest))
+    }
+
+    /// Writes a new file whole, in place of whatever has the name. A kill leaves a part of it: the name must be one that
+    /// nobody reads.
+    pub(crate) fn write_new(&self, dir: &Dir, name: &FileName, bytes: &[u8]) -> Result<(), SpoolError> {
+        let create = || match self.disk.open(&dir.handle, name.as_ref(), Open::New) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.disk.remove(&dir.handle, name.as_ref())?;
+                self.disk.open(&dir.handle, name.as_ref(), Open::New)
+            }
+            result => result,
+        };
+        let written = create().and_then(|file| {
+            let written = disk::write_all(&*self.disk, &file, bytes, 0);
+            if written.is_err() {
+                // The room is needed more than the part; if even this fails, the next try removes it.
+                let _ = self.disk.remove(&dir.handle, name.as_ref());
+            }
+            written
+        });
+        written.map_err(|source| self.error_at("write", dir, name, source))
+    }
+
+    /// Removes a file if it is there.
+    pub(crate) fn remove(&self, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
+        disk::if_there(self.disk.remove(&dir.handle, name.as_ref()))
+            .map(|_| ())
+            .map_err(|source| self.error_at("remove", dir, name, source))
+    }
+
+    /// Says what was tried on a path beneath the root.
+    pub(crate) fn error(&self, operation: &'static str, path: &Path, source: io::Error) -> SpoolError {
+        SpoolError::Io { operation, path: self.path(path), source }
+    }
+
+    /// Says what was tried on a file of a directory.
+    pub(crate) fn error_at(
+        &self,
+        operation: &'static str,
+        dir: &Dir,
+        name: &FileName,
+        source: io::Error,
+    ) -> SpoolError {
+        self.error(operation, &dir.path.join(name), source)
+    }
+}
+
+/// Gives the agent a mailbox belongs to.
+pub(crate) fn owner(mailbox: &Mailbox) -> Option<&str> {
+    match mailbox {
+        Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => Some(agent),
+        Mailbox::Packets(_) => None,
+    }
+}

@@ -1,0 +1,271 @@
+//! Finds finished files in outboxes and reads each of them once.
+//!
+//! Judges nothing: what is in a file is the caller's business, and whether it was judged before is the ledger's.
+
+mod look;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+pub use self::look::{Body, Hint, Unfit};
+use self::look::{Memory, Rules, Verdict};
+use crate::ground::Dir;
+use crate::{FileName, Spool, SpoolError, Stamp, layout};
+
+/// How long a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
+pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
+/// The first and the longest pause after a file could not be read, in milliseconds.
+const PAUSE_MS: (u64, u64) = (100, 30_000);
+
+/// The time, as the caller's clocks show it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// A clock that never goes back, in milliseconds.
+    pub mono: u64,
+    /// Milliseconds since 1970, UTC.
+    pub wall: i64,
+}
+
+/// A file that is to be judged now.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Whose outbox it lies in.
+    pub agent: String,
+    /// Its name there.
+    pub file: FileName,
+    /// Which file it is; goes into the record's original.
+    pub stamp: Stamp,
+    /// What is in it.
+    pub body: Body,
+}
+
+/// What one taking brought.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Files to be judged.
+    pub found: Vec<Found>,
+    /// Files and outboxes that could not be read; they are tried again, for an I/O error is nobody's refusal.
+    pub troubles: Vec<SpoolError>,
+}
+
+/// What is known of all outboxes: which files wait for their turn, and which for a time.
+pub struct Intake {
+    rules: Rules,
+    outboxes: BTreeMap<String, Outbox>,
+    /// Files that are looked at again at a time, in its order.
+    sleeping: BTreeSet<(u64, String, FileName)>,
+    /// Whose turn was last.
+    last: String,
+}
+
+#[derive(Default)]
+struct Outbox {
+    queue: VecDeque<FileName>,
+    files: HashMap<FileName, File>,
+}
+
+#[derive(Default)]
+struct File {
+    memory: Memory,
+    /// When it is looked at again; absent while it is in the queue.
+    wake: Option<u64>,
+}
+
+impl Intake {
+    /// Reads files of at most `size_max` bytes once they were still for `quiet_ms` (see [`QUIET_MS`]).
+    pub fn new(size_max: u64, quiet_ms: u64) -> Intake {
+        let rules = Rules { size_max, quiet_ms };
+        Intake { rules, outboxes: BTreeMap::new(), sleeping: BTreeSet::new(), last: String::new() }
+    }
+
+    /// Looks through the outboxes of these agents for files not known yet. Gives what could not be listed.
+    pub fn scan(&mut self, spool: &Spool, agents: &[String]) -> Vec<SpoolError> {
+        let known: BTreeSet<&String> = agents.iter().collect();
+        self.outboxes.retain(|agent, _| known.contains(agent));
+        let mut troubles = Vec::new();
+        for agent in agents {
+            if let Err(error) = self.scan_one(spool, agent) {
+                troubles.push(error);
+            }
+        }
+        troubles
+    }
+
+    fn scan_one(&mut self, spool: &Spool, agent: &str) -> Result<(), SpoolError> {
+        let ground = &spool.ground;
+        let Some(dir) = ground.dir_if_there(&layout::agent_dir(agent, "outbox"))? else {
+            self.outboxes.remove(agent);
+            return Ok(());
+        };
+        let names =
+            ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
+        let outbox = self.outboxes.entry(agent.to_owned()).or_default();
+        let mut fresh = Vec::new();
+        for name in names.into_iter().filter(layout::is_candidate) {
+            match outbox.files.get_mut(&name) {
+                // A file that was given time is looked at early if it changed; only a look can tell.
+                Some(file) if file.memory.given.is_some() => {
+                    if let Some(wake) = file.wake.take() {
+                        self.sleeping.remove(&(wake, agent.to_owned(), name.clone()));
+                        outbox.queue.push_back(name);
+                    }
+                }
+                Some(_) => {}
+                None if spool.is_in_hand(agent, &name) => {}
+                None => {
+                    let stat = ground.look(&dir, &name)?;
+                    fresh.extend(stat.map(|stat| (stat.mtime_ns, name)));
+                }
+            }
+        }
+        fresh.sort_unstable();
+        for (_, name) in fresh {
+            outbox.files.insert(name.clone(), File::default());
+            outbox.queue.push_back(name);
+        }
+        Ok(())
+    }
+
+    /// Notes what a watcher saw; a name that is no message's is ignored.
+    pub fn hint(&mut self, agent: &str, name: &FileName, hint: Hint) {
+        if !layout::is_agent_name(agent) || !layout::is_candidate(name) {
+            return;
+        }
+        let outbox = self.outboxes.entry(agent.to_owned()).or_default();
+        let known = outbox.files.contains_key(name);
+        let file = outbox.files.entry(name.clone()).or_default();
+        file.memory.hint = Some(hint);
+        let wake = file.wake.take();
+        if let Some(wake) = wake {
+            self.sleeping.remove(&(wake, agent.to_owned(), name.clone()));
+        }
+        if wake.is_some() || !known {
+            outbox.queue.push_back(name.clone());
+        }
+    }
+
+    /// Takes up to `limit` finished files, one from each outbox in turn, the oldest of each first. What was taken is to
+    /// be committed or given time before the next call.
+    pub fn take(&mut self, spool: &Spool, now: Now, limit: usize) -> Taken {
+        self.wake(now.mono);
+        let mut taken = Taken::default();
+        let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
+        let mut round = self.waiting_after_last();
+        while taken.found.len() < limit && !round.is_empty() {
+            round.retain(|agent| {
+                if taken.found.len() >= limit {
+                    return true;
+                }
+                self.last.clone_from(agent);
+                match self.take_one(spool, agent, &mut dirs, now) {
+                    Ok(Some(found)) => taken.found.push(found),
+                    Ok(None) => {}
+                    Err(error) => taken.troubles.push(error),
+                }
+                self.outboxes.get(agent).is_some_and(|outbox| !outbox.queue.is_empty())
+            });
+        }
+        taken
+    }
+
+    /// Gives a taken file back: it is looked at again when it changed, or at `until` on the monotonic clock.
+    pub fn give_time(&mut self, found: &Found, until: u64) {
+        let outbox = self.outboxes.entry(found.agent.clone()).or_default();
+        let file = outbox.files.entry(found.file.clone()).or_default();
+        file.memory.given = Some((found.stamp, until));
+        if let Some(wake) = file.wake.replace(until) {
+            self.sleeping.remove(&(wake, found.agent.clone(), found.file.clone()));
+        }
+        self.sleeping.insert((until, found.agent.clone(), found.file.clone()));
+    }
+
+    /// Says when there is something to take: 0 for now, else the time of the next look on the monotonic clock.
+    pub fn next_wakeup(&self) -> Option<u64> {
+        if self.outboxes.values().any(|outbox| !outbox.queue.is_empty()) {
+            return Some(0);
+        }
+        self.sleeping.first().map(|(wake, _, _)| *wake)
+    }
+
+    /// Puts the files whose time has come before those that wait already: they came earlier.
+    fn wake(&mut self, now: u64) {
+        let later = self.sleeping.split_off(&(now.saturating_add(1), String::new(), first_name()));
+        let woken = std::mem::replace(&mut self.sleeping, later);
+        for (wake, agent, name) in woken.into_iter().rev() {
+            let Some(outbox) = self.outboxes.get_mut(&agent) else { continue };
+            if let Some(file) = outbox.files.get_mut(&name).filter(|file| file.wake == Some(wake)) {
+                file.wake = None;
+                outbox.queue.push_front(name);
+            }
+        }
+    }
+
+    /// Lists the agents with something in the queue, beginning after the one whose turn was last.
+    fn waiting_after_last(&self) -> Vec<String> {
+        let waiting =
+            || self.outboxes.iter().filter(|(_, outbox)| !outbox.queue.is_empty()).map(|(agent, _)| agent);
+        let after = waiting().filter(|agent| **agent > self.last);
+        after.chain(waiting().filter(|agent| **agent <= self.last)).cloned().collect()
+    }
+
+    /// Looks at the next file of one outbox.
+    fn take_one(
+        &mut self,
+        spool: &Spool,
+        agent: &str,
+        dirs: &mut BTreeMap<String, Dir>,
+        now: Now,
+    ) -> Result<Option<Found>, SpoolError> {
+        let Some(outbox) = self.outboxes.get_mut(agent) else { return Ok(None) };
+        let Some(name) = outbox.queue.pop_front() else { return Ok(None) };
+        let mut file = outbox.files.remove(&name).unwrap_or_default();
+        if spool.is_in_hand(agent, &name) {
+            return Ok(None);
+        }
+        let looked = open(spool, agent, dirs).and_then(|dir| match dir {
+            Some(dir) => look::look(&spool.ground, dir, &name, &mut file.memory, self.rules, now),
+            None => Ok(Verdict::Gone),
+        });
+        let wait = |file: &mut File, until: u64| file.wake = Some(until);
+        let result = match looked {
+            Ok(Verdict::Take(stamp, body)) => {
+                return Ok(Some(Found { agent: agent.to_owned(), file: name, stamp, body }));
+            }
+            Ok(Verdict::Gone) => return Ok(None),
+            Ok(Verdict::Wait(until)) => {
+                wait(&mut file, until);
+                Ok(None)
+            }
+            Err(error) => {
+                let (first, longest) = PAUSE_MS;
+                file.memory.pause = (file.memory.pause * 2).clamp(first, longest);
+                let until = now.mono.saturating_add(file.memory.pause);
+                wait(&mut file, until);
+                Err(error)
+            }
+        };
+        if let Some(wake) = file.wake {
+            self.sleeping.insert((wake, agent.to_owned(), name.clone()));
+        }
+        outbox.files.insert(name, file);
+        result
+    }
+}
+
+/// Opens an outbox once per taking.
+fn open<'a>(
+    spool: &Spool,
+    agent: &str,
+    dirs: &'a mut BTreeMap<String, Dir>,
+) -> Result<Option<&'a Dir>, SpoolError> {
+    if !dirs.contains_key(agent)
+        && let Some(dir) = spool.ground.dir_if_there(&layout::agent_dir(agent, "outbox"))?
+    {
+        dirs.insert(agent.to_owned(), dir);
+    }
+    Ok(dirs.get(agent))
+}
+
+/// Gives a name that sorts before all candidates.
+fn first_name() -> FileName {
+    FileName::new([1]).expect("one byte is a name")
+}

@@ -1,0 +1,315 @@
+//! Every directory and file name of a workspace, and the only place that joins them.
+//!
+//! Knows where things lie and makes the empty tree; what is in the files is other rooms' business.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::{Digest, FileName, SpoolError};
+
+/// Where the agents' mailboxes lie, relative to the root.
+pub(crate) const AGENTS: &str = "agents";
+/// The daemon's own directory, relative to the root.
+pub(crate) const OWN: &str = ".settled";
+/// The ledger's segments, relative to the root.
+pub(crate) const LEDGER: &str = ".settled/ledger";
+/// One cursor file per lane, relative to the root.
+pub(crate) const CURSORS: &str = ".settled/cursors";
+/// What was cut off a torn ledger, relative to the root.
+pub(crate) const TORN: &str = ".settled/torn";
+/// The lock file, relative to the root.
+pub(crate) const LOCK: &str = ".settled/lock";
+
+const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
+const AGENT_DIRECTORIES: [&str; 5] = ["outbox", "inbox", "sent", "dead_letter", "archive"];
+const SEGMENT_DIGITS: usize = 20;
+
+/// Where files are delivered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mailbox {
+    /// An agent's `inbox/`.
+    Inbox(String),
+    /// An agent's `dead_letter/`, for reports.
+    DeadLetter(String),
+    /// `packets/<this>/`: findings, handoff or briefs.
+    Packets(String),
+}
+
+impl fmt::Display for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mailbox::Inbox(agent) => write!(f, "{agent}/inbox"),
+            Mailbox::DeadLetter(agent) => write!(f, "{agent}/dead_letter"),
+            Mailbox::Packets(folder) => write!(f, "packets/{folder}"),
+        }
+    }
+}
+
+/// A text was read where a mailbox was expected.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a mailbox is `<agent>/inbox`, `<agent>/dead_letter`, or `packets/` with findings, handoff or briefs"
+)]
+pub struct NotAMailbox;
+
+impl FromStr for Mailbox {
+    type Err = NotAMailbox;
+
+    fn from_str(text: &str) -> Result<Mailbox, NotAMailbox> {
+        let mailbox = match text.rsplit_once('/') {
+            Some((agent, "inbox")) => Mailbox::Inbox(agent.to_owned()),
+            Some((agent, "dead_letter")) => Mailbox::DeadLetter(agent.to_owned()),
+            Some(("packets", folder)) => Mailbox::Packets(folder.to_owned()),
+            Some(_) | None => return Err(NotAMailbox),
+        };
+        if mailbox.is_possible() { Ok(mailbox) } else { Err(NotAMailbox) }
+    }
+}
+
+impl Mailbox {
+    /// Says whether such a mailbox can exist: the agent's name is a plain directory name, the folder one of ours.
+    pub(crate) fn is_possible(&self) -> bool {
+        match self {
+            Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => is_agent_name(agent),
+            Mailbox::Packets(folder) => PACKETS.contains(&folder.as_str()),
+        }
+    }
+}
+
+impl Serialize for Mailbox {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Mailbox {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Mailbox, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Says whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
+pub(crate) fn is_agent_name(text: &str) -> bool {
+    (1..=200).contains(&text.len()) && !text.starts_with('.') && !text.contains(['/', '\0'])
+}
+
+/// A workspace's tree.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// Speaks about the workspace at `root`; touches nothing.
+    pub fn new(root: impl Into<PathBuf>) -> Layout {
+        Layout { root: root.into() }
+    }
+
+    /// Makes the tree of a workspace with these agents; what exists already stays as it is. Gives what it made, relative
+    /// to the root.
+    pub fn init(root: impl Into<PathBuf>, agents: &[&str]) -> Result<Vec<PathBuf>, SpoolError> {
+        let layout = Layout::new(root);
+        let mut wanted: Vec<PathBuf> =
+            [LEDGER, CURSORS, TORN, AGENTS, "events/pr"].iter().map(PathBuf::from).collect();
+        wanted.extend(PACKETS.iter().map(|folder| packets_dir(folder)));
+        for agent in agents {
+            if !is_agent_name(agent) {
+                let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+                return Err(SpoolError::Io {
+                    operation: "make a mailbox for",
+                    path: PathBuf::from(agent),
+                    source,
+                });
+            }
+            wanted.extend(AGENT_DIRECTORIES.iter().map(|directory| agent_dir(agent, directory)));
+        }
+        let mut made = Vec::new();
+        for directory in wanted {
+            let path = layout.root.join(&directory);
+            if !path.is_dir() {
+                std::fs::create_dir_all(&path).map_err(SpoolError::io("make", &path))?;
+                made.push(directory);
+            }
+        }
+        Ok(made)
+    }
+
+    /// Lists the agents of a workspace: directories under `agents/`, not hidden, with an outbox or an inbox; sorted.
+    pub fn known_agents(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
+        let path = root.as_ref().join(AGENTS);
+        let mut agents = Vec::new();
+        for listed in std::fs::read_dir(&path).map_err(SpoolError::io("list", &path))? {
+            let listed = listed.map_err(SpoolError::io("list", &path))?;
+            if let Ok(name) = listed.file_name().into_string()
+                && is_agent_name(&name)
+                && ["outbox", "inbox"].iter().any(|directory| listed.path().join(directory).is_dir())
+            {
+                agents.push(name);
+            }
+        }
+        agents.sort_unstable();
+        Ok(agents)
+    }
+
+    /// The workspace's root.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// An agent's outbox.
+    pub fn outbox(&self, agent: &str) -> PathBuf {
+        self.root.join(agent_dir(agent, "outbox"))
+    }
+
+    /// An agent's inbox.
+    pub fn inbox(&self, agent: &str) -> PathBuf {
+        self.root.join(agent_dir(agent, "inbox"))
+    }
+
+    /// The directory of a mailbox.
+    pub fn mailbox(&self, mailbox: &Mailbox) -> PathBuf {
+        self.root.join(mailbox_dir(mailbox))
+    }
+
+    /// Where all agents' directories lie.
+    pub fn agents(&self) -> PathBuf {
+        self.root.join(AGENTS)
+    }
+
+    /// The daemon's own directory, for what it keeps beside the ledger.
+    pub fn own(&self) -> PathBuf {
+        self.root.join(OWN)
+    }
+}
+
+/// Gives `agents/<agent>`.
+pub(crate) fn agent_home(agent: &str) -> PathBuf {
+    Path::new(AGENTS).join(agent)
+}
+
+/// Gives `agents/<agent>/<directory>`.
+pub(crate) fn agent_dir(agent: &str, directory: &str) -> PathBuf {
+    agent_home(agent).join(directory)
+}
+
+/// Gives `packets/<folder>`.
+fn packets_dir(folder: &str) -> PathBuf {
+    Path::new("packets").join(folder)
+}
+
+/// Gives a mailbox's directory, relative to the root.
+pub(crate) fn mailbox_dir(mailbox: &Mailbox) -> PathBuf {
+    match mailbox {
+        Mailbox::Inbox(agent) => agent_dir(agent, "inbox"),
+        Mailbox::DeadLetter(agent) => agent_dir(agent, "dead_letter"),
+        Mailbox::Packets(folder) => packets_dir(folder),
+    }
+}
+
+/// Gives the directories in which a delivered file may lie later on, its mailbox first.
+pub(crate) fn resting_places(mailbox: &Mailbox) -> Vec<PathBuf> {
+    match mailbox {
+        Mailbox::Inbox(agent) => {
+            vec![agent_dir(agent, "inbox"), agent_dir(agent, "archive"), agent_dir(agent, "inbox/archive")]
+        }
+        Mailbox::DeadLetter(_) | Mailbox::Packets(_) => vec![mailbox_dir(mailbox)],
+    }
+}
+
+/// Gives the name of the segment that starts with record `first`.
+pub(crate) fn segment_name(first: u64) -> FileName {
+    FileName::new(format!("{first:0SEGMENT_DIGITS$}.jsonl")).expect("digits and an extension are a name")
+}
+
+/// Reads a segment's first record number from its name.
+pub(crate) fn segment_first(name: &FileName) -> Option<u64> {
+    let digits = std::str::from_utf8(name.as_bytes()).ok()?.strip_suffix(".jsonl")?;
+    let plain = digits.len() == SEGMENT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { digits.parse().ok() } else { None }
+}
+
+/// Gives the name under which the torn bytes of a segment are kept; the same for the same bytes.
+pub(crate) fn torn_name(segment: &Path, offset: u64, digest: &Digest) -> FileName {
+    let stem = segment.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let digest: String = digest.to_string().chars().skip("sha256:".len()).take(16).collect();
+    FileName::new(format!("{stem}.{offset}.{digest}.torn")).expect("digits and an extension are a name")
+}
+
+/// Gives the name of the hidden file in which the `n`-th file (from 0) of record `seq` is written before it shows.
+pub(crate) fn temporary_name(seq: u64, n: u32) -> FileName {
+    let name = if n == 0 { format!(".settled-{seq}.tmp") } else { format!(".settled-{seq}.{n}.tmp") };
+    FileName::new(name).expect("digits and fixed text are a name")
+}
+
+/// Gives the name of the hidden file in which the original of record `seq` is copied before it shows. It may lie beside
+/// a report of the same record, so the names differ.
+pub(crate) fn away_temporary(seq: u64) -> FileName {
+    FileName::new(format!(".settled-{seq}.away.tmp")).expect("digits and fixed text are a name")
+}
+
+/// Gives the name of a lane's cursor file; `lane` is an agent or `packets`, a slash and a directory.
+pub(crate) fn cursor_name(lane: &str) -> FileName {
+    FileName::new(format!("{}.cursor", lane.replace('/', "."))).expect("an agent's name is short and no path")
+}
+
+/// Gives the name under which a new cursor file is written before it takes its place.
+pub(crate) fn cursor_temporary(name: &FileName) -> FileName {
+    FileName::new([name.as_bytes(), b".tmp"].concat()).expect("a cursor's name is short")
+}
+
+/// Says whether a file is a cursor.
+pub(crate) fn is_cursor(name: &FileName) -> bool {
+    name.as_bytes().ends_with(b".cursor")
+}
+
+/// Says whether a file in an outbox is meant as a message.
+pub(crate) fn is_candidate(name: &FileName) -> bool {
+    let bytes = name.as_bytes();
+    !bytes.starts_with(b".")
+        && [&b".yaml"[..], b".yml", b".json"].iter().any(|ending| bytes.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mailbox_survives_its_text_and_never_leaves_the_tree() {
+        for text in ["codex/inbox", "codex/dead_letter", "packets/briefs", "packets/inbox"] {
+            assert_eq!(
+                text.parse::<Mailbox>().map(|mailbox| mailbox.to_string()).ok().as_deref(),
+                Some(text)
+            );
+        }
+        for text in ["", "/inbox", "../inbox", "a/b/inbox", "packets/other", "codex/outbox", ".settled/inbox"]
+        {
+            assert!(text.parse::<Mailbox>().is_err(), "{text} was read as a mailbox");
+        }
+    }
+
+    #[test]
+    fn init_makes_the_tree_once() {
+        let root = tempfile::tempdir().expect("a directory");
+        let made = Layout::init(root.path(), &["claude"]).expect("a tree");
+        assert!(made.contains(&PathBuf::from("agents/claude/outbox")), "{made:?}");
+        assert_eq!(Layout::init(root.path(), &["claude"]).expect("a tree"), Vec::<PathBuf>::new());
+        assert_eq!(Layout::known_agents(root.path()).expect("agents"), ["claude"]);
+        assert!(Layout::init(root.path(), &["../x"]).is_err());
+    }
+
+    #[test]
+    fn only_messages_are_candidates() {
+        let is = |text: &str| is_candidate(&FileName::new(text).expect("a name"));
+        assert!(is("a.yaml") && is("a.yml") && is("a.json"));
+        assert!(!is(".a.yaml") && !is("a.yaml.tmp") && !is("a.tmp") && !is("yaml") && !is("a.YAML~"));
+    }
+
+    #[test]
+    fn segments_are_named_by_their_first_record() {
+        assert_eq!(segment_first(&segment_name(42)), Some(42));
+        assert_eq!(segment_first(&FileName::new("42.jsonl").expect("a name")), None);
+    }
+}

@@ -1,0 +1,177 @@
+//! One record as one line of JSON, in a fixed order of keys; knows nothing of files.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{Delivery, Digest, Draft, Entry, Original};
+
+/// The version of the record's form that this program writes, and the newest it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct Written<'a> {
+    v: u32,
+    seq: u64,
+    at: &'a str,
+    prev: Digest,
+    batch: u64,
+    kind: &'a str,
+    review: Option<&'a str>,
+    id: Option<&'a str>,
+    original: Option<&'a Original>,
+    deliveries: &'a [Delivery],
+    decision: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Read {
+    seq: u64,
+    at: String,
+    prev: Digest,
+    batch: u64,
+    kind: String,
+    review: Option<String>,
+    id: Option<String>,
+    original: Option<Original>,
+    deliveries: Vec<Delivery>,
+    decision: Box<RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+/// Why a line is no record of ours.
+#[derive(Debug)]
+pub(crate) enum NotARecord {
+    /// A newer program wrote it.
+    TooNew(u32),
+    /// It cannot be read; with the reader's words.
+    Unreadable(String),
+}
+
+/// Gives a draft its place in the chain.
+pub(crate) fn entry(draft: Draft, seq: u64, prev: Digest, batch: u64) -> Entry {
+    let Draft { at, kind, review, id, original, deliveries, decision } = draft;
+    Entry { seq, prev, batch, at, kind, review, id, original, deliveries, decision }
+}
+
+/// Appends the entry's line, newline included, and gives the digest the next line has to name.
+pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
+    let begin = to.len();
+    let written = Written {
+        v: FORMAT_VERSION,
+        seq: entry.seq,
+        at: &entry.at,
+        prev: entry.prev,
+        batch: entry.batch,
+        kind: &entry.kind,
+        review: entry.review.as_deref(),
+        id: entry.id.as_deref(),
+        original: entry.original.as_ref(),
+        deliveries: &entry.deliveries,
+        decision: &entry.decision,
+    };
+    serde_json::to_writer(&mut *to, &written)
+        .expect("text and numbers become JSON, and memory takes every write");
+    // The caller's JSON is passed through as it is and may be spread over lines; outside of texts a newline may be any
+    // blank, and inside of texts JSON has none.
+    for byte in &mut to[begin..] {
+        if *byte == b'\n' || *byte == b'\r' {
+            *byte = b' ';
+        }
+    }
+    let digest = Digest::of(&to[begin..]);
+    to.push(b'\n');
+    digest
+}
+
+/// Reads a line without its newline.
+pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
+    match serde_json::from_slice::<Read>(line) {
+        // A record of ours starts with its version, so that a whole second reading is not needed to know it.
+        Ok(read) if line.starts_with(b"{\"v\":1,") => {
+            let Read { seq, at, prev, batch, kind, review, id, original, deliveries, decision } = read;
+            Ok(Entry { seq, prev, batch, at, kind, review, id, original, deliveries, decision })
+        }
+        Ok(_) => Err(version(line)
+            .unwrap_or_else(|| NotARecord::Unreadable("the format version is missing".to_owned()))),
+        Err(error) => Err(version(line).unwrap_or_else(|| NotARecord::Unreadable(error.to_string()))),
+    }
+}
+
+fn version(line: &[u8]) -> Option<NotARecord> {
+    match serde_json::from_slice::<Version>(line) {
+        Ok(Version { v }) if v > FORMAT_VERSION => Some(NotARecord::TooNew(v)),
+        Ok(Version { .. }) | Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Away, Content, FileName, Mailbox, Stamp};
+
+    fn draft() -> Draft {
+        let file = FileName::new("a\n.yaml").expect("a name");
+        Draft {
+            at: "2026-02-13T10:00:00.000Z".to_owned(),
+            kind: "accepted".to_owned(),
+            review: Some("86/claude/codex".to_owned()),
+            id: None,
+            original: Some(Original {
+                outbox: "claude".to_owned(),
+                file: file.clone(),
+                digest: Some(Digest::of(b"x")),
+                stamp: Some(Stamp { ino: 1, size: 2, mtime_ns: 3, fresh: false }),
+                away: Away::Sent(file.clone()),
+                text: Some("a: \"b\"\n".to_owned()),
+            }),
+            deliveries: vec![
+                Delivery {
+                    mailbox: Mailbox::Inbox("codex".to_owned()),
+                    file: file.clone(),
+                    content: Content::Original,
+                },
+                Delivery {
+                    mailbox: Mailbox::Packets("briefs".to_owned()),
+                    file,
+                    content: Content::Text("t".to_owned()),
+                },
+            ],
+            decision: RawValue::from_string("{\"a\":\n[1.50]}".to_owned()).expect("JSON"),
+        }
+    }
+
+    #[test]
+    fn a_record_is_one_line_in_a_fixed_order() {
+        let mut line = Vec::new();
+        let digest = write(&entry(draft(), 7, Digest::ZERO, 5), &mut line);
+        let zeros = "0".repeat(64);
+        let x = Digest::of(b"x");
+        let expected = format!(
+            r#"{{"v":1,"seq":7,"at":"2026-02-13T10:00:00.000Z","prev":"sha256:{zeros}","batch":5,"kind":"accepted","review":"86/claude/codex","id":null,"original":{{"outbox":"claude","file":"a%0A.yaml","digest":"{x}","stamp":{{"ino":1,"size":2,"mtime_ns":3}},"away":"sent/a%0A.yaml","text":"a: \"b\"\n"}},"deliveries":[{{"mailbox":"codex/inbox","file":"a%0A.yaml","content":"original"}},{{"mailbox":"packets/briefs","file":"a%0A.yaml","content":{{"text":"t"}}}}],"decision":{{"a": [1.50]}}}}"#
+        );
+        assert_eq!(String::from_utf8_lossy(&line), format!("{expected}\n"));
+        assert_eq!(digest, Digest::of(expected.as_bytes()));
+    }
+
+    #[test]
+    fn a_record_read_back_is_written_the_same() {
+        let mut line = Vec::new();
+        write(&entry(draft(), 7, Digest::ZERO, 5), &mut line);
+        let read = read(&line[..line.len() - 1]).expect("a record");
+        assert!(read.original.as_ref().and_then(|original| original.stamp).is_some_and(|stamp| stamp.fresh));
+        let mut again = Vec::new();
+        write(&read, &mut again);
+        assert_eq!(again, line);
+    }
+
+    #[test]
+    fn a_newer_version_is_told_from_damage() {
+        assert!(matches!(read(b"{\"v\":2,\"new\":true}"), Err(NotARecord::TooNew(2))));
+        assert!(matches!(read(b"{\"v\":1}"), Err(NotARecord::Unreadable(_))));
+        assert!(matches!(read(b"\0\0\0"), Err(NotARecord::Unreadable(_))));
+    }
+}

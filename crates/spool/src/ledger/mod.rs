@@ -1,0 +1,217 @@
+//! The only truth: one record a line, chained by digests, durable before anybody hears of it.
+//!
+//! Appends and cuts; what a record makes happen is `delivery`'s business.
+
+mod line;
+pub(crate) mod read;
+mod verify;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use line::FORMAT_VERSION;
+pub use read::TornTail;
+pub use verify::{Verified, read_ledger, verify};
+
+use crate::disk::{self, Disk, Handle, Open};
+use crate::layout::{self, Layout};
+use crate::{Digest, Draft, Entry, SpoolError};
+
+/// A segment that has grown beyond this many bytes is followed by a new one.
+const SEGMENT_MAX: u64 = 64 * 1024 * 1024;
+
+/// The end of the ledger, open for appending.
+pub(crate) struct Ledger {
+    disk: Arc<dyn Disk>,
+    layout: Layout,
+    dir: Handle,
+    segment: Option<Segment>,
+    head: u64,
+    digest: Digest,
+    stopped: Option<String>,
+    segment_max: u64,
+}
+
+struct Segment {
+    file: Handle,
+    path: PathBuf,
+    len: u64,
+}
+
+impl Ledger {
+    /// Reads the ledger, hands every record to `visit`, and opens its end. Changes nothing yet.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        layout: &Layout,
+        root: &Handle,
+        visit: &mut read::Visit<'_>,
+    ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
+        let path = layout.root().join(layout::LEDGER);
+        let dir = disk.open_dir(root, layout::LEDGER.as_ref()).map_err(SpoolError::io("open", &path))?;
+        let end = read::read(&*disk, layout, &dir, visit)?;
+        let segment = match end.last {
+            None => None,
+            Some((name, len)) => {
+                let path = path.join(&name);
+                let file =
+                    disk.open(&dir, name.as_ref(), Open::Write).map_err(SpoolError::io("open", &path))?;
+                Some(Segment { file, path, len })
+            }
+        };
+        let layout = layout.clone();
+        let (head, digest, segment_max) = (end.head, end.digest, SEGMENT_MAX);
+        Ok((Ledger { disk, layout, dir, segment, head, digest, stopped: None, segment_max }, end.torn))
+    }
+
+    /// Cuts a torn tail off, keeping its bytes in `.settled/torn/`, and makes the rest durable. Nothing may be delivered
+    /// before: what was read may have been in memory only.
+    pub(crate) fn settle(&mut self, root: &Handle, torn: Option<&TornTail>) -> Result<(), SpoolError> {
+        let Some(segment) = &self.segment else { return Ok(()) };
+        let disk = &*self.disk;
+        if let Some(torn) = torn {
+            keep_torn(disk, &self.layout, root, segment, torn)?;
+            disk.truncate(&segment.file, torn.offset).map_err(SpoolError::io("truncate", &segment.path))?;
+        }
+        disk.sync_data(&segment.file).map_err(SpoolError::fatal("sync", &segment.path))?;
+        disk.sync_dir(&self.dir).map_err(SpoolError::fatal("sync", self.layout.root().join(layout::LEDGER)))
+    }
+
+    /// The number the next record gets.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.head + 1
+    }
+
+    /// Lets segments be followed by a new one after `bytes`.
+    pub(crate) fn limit_segments(&mut self, bytes: u64) {
+        self.segment_max = bytes;
+    }
+
+    /// Says whether nothing can be trusted any more, and why.
+    pub(crate) fn stopped(&self) -> Result<(), SpoolError> {
+        match &self.stopped {
+            Some(why) => Err(SpoolError::Stopped { why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes every later call fail.
+    pub(crate) fn stop(&mut self, error: &SpoolError) {
+        self.stopped.get_or_insert_with(|| error.chain());
+    }
+
+    /// Appends a batch with one write and one sync. After an error either nothing was written (`Full`) or nobody
+    /// knows, and the ledger is stopped.
+    pub(crate) fn append(&mut self, drafts: Vec<Draft>) -> Result<Vec<Arc<Entry>>, SpoolError> {
+        self.stopped()?;
+        let batch = self.next_seq();
+        let mut bytes = Vec::with_capacity(drafts.len() * 3 * 1024);
+        let mut digest = self.digest;
+        let mut entries = Vec::with_capacity(drafts.len());
+        for (seq, draft) in (batch..).zip(drafts) {
+            let entry = line::entry(draft, seq, digest, batch);
+            digest = line::write(&entry, &mut bytes);
+            entries.push(Arc::new(entry));
+        }
+        self.open_segment(batch)?;
+        let segment = self.segment.as_mut().expect("a segment was just opened");
+        if let Err(error) = write_batch(&*self.disk, segment, &bytes) {
+            if !error.is_retryable() {
+                self.stop(&error);
+            }
+            return Err(error);
+        }
+        segment.len += bytes.len() as u64;
+        self.head += entries.len() as u64;
+        self.digest = digest;
+        Ok(entries)
+    }
+
+    /// Opens the segment for the batch that starts with record `first`. A kill leaves an empty segment, which the next
+    /// start takes for the last one.
+    fn open_segment(&mut self, first: u64) -> Result<(), SpoolError> {
+        if self.segment.as_ref().is_some_and(|segment| segment.len < self.segment_max) {
+            return Ok(());
+        }
+        let ledger = self.layout.root().join(layout::LEDGER);
+        let name = layout::segment_name(first);
+        let path = ledger.join(&name);
+        let file = match self.disk.open(&self.dir, name.as_ref(), Open::New) {
+            // Left over from a try that failed before its sync; nothing was ever written to it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.disk.open(&self.dir, name.as_ref(), Open::Write)
+            }
+            result => result,
+        }
+        .map_err(SpoolError::io("create", &path))?;
+        if let Err(source) = self.disk.sync_dir(&self.dir) {
+            let error = SpoolError::Fatal { operation: "sync", path: ledger, source };
+            self.stop(&error);
+            return Err(error);
+        }
+        self.segment = Some(Segment { file, path, len: 0 });
+        Ok(())
+    }
+}
+
+/// Writes and syncs one batch.
+fn write_batch(disk: &dyn Disk, segment: &Segment, bytes: &[u8]) -> Result<(), SpoolError> {
+    if let Err(source) = disk::write_all(disk, &segment.file, bytes, segment.len) {
+        return Err(give_back(disk, segment, source));
+    }
+    // The sync is the commit point: before it nothing has been promised, after it every file this batch makes will
+    // exist. A kill on either side leaves whole lines or a torn tail, and the next start tells them apart. A sync that
+    // fails may have dropped the bytes and would succeed the next time: it is never tried again.
+    disk.sync_data(&segment.file).map_err(SpoolError::fatal("sync", &segment.path))
+}
+
+/// Undoes a write for which there was no room; anything else that went wrong is final.
+fn give_back(disk: &dyn Disk, segment: &Segment, source: io::Error) -> SpoolError {
+    let path = segment.path.clone();
+    let no_room = matches!(
+        source.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::WriteZero
+    );
+    if !no_room {
+        return SpoolError::Fatal { operation: "append to", path, source };
+    }
+    match disk.truncate(&segment.file, segment.len).and_then(|()| disk.sync_data(&segment.file)) {
+        Ok(()) => SpoolError::Full { path, source },
+        Err(source) => SpoolError::Fatal { operation: "give back the room of a batch in", path, source },
+    }
+}
+
+/// Copies the torn bytes away before they are cut off.
+fn keep_torn(
+    disk: &dyn Disk,
+    layout: &Layout,
+    root: &Handle,
+    segment: &Segment,
+    torn: &TornTail,
+) -> Result<(), SpoolError> {
+    let dir_path = layout.root().join(layout::TORN);
+    let dir = disk.open_dir(root, layout::TORN.as_ref()).map_err(SpoolError::io("open", &dir_path))?;
+    let mut bytes = vec![0; usize::try_from(torn.bytes).expect("a batch fits memory")];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match disk.read_at(&segment.file, &mut bytes[filled..], torn.offset + filled as u64) {
+            Ok(0) => bytes.truncate(filled),
+            Ok(taken) => filled += taken,
+            Err(source) => {
+                return Err(SpoolError::Io { operation: "read", path: segment.path.clone(), source });
+            }
+        }
+    }
+    let name = layout::torn_name(&segment.path, torn.offset, &Digest::of(&bytes));
+    let path = dir_path.join(&name);
+    // A kill may have left an earlier copy, whole or not.
+    disk::if_there(disk.remove(&dir, name.as_ref())).map_err(SpoolError::io("remove", &path))?;
+    let file = disk.open(&dir, name.as_ref(), Open::New).map_err(SpoolError::io("create", &path))?;
+    disk::write_all(disk, &file, &bytes, 0)
+        .and_then(|()| disk.sync_data(&file))
+        .and_then(|()| disk.sync_dir(&dir))
+        .map_err(SpoolError::io("write", &path))
+}

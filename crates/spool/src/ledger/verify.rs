@@ -1,0 +1,43 @@
+//! The ledger as others may read it while the daemon runs: without the lock, changing nothing.
+
+use std::path::Path;
+
+use super::read::{self, TornTail, Visit};
+use crate::disk::{Disk, Os};
+use crate::layout::{self, Layout};
+use crate::{Digest, Entry, SpoolError, VisitError};
+
+/// What a whole ledger was found to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// How many records there are; the last one has this number.
+    pub records: u64,
+    /// How many segments they lie in.
+    pub segments: usize,
+    /// The digest of the last line: whoever keeps it can prove later that nothing before was changed.
+    pub last: Digest,
+    /// Bytes behind the last record: a batch being written right now, or the torn tail of a daemon that was killed.
+    pub torn: Option<TornTail>,
+}
+
+/// Reads the ledger of the workspace at `root`, checks the chain, and hands every record to `visit`.
+pub fn read_ledger(
+    root: &Path,
+    visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+) -> Result<Verified, SpoolError> {
+    walk(root, &mut |entry| visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source }))
+}
+
+/// Reads the ledger of the workspace at `root` and checks the chain; damage is an error that names the line.
+pub fn verify(root: &Path) -> Result<Verified, SpoolError> {
+    walk(root, &mut |_| Ok(()))
+}
+
+fn walk(root: &Path, visit: &mut Visit<'_>) -> Result<Verified, SpoolError> {
+    let layout = Layout::new(root);
+    let at = Os.open_root(root).map_err(SpoolError::io("open", root))?;
+    let path = Path::new(layout::LEDGER);
+    let dir = Os.open_dir(&at, path).map_err(SpoolError::io("open", root.join(path)))?;
+    let end = read::read(&Os, &layout, &dir, visit)?;
+    Ok(Verified { records: end.head, segments: end.segments, last: end.digest, torn: end.torn })
+}

@@ -1,0 +1,32 @@
+//! One spool per workspace: a lock of the kernel, which ends with the process that holds it, however that ends.
+
+use std::io;
+use std::path::Path;
+
+use crate::disk::{self, Handle, Open};
+use crate::ground::Ground;
+use crate::{SpoolError, layout};
+
+/// Takes the lock and writes our process id into it, for people; the number proves nothing.
+pub(crate) fn take(ground: &Ground) -> Result<Handle, SpoolError> {
+    let path = Path::new(layout::LOCK);
+    let opened = match ground.disk.open(&ground.root, path, Open::New) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            ground.disk.open(&ground.root, path, Open::Write)
+        }
+        result => result,
+    };
+    let file = opened.map_err(|source| ground.error("open", path, source))?;
+    if !ground.disk.lock(&file).map_err(|source| ground.error("lock", path, source))? {
+        let named = disk::read_up_to(&*ground.disk, &file, 16, 16).unwrap_or_default();
+        let pid = std::str::from_utf8(&named).ok().and_then(|text| text.trim().parse().ok());
+        return Err(SpoolError::Locked { lock: ground.path(path), pid });
+    }
+    let pid = format!("{}\n", std::process::id());
+    ground
+        .disk
+        .truncate(&file, 0)
+        .and_then(|()| disk::write_all(&*ground.disk, &file, pid.as_bytes(), 0))
+        .map_err(|source| ground.error("write", path, source))?;
+    Ok(file)
+}

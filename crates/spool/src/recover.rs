@@ -1,0 +1,80 @@
+//! The start: takes the lock, reads the ledger, cuts a torn tail, and finishes what the last process left undone.
+//!
+//! When it is done every judged original is put away or known to be in hand, so intake may open.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::delivery::{Gathering, Lane, Pass};
+use crate::disk::Disk;
+use crate::ground::Ground;
+use crate::ledger::{Ledger, TornTail};
+use crate::spool::Spool;
+use crate::{Entry, SpoolError, VisitError, layout, lock};
+
+/// What the start found and did, for the operator.
+#[derive(Debug)]
+pub struct Recovery {
+    /// How many records the ledger holds.
+    pub records: u64,
+    /// Bytes of an unfinished batch that were cut off the ledger; a copy is in `.settled/torn/`.
+    pub torn: Option<TornTail>,
+    /// Says that the kernel was started anew since some lanes were last made durable, so their files were looked for.
+    pub new_boot: bool,
+    /// Lanes whose cursor was lost: every file they ever got was looked for.
+    pub cursors_lost: Vec<Lane>,
+    /// Lanes of whose cursor only the durable part could be read.
+    pub notes_lost: Vec<Lane>,
+    /// What was delivered and put away, and which lanes failed at it.
+    pub pass: Pass,
+}
+
+/// A spool and what its start found.
+pub struct Opened {
+    /// The spool.
+    pub spool: Spool,
+    /// What was found.
+    pub recovery: Recovery,
+}
+
+impl Spool {
+    /// Opens the workspace at `root`, hands every record of the ledger to `visit` in order, and finishes what a killed
+    /// process left undone. Fails without changing anything if another process has the workspace or the ledger is
+    /// damaged.
+    pub fn open(
+        root: &Path,
+        disk: Arc<dyn Disk>,
+        visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+    ) -> Result<Opened, SpoolError> {
+        let ground = Ground::open(root, disk)?;
+        let lock = lock::take(&ground)?;
+        let mut gathering = Gathering::read(&ground)?;
+        let mut admit = |entry: Entry| {
+            let entry = Arc::new(entry);
+            gathering.admit(&entry);
+            visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
+        };
+        let (mut ledger, torn) =
+            Ledger::open(Arc::clone(&ground.disk), &ground.layout, &ground.root, &mut admit)?;
+        let head = ledger.next_seq() - 1;
+        let (lanes, doubts) = gathering.settle(head).map_err(|(cursor, seq)| SpoolError::Damaged {
+            segment: ground.path(layout::LEDGER.as_ref()),
+            line: head + 1,
+            what: format!("the ledger ends with record {head}, but {cursor} speaks of record {seq}"),
+        })?;
+        // Only now is anything changed: what was read fits together.
+        ledger.settle(&ground.root, torn.as_ref())?;
+        let mut spool = Spool { ground, ledger, lanes, _lock: lock };
+        spool.lanes.replace_cursors(&spool.ground, &doubts.lost)?;
+        let pass = spool.deliver(0)?;
+        let recovery = Recovery {
+            records: head,
+            torn,
+            new_boot: doubts.new_boot,
+            cursors_lost: doubts.lost,
+            notes_lost: doubts.notes_lost,
+            pass,
+        };
+        Ok(Opened { spool, recovery })
+    }
+}

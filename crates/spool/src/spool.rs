@@ -1,0 +1,143 @@
+//! The open spool: commits what was decided, delivers what is committed, and makes durable what is delivered.
+
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::delivery::{Lanes, Parked, Pass};
+use crate::disk::Handle;
+use crate::ground::Ground;
+use crate::layout::{self, Layout};
+use crate::ledger::Ledger;
+use crate::packet::{self, PacketRead};
+use crate::{Content, Draft, Entry, FileName, Now, SpoolError};
+
+/// A record that the ledger holds. Only [`Spool::commit`] makes one.
+#[derive(Debug, Clone)]
+pub struct Committed(Arc<Entry>);
+
+impl Deref for Committed {
+    type Target = Entry;
+
+    fn deref(&self) -> &Entry {
+        &self.0
+    }
+}
+
+/// The workspace's bytes, held by one process at a time. Opened with [`Spool::open`].
+pub struct Spool {
+    pub(crate) ground: Ground,
+    pub(crate) ledger: Ledger,
+    pub(crate) lanes: Lanes,
+    /// Held as long as the spool lives.
+    pub(crate) _lock: Handle,
+}
+
+impl Spool {
+    /// The number the next record gets, from 1.
+    pub fn next_seq(&self) -> u64 {
+        self.ledger.next_seq()
+    }
+
+    /// The names of the workspace.
+    pub fn layout(&self) -> &Layout {
+        &self.ground.layout
+    }
+
+    /// Lets the ledger begin a new segment once the last one has this many bytes; 64 MiB unless told.
+    pub fn limit_segments(&mut self, bytes: u64) {
+        self.ledger.limit_segments(bytes);
+    }
+
+    /// Writes a batch with one write and one sync, decided for a ledger whose next record is `expected_seq`.
+    ///
+    /// After `Ok` every record is durable and its files will be made, by [`Spool::deliver`] now or after a restart.
+    /// After a retryable error nothing was written. After any other error the spool has stopped.
+    pub fn commit(&mut self, expected_seq: u64, drafts: Vec<Draft>) -> Result<Vec<Committed>, SpoolError> {
+        self.ledger.stopped()?;
+        let next = self.ledger.next_seq();
+        if expected_seq != next {
+            return Err(SpoolError::Sequence { expected: expected_seq, next });
+        }
+        for (index, draft) in drafts.iter().enumerate() {
+            check(draft).map_err(|what| SpoolError::Unfit { index, what })?;
+        }
+        if drafts.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.lanes.prepare(&self.ground, &drafts, next - 1)?;
+        let entries = self.ledger.append(drafts)?;
+        for entry in &entries {
+            self.lanes.enqueue(entry);
+        }
+        Ok(entries.into_iter().map(Committed).collect())
+    }
+
+    /// Makes the files that committed records name and puts their originals away. A lane that fails is parked and tried
+    /// again in a later pass; `now` is the caller's monotonic clock in milliseconds.
+    pub fn deliver(&mut self, now: u64) -> Result<Pass, SpoolError> {
+        self.ledger.stopped()?;
+        let pass = self.lanes.pass(&self.ground, now);
+        if self.lanes.is_checkpoint_due() {
+            self.checkpoint()?;
+        }
+        Ok(pass)
+    }
+
+    /// Makes everything delivered so far survive a power cut, and says so in the cursors. For idle moments and the end.
+    pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
+        self.ledger.stopped()?;
+        self.lanes.checkpoint(&self.ground).inspect_err(|error| {
+            if !error.is_retryable() {
+                self.ledger.stop(error);
+            }
+        })
+    }
+
+    /// Lists the lanes that could not be written and wait to be tried again.
+    pub fn parked(&self) -> Vec<Parked> {
+        self.lanes.parked()
+    }
+
+    /// Says when the next parked lane is to be tried, on the caller's monotonic clock in milliseconds.
+    pub fn next_retry(&self) -> Option<u64> {
+        self.lanes.next_retry()
+    }
+
+    /// Says how many files are committed and not yet made or put away.
+    pub fn waiting(&self) -> usize {
+        self.lanes.waiting()
+    }
+
+    /// Says whether this outbox file was judged already and only waits to be put away.
+    pub fn is_in_hand(&self, agent: &str, file: &FileName) -> bool {
+        self.lanes.is_in_hand(agent, file)
+    }
+
+    /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes.
+    pub fn read_packet(&self, path: &str, limit: u64, now: Now) -> Result<PacketRead, SpoolError> {
+        packet::read(&self.ground, Path::new(path), limit, now)
+    }
+}
+
+/// Says what about a draft cannot be carried out.
+fn check(draft: &Draft) -> Result<(), String> {
+    for delivery in &draft.deliveries {
+        if !delivery.mailbox.is_possible() {
+            return Err(format!("there can be no mailbox {}", delivery.mailbox));
+        }
+        let has_text = draft.original.as_ref().is_some_and(|original| original.text.is_some());
+        if matches!(delivery.content, Content::Original) && !has_text {
+            return Err(format!(
+                "{} is to get an original whose text the record does not have",
+                delivery.mailbox
+            ));
+        }
+    }
+    match &draft.original {
+        Some(original) if !layout::is_agent_name(&original.outbox) => {
+            Err(format!("there can be no outbox of `{}`", original.outbox))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

@@ -1,0 +1,251 @@
+//! A file is taken once, whole, and when its writer is done; none holds up another.
+
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use spool::{Body, FaultyDisk, Found, Hint, Intake, Now, Spool, Unfit};
+
+use crate::daemon::{BOOT, LATER, Workspace, name};
+
+/// A fixed instant at which the files of these tests are written, in milliseconds since 1970.
+const WRITTEN: i64 = 1_770_000_000_000;
+const QUIET: u64 = 50;
+
+struct Desk {
+    workspace: Workspace,
+    spool: Spool,
+    intake: Intake,
+    agents: Vec<String>,
+}
+
+impl Desk {
+    fn new(agents: &[&str]) -> Desk {
+        let workspace = Workspace::new(agents);
+        let disk = Arc::new(FaultyDisk::new(BOOT));
+        let spool = Spool::open(workspace.root(), disk, &mut |_| Ok(())).expect("a start").spool;
+        let agents = agents.iter().map(|agent| (*agent).to_owned()).collect();
+        Desk { workspace, spool, intake: Intake::new(1000, QUIET), agents }
+    }
+
+    /// Writes a file and dates its last change `ms` after the fixed instant.
+    fn write(&self, path: &str, text: &str, ms: i64) {
+        let path = self.workspace.path(&format!("agents/{path}"));
+        std::fs::write(&path, text).expect("a file to write");
+        let time = UNIX_EPOCH + Duration::from_millis(u64::try_from(WRITTEN + ms).expect("after 1970"));
+        std::fs::File::options()
+            .write(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(time))
+            .expect("a time");
+    }
+
+    fn scan(&mut self) {
+        assert!(self.intake.scan(&self.spool, &self.agents).is_empty());
+    }
+
+    fn take_all(&mut self, now: Now) -> Vec<Found> {
+        let taken = self.intake.take(&self.spool, now, 1000);
+        assert!(taken.troubles.is_empty(), "{:?}", taken.troubles);
+        taken.found
+    }
+
+    fn take(&mut self, now: Now) -> Vec<String> {
+        self.take_all(now).iter().map(|found| found.file.to_string()).collect()
+    }
+}
+
+/// So many milliseconds after the fixed instant, on both clocks.
+fn at(ms: u64) -> Now {
+    Now { mono: 5_000 + ms, wall: WRITTEN + i64::try_from(ms).expect("a time") }
+}
+
+#[test]
+fn only_messages_are_taken_and_each_once() {
+    let mut desk = Desk::new(&["claude"]);
+    for file in ["a.yaml", "b.yml", "c.json", "d.txt", ".e.yaml", "f.yaml.tmp", "g.tmp", "h"] {
+        desk.write(&format!("claude/outbox/{file}"), "text", 0);
+    }
+    desk.scan();
+    desk.scan();
+    let found = desk.take_all(at(QUIET));
+    let names: Vec<String> = found.iter().map(|found| found.file.to_string()).collect();
+    assert_eq!(names, ["a.yaml", "b.yml", "c.json"]);
+    let Body::Message { bytes, digest } = &found[0].body else { panic!("{:?}", found[0]) };
+    assert_eq!((bytes.as_slice(), *digest), (&b"text"[..], spool::Digest::of(b"text")));
+    assert_eq!(desk.intake.next_wakeup(), None);
+}
+
+#[test]
+fn a_file_that_was_still_for_long_is_taken_at_once_and_a_young_one_after_a_while() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/old.yaml", "text", -50);
+    desk.write("claude/outbox/young.yaml", "text", -49);
+    desk.scan();
+    assert_eq!(desk.take(at(0)), ["old.yaml"]);
+    assert_eq!(desk.intake.next_wakeup(), Some(at(QUIET).mono));
+    assert!(desk.take(Now { wall: WRITTEN, ..at(QUIET - 1) }).is_empty());
+    assert_eq!(desk.take(Now { wall: WRITTEN, ..at(QUIET) }), ["young.yaml"]);
+}
+
+#[test]
+fn a_file_from_the_future_is_taken_after_two_equal_looks() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/a.yaml", "text", 3_600_000);
+    desk.scan();
+    assert!(desk.take(at(0)).is_empty());
+    desk.write("claude/outbox/a.yaml", "text and more", 3_600_000);
+    assert!(desk.take(at(QUIET)).is_empty(), "it changed between the looks");
+    assert_eq!(desk.take(at(2 * QUIET)), ["a.yaml"]);
+}
+
+#[test]
+fn a_hint_that_it_is_finished_makes_it_ready_at_once() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/a.yaml", "text", 0);
+    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
+    desk.intake.hint("claude", &name(".b.yaml"), Hint::Finished);
+    desk.intake.hint("../claude", &name("b.yaml"), Hint::Finished);
+    assert_eq!(desk.intake.next_wakeup(), Some(0));
+    let found = desk.take_all(at(0));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].stamp.fresh, "a change in the same instant would not show");
+}
+
+#[test]
+fn a_file_whose_writer_is_at_work_needs_two_seconds_of_stillness_or_the_end_of_the_writer() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/a.yaml", "te", 0);
+    desk.write("claude/outbox/b.yaml", "text", 0);
+    desk.intake.hint("claude", &name("a.yaml"), Hint::Created);
+    desk.intake.hint("claude", &name("b.yaml"), Hint::Created);
+    desk.scan();
+    assert!(desk.take(at(1_000)).is_empty());
+    desk.write("claude/outbox/a.yaml", "text", 1_500);
+    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
+    assert_eq!(desk.take(at(1_500)), ["a.yaml"]);
+    assert!(desk.take(at(1_999)).is_empty());
+    assert_eq!(desk.take(at(3_000)), ["b.yaml"]);
+}
+
+#[test]
+fn a_file_given_time_comes_back_when_it_changed_or_at_its_time() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/empty.yaml", "", -1_000);
+    desk.write("claude/outbox/cut.yaml", "te", -900);
+    desk.scan();
+    let found = desk.take_all(at(0));
+    for found in &found {
+        desk.intake.give_time(found, at(5_000).mono);
+    }
+    assert_eq!(desk.intake.next_wakeup(), Some(at(5_000).mono));
+    desk.scan();
+    assert!(desk.take(at(1_000)).is_empty());
+    desk.write("claude/outbox/cut.yaml", "text", 1_500);
+    desk.scan();
+    assert_eq!(desk.take(at(2_000)), ["cut.yaml"]);
+    assert!(desk.take(at(4_999)).is_empty());
+    assert_eq!(desk.take(at(5_000)), ["empty.yaml"]);
+}
+
+#[test]
+fn what_is_no_plain_file_is_unfit_and_never_opened() {
+    let mut desk = Desk::new(&["claude"]);
+    let outbox = desk.workspace.path("agents/claude/outbox");
+    desk.write("claude/outbox/target", "text", 0);
+    symlink("target", outbox.join("link.yaml")).expect("a link");
+    std::fs::create_dir(outbox.join("directory.yaml")).expect("a directory");
+    let fifo = std::process::Command::new("mkfifo").arg(outbox.join("fifo.yaml")).status();
+    assert!(fifo.is_ok_and(|status| status.success()));
+    let _socket = std::os::unix::net::UnixListener::bind(outbox.join("socket.yaml")).expect("a socket");
+    desk.write("claude/outbox/large.yaml", &"x".repeat(1001), 0);
+    desk.write("claude/outbox/limit.yaml", &"x".repeat(1000), 0);
+    desk.scan();
+    let mut found: Vec<(String, Option<Unfit>)> = desk
+        .take_all(LATER)
+        .into_iter()
+        .map(|found| match found.body {
+            Body::Unfit(unfit) => (found.file.to_string(), Some(unfit)),
+            Body::Message { .. } => (found.file.to_string(), None),
+        })
+        .collect();
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    let expected = [
+        ("directory.yaml", Some(Unfit::Directory)),
+        ("fifo.yaml", Some(Unfit::Special)),
+        ("large.yaml", Some(Unfit::TooLarge(1001))),
+        ("limit.yaml", None),
+        ("link.yaml", Some(Unfit::Symlink)),
+        ("socket.yaml", Some(Unfit::Special)),
+    ];
+    assert_eq!(found, expected.map(|(file, unfit)| (file.to_owned(), unfit)));
+}
+
+#[test]
+fn a_second_name_is_tolerated_for_two_seconds() {
+    let mut desk = Desk::new(&["claude"]);
+    let outbox = desk.workspace.path("agents/claude/outbox");
+    for file in ["a", "b"] {
+        desk.write(&format!("claude/outbox/{file}"), "text", -100_000);
+        std::fs::hard_link(outbox.join(file), outbox.join(format!("{file}.yaml"))).expect("a link");
+    }
+    desk.scan();
+    assert!(desk.take(at(0)).is_empty());
+    std::fs::remove_file(outbox.join("a")).expect("a file");
+    assert_eq!(desk.intake.next_wakeup(), Some(at(2_000).mono));
+    assert!(desk.take(at(1_999)).is_empty());
+    let found = desk.take_all(at(2_000));
+    assert!(matches!(found[0].body, Body::Message { .. }));
+    assert_eq!(found[1].body, Body::Unfit(Unfit::HardLink));
+}
+
+#[test]
+fn outboxes_take_turns_and_the_oldest_file_of_each_comes_first() {
+    let mut desk = Desk::new(&["a", "b", "c"]);
+    for n in 0..50 {
+        desk.write(&format!("a/outbox/{n:02}.yaml"), "text", -1_000 - n);
+    }
+    desk.write("b/outbox/b1.yaml", "text", -3);
+    desk.write("b/outbox/b2.yaml", "text", -4);
+    desk.write("c/outbox/c1.yaml", "text", -500);
+    desk.scan();
+    let later = at(QUIET);
+    let batch = |desk: &mut Desk| {
+        let mut taken = Vec::new();
+        for found in desk.intake.take(&desk.spool, later, 4).found {
+            // What was judged is put away.
+            let path = desk.workspace.path(&format!("agents/{}/outbox/{}", found.agent, found.file));
+            std::fs::remove_file(path).expect("a file");
+            taken.push(format!("{}/{}", found.agent, found.file));
+        }
+        taken
+    };
+    assert_eq!(batch(&mut desk), ["a/49.yaml", "b/b2.yaml", "c/c1.yaml", "a/48.yaml"]);
+    assert_eq!(batch(&mut desk), ["b/b1.yaml", "a/47.yaml", "a/46.yaml", "a/45.yaml"]);
+    desk.write("b/outbox/b3.yaml", "text", -4);
+    desk.scan();
+    assert_eq!(batch(&mut desk), ["b/b3.yaml", "a/44.yaml", "a/43.yaml", "a/42.yaml"]);
+}
+
+#[test]
+fn files_and_outboxes_that_vanish_are_forgotten() {
+    let mut desk = Desk::new(&["claude", "codex"]);
+    desk.write("claude/outbox/a.yaml", "text", 0);
+    desk.write("codex/outbox/b.yaml", "text", 0);
+    desk.scan();
+    std::fs::remove_file(desk.workspace.path("agents/claude/outbox/a.yaml")).expect("a file");
+    std::fs::remove_dir_all(desk.workspace.path("agents/codex")).expect("a directory");
+    assert!(desk.take(LATER).is_empty());
+    desk.scan();
+    assert_eq!(desk.intake.next_wakeup(), None);
+}
+
+#[test]
+fn an_outbox_that_cannot_be_read_is_trouble_and_holds_up_no_other() {
+    let mut desk = Desk::new(&["claude", "codex"]);
+    desk.write("codex/outbox/b.yaml", "text", 0);
+    std::fs::remove_dir(desk.workspace.path("agents/claude/outbox")).expect("an outbox");
+    symlink("../codex/outbox", desk.workspace.path("agents/claude/outbox")).expect("a link");
+    assert_eq!(desk.intake.scan(&desk.spool, &desk.agents).len(), 1);
+    assert_eq!(desk.take(LATER), ["b.yaml"]);
+}

@@ -1,0 +1,168 @@
+//! Each directory follows the ledger by itself: what one cannot take holds up no other.
+
+use std::sync::Arc;
+
+use spool::{FaultyDisk, Lane, Mailbox, Spool};
+
+use crate::daemon::{BOOT, Workspace, inbox, notice};
+
+fn open(workspace: &Workspace) -> Spool {
+    Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(())).expect("a start").spool
+}
+
+fn commit(spool: &mut Spool, mailbox: Mailbox, file: &str, text: &str) {
+    let next = spool.next_seq();
+    spool.commit(next, vec![notice(mailbox, file, text)]).expect("a commit");
+}
+
+#[test]
+fn a_mailbox_that_cannot_be_written_is_parked_and_tried_again_later_and_later() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    std::fs::remove_dir(workspace.path("agents/codex/inbox")).expect("an empty inbox");
+    workspace.write("agents/codex/inbox", "in the way");
+    let mut spool = open(&workspace);
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    commit(&mut spool, inbox("codex"), "b.yaml", "second");
+    commit(&mut spool, inbox("claude"), "c.yaml", "third");
+    let mut now = 1_000;
+    let mut pauses = Vec::new();
+    for _ in 0..11 {
+        let pass = spool.deliver(now).expect("a pass");
+        let parked = &pass.parked[0];
+        assert_eq!((&parked.lane, parked.waiting), (&Lane::Mailbox(inbox("codex")), 2));
+        pauses.push(parked.retry_at - now);
+        assert!(spool.deliver(parked.retry_at - 1).expect("a pass").parked.is_empty(), "tried too early");
+        now = spool.next_retry().expect("a time");
+    }
+    assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
+    assert_eq!(workspace.show("agents/claude/inbox").len(), 1);
+
+    std::fs::remove_file(workspace.path("agents/codex/inbox")).expect("what is in the way");
+    let pass = spool.deliver(now).expect("a pass");
+    assert_eq!((pass.delivered, spool.parked().len(), spool.next_retry()), (2, 0, None));
+    let shown = workspace.show("agents/codex/inbox");
+    assert_eq!(
+        shown.into_iter().collect::<Vec<_>>(),
+        [("a.yaml".into(), "first".into()), ("b.yaml".into(), "second".into())]
+    );
+}
+
+#[test]
+fn missing_directories_of_known_agents_are_made_again_and_those_of_unknown_ones_never() {
+    let workspace = Workspace::new(&["codex"]);
+    std::fs::remove_dir(workspace.path("agents/codex/inbox")).expect("an inbox");
+    std::fs::remove_dir_all(workspace.path("packets")).expect("packets");
+    let mut spool = open(&workspace);
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    commit(&mut spool, Mailbox::Packets("briefs".to_owned()), "b.yaml", "second");
+    commit(&mut spool, inbox("nobody"), "c.yaml", "third");
+    let pass = spool.deliver(0).expect("a pass");
+    assert_eq!(pass.delivered, 2);
+    assert_eq!(pass.parked[0].lane, Lane::Mailbox(inbox("nobody")));
+    assert!(!workspace.path("agents/nobody").exists());
+    // An empty directory of that name is no agent yet.
+    std::fs::create_dir(workspace.path("agents/nobody")).expect("a directory");
+    assert_eq!(spool.deliver(1_000).expect("a pass").delivered, 0);
+    assert!(!workspace.path("agents/nobody/inbox").exists());
+    std::fs::create_dir(workspace.path("agents/nobody/outbox")).expect("a directory");
+    assert_eq!(spool.deliver(2_000).expect("a pass").delivered, 1);
+}
+
+#[test]
+fn an_inbox_that_is_a_link_to_elsewhere_gets_nothing() {
+    let workspace = Workspace::new(&["codex"]);
+    std::fs::remove_dir(workspace.path("agents/codex/inbox")).expect("an inbox");
+    std::os::unix::fs::symlink(workspace.path("events"), workspace.path("agents/codex/inbox"))
+        .expect("a link");
+    let mut spool = open(&workspace);
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
+    assert!(workspace.show("events").is_empty());
+}
+
+#[test]
+fn the_same_bytes_under_the_name_are_the_delivery_and_other_bytes_are_left_alone() {
+    let workspace = Workspace::new(&["codex"]);
+    workspace.write("agents/codex/inbox/a.yaml", "first");
+    workspace.write("agents/codex/inbox/b.yaml", "somebody else's");
+    std::os::unix::fs::symlink("/etc/hostname", workspace.path("agents/codex/inbox/c.yaml")).expect("a link");
+    let mut spool = open(&workspace);
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    commit(&mut spool, inbox("codex"), "b.yaml", "second");
+    commit(&mut spool, inbox("codex"), "c.yaml", "third");
+    spool.deliver(0).expect("a pass");
+    let shown = workspace.show("agents/codex/inbox");
+    let text = |file: &str| shown.get(file).map(String::as_str);
+    assert_eq!(text("a.yaml"), Some("first"));
+    assert_eq!(text("a.1.yaml"), None);
+    assert_eq!(text("b.yaml"), Some("somebody else's"));
+    assert_eq!(text("b.2.yaml"), Some("second"));
+    assert_eq!(text("c.3.yaml"), Some("third"));
+    assert!(workspace.hidden("agents/codex/inbox").is_empty());
+}
+
+#[test]
+fn several_files_of_one_record_in_one_mailbox_all_arrive() {
+    let workspace = Workspace::new(&["codex"]);
+    let mut spool = open(&workspace);
+    let mut draft = notice(inbox("codex"), "a.yaml", "first");
+    draft.deliveries.push(notice(inbox("codex"), "b.yaml", "second").deliveries.remove(0));
+    draft.deliveries.push(notice(inbox("codex"), "a.yaml", "third").deliveries.remove(0));
+    spool.commit(1, vec![draft]).expect("a commit");
+    assert_eq!(spool.deliver(0).expect("a pass").delivered, 3);
+    let texts: Vec<String> = workspace.show("agents/codex/inbox").into_values().collect();
+    assert_eq!(texts, ["third", "first", "second"]);
+}
+
+#[test]
+fn a_cursor_removed_while_we_run_is_made_again() {
+    let workspace = Workspace::new(&["codex"]);
+    let mut spool = open(&workspace);
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    spool.deliver(0).expect("a pass");
+    std::fs::remove_file(workspace.path(".settled/cursors/codex.inbox.cursor")).expect("a cursor");
+    commit(&mut spool, inbox("codex"), "b.yaml", "second");
+    assert_eq!(spool.deliver(0).expect("a pass").delivered, 1);
+    drop(spool);
+    std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("a file");
+    open(&workspace);
+    assert_eq!(workspace.show("agents/codex/inbox").len(), 1, "delivered again");
+}
+
+#[test]
+fn a_checkpoint_that_fails_stops_the_spool() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool =
+        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    spool.deliver(0).expect("a pass");
+    disk.set(Some(spool::Fault::Fail(1, 5)));
+    let error = spool.checkpoint().expect_err("a failed sync");
+    assert!(!error.is_retryable(), "{error}");
+    assert!(matches!(spool.checkpoint(), Err(spool::SpoolError::Stopped { .. })));
+}
+
+#[test]
+fn a_large_checkpoint_syncs_the_file_system_once() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool =
+        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    let syncs = |count: u64, spool: &mut Spool| {
+        let next = spool.next_seq();
+        let drafts =
+            (next..next + count).map(|seq| notice(inbox("codex"), &format!("{seq}.yaml"), "text")).collect();
+        spool.commit(next, drafts).expect("a commit");
+        spool.deliver(0).expect("a pass");
+        disk.set(None);
+        spool.checkpoint().expect("a checkpoint");
+        disk.log().iter().filter(|line| line.contains("sync")).count()
+    };
+    // Two files, their directory, the cursor, and the directory of the new cursor.
+    assert_eq!(syncs(2, &mut spool), 5);
+    if cfg!(target_os = "linux") {
+        assert_eq!(syncs(500, &mut spool), 2);
+    }
+    assert_eq!(syncs(0, &mut spool), 0);
+}

@@ -1,0 +1,11 @@
+//! What the spool promises, tested on real directories.
+
+mod away;
+mod crash;
+mod daemon;
+mod intake;
+mod lanes;
+mod ledger;
+mod packet;
+mod power;
+mod speed;

@@ -1,0 +1,87 @@
+//! Where the figures are taken: a fresh journaled file system if one can be mounted, since an
+//! old one is slower by what others did on it before.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::Result;
+
+/// Size of the image, in MiB.
+const IMAGE_MIB: u64 = 2_048;
+
+/// A directory to measure in, unmounted at the end.
+pub(crate) struct Ground {
+    dir: PathBuf,
+    image: Option<PathBuf>,
+}
+
+impl Ground {
+    pub(crate) fn prepare(dir: Option<&Path>) -> Result<Self> {
+        if let Some(dir) = dir {
+            std::fs::create_dir_all(dir)?;
+            return Ok(Self { dir: dir.to_owned(), image: None });
+        }
+        let base = target().join("bench");
+        std::fs::create_dir_all(&base)?;
+        let (image, mount) = (base.join("ext4.img"), base.join("ext4"));
+        std::fs::create_dir_all(&mount)?;
+        quietly(Command::new("umount").arg(&mount));
+        let file = std::fs::File::create(&image)?;
+        file.set_len(IMAGE_MIB * 1024 * 1024)?;
+        let made = quietly(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))
+            && quietly(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&mount));
+        if made {
+            return Ok(Self { dir: mount, image: Some(image) });
+        }
+        std::fs::remove_file(&image)?;
+        let dir = base.join("plain");
+        std::fs::create_dir_all(&dir)?;
+        Ok(Self { dir, image: None })
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let what = if self.image.is_some() {
+            "a fresh journaled ext4 image"
+        } else {
+            "this directory's own file system"
+        };
+        format!("{what} ({}), {cores} cores", self.dir.display())
+    }
+
+    /// An empty directory of that name.
+    pub(crate) fn fresh(&self, name: &str) -> Result<PathBuf> {
+        let dir = self.dir.join(name);
+        if dir.exists() {
+            std::fs::remove_dir_all(&dir)?;
+        }
+        std::fs::create_dir_all(&dir)?;
+        // What was written before belongs to others and must not be flushed inside a measurement.
+        rustix::fs::sync();
+        Ok(dir)
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        if let Some(image) = &self.image {
+            quietly(Command::new("umount").arg(&self.dir));
+            let _ = std::fs::remove_file(image);
+        }
+    }
+}
+
+/// The target directory this binary was built into.
+pub(crate) fn target() -> PathBuf {
+    let exe = std::env::current_exe().expect("this process has a program");
+    exe.ancestors().nth(2).expect("target/release/xtask").to_owned()
+}
+
+fn quietly(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}

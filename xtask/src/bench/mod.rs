@@ -1,0 +1,74 @@
+//! `cargo xtask bench`: the real `settled` process against the raw cost of the same bytes, in one
+//! run on one file system. Absolute times drift from machine to machine; the ratios are the point.
+
+mod ground;
+mod idle;
+mod latency;
+mod one;
+mod raw;
+mod room;
+mod start;
+mod waiting;
+
+use std::path::PathBuf;
+
+use ground::Ground;
+
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What to measure, and where.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only these: one, waiting, latency, idle, start
+    #[arg(value_name = "WHAT")]
+    only: Vec<String>,
+    /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// How many messages wait in the outbox
+    #[arg(long, default_value_t = 10_000)]
+    messages: usize,
+    /// How many records the ledger holds at the start
+    #[arg(long, default_value_t = 100_000)]
+    records: usize,
+    /// How long the idle daemon is watched, in seconds
+    #[arg(long, default_value_t = 30)]
+    idle_s: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let wants = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
+    room::build()?;
+    let ground = Ground::prepare(args.dir.as_deref())?;
+    println!("measured on {}\n", ground.describe());
+    if wants("one") {
+        one::run(&ground)?;
+    }
+    if wants("waiting") {
+        waiting::run(&ground, args.messages)?;
+    }
+    if wants("latency") {
+        latency::run(&ground)?;
+    }
+    if wants("idle") {
+        idle::run(&ground, args.idle_s)?;
+    }
+    if wants("start") {
+        start::run(&ground, args.records)?;
+    }
+    Ok(())
+}
+
+/// The value at a share of the sorted values: 0.5 is the median.
+pub(crate) fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "an index"
+    )]
+    let index = (last as f64 * share).round() as usize;
+    values[index]
+}

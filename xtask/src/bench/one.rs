@@ -1,0 +1,47 @@
+//! One message at a time, each awaited: a closed loop, where every message pays its own sync.
+
+use std::time::{Duration, Instant};
+
+use super::ground::Ground;
+use super::{Result, quantile, raw, room};
+
+const MESSAGES: usize = 1_000;
+
+pub(crate) fn run(ground: &Ground) -> Result<()> {
+    let root = ground.fresh("one")?;
+    room::init(&root)?;
+    let mut limit = raw::Delivery::new(&ground.fresh("one-raw")?)?;
+    let served = room::Served::start(&root)?;
+    let (outbox, inbox) = (served.outbox(), served.inbox());
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for number in 1..=MESSAGES {
+        let text = room::message(number);
+        // In turn, so that both see the same disk and the same neighbours.
+        theirs.push(limit.deliver(text.as_bytes())?.as_secs_f64());
+        let name = format!("{number}.yaml");
+        let (written, seen) = (outbox.join(&name), inbox.join(&name));
+        let start = Instant::now();
+        std::fs::write(&written, &text)?;
+        while !seen.exists() {
+            if start.elapsed() > Duration::from_secs(10) {
+                return Err(format!("{name} did not arrive within 10 s").into());
+            }
+            std::hint::spin_loop();
+        }
+        ours.push(start.elapsed().as_secs_f64());
+    }
+    let per_s = |times: &[f64]| times.len() as f64 / times.iter().sum::<f64>();
+    println!("one message at a time, from write to seen in the inbox ({MESSAGES} messages)");
+    println!(
+        "  append + fdatasync + create + rename  {:>9.0} /s  median {:.3} ms",
+        per_s(&theirs),
+        quantile(&mut theirs, 0.5) * 1e3
+    );
+    println!(
+        "  settled                               {:>9.0} /s  median {:.3} ms",
+        per_s(&ours),
+        quantile(&mut ours, 0.5) * 1e3
+    );
+    println!("  ratio                                 {:>9.2}\n", per_s(&ours) / per_s(&theirs));
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! A mailroom to measure: the release binary as a process of its own, and messages for it.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{Result, ground};
+
+/// Builds the binary that is measured.
+pub(crate) fn build() -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo).args(["build", "--release", "--quiet", "-p", "settled"]).status()?;
+    if built.success() { Ok(()) } else { Err("settled does not build".into()) }
+}
+
+pub(crate) fn settled() -> PathBuf {
+    ground::target().join("release/settled")
+}
+
+pub(crate) fn init(root: &Path) -> Result<()> {
+    let made = Command::new(settled())
+        .arg("init")
+        .arg(root)
+        .args(["--agents", "claude,codex"])
+        .stdout(Stdio::null())
+        .status()?;
+    if made.success() { Ok(()) } else { Err("settled init failed".into()) }
+}
+
+/// A review request of about 1 KiB; each opens a review of its own.
+pub(crate) fn message(number: usize) -> String {
+    let line = "    What was changed, why it was, and where a reviewer should look at first.\n";
+    format!(
+        "id: msg-{number:06}\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"{number}\"\n\
+         subject: \"Review: change {number}\"\nbody: |\n  pr: {number}\n  branch: claude/change-{number}\n  \
+         diff_summary: |\n{}  max_turns_reviewer: 8\n  max_runtime_s_reviewer: 600\n",
+        line.repeat(9)
+    )
+}
+
+/// A serving daemon, stopped at the end.
+pub(crate) struct Served {
+    child: Child,
+    pub(crate) root: PathBuf,
+}
+
+impl Served {
+    pub(crate) fn start(root: &Path) -> Result<Self> {
+        let mut child = Command::new(settled())
+            .arg("serve")
+            .arg(root)
+            .env("SETTLED_LOG", "settled=info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let log = child.stderr.take().expect("standard error is piped");
+        let mut lines = BufReader::new(log).lines();
+        for line in lines.by_ref() {
+            if line?.contains("serving") {
+                // Somebody must go on reading, or the daemon stands still once the pipe is full.
+                std::thread::spawn(move || lines.for_each(drop));
+                return Ok(Self { child, root: root.to_owned() });
+            }
+        }
+        Err("the daemon did not start".into())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn outbox(&self) -> PathBuf {
+        self.root.join("agents/claude/outbox")
+    }
+
+    pub(crate) fn inbox(&self) -> PathBuf {
+        self.root.join("agents/codex/inbox")
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Ok(pid) = i32::try_from(self.child.id())
+            && let Some(pid) = Pid::from_raw(pid)
+        {
+            let _ = kill_process(pid, Signal::INT);
+        }
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,57 @@
+//! Starting on a large ledger: from the process to the mailroom being open.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::ground::Ground;
+use super::{Result, idle, room};
+
+/// Messages are judged in portions, so that the outbox stays a plain directory.
+const PORTION: usize = 10_000;
+
+pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
+    let root = ground.fresh("start")?;
+    room::init(&root)?;
+    for first in (1..=records).step_by(PORTION) {
+        for number in first..(first + PORTION).min(records + 1) {
+            std::fs::write(
+                root.join(format!("agents/claude/outbox/{number:06}.yaml")),
+                room::message(number),
+            )?;
+        }
+        once(&root)?;
+    }
+    let bytes: u64 = std::fs::read_dir(root.join(".settled/ledger"))?
+        .filter_map(|entry| entry.ok()?.metadata().ok())
+        .map(|metadata| metadata.len())
+        .sum();
+    let start = Instant::now();
+    once(&root)?;
+    let took = start.elapsed().as_secs_f64();
+    let read = Instant::now();
+    for segment in std::fs::read_dir(root.join(".settled/ledger"))? {
+        std::fs::read(segment?.path())?;
+    }
+    let read = read.elapsed().as_secs_f64();
+    let served = room::Served::start(&root)?;
+    let resident = idle::resident_kib(served.pid())? / 1024.0;
+    println!(
+        "start with {records} records in the ledger ({:.0} MiB), every one an open review",
+        bytes as f64 / 1048576.0
+    );
+    println!("  reading the bytes                     {read:>9.2} s");
+    println!("  settled serve --once                  {took:>9.2} s    to reach: 2 s");
+    println!("  ratio                                 {:>9.2}", took / read);
+    println!("  resident memory while serving         {resident:>9.1} MiB\n");
+    Ok(())
+}
+
+fn once(root: &std::path::Path) -> Result<()> {
+    let status = Command::new(room::settled())
+        .args(["serve", "--once"])
+        .arg(root)
+        .env("SETTLED_LOG", "warn")
+        .stdout(Stdio::null())
+        .status()?;
+    if status.success() { Ok(()) } else { Err(format!("serve --once: {status}").into()) }
+}

@@ -1,0 +1,53 @@
+//! Many messages waiting in one outbox: the whole run of `settled serve --once`, start and final
+//! sync included, against one append and sync per message.
+
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::ground::Ground;
+use super::{Result, quantile, raw, room};
+
+const ROUNDS: usize = 3;
+const RAW: u32 = 2_000;
+
+pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
+    let sample = room::message(1);
+    let (mut ours, mut limit, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let raw_dir = ground.fresh("waiting-raw")?;
+        let before = raw::append_and_sync(&raw_dir, sample.as_bytes(), RAW)?;
+        let rate = once(ground, messages)?;
+        let after = raw::append_and_sync(&raw_dir, sample.as_bytes(), RAW)?;
+        let around = f64::midpoint(before, after);
+        ours.push(rate);
+        limit.push(around);
+        ratios.push(rate / around);
+    }
+    println!("{messages} messages of {} bytes waiting in an outbox ({ROUNDS} rounds, medians)", sample.len());
+    println!("  append + fdatasync per message        {:>9.0} /s", quantile(&mut limit, 0.5));
+    println!("  settled serve --once                  {:>9.0} /s", quantile(&mut ours, 0.5));
+    println!("  ratio                                 {:>9.2}   to reach: 2\n", quantile(&mut ratios, 0.5));
+    Ok(())
+}
+
+fn once(ground: &Ground, messages: usize) -> Result<f64> {
+    let root = ground.fresh("waiting")?;
+    room::init(&root)?;
+    for number in 1..=messages {
+        std::fs::write(root.join(format!("agents/claude/outbox/{number:06}.yaml")), room::message(number))?;
+    }
+    rustix::fs::sync();
+    let start = Instant::now();
+    let status = Command::new(room::settled())
+        .args(["serve", "--once"])
+        .arg(&root)
+        .env("SETTLED_LOG", "warn")
+        .stdout(Stdio::null())
+        .status()?;
+    let took = start.elapsed().as_secs_f64();
+    let arrived = std::fs::read_dir(root.join("agents/codex/inbox"))?.count();
+    if !status.success() || arrived != messages {
+        return Err(format!("{arrived} of {messages} arrived, exit {status}").into());
+    }
+    Ok(messages as f64 / took)
+}

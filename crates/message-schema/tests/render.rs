@@ -333,3 +333,13 @@ fn the_signature_trailer_is_the_last_line() {
     let rendered = render_message(&envelope, &Body::Text("Is it?".to_owned()));
     assert!(rendered.ends_with("body: |\n  Is it?\nauth: \"eyJhIjoxfQ\"\n"), "{rendered}");
 }
+
+#[test]
+fn a_text_that_begins_with_spaces_does_not_set_the_block_s_indentation() {
+    let envelope = envelope(MessageType::Question, "Hm".to_owned(), None);
+    for text in ["    code\nprose", "\n\n  a\nb\n\n", "\ta\nb"] {
+        let rendered = render_message(&envelope, &Body::Text(text.to_owned()));
+        let message = parse(rendered.as_bytes()).unwrap_or_else(|error| panic!("{error:?} in\n{rendered}"));
+        assert_eq!(read_envelope(&message).body, text.trim(), "{rendered}");
+    }
+}

@@ -21,6 +21,8 @@ pub(crate) struct Slip<'a> {
     pub(crate) outbox: &'a AgentName,
     /// The message, if it could be read.
     pub(crate) message: Option<&'a Message>,
+    /// The agents that have a mailbox.
+    pub(crate) agents: &'a [AgentName],
     /// The number its record will get.
     pub(crate) seq: u64,
     /// When it is judged.
@@ -98,8 +100,26 @@ impl Slip<'_> {
             let text = letters::escalated(&self.letter(id, &review.author), review, reason.as_str());
             deliveries.push(self.posted(&review.author, "escalated", text, names));
         }
+        deliveries.extend(self.withdrawn(names));
         let original = self.original(Away::DeadLetter(kept), None);
         (self.draft(&record, original, deliveries), record)
+    }
+
+    /// Takes back the copies that the sender of a refused message put into mailboxes itself, as
+    /// `oacp send` does. A name the ledger gave out there is a delivery of its own and stays.
+    fn withdrawn(&self, names: &NameBook) -> Vec<Delivery> {
+        let (Some(message), Some(digest)) = (self.message, self.digest()) else { return Vec::new() };
+        named_recipients(message)
+            .filter_map(|to| AgentName::new(to).ok())
+            .filter(|to| self.agents.contains(to))
+            .map(|to| Mailbox::Inbox(to.to_string()))
+            .filter(|mailbox| !names.has_used(Shelf::Mailbox(mailbox), &self.found.file))
+            .map(|mailbox| Delivery {
+                mailbox,
+                file: self.found.file.clone(),
+                content: Content::Withdrawn(digest),
+            })
+            .collect()
     }
 
     fn draft(&self, record: &Record, original: Original, deliveries: Vec<Delivery>) -> Draft {
@@ -160,10 +180,13 @@ impl Slip<'_> {
     }
 }
 
-/// Whether any recipient the message names is the daemon, as far as that can be read.
+/// Every recipient the message names, as far as that can be read.
+fn named_recipients(message: &Message) -> impl Iterator<Item = &str> {
+    let to = message.root().field("to").map(|field| &field.value);
+    to.into_iter()
+        .flat_map(|to| to.text().into_iter().chain(to.items().iter().filter_map(|item| item.text())))
+}
+
 fn is_to_daemon(message: &Message) -> bool {
-    let daemon = message_schema::envelope::DAEMON;
-    message.root().field("to").is_some_and(|to| {
-        to.value.text() == Some(daemon) || to.value.items().iter().any(|item| item.text() == Some(daemon))
-    })
+    named_recipients(message).any(|to| to == message_schema::envelope::DAEMON)
 }

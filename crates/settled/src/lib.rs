@@ -8,6 +8,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod daemon;
+mod desk;
 mod draft;
 pub mod exit;
 mod fold;

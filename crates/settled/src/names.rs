@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use spool::{Away, Entry, FileName, Mailbox};
+use spool::{Away, Content, Delivery, Entry, FileName, Mailbox};
 
 /// The used names, kept as hashes: eight bytes a name. Two names that share a hash only cost the
 /// second one its plain name.
@@ -25,7 +25,7 @@ pub(crate) enum Shelf<'a> {
 impl NameBook {
     /// Remembers every name a record uses.
     pub(crate) fn note(&mut self, entry: &Entry) {
-        for delivery in &entry.deliveries {
+        for delivery in entry.deliveries.iter().filter(|delivery| makes_a_file(delivery)) {
             self.used.insert(hash(Shelf::Mailbox(&delivery.mailbox), &delivery.file));
         }
         if let Some(original) = &entry.original {
@@ -39,12 +39,24 @@ impl NameBook {
         }
     }
 
+    /// Whether the ledger ever used the name there.
+    pub(crate) fn has_used(&self, shelf: Shelf<'_>, name: &FileName) -> bool {
+        self.used.contains(&hash(shelf, name))
+    }
+
     /// The wanted name if the ledger never used it there, else the one with the record's number.
     pub(crate) fn choose(&mut self, shelf: Shelf<'_>, wanted: &FileName, seq: u64) -> FileName {
         let name =
             if self.used.contains(&hash(shelf, wanted)) { wanted.numbered(seq) } else { wanted.clone() };
         self.used.insert(hash(shelf, &name));
         name
+    }
+}
+
+fn makes_a_file(delivery: &Delivery) -> bool {
+    match delivery.content {
+        Content::Original | Content::Text(_) => true,
+        Content::Withdrawn(_) => false,
     }
 }
 

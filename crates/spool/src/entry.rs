@@ -158,19 +158,31 @@ pub enum Content {
     Original,
     /// This text.
     Text(String),
+    /// Nothing: if the file of this name holds these bytes, it is taken out again. Some writers put a copy of their
+    /// message into the recipient's mailbox themselves; one that is refused must not stay there.
+    Withdrawn(Digest),
 }
 
 impl Entry {
-    /// Gives the bytes of one of this record's deliveries.
-    pub(crate) fn content<'a>(&'a self, delivery: &'a Delivery) -> &'a [u8] {
+    /// Gives the bytes of one of this record's deliveries, or the digest of those to be taken out.
+    pub(crate) fn wants<'a>(&'a self, delivery: &'a Delivery) -> Wants<'a> {
         match &delivery.content {
-            Content::Text(text) => text.as_bytes(),
+            Content::Text(text) => Wants::File(text.as_bytes()),
             Content::Original => {
                 let original = self.original.as_ref().and_then(|original| original.text.as_ref());
-                original
-                    .expect("a draft that delivers its original has its text, or it is not committed")
-                    .as_bytes()
+                let text = original
+                    .expect("a draft that delivers its original has its text, or it is not committed");
+                Wants::File(text.as_bytes())
             }
+            Content::Withdrawn(digest) => Wants::None(digest),
         }
     }
+}
+
+/// What a mailbox is to hold under a name once a delivery is done.
+pub(crate) enum Wants<'a> {
+    /// A file of these bytes.
+    File(&'a [u8]),
+    /// No file of these bytes.
+    None(&'a Digest),
 }

@@ -25,6 +25,7 @@ mod packet;
 mod recover;
 mod spool;
 mod survey;
+mod view;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
 pub use crate::digest::{Digest, NotADigest};
@@ -41,3 +42,4 @@ pub use crate::packet::PacketRead;
 pub use crate::recover::{Opened, Recovery};
 pub use crate::spool::{Committed, Spool};
 pub use crate::survey::{count_waiting, is_served};
+pub use crate::view::View;

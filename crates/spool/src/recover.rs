@@ -64,7 +64,8 @@ impl Spool {
         })?;
         // Only now is anything changed: what was read fits together.
         ledger.settle(&ground.root, torn.as_ref())?;
-        let mut spool = Spool { ground, ledger, lanes, _lock: lock };
+        let in_hand = lanes.in_hand();
+        let mut spool = Spool { ground, ledger, lanes, in_hand, _lock: lock };
         spool.lanes.replace_cursors(&spool.ground, &doubts.lost)?;
         let pass = spool.deliver(0)?;
         let recovery = Recovery {

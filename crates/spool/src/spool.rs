@@ -1,7 +1,6 @@
 //! The open spool: commits what was decided, delivers what is committed, and makes durable what is delivered.
 
 use std::ops::Deref;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::delivery::{Lanes, Parked, Pass};
@@ -9,8 +8,8 @@ use crate::disk::Handle;
 use crate::ground::Ground;
 use crate::layout::{self, Layout};
 use crate::ledger::Ledger;
-use crate::packet::{self, PacketRead};
-use crate::{Content, Draft, Entry, FileName, Now, SpoolError};
+use crate::view::{InHand, View};
+use crate::{Content, Draft, Entry, SpoolError};
 
 /// A record that the ledger holds. Only [`Spool::commit`] makes one.
 #[derive(Debug, Clone)]
@@ -29,6 +28,7 @@ pub struct Spool {
     pub(crate) ground: Ground,
     pub(crate) ledger: Ledger,
     pub(crate) lanes: Lanes,
+    pub(crate) in_hand: InHand,
     /// Held as long as the spool lives.
     pub(crate) _lock: Handle,
 }
@@ -69,6 +69,9 @@ impl Spool {
         let entries = self.ledger.append(drafts)?;
         for entry in &entries {
             self.lanes.enqueue(entry);
+            if let Some(original) = &entry.original {
+                self.in_hand.add(&original.outbox, &original.file);
+            }
         }
         Ok(entries.into_iter().map(Committed).collect())
     }
@@ -77,10 +80,8 @@ impl Spool {
     /// again in a later pass; `now` is the caller's monotonic clock in milliseconds.
     pub fn deliver(&mut self, now: u64) -> Result<Pass, SpoolError> {
         self.ledger.stopped()?;
-        let pass = self.lanes.pass(&self.ground, now);
-        if self.lanes.is_checkpoint_due() {
-            self.checkpoint()?;
-        }
+        let pass = self.lanes.pass(&self.ground, &self.in_hand, now);
+        self.checkpoint_if_due()?;
         Ok(pass)
     }
 
@@ -109,14 +110,37 @@ impl Spool {
         self.lanes.waiting()
     }
 
-    /// Says whether this outbox file was judged already and only waits to be put away.
-    pub fn is_in_hand(&self, agent: &str, file: &FileName) -> bool {
-        self.lanes.is_in_hand(agent, file)
+    /// What may be asked while deliveries go on.
+    pub fn view(&self) -> View<'_> {
+        View { ground: &self.ground, in_hand: &self.in_hand, next_seq: self.ledger.next_seq() }
     }
 
-    /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes.
-    pub fn read_packet(&self, path: &str, limit: u64, now: Now) -> Result<PacketRead, SpoolError> {
-        packet::read(&self.ground, Path::new(path), limit, now)
+    /// Delivers like [`Spool::deliver`] while `work` judges the next batch: the two need different files, and a
+    /// machine has more than one core.
+    pub fn deliver_while<T>(
+        &mut self,
+        now: u64,
+        work: impl FnOnce(&View<'_>) -> T,
+    ) -> Result<(Pass, T), SpoolError> {
+        self.ledger.stopped()?;
+        if self.lanes.waiting() == 0 {
+            let done = work(&self.view());
+            return Ok((Pass::default(), done));
+        }
+        let Spool { ground, ledger, lanes, in_hand, .. } = self;
+        let view = View { ground, in_hand, next_seq: ledger.next_seq() };
+        let (pass, done) = std::thread::scope(|scope| {
+            let delivering = scope.spawn(|| lanes.pass(view.ground, view.in_hand, now));
+            let done = work(&view);
+            (delivering.join(), done)
+        });
+        let pass = pass.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        self.checkpoint_if_due()?;
+        Ok((pass, done))
+    }
+
+    fn checkpoint_if_due(&mut self) -> Result<(), SpoolError> {
+        if self.lanes.is_checkpoint_due() { self.checkpoint() } else { Ok(()) }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use message_schema::{Level, Message};
 
+use crate::found::Found;
 use crate::rules;
 use crate::valid::Valid;
 use crate::violation::Violations;
@@ -26,7 +27,7 @@ pub enum PacketInput<'a> {
 
 /// Judges a message with its packet. The error holds *all* violations, warnings among them.
 pub fn check(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
-    let mut found = Vec::new();
+    let mut found = Found::default();
     let envelope = rules::envelope::check(message, &mut found);
     let body = rules::body::check(message, &mut found);
     let packet = rules::packet::check(message, packet, &mut found);

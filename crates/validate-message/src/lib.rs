@@ -4,6 +4,7 @@
 //! needs the workspace or the review (owners, ids, rounds, threads, the gate) is the daemon's.
 
 mod check;
+mod found;
 mod rules;
 mod suggest;
 mod valid;

@@ -1,5 +1,6 @@
 //! What a violation says, and all of them in order. How they are printed is the binary's choice.
 
+use crate::found::Found;
 use message_schema::{Code, Level, Malformed, Place, ReportedViolation};
 
 /// How much of a value a violation shows, in characters.
@@ -91,7 +92,7 @@ impl Violation {
     pub fn told(&self, message_file: &str) -> String {
         let file = match &self.file {
             Source::Message => message_file,
-            Source::Packet(path) => path,
+            Source::Packet(path) => &escaped(path),
         };
         let place = self.place.map(|place| format!(":{place}")).unwrap_or_default();
         let weight = match self.level {
@@ -125,48 +126,65 @@ impl Violation {
 /// A value as it may stand in one line of a report: control and bidi characters escaped, long
 /// texts cut.
 pub(crate) fn shown(text: &str) -> String {
-    let mut shown = String::new();
-    for (at, c) in text.chars().enumerate() {
-        if at == SHOWN_MAX {
-            shown.push('…');
-            break;
-        }
-        let unsafe_in_a_line = c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if unsafe_in_a_line { shown.extend(c.escape_default()) } else { shown.push(c) }
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", escaped(&text[..end])),
+        None => escaped(text),
     }
-    shown
+}
+
+/// A text with the characters escaped that could break out of a line or turn it around.
+pub(crate) fn escaped(text: &str) -> String {
+    let is_trap = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_trap(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
+    }
+    escaped
 }
 
 /// Every violation of one message, the message's before the packet's, each file's by place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violations(Vec<Violation>);
+pub struct Violations {
+    violations: Vec<Violation>,
+    is_cut: bool,
+}
 
 impl Violations {
-    pub(crate) fn sorted(mut violations: Vec<Violation>) -> Self {
+    pub(crate) fn sorted(found: Found) -> Self {
+        let is_cut = found.is_cut();
+        let mut violations = found.into_vec();
         violations
             .sort_by(|a, b| (&a.file, a.place, a.code, &a.field).cmp(&(&b.file, b.place, b.code, &b.field)));
-        Self(violations)
+        Self { violations, is_cut }
+    }
+
+    /// Whether there were more than 200 errors or more than 200 warnings, and those past that
+    /// number were left out.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// The violations, errors and warnings.
     pub fn as_slice(&self) -> &[Violation] {
-        &self.0
+        &self.violations
     }
 
     /// The violations, errors and warnings.
     pub fn iter(&self) -> std::slice::Iter<'_, Violation> {
-        self.0.iter()
+        self.violations.iter()
     }
 
     /// The first one that refuses the message.
     pub fn first_error(&self) -> Option<&Violation> {
-        self.0.iter().find(|violation| violation.level == Level::Error)
+        self.violations.iter().find(|violation| violation.level == Level::Error)
     }
 
     /// The violations, errors and warnings.
     pub fn into_vec(self) -> Vec<Violation> {
-        self.0
+        self.violations
     }
 }
 
@@ -182,6 +200,6 @@ impl<'v> IntoIterator for &'v Violations {
 impl From<Malformed> for Violations {
     fn from(malformed: Malformed) -> Self {
         let code = malformed.code;
-        Self(vec![Violation::malformed(malformed, code, Source::Message)])
+        Self { violations: vec![Violation::malformed(malformed, code, Source::Message)], is_cut: false }
     }
 }

@@ -110,6 +110,20 @@ fn what_a_message_holds_cannot_break_a_line_of_its_report() {
 }
 
 #[test]
+fn a_packet_with_thousands_of_mistakes_gets_a_report_a_person_can_read() {
+    let packet = format!("findings:\n{}", "- {}\n".repeat(50_000));
+    let violations = judge(FEEDBACK, PacketInput::Bytes(packet.as_bytes())).expect_err("refused");
+    assert_eq!((violations.iter().len(), violations.is_cut()), (200, true));
+    let strange: String = (0..10_000).map(|i| format!("x{i}: y\n")).collect();
+    let violations = judge(&format!("{strange}{FEEDBACK}"), PacketInput::NotLooked).expect_err("refused");
+    assert_eq!((violations.iter().len(), violations.is_cut()), (200, true));
+    let packet = format!("findings:\n- {{id: F-1}}\n{strange}");
+    let violations = judge(FEEDBACK, PacketInput::Bytes(packet.as_bytes())).expect_err("refused");
+    let errors = violations.iter().filter(|violation| violation.level == Level::Error).count();
+    assert_eq!((errors, violations.iter().len(), violations.is_cut()), (2, 202, true));
+}
+
+#[test]
 fn leading_zeros_are_no_mismatch_of_pull_requests() {
     assert!(judge(&REQUEST.replace("pr: 86", "pr: 0086"), PacketInput::NotNamed).is_ok());
     let violations =
@@ -173,7 +187,10 @@ proptest! {
         let order: Vec<_> = violations.iter().map(|v| (v.file.clone(), v.place)).collect();
         prop_assert!(order.is_sorted());
         for violation in &violations {
-            prop_assert!(!violation.message.contains(char::is_control), "{:?}", violation.message);
+            let said = [&violation.field, &violation.found, &violation.fix, &violation.expected];
+            for text in said.into_iter().flatten().chain([&violation.message]) {
+                prop_assert!(!text.contains(|c: char| c.is_control() || c == '\u{202e}'), "{violation:?}");
+            }
             prop_assert!(violation.told("x").lines().count() <= 2);
             let place = violation.place.unwrap_or(Place::START);
             let file = if violation.file == Source::Message { &text } else { packet.as_deref().unwrap_or(PACKET) };

@@ -55,7 +55,6 @@ fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
             .expected("UTF-8 text")
             .cut_off(error.error_len().is_none())
     })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     match text.find('\0') {
         Some(at) => Err(Malformed::new(Code::NulByte, Some(end_of(&text[..at])), "there is a NUL character")
             .expected("text without NUL")),

@@ -182,9 +182,11 @@ fn what_yaml_offers_beyond_plain_trees_is_refused_where_it_stands() {
     assert_eq!(code_of("? {a: b}\n: 1\n").0, Code::YamlFeature);
     assert_eq!(code_of("a: 1\n---\nb: 2\n"), (Code::SeveralDocuments, at(2, 1)));
     assert_eq!(code_of("a: 1\nb: 2\n\u{20}\na: 3\n"), (Code::DuplicateKey, at(4, 1)));
+    assert_eq!(code_of("\u{feff}a: &x 1\n"), (Code::YamlFeature, at(1, 4)));
     assert_eq!(code_of("a: {b: 1, c: 2, 'b': 3}\n"), (Code::DuplicateKey, at(1, 17)));
     assert_eq!(code_of("- a\n"), (Code::NotAMapping, at(1, 1)));
     assert_eq!(code_of("# only a remark\n"), (Code::Empty, None));
+    assert_eq!(code_of("\u{feff}"), (Code::Empty, None));
     assert_eq!(code_of("a: 1\nb: \"\0\"\n"), (Code::NulByte, at(2, 5)));
     assert_eq!(code_of("a: b: c\n").0, Code::YamlSyntax);
 }
@@ -247,6 +249,8 @@ fn every_proper_prefix_of_a_message_is_readable_or_looks_cut_off() {
         include_str!("../../../../packets/valid/review_addressed.yaml"),
         include_str!("../../../../packets/findings/20260213_review_loop_codex_r1.yaml"),
         "{\"id\": \"a\", \"to\": [\"b\", \"c\"], \"body\": \"x\\ny\", \"pr\": {\"a\": \"gro\u{df}\"}}",
+        "{\n  \"id\": \"a\",\n  \"to\": [\n    \"b\"\n  ],\n  \"pr\": {\n    \"a\": 1\n  }\n}\n",
+        "a: \"one\n  two\n\n  three\"\nb: 'one\n  two'\nc: one\n  two\nd: [one,\n  two, {e:\n  f}]\n",
         "a: 'it''s'\nb: >\n  folded\n  text\nc:\n- d: e\n  f: g\n-\n  h: i\n",
     ];
     for file in files {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::Lane;
-use crate::disk::{self, Handle, Open};
+use crate::disk::{self, Handle, Kind, Open};
 use crate::ground::Ground;
 use crate::{FileName, SpoolError};
 
@@ -64,9 +64,12 @@ impl Touched {
         }
         for (path, name) in &self.files {
             let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else { continue };
-            // A file that is gone was taken by its reader and needs no help any more.
+            // A file that is gone was taken by its reader and needs no help any more; a FIFO or a directory that was
+            // put away has no bytes of ours, and its name is synced with the directory.
             let opened = disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Read));
-            if let Ok(Some(file)) = opened {
+            if let Ok(Some(file)) = opened
+                && ground.disk.stat(&file).is_ok_and(|stat| stat.kind == Kind::File)
+            {
                 ground
                     .disk
                     .sync_data(&file)

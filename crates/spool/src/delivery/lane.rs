@@ -1,6 +1,6 @@
 //! One lane: the files one directory is still owed, in the order of the ledger, and the cursor that follows them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -12,8 +12,10 @@ use super::cursor::{self, Note, Pos, Progress, Slot};
 use super::place::{self, Trace};
 use super::{Pass, Placed};
 use crate::disk::{self, Handle, Open};
+use crate::entry::Wants;
 use crate::ground::{self, Dir, Ground};
-use crate::{Away, Entry, FileName, Mailbox, SpoolError, layout};
+use crate::view::InHand;
+use crate::{Away, Digest, Entry, FileName, Mailbox, SpoolError, layout};
 
 /// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -62,8 +64,6 @@ pub(crate) struct Work {
     pub(crate) progress: Progress,
     pub(crate) items: VecDeque<Item>,
     pub(crate) rest: Option<Rest>,
-    /// How many of the items are about an outbox file of this name.
-    pub(crate) in_hand: HashMap<FileName, usize>,
     /// Says that the notes in the cursor file are those of this boot and as far as `progress`.
     pub(crate) noted: bool,
 }
@@ -84,14 +84,11 @@ impl Cursor<'_> {
 
 impl Work {
     pub(crate) fn new(lane: Lane, progress: Progress) -> Work {
-        Work { lane, progress, items: VecDeque::new(), rest: None, in_hand: HashMap::new(), noted: false }
+        Work { lane, progress, items: VecDeque::new(), rest: None, noted: false }
     }
 
     /// Adds what a record wants done here.
     pub(crate) fn push(&mut self, item: Item) {
-        if let (Lane::Outbox(_), Some(original)) = (&self.lane, &item.entry.original) {
-            *self.in_hand.entry(original.file.clone()).or_default() += 1;
-        }
         self.items.push_back(item);
     }
 
@@ -99,13 +96,14 @@ impl Work {
     pub(crate) fn turn(
         &mut self,
         ground: &Ground,
+        in_hand: &InHand,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let cursor = self.open_cursor(ground)?;
         match self.lane.clone() {
             Lane::Mailbox(mailbox) => self.fill(&mailbox, &cursor, touched, pass),
-            Lane::Outbox(agent) => self.clear(&agent, &cursor, touched, pass),
+            Lane::Outbox(agent) => self.clear(&agent, &cursor, in_hand, touched, pass),
         }
     }
 
@@ -146,15 +144,7 @@ impl Work {
         self.progress.done = pos;
         self.progress.prepared = None;
         self.noted = false;
-        let item = self.items.pop_front();
-        if let Some(original) = item.as_ref().and_then(|item| item.entry.original.as_ref())
-            && let Some(count) = self.in_hand.get_mut(&original.file)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.in_hand.remove(&original.file);
-            }
-        }
+        self.items.pop_front();
         cursor.write(Slot::Delivered, &self.note(cursor.ground, pos))?;
         self.noted = true;
         Ok(())
@@ -172,10 +162,21 @@ impl Work {
         let path = layout::mailbox_dir(mailbox);
         let (dir, made) = ground.dir_of_known(&path, ground::owner(mailbox))?;
         touched.lane(&self.lane, &dir.path, made);
+        let mut archives = Vec::new();
+        for path in layout::resting_places(mailbox).iter().filter(|place| **place != path) {
+            archives.extend(ground.dir_if_there(path)?);
+        }
         while let Some(item) = self.items.front() {
             let (pos, index, entry) = (item.pos, item.index, Arc::clone(&item.entry));
             let delivery = &entry.deliveries[index];
-            let bytes = entry.content(delivery);
+            let bytes = match entry.wants(delivery) {
+                Wants::File(bytes) => bytes,
+                Wants::None(digest) => {
+                    withdraw(ground, &dir, &delivery.file, digest)?;
+                    self.finish(cursor, pos)?;
+                    continue;
+                }
+            };
             let temporary = layout::temporary_name(pos.seq, pos.n);
             let wanted = Wanted {
                 ground,
@@ -197,6 +198,8 @@ impl Work {
                 }
             } else if pos.seq <= self.progress.verify && wanted.is_there(touched, pass)? {
                 ground.remove(&dir, &temporary)?;
+            } else if wanted.is_archived(&archives)? {
+                // Its sender put it into the mailbox itself, and its reader was quicker than we.
             } else {
                 ground.write_new(&dir, &temporary, bytes)?;
                 self.noted = false;
@@ -215,6 +218,7 @@ impl Work {
         &mut self,
         agent: &str,
         cursor: &Cursor<'_>,
+        in_hand: &InHand,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
@@ -247,9 +251,23 @@ impl Work {
                 Outcome::Gone => {}
                 Outcome::New(name) => pass.came_back.push((agent.to_owned(), name)),
             }
+            in_hand.release(agent, &original.file);
             self.finish(cursor, pos)?;
         }
         Ok(())
+    }
+}
+
+/// A file larger than this is no copy of a message, in bytes.
+const WITHDRAWN_MAX: u64 = 1024 * 1024;
+
+/// Takes a file out of a mailbox if it holds these bytes. May be repeated after a kill.
+fn withdraw(ground: &Ground, dir: &Dir, file: &FileName, digest: &Digest) -> Result<(), SpoolError> {
+    match ground.look(dir, file)? {
+        Some(stat) if ground.has_digest(dir, file, digest, stat.size.min(WITHDRAWN_MAX))? => {
+            ground.remove(dir, file)
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -267,6 +285,20 @@ struct Wanted<'a> {
 impl Wanted<'_> {
     fn publish(&self) -> Result<FileName, SpoolError> {
         place::publish(self.ground, self.dir, self.temporary, self.file, self.pos.seq, self.bytes)
+    }
+
+    /// Says whether the same bytes lie under the same name where the reader puts what it is done with. The ledger
+    /// gives a mailbox no name twice, so only a copy that the sender delivered itself can be there.
+    fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
+        for dir in archives {
+            if let Some(stat) = self.ground.look(dir, self.file)?
+                && stat.size == self.bytes.len() as u64
+                && self.ground.has_digest(dir, self.file, &Digest::of(self.bytes), stat.size)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Looks whether a file that may have been delivered before a power cut is still there, and mends what is left of

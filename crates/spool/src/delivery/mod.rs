@@ -17,6 +17,7 @@ pub use self::lane::Lane;
 use self::lane::{Item, Rest, Work};
 use crate::disk::{self, Open};
 use crate::ground::Ground;
+use crate::view::InHand;
 use crate::{Draft, Entry, FileName, Mailbox, SpoolError, layout};
 
 /// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
@@ -211,13 +212,13 @@ impl Lanes {
     }
 
     /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn.
-    pub(crate) fn pass(&mut self, ground: &Ground, now: u64) -> Pass {
+    pub(crate) fn pass(&mut self, ground: &Ground, in_hand: &InHand, now: u64) -> Pass {
         let mut pass = Pass::default();
         for work in self.works.values_mut().filter(|work| !work.items.is_empty() || work.rest.is_some()) {
             if work.rest.as_ref().is_some_and(|rest| rest.until > now) {
                 continue;
             }
-            match work.turn(ground, &mut self.touched, &mut pass) {
+            match work.turn(ground, in_hand, &mut self.touched, &mut pass) {
                 Ok(()) => work.rest = None,
                 Err(error) => {
                     let pause =
@@ -245,10 +246,14 @@ impl Lanes {
         self.works.values().map(|work| work.items.len()).sum()
     }
 
-    /// Says whether an outbox file was judged and still waits to be put away.
-    pub(crate) fn is_in_hand(&self, agent: &str, file: &FileName) -> bool {
-        // Agents with nothing in hand are the rule, so the search is for the agent first.
-        self.works.get(&Lane::Outbox(agent.to_owned())).is_some_and(|work| work.in_hand.contains_key(file))
+    /// Lists the originals that still wait to be put away, after the start.
+    pub(crate) fn in_hand(&self) -> InHand {
+        let in_hand = InHand::default();
+        let waiting = self.works.values().filter(|work| matches!(work.lane, Lane::Outbox(_)));
+        for original in waiting.flat_map(|work| &work.items).filter_map(|item| item.entry.original.as_ref()) {
+            in_hand.add(&original.outbox, &original.file);
+        }
+        in_hand
     }
 
     /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.

@@ -34,11 +34,11 @@ pub enum Unfit {
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unfit::Symlink => f.write_str("a symbolic link, expected a regular file"),
-            Unfit::Directory => f.write_str("a directory, expected a regular file"),
-            Unfit::Special => f.write_str("a FIFO, socket or device, expected a regular file"),
-            Unfit::HardLink => f.write_str("a file with several names, expected one"),
-            Unfit::TooLarge(size) => write!(f, "a file of {size} bytes, more than the limit"),
+            Unfit::Symlink => f.write_str("a symbolic link"),
+            Unfit::Directory => f.write_str("a directory"),
+            Unfit::Special => f.write_str("a FIFO, socket or device"),
+            Unfit::HardLink => f.write_str("a file with several names"),
+            Unfit::TooLarge(size) => write!(f, "a file of {size} bytes"),
         }
     }
 }

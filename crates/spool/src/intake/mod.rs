@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 pub use self::look::{Body, Hint, Unfit};
 use self::look::{Memory, Rules, Verdict};
 use crate::ground::Dir;
-use crate::{FileName, Spool, SpoolError, Stamp, layout};
+use crate::{FileName, SpoolError, Stamp, View, layout};
 
 /// How long a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
@@ -78,20 +78,20 @@ impl Intake {
     }
 
     /// Looks through the outboxes of these agents for files not known yet. Gives what could not be listed.
-    pub fn scan(&mut self, spool: &Spool, agents: &[String]) -> Vec<SpoolError> {
+    pub fn scan(&mut self, view: &View<'_>, agents: &[String]) -> Vec<SpoolError> {
         let known: BTreeSet<&String> = agents.iter().collect();
         self.outboxes.retain(|agent, _| known.contains(agent));
         let mut troubles = Vec::new();
         for agent in agents {
-            if let Err(error) = self.scan_one(spool, agent) {
+            if let Err(error) = self.scan_one(view, agent) {
                 troubles.push(error);
             }
         }
         troubles
     }
 
-    fn scan_one(&mut self, spool: &Spool, agent: &str) -> Result<(), SpoolError> {
-        let ground = &spool.ground;
+    fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<(), SpoolError> {
+        let ground = view.ground;
         let Some(dir) = ground.dir_if_there(&layout::agent_dir(agent, "outbox"))? else {
             self.outboxes.remove(agent);
             return Ok(());
@@ -110,7 +110,7 @@ impl Intake {
                     }
                 }
                 Some(_) => {}
-                None if spool.is_in_hand(agent, &name) => {}
+                None if view.is_in_hand(agent, &name) => {}
                 None => {
                     let stat = ground.look(&dir, &name)?;
                     fresh.extend(stat.map(|stat| (stat.mtime_ns, name)));
@@ -145,7 +145,7 @@ impl Intake {
 
     /// Takes up to `limit` finished files, one from each outbox in turn, the oldest of each first. What was taken is to
     /// be committed or given time before the next call.
-    pub fn take(&mut self, spool: &Spool, now: Now, limit: usize) -> Taken {
+    pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {
         self.wake(now.mono);
         let mut taken = Taken::default();
         let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
@@ -156,7 +156,7 @@ impl Intake {
                     return true;
                 }
                 self.last.clone_from(agent);
-                match self.take_one(spool, agent, &mut dirs, now) {
+                match self.take_one(view, agent, &mut dirs, now) {
                     Ok(Some(found)) => taken.found.push(found),
                     Ok(None) => {}
                     Err(error) => taken.troubles.push(error),
@@ -210,7 +210,7 @@ impl Intake {
     /// Looks at the next file of one outbox.
     fn take_one(
         &mut self,
-        spool: &Spool,
+        view: &View<'_>,
         agent: &str,
         dirs: &mut BTreeMap<String, Dir>,
         now: Now,
@@ -218,11 +218,11 @@ impl Intake {
         let Some(outbox) = self.outboxes.get_mut(agent) else { return Ok(None) };
         let Some(name) = outbox.queue.pop_front() else { return Ok(None) };
         let mut file = outbox.files.remove(&name).unwrap_or_default();
-        if spool.is_in_hand(agent, &name) {
+        if view.is_in_hand(agent, &name) {
             return Ok(None);
         }
-        let looked = open(spool, agent, dirs).and_then(|dir| match dir {
-            Some(dir) => look::look(&spool.ground, dir, &name, &mut file.memory, self.rules, now),
+        let looked = open(view, agent, dirs).and_then(|dir| match dir {
+            Some(dir) => look::look(view.ground, dir, &name, &mut file.memory, self.rules, now),
             None => Ok(Verdict::Gone),
         });
         let wait = |file: &mut File, until: u64| file.wake = Some(until);
@@ -253,12 +253,12 @@ impl Intake {
 
 /// Opens an outbox once per taking.
 fn open<'a>(
-    spool: &Spool,
+    view: &View<'_>,
     agent: &str,
     dirs: &'a mut BTreeMap<String, Dir>,
 ) -> Result<Option<&'a Dir>, SpoolError> {
     if !dirs.contains_key(agent)
-        && let Some(dir) = spool.ground.dir_if_there(&layout::agent_dir(agent, "outbox"))?
+        && let Some(dir) = view.ground.dir_if_there(&layout::agent_dir(agent, "outbox"))?
     {
         dirs.insert(agent.to_owned(), dir);
     }

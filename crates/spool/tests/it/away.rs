@@ -13,8 +13,8 @@ const OTHER: &str = "to codex: other";
 fn reading(workspace: &Workspace, now: Now) -> (Daemon, Found) {
     workspace.write("agents/claude/outbox/a.yaml", FIRST);
     let mut daemon = Daemon::start(workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
-    daemon.intake.scan(&daemon.spool, &daemon.agents);
-    let found = daemon.intake.take(&daemon.spool, now, 1).found.pop().expect("a file");
+    daemon.intake.scan(&daemon.spool.view(), &daemon.agents);
+    let found = daemon.intake.take(&daemon.spool.view(), now, 1).found.pop().expect("a file");
     (daemon, found)
 }
 
@@ -69,7 +69,7 @@ fn a_fresh_file_is_compared_after_it_was_put_away_and_other_bytes_go_back() {
         let now = fresh(&workspace, "agents/claude/outbox/a.yaml");
         let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
         daemon.intake.hint("claude", &name("a.yaml"), spool::Hint::Finished);
-        let found = daemon.intake.take(&daemon.spool, now, 1).found.pop().expect("a file");
+        let found = daemon.intake.take(&daemon.spool.view(), now, 1).found.pop().expect("a file");
         assert!(found.stamp.fresh);
         commit(&mut daemon, &found);
         rewrite_without_a_trace(&workspace);
@@ -93,7 +93,7 @@ fn a_kill_between_putting_away_and_comparing_still_gives_other_bytes_back() {
         let disk = Arc::new(FaultyDisk::new(BOOT));
         let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
         daemon.intake.hint("claude", &name("a.yaml"), spool::Hint::Finished);
-        let found = daemon.intake.take(&daemon.spool, now, 1).found.pop().expect("a file");
+        let found = daemon.intake.take(&daemon.spool.view(), now, 1).found.pop().expect("a file");
         commit(&mut daemon, &found);
         rewrite_without_a_trace(&workspace);
         disk.set(Some(Fault::StopAfter(n)));
@@ -120,7 +120,7 @@ fn while_it_waits_to_be_put_away_an_original_is_not_looked_at() {
     workspace.write("agents/claude/outbox/a.yaml", FIRST);
     let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     assert_eq!(daemon.step(LATER).expect("a step").0, 1);
-    assert!(daemon.spool.is_in_hand("claude", &name("a.yaml")));
+    assert!(daemon.spool.view().is_in_hand("claude", &name("a.yaml")));
     daemon.intake.hint("claude", &name("a.yaml"), spool::Hint::Finished);
     assert_eq!(daemon.step(LATER).expect("a step").0, 0);
     drop(daemon);
@@ -142,8 +142,8 @@ fn an_unread_original_is_put_away_after_a_restart_only_if_it_is_the_same_file() 
         std::os::unix::fs::symlink("/etc/hostname", &outbox).expect("a link");
         let disk = Arc::new(FaultyDisk::new(BOOT));
         let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
-        daemon.intake.scan(&daemon.spool, &daemon.agents);
-        let found = daemon.intake.take(&daemon.spool, LATER, 1).found.pop().expect("a file");
+        daemon.intake.scan(&daemon.spool.view(), &daemon.agents);
+        let found = daemon.intake.take(&daemon.spool.view(), LATER, 1).found.pop().expect("a file");
         commit(&mut daemon, &found);
         drop(daemon);
         if replaced {

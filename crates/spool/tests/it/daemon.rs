@@ -208,10 +208,10 @@ impl Daemon {
 
     /// Looks, decides, commits and delivers once, and says how many files it judged.
     pub(crate) fn step(&mut self, now: Now) -> Result<(usize, Pass), SpoolError> {
-        if let Some(error) = self.intake.scan(&self.spool, &self.agents).pop() {
+        if let Some(error) = self.intake.scan(&self.spool.view(), &self.agents).pop() {
             return Err(error);
         }
-        let mut taken = self.intake.take(&self.spool, now, 256);
+        let mut taken = self.intake.take(&self.spool.view(), now, 256);
         if let Some(error) = taken.troubles.pop() {
             return Err(error);
         }

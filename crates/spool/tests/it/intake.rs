@@ -41,11 +41,11 @@ impl Desk {
     }
 
     fn scan(&mut self) {
-        assert!(self.intake.scan(&self.spool, &self.agents).is_empty());
+        assert!(self.intake.scan(&self.spool.view(), &self.agents).is_empty());
     }
 
     fn take_all(&mut self, now: Now) -> Vec<Found> {
-        let taken = self.intake.take(&self.spool, now, 1000);
+        let taken = self.intake.take(&self.spool.view(), now, 1000);
         assert!(taken.troubles.is_empty(), "{:?}", taken.troubles);
         taken.found
     }
@@ -212,7 +212,7 @@ fn outboxes_take_turns_and_the_oldest_file_of_each_comes_first() {
     let later = at(QUIET);
     let batch = |desk: &mut Desk| {
         let mut taken = Vec::new();
-        for found in desk.intake.take(&desk.spool, later, 4).found {
+        for found in desk.intake.take(&desk.spool.view(), later, 4).found {
             // What was judged is put away.
             let path = desk.workspace.path(&format!("agents/{}/outbox/{}", found.agent, found.file));
             std::fs::remove_file(path).expect("a file");
@@ -246,6 +246,6 @@ fn an_outbox_that_cannot_be_read_is_trouble_and_holds_up_no_other() {
     desk.write("codex/outbox/b.yaml", "text", 0);
     std::fs::remove_dir(desk.workspace.path("agents/claude/outbox")).expect("an outbox");
     symlink("../codex/outbox", desk.workspace.path("agents/claude/outbox")).expect("a link");
-    assert_eq!(desk.intake.scan(&desk.spool, &desk.agents).len(), 1);
+    assert_eq!(desk.intake.scan(&desk.spool.view(), &desk.agents).len(), 1);
     assert_eq!(desk.take(LATER), ["b.yaml"]);
 }

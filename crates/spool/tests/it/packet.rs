@@ -12,7 +12,7 @@ fn read(workspace: &Workspace, path: &str, limit: u64) -> PacketRead {
 
 fn read_at(workspace: &Workspace, path: &str, limit: u64, now: Now) -> PacketRead {
     let opened = Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(()));
-    opened.expect("a start").spool.read_packet(path, limit, now).expect("an answer")
+    opened.expect("a start").spool.view().read_packet(path, limit, now).expect("an answer")
 }
 
 #[test]

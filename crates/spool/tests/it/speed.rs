@@ -81,13 +81,13 @@ fn ten_thousand_waiting_messages() {
     let agents = ["claude".to_owned(), "codex".to_owned()];
     let mut intake = Intake::new(256 * 1024, 50);
     let begin = Instant::now();
-    assert!(intake.scan(&spool, &agents).is_empty());
+    assert!(intake.scan(&spool.view(), &agents).is_empty());
     let scan = begin.elapsed();
     let (mut take, mut commit, mut deliver) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let mut count = 0;
     loop {
         let begin = Instant::now();
-        let taken = intake.take(&spool, Now { mono: 0, ..LATER }, 256);
+        let taken = intake.take(&spool.view(), Now { mono: 0, ..LATER }, 256);
         take += begin.elapsed();
         if taken.found.is_empty() {
             break;
@@ -174,12 +174,12 @@ fn a_huge_outbox_is_sorted_once() {
     let agents = ["claude".to_owned()];
     let mut intake = Intake::new(256 * 1024, 50);
     let begin = Instant::now();
-    intake.scan(&spool, &agents);
+    intake.scan(&spool.view(), &agents);
     let first = begin.elapsed();
     let begin = Instant::now();
-    intake.scan(&spool, &agents);
+    intake.scan(&spool.view(), &agents);
     let second = begin.elapsed();
     let begin = Instant::now();
-    let found = intake.take(&spool, LATER, 256).found.len();
+    let found = intake.take(&spool.view(), LATER, 256).found.len();
     eprintln!("100000 files: scan {first:?}, again {second:?}, take {found}: {:?}", begin.elapsed());
 }

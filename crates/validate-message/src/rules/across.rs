@@ -7,14 +7,13 @@ use message_schema::schema::Step;
 use message_schema::{Code, Message, Place, ReadBody};
 
 use super::packet::ReadPacket;
-use crate::violation::{Source, Violation};
+use crate::found::Found;
+use crate::violation::{Source, Violation, shown};
 
-pub(crate) fn check(
-    message: &Message,
-    body: Option<&Body>,
-    packet: Option<&ReadPacket>,
-    found: &mut Vec<Violation>,
-) {
+/// How many findings are named when their number is wrong.
+const NAMED_MAX: usize = 10;
+
+pub(crate) fn check(message: &Message, body: Option<&Body>, packet: Option<&ReadPacket>, found: &mut Found) {
     pull_request(message, found);
     if let (Some(body), Some(packet)) = (body, packet) {
         round(body, packet, found);
@@ -22,7 +21,7 @@ pub(crate) fn check(
     }
 }
 
-fn pull_request(message: &Message, found: &mut Vec<Violation>) {
+fn pull_request(message: &Message, found: &mut Found) {
     let number = |text: &str| PrNumber::new(text).ok();
     let Some(envelope) = message.root().field("related_pr") else { return };
     let Some(body_pr) = body_text(message, "pr").and_then(number) else { return };
@@ -38,7 +37,7 @@ fn pull_request(message: &Message, found: &mut Vec<Violation>) {
     }
 }
 
-fn round(body: &Body, read: &ReadPacket, found: &mut Vec<Violation>) {
+fn round(body: &Body, read: &ReadPacket, found: &mut Found) {
     let said = match body {
         Body::Feedback(feedback) => Some(feedback.round),
         Body::Lgtm(lgtm) => lgtm.round,
@@ -62,33 +61,41 @@ fn round(body: &Body, read: &ReadPacket, found: &mut Vec<Violation>) {
     }
 }
 
-fn blocking_count(message: &Message, body: &Body, read: &ReadPacket, found: &mut Vec<Violation>) {
+fn blocking_count(message: &Message, body: &Body, read: &ReadPacket, found: &mut Found) {
     let Body::Feedback(feedback) = body else { return };
-    let blocking: Vec<&str> =
-        read.packet.findings.findings.iter().filter(|f| f.counts_as_blocking()).map(finding_id).collect();
+    let blocking: Vec<&Finding> =
+        read.packet.findings.findings.iter().filter(|finding| finding.counts_as_blocking()).collect();
     if usize::try_from(feedback.blocking_count) != Ok(blocking.len()) {
         let count = feedback.blocking_count;
-        let named = if blocking.is_empty() { String::new() } else { format!(" ({})", blocking.join(", ")) };
+        let right = blocking.len();
+        let text = format!(
+            "`blocking_count` is {count}, but {right} of the packet's findings block{}",
+            named(&blocking)
+        );
         found.push(
             Violation::new(
                 Code::BlockingCountMismatch,
                 Source::Message,
                 body_place(message, "blocking_count"),
-                format!(
-                    "`blocking_count` is {count}, but {} of the packet's findings block{named}",
-                    blocking.len()
-                ),
+                text,
             )
             .field("body.blocking_count")
             .found(&count.to_string())
-            .expected(blocking.len().to_string())
-            .fix(format!("write {}", blocking.len())),
+            .expected(right.to_string())
+            .fix(format!("write {right}")),
         );
     }
 }
 
-fn finding_id(finding: &Finding) -> &str {
-    finding.id.as_str()
+/// The ids of the findings, in brackets: the first few, for a person to look at.
+fn named(findings: &[&Finding]) -> String {
+    let ids: Vec<String> =
+        findings.iter().take(NAMED_MAX).map(|finding| shown(finding.id.as_str())).collect();
+    match (ids.is_empty(), findings.len() > NAMED_MAX) {
+        (true, _) => String::new(),
+        (false, false) => format!(" ({})", ids.join(", ")),
+        (false, true) => format!(" ({}, …)", ids.join(", ")),
+    }
 }
 
 fn body_text<'m>(message: &'m Message, key: &str) -> Option<&'m str> {

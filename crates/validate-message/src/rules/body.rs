@@ -10,9 +10,10 @@ use message_schema::{Code, Malformed, Message, ReadBody, Schema};
 
 use super::Document;
 use super::document::Kind;
+use crate::found::Found;
 use crate::violation::{Source, Violation};
 
-pub(crate) fn check(message: &Message, found: &mut Vec<Violation>) -> Option<Body> {
+pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
     let kind = message.kind()?;
     match message.read_body() {
         // A review body without text breaks the envelope's rule for `body`, which is told there.
@@ -40,7 +41,7 @@ pub(crate) fn document(kind: MessageType, mapping: &Node) -> Option<Document<'_>
     Some(Document { root: mapping, schema, file: Source::Message, prefix: "body.", code })
 }
 
-fn mapped(kind: MessageType, mapping: &Node, found: &mut Vec<Violation>) -> Option<Body> {
+fn mapped(kind: MessageType, mapping: &Node, found: &mut Found) -> Option<Body> {
     let document = document(kind, mapping)?;
     match kind {
         MessageType::ReviewRequest => document.read(found).map(Body::Request),
@@ -73,7 +74,7 @@ fn code(path: &[Step], kind: Kind) -> Code {
 }
 
 /// The ids of nits are unique within the message.
-fn nits(document: &Document<'_>, found: &mut Vec<Violation>) {
+fn nits(document: &Document<'_>, found: &mut Found) {
     let Some(nits) = document.root.field("nits") else { return };
     let mut seen = BTreeSet::new();
     for (index, nit) in nits.value.items().iter().enumerate() {

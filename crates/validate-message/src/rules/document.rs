@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use message_schema::schema::{Breach, Shape, Step};
-use message_schema::yaml::{Content, Node};
-use message_schema::{Code, Place, Schema, coerce};
+use message_schema::yaml::Node;
+use message_schema::{Code, Level, Place, Schema, coerce};
 use serde::de::DeserializeOwned;
 
+use crate::found::Found;
 use crate::suggest::nearest;
 use crate::violation::{Source, Violation, shown};
 
@@ -22,7 +23,8 @@ pub(crate) struct Document<'a> {
     pub(crate) code: fn(&[Step], Kind) -> Code,
 }
 
-type Path = Vec<Step>;
+/// The way from a document's root to a value.
+pub(super) type Path = Vec<Step>;
 
 /// What kind of breach a code is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +36,11 @@ pub(crate) enum Kind {
 
 impl Document<'_> {
     /// Reads the document as `T`; `None` leaves at least one error in `found`.
-    pub(crate) fn read<T: DeserializeOwned>(&self, found: &mut Vec<Violation>) -> Option<T> {
-        let shape = self.schema.shape();
-        let value = coerce(self.root, shape);
+    pub(crate) fn read<T: DeserializeOwned>(&self, found: &mut Found) -> Option<T> {
+        let value = coerce(self.root, self.schema.shape());
         let breaches = self.schema.breaches(&value);
         let misspelt = self.tell(&breaches, found);
-        self.warn_unknown(self.root, shape, &mut Vec::new(), &misspelt, found);
+        self.tell_unknown(&misspelt, found);
         if !breaches.is_empty() {
             return None;
         }
@@ -47,7 +48,7 @@ impl Document<'_> {
             Ok(read) => Some(read),
             Err(error) => {
                 // Schema and types are tested to agree; should they ever not, the types decide.
-                found.push(self.violation(Kind::Invalid, &[], self.root.place, error.to_string()));
+                found.push(self.violation(Kind::Invalid, &[], self.root.place, shown(&error.to_string())));
                 None
             }
         }
@@ -62,31 +63,32 @@ impl Document<'_> {
         text: impl Into<String>,
     ) -> Violation {
         let violation = Violation::new((self.code)(path, kind), self.file.clone(), Some(place), text);
-        if path.is_empty() { violation } else { violation.field(format!("{}{}", self.prefix, dotted(path))) }
+        if path.is_empty() {
+            return violation;
+        }
+        violation.field(shown(&format!("{}{}", self.prefix, dotted(path))))
     }
 
     /// Says that the value at a path is not what belongs there.
     pub(crate) fn invalid(&self, path: &[Step], expected: &str) -> Violation {
-        let place = self.place(path);
         let name = dotted(path);
         let Some(node) = self.root.at(path) else {
-            return self.violation(Kind::Invalid, path, place, format!("`{name}` is missing"));
+            return self.violation(Kind::Invalid, path, self.root.place, format!("`{name}` is missing"));
         };
         let text = format!("`{name}` is {}, expected {expected}", told(node));
-        let violation = self.violation(Kind::Invalid, path, place, text).expected(expected);
+        let violation = self.violation(Kind::Invalid, path, node.place, text).expected(expected);
         violation.found(node.text().unwrap_or(node.kind()))
     }
 
-    fn place(&self, path: &[Step]) -> Place {
-        self.root.at(path).map_or(self.root.place, |node| node.place)
-    }
-
     /// Turns breaches into violations, and returns the unknown fields that are explained with
-    /// them: misspelt names of missing ones.
-    fn tell(&self, breaches: &[Breach], found: &mut Vec<Violation>) -> Vec<Path> {
+    /// them: misspelt names of missing ones. Unknown fields themselves are told by the tree.
+    fn tell(&self, breaches: &[Breach], found: &mut Found) -> BTreeSet<Path> {
         let mut told = BTreeSet::new();
-        let mut misspelt = Vec::new();
+        let mut misspelt = BTreeSet::new();
         for breach in breaches {
+            if found.is_full(Level::Error) {
+                break;
+            }
             match breach {
                 Breach::Missing { at, field } => {
                     let path = below(at, field);
@@ -100,13 +102,6 @@ impl Document<'_> {
                     }
                 }
                 Breach::Unknown { .. } => {}
-            }
-        }
-        for breach in breaches {
-            if let Breach::Unknown { at, field } = breach
-                && !misspelt.contains(&below(at, field))
-            {
-                found.push(self.unknown(at, field));
             }
         }
         misspelt
@@ -128,19 +123,20 @@ impl Document<'_> {
     }
 
     /// A missing field, or a misspelt one: that is one cause and becomes one violation.
-    fn missing(&self, at: &[Step], path: &[Step], field: &str, misspelt: &mut Vec<Path>) -> Violation {
+    fn missing(&self, at: &[Step], path: &[Step], field: &str, misspelt: &mut BTreeSet<Path>) -> Violation {
         let expected = self.schema.shape().at(path).map_or("a value", Shape::expected);
         let name = dotted(path);
         let mapping = self.root.at(at).unwrap_or(self.root);
-        let strangers =
-            mapping.fields().iter().map(|f| f.key.as_str()).filter(|key| self.is_unknown(at, key));
+        let shape = self.schema.shape().at(at);
+        let is_stranger = |key: &&str| shape.is_some_and(|shape| shape.field(key).is_none());
+        let strangers = mapping.fields().iter().map(|field| field.key.as_str()).filter(is_stranger);
         let Some(slip) = nearest(field, strangers).and_then(|slip| mapping.field(slip)) else {
             return self
                 .violation(Kind::Missing, path, mapping.place, format!("`{name}` is missing"))
                 .expected(expected)
                 .fix(format!("add `{field}`: {expected}"));
         };
-        misspelt.push(below(at, &slip.key));
+        misspelt.insert(below(at, &slip.key));
         let wrong = shown(&slip.key);
         let text = format!("`{name}` is missing, and `{wrong}` stands here");
         self.violation(Kind::Missing, path, slip.key_place, text)
@@ -148,75 +144,10 @@ impl Document<'_> {
             .expected(field)
             .fix(format!("rename `{wrong}` to `{field}`"))
     }
-
-    fn unknown(&self, at: &[Step], key: &str) -> Violation {
-        let mapping = self.root.at(at).unwrap_or(self.root);
-        let place = mapping.field(key).map_or(mapping.place, |field| field.key_place);
-        let path = below(at, key);
-        let text = format!("`{}` is no field of {}", shown(&dotted(&path)), self.noun());
-        let violation = self.violation(Kind::Unknown, &path, place, text).found(key);
-        let names = self.schema.shape().at(at).into_iter().flat_map(Shape::names);
-        match nearest(key, names.filter(|name| mapping.field(name).is_none())) {
-            Some(name) => violation.fix(format!("did you mean `{name}`?")),
-            None => violation,
-        }
-    }
-
-    fn noun(&self) -> String {
-        match self.schema {
-            Schema::Envelope => "the envelope".to_owned(),
-            Schema::FindingsPacket => "a findings packet".to_owned(),
-            Schema::ReviewRequest
-            | Schema::ReviewFeedback
-            | Schema::ReviewAddressed
-            | Schema::ReviewLgtm
-            | Schema::Report => format!("a {}", self.schema.name()),
-        }
-    }
-
-    fn is_unknown(&self, at: &[Step], key: &str) -> bool {
-        self.schema.shape().at(at).is_some_and(|shape| !shape.is_free() && shape.field(key).is_none())
-    }
-
-    /// Adds a warning for each field the schema does not name but admits.
-    fn warn_unknown(
-        &self,
-        node: &Node,
-        shape: &Shape,
-        path: &mut Path,
-        misspelt: &[Path],
-        found: &mut Vec<Violation>,
-    ) {
-        match &node.content {
-            Content::Scalar(_) => {}
-            Content::List(items) => {
-                let Some(shape) = shape.items() else { return };
-                for (index, item) in items.iter().enumerate() {
-                    path.push(Step::Index(index));
-                    self.warn_unknown(item, shape, path, misspelt, found);
-                    path.pop();
-                }
-            }
-            Content::Map(fields) => {
-                for field in fields {
-                    match shape.field(&field.key) {
-                        Some((shape, _)) => {
-                            path.push(Step::Key(field.key.clone()));
-                            self.warn_unknown(&field.value, shape, path, misspelt, found);
-                            path.pop();
-                        }
-                        // The envelope admits no unknown field, so the schema tells of those.
-                        None if shape.is_free() || self.schema == Schema::Envelope => {}
-                        None if misspelt.contains(&below(path, &field.key)) => {}
-                        None => found.push(self.unknown(path, &field.key).warning()),
-                    }
-                }
-            }
-        }
-    }
 }
 
-fn below(at: &[Step], key: &str) -> Path {
+/// The path of a field of the mapping at that path.
+pub(super) fn below(at: &[Step], key: &str) -> Path {
     let mut path = at.to_vec();
     path.push(Step::Key(key.to_owned()));
     path
@@ -234,7 +165,7 @@ fn told(node: &Node) -> String {
 }
 
 /// `findings[2].severity`
-pub(crate) fn dotted(path: &[Step]) -> String {
+pub(super) fn dotted(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
         match step {

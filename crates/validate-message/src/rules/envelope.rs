@@ -9,12 +9,13 @@ use message_schema::{Code, Message, Schema};
 
 use super::Document;
 use super::document::Kind;
-use crate::violation::{Source, Violation};
+use crate::found::Found;
+use crate::violation::Source;
 
 const TELEMETRY: [&str; 6] =
     ["model", "turns", "input_tokens", "output_tokens", "wall_time_s", "est_cost_usd"];
 
-pub(crate) fn check(message: &Message, found: &mut Vec<Violation>) -> Option<Envelope> {
+pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Envelope> {
     let document =
         Document { root: message.root(), schema: Schema::Envelope, file: Source::Message, prefix: "", code };
     let envelope = document.read(found);
@@ -34,7 +35,7 @@ fn code(_: &[Step], kind: Kind) -> Code {
 }
 
 /// Recipients are distinct, none is the sender, and some types have exactly one.
-fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Vec<Violation>) {
+fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Found) {
     let Some(to) = document.root.field("to") else { return };
     let sender = document.root.field_text("from");
     let listed: Vec<(Vec<Step>, &Node)> = match to.value.text() {
@@ -81,7 +82,7 @@ fn has_one_recipient(kind: MessageType) -> bool {
     }
 }
 
-fn telemetry(document: &Document<'_>, kind: MessageType, found: &mut Vec<Violation>) {
+fn telemetry(document: &Document<'_>, kind: MessageType, found: &mut Found) {
     for name in TELEMETRY {
         if let Some(field) = document.root.field(name).filter(|field| !field.value.is_absent()) {
             let path = [Step::Key(name.to_owned())];

@@ -5,5 +5,6 @@ pub(crate) mod body;
 mod document;
 pub(crate) mod envelope;
 pub(crate) mod packet;
+mod unknown;
 
 pub(crate) use document::Document;

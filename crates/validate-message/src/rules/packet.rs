@@ -1,7 +1,7 @@
 //! The findings packet: that it could be read at all, its schema, and what its findings say
 //! together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::id::PacketPath;
 use message_schema::packet::FindingsPacket;
@@ -12,8 +12,9 @@ use message_schema::{Code, Message, Place, ReadBody, Schema, parse_packet};
 use super::Document;
 use super::document::Kind;
 use crate::check::PacketInput;
+use crate::found::Found;
 use crate::valid::Packet;
-use crate::violation::{Source, Violation};
+use crate::violation::{Source, Violation, escaped, shown};
 
 /// A packet without errors of its own, with its tree for the rules across files.
 pub(crate) struct ReadPacket {
@@ -21,38 +22,34 @@ pub(crate) struct ReadPacket {
     pub(crate) root: Node,
 }
 
-pub(crate) fn check(
-    message: &Message,
-    input: PacketInput<'_>,
-    found: &mut Vec<Violation>,
-) -> Option<ReadPacket> {
+pub(crate) fn check(message: &Message, input: PacketInput<'_>, found: &mut Found) -> Option<ReadPacket> {
     // A packet that is not named, or not by a packet path, is the body's violation, not ours.
     let path = message.packet_path()?;
-    let lost = match input {
+    let shown = escaped(path.as_str());
+    let lost = |code, text: String, expected: &str| {
+        Violation::new(code, Source::Message, place_of_name(message), text)
+            .field("body.findings_packet")
+            .found(path.as_str())
+            .expected(expected)
+    };
+    found.push(match input {
         PacketInput::NotLooked => return None,
         PacketInput::Bytes(bytes) => return read(path, bytes, found),
-        PacketInput::Missing | PacketInput::NotNamed => {
-            Violation::new(Code::PacketMissing, Source::Message, None, format!("there is no packet `{path}`"))
-                .expected("a findings packet in the workspace")
-                .fix("write the packet before the message that names it")
-        }
-        PacketInput::Unsafe(why) => Violation::new(
+        PacketInput::Missing | PacketInput::NotNamed => lost(
+            Code::PacketMissing,
+            format!("there is no packet `{shown}`"),
+            "a findings packet in the workspace",
+        )
+        .fix("write the packet before the message that names it"),
+        PacketInput::Unsafe(why) => lost(
             Code::PacketUnsafe,
-            Source::Message,
-            None,
-            format!("the packet `{path}` may not be read: {why}"),
-        )
-        .expected("a regular file inside the workspace, no symlink on the way"),
-        PacketInput::TooLarge => Violation::new(
-            Code::PacketSyntax,
-            Source::Message,
-            None,
-            format!("the packet `{path}` is too large"),
-        )
-        .expected("at most 256 KiB"),
-    };
-    let lost = Violation { place: place_of_name(message), ..lost };
-    found.push(lost.field("body.findings_packet").found(path.as_str()));
+            format!("the packet `{shown}` may not be read: {}", escaped(&why)),
+            "a regular file inside the workspace, no symlink on the way",
+        ),
+        PacketInput::TooLarge => {
+            lost(Code::PacketSyntax, format!("the packet `{shown}` is too large"), "at most 256 KiB")
+        }
+    });
     None
 }
 
@@ -63,7 +60,7 @@ fn place_of_name(message: &Message) -> Option<Place> {
     }
 }
 
-fn read(path: PacketPath, bytes: &[u8], found: &mut Vec<Violation>) -> Option<ReadPacket> {
+fn read(path: PacketPath, bytes: &[u8], found: &mut Found) -> Option<ReadPacket> {
     let file = Source::Packet(path.as_str().to_owned());
     let root = match parse_packet(bytes) {
         Ok(root) => root,
@@ -72,13 +69,12 @@ fn read(path: PacketPath, bytes: &[u8], found: &mut Vec<Violation>) -> Option<Re
             return None;
         }
     };
-    let before = found.len();
+    let errors_before = found.errors();
     let document = Document { root: &root, schema: Schema::FindingsPacket, file, prefix: "", code };
     let findings = document.read::<FindingsPacket>(found);
     rules(&document, found);
-    let is_clean = !found[before..].iter().any(|violation| violation.level == message_schema::Level::Error);
     let text = String::from_utf8(bytes.to_vec()).ok()?;
-    let findings = findings.filter(|_| is_clean)?;
+    let findings = findings.filter(|_| found.errors() == errors_before)?;
     Some(ReadPacket { packet: Packet { path, text, findings }, root })
 }
 
@@ -94,44 +90,43 @@ fn code(path: &[Step], kind: Kind) -> Code {
 }
 
 /// Ids are unique, no thread is acted on twice, and `blocking` does not contradict the severity.
-fn rules(document: &Document<'_>, found: &mut Vec<Violation>) {
+fn rules(document: &Document<'_>, found: &mut Found) {
     let Some(findings) = document.root.field("findings") else { return };
-    let mut ids = BTreeMap::new();
+    let mut ids = BTreeSet::new();
     let mut acted = BTreeMap::new();
     for (index, finding) in findings.value.items().iter().enumerate() {
         let path =
             |key: &str| [Step::Key("findings".to_owned()), Step::Index(index), Step::Key(key.to_owned())];
-        let text = |key| finding.field_text(key).filter(|text| !text.is_empty());
-        if let (Some(severity), Some(blocking)) = (text("severity"), text("blocking")) {
-            match (severity, blocking) {
-                ("P0" | "P1", "false") => {
-                    found.push(
-                        document.invalid(&path("blocking"), &format!("true, for a {severity} always blocks")),
-                    );
-                }
-                ("P3", "true") => {
-                    found.push(document.invalid(&path("blocking"), "false, for a P3 never blocks"));
-                }
-                (_, _) => {}
-            }
+        if let Some(expected) = contradicted(finding) {
+            found.push(document.invalid(&path("blocking"), expected));
         }
-        let id = text("id");
-        let thread = text("action").and(text("same_as").or(id));
-        if let Some(first) = thread.and_then(|thread| acted.insert(thread, index)) {
-            let name = thread.unwrap_or_default();
+        let id = text(finding, "id");
+        let thread = text(finding, "action").and(text(finding, "same_as").or(id));
+        let first = thread.and_then(|thread| acted.insert(thread, index));
+        let is_repeated = id.is_some_and(|id| !ids.insert(id));
+        if let (Some(thread), Some(first)) = (thread, first) {
+            let name = shown(thread);
+            let text =
+                format!("thread `{name}` is given an action by findings[{first}] and findings[{index}]");
             let violation = document.invalid(&path("action"), "one action for each thread");
-            found.push(Violation {
-                code: Code::ActionMultiple,
-                message: format!(
-                    "thread `{name}` is given an action by findings[{first}] and findings[{index}]"
-                ),
-                ..violation
-            });
-        } else if id.is_some_and(|id| ids.contains_key(id)) {
+            found.push(Violation { code: Code::ActionMultiple, message: text, ..violation });
+        } else if is_repeated {
             found.push(document.invalid(&path("id"), "an id no other finding of this packet has"));
         }
-        if let Some(id) = id {
-            ids.insert(id, index);
-        }
+    }
+}
+
+/// The letters of a field that is there and says something.
+fn text<'n>(finding: &'n Node, key: &str) -> Option<&'n str> {
+    finding.field(key).filter(|field| !field.value.is_absent())?.value.text().map(str::trim)
+}
+
+/// What `blocking` must be, when it says something else than the severity does.
+fn contradicted(finding: &Node) -> Option<&'static str> {
+    match (text(finding, "severity")?, text(finding, "blocking")?) {
+        ("P0", "false") => Some("true, for a P0 always blocks"),
+        ("P1", "false") => Some("true, for a P1 always blocks"),
+        ("P3", "true") => Some("false, for a P3 never blocks"),
+        (_, _) => None,
     }
 }

@@ -36,6 +36,10 @@ impl Verdict {
         }
     }
 
+    fn is_cut(&self) -> bool {
+        matches!(&self.outcome, Outcome::Refused(violations) if violations.is_cut())
+    }
+
     fn unreadable(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::Unreadable(why) => Some(why),
@@ -45,8 +49,17 @@ impl Verdict {
 }
 
 pub(crate) fn text(verdicts: &[Verdict]) -> String {
-    let lines = verdicts.iter().flat_map(|v| v.violations().iter().map(|violation| violation.told(&v.file)));
-    lines.map(|line| line + "\n").collect()
+    let mut out = String::new();
+    for verdict in verdicts {
+        for violation in verdict.violations() {
+            out.push_str(&violation.told(&verdict.file));
+            out.push('\n');
+        }
+        if verdict.is_cut() {
+            out.push_str(&format!("{}: there are more violations, these are the first\n", verdict.file));
+        }
+    }
+    out
 }
 
 #[derive(Serialize)]
@@ -63,6 +76,9 @@ struct FileVerdict<'v> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unreadable: Option<&'v str>,
     violations: Vec<ReportedViolation>,
+    /// Whether there were too many violations to list.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
 }
 
 #[derive(Serialize)]
@@ -101,6 +117,7 @@ pub(crate) fn json(verdicts: &[Verdict]) -> String {
             valid: matches!(verdict.outcome, Outcome::Valid(_)),
             unreadable: verdict.unreadable(),
             violations: verdict.violations().iter().map(|v| v.reported(&verdict.file)).collect(),
+            cut: verdict.is_cut(),
         })
         .collect();
     let document = Document { schema_version: JSON_VERSION, files, totals: Totals::of(verdicts) };

@@ -1,0 +1,195 @@
+//! The desk: from a file to what the ledger will say of it. Reads, checks and decides; touches
+//! nothing but the packet it has to read, so it works while the spool delivers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use message_schema::id::AgentName;
+use message_schema::{Code, Message};
+use review::{ContentDigest, Policy, Posted, Record, State};
+use spool::{Body, Draft, FileName, Found, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit, View};
+use validate_message::PacketInput;
+
+use crate::clock::Moment;
+use crate::draft::Slip;
+use crate::names::NameBook;
+use crate::rejection::Rejection;
+
+/// The largest message and the largest packet, in bytes.
+const SIZE_MAX: u64 = 256 * 1024;
+
+/// The most messages that are judged and committed together.
+const BATCH_MAX: usize = 256;
+
+/// How long, in milliseconds, an empty or cut-off file and a missing or growing packet are given.
+const PATIENCE_MS: u64 = 5_000;
+
+/// How long, in milliseconds, any other file is given before it is refused for what it says: a
+/// writer that appends in several goes is whole again by then.
+const SECOND_LOOK_MS: u64 = 500;
+
+/// How soon, in milliseconds, a packet is looked for again.
+const PACKET_RETRY_MS: u64 = 50;
+
+/// Everything a judgement looks at, and the files that wait for one.
+pub(crate) struct Desk {
+    pub(crate) intake: Intake,
+    /// The agents that have a mailbox, sorted.
+    pub(crate) agents: Arc<[AgentName]>,
+    pub(crate) policy: Policy,
+    pub(crate) state: State,
+    pub(crate) names: NameBook,
+    /// Files that were given time, and since when they have been the same.
+    waits: HashMap<(String, FileName), (Stamp, u64)>,
+}
+
+/// What was decided and is to be committed together; the records in the same order.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) records: Vec<Record>,
+}
+
+/// A judgement: something to commit, or a moment more for the file.
+enum Judged {
+    Decided(Box<Draft>, Record),
+    NotYet { until: u64 },
+}
+
+impl Desk {
+    pub(crate) fn new(policy: Policy, state: State, names: NameBook) -> Self {
+        let intake = Intake::new(SIZE_MAX, QUIET_MS);
+        Self { intake, agents: Arc::from([]), policy, state, names, waits: HashMap::new() }
+    }
+
+    /// Judges what is ready, at most one batch.
+    ///
+    /// A message is applied to the state when it is decided, so that later ones of the batch are
+    /// judged after it; whoever cannot commit the batch has to fold the state anew.
+    pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
+        let taken = self.intake.take(view, moment.spool(), BATCH_MAX);
+        for trouble in taken.troubles {
+            tracing::warn!(error = %crate::mailroom::chain(&trouble), "a file cannot be read; it is tried again");
+        }
+        let mut batch = Batch::default();
+        for found in &taken.found {
+            let seq = view.next_seq() + batch.drafts.len() as u64;
+            match self.judge(found, view, seq, moment) {
+                Ok(Judged::Decided(draft, record)) => {
+                    self.waits.remove(&(found.agent.clone(), found.file.clone()));
+                    review::apply(&mut self.state, &record, moment.utc);
+                    batch.drafts.push(*draft);
+                    batch.records.push(record);
+                }
+                Ok(Judged::NotYet { until }) => self.intake.give_time(found, until),
+                // An I/O error is nobody's refusal.
+                Err(error) => {
+                    tracing::warn!(error = %crate::mailroom::chain(&error), "a packet cannot be read; it is tried again");
+                    self.intake.give_time(found, moment.mono + SECOND_LOOK_MS);
+                }
+            }
+        }
+        batch
+    }
+
+    /// From a file to what the ledger will say of it.
+    fn judge(
+        &mut self,
+        found: &Found,
+        view: &View<'_>,
+        seq: u64,
+        moment: Moment,
+    ) -> Result<Judged, SpoolError> {
+        let place = self.agents.binary_search_by(|agent| agent.as_str().cmp(&found.agent));
+        let place = place.expect("intake looks only into the outboxes of agents on the roll");
+        let agents = Arc::clone(&self.agents);
+        let outbox = &agents[place];
+        let slip = Slip { found, outbox, message: None, agents: &agents, seq, moment };
+        let (bytes, digest) = match &found.body {
+            Body::Message { bytes, digest } => (bytes, digest),
+            Body::Unfit(unfit) => return Ok(self.reject(&slip, &unfit_to_be_read(*unfit, &found.file))),
+        };
+
+        let message = match message_schema::parse(bytes) {
+            Ok(message) => message,
+            Err(malformed) => {
+                let patience = if malformed.looks_cut_off() { PATIENCE_MS } else { SECOND_LOOK_MS };
+                return Ok(self
+                    .not_yet(found, moment, patience, patience)
+                    .unwrap_or_else(|| self.reject(&slip, &Rejection::malformed(malformed, &found.file))));
+            }
+        };
+        let slip = Slip { message: Some(&message), ..slip };
+
+        let packet = packet_of(view, &message, moment)?;
+        if let Some(PacketRead::Missing | PacketRead::Growing) = packet
+            && let Some(not_yet) = self.not_yet(found, moment, PATIENCE_MS, PACKET_RETRY_MS)
+        {
+            return Ok(not_yet);
+        }
+        let valid = match validate_message::check(&message, packet_input(packet.as_ref())) {
+            Ok(valid) => valid,
+            Err(violations) => {
+                return Ok(self.not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS).unwrap_or_else(
+                    || {
+                        let rejection = Rejection::violations(&violations, &message, outbox, &found.file);
+                        self.reject(&slip, &rejection)
+                    },
+                ));
+            }
+        };
+
+        let posted = Posted { outbox, digest: ContentDigest(digest.bytes()), valid: &valid };
+        match review::decide(&self.state, &self.policy, posted, moment.utc) {
+            Ok(decision) => {
+                let (draft, record) = slip.decided(decision, &mut self.names);
+                Ok(Judged::Decided(Box::new(draft), record))
+            }
+            Err(refusal) => Ok(self.reject(&slip, &Rejection::refusal(refusal, &message, &found.file))),
+        }
+    }
+
+    fn reject(&mut self, slip: &Slip<'_>, rejection: &Rejection) -> Judged {
+        let (draft, record) = slip.refused(rejection, &self.state, &mut self.names);
+        Judged::Decided(Box::new(draft), record)
+    }
+
+    /// More time for a file that has not been still for as long as it may take to finish it.
+    fn not_yet(&mut self, found: &Found, moment: Moment, patience: u64, retry: u64) -> Option<Judged> {
+        let written_ago = moment.utc.timestamp_millis() - found.stamp.mtime_ns / 1_000_000;
+        if u64::try_from(written_ago).is_ok_and(|ago| ago >= patience) {
+            return None;
+        }
+        let key = (found.agent.clone(), found.file.clone());
+        let (stamp, since) = self.waits.entry(key).or_insert((found.stamp, moment.mono));
+        if *stamp != found.stamp {
+            (*stamp, *since) = (found.stamp, moment.mono);
+        }
+        let over = since.saturating_add(patience);
+        (moment.mono < over).then(|| Judged::NotYet { until: over.min(moment.mono.saturating_add(retry)) })
+    }
+}
+
+fn packet_of(view: &View<'_>, message: &Message, moment: Moment) -> Result<Option<PacketRead>, SpoolError> {
+    let Some(path) = message.packet_path() else { return Ok(None) };
+    view.read_packet(path.as_str(), SIZE_MAX, moment.spool()).map(Some)
+}
+
+fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
+    let code = match unfit {
+        Unfit::TooLarge(_) => Code::TooLarge,
+        Unfit::Symlink | Unfit::Directory | Unfit::Special | Unfit::HardLink => Code::NotAFile,
+    };
+    Rejection::unfit(code, file, &unfit.to_string(), "write a regular file into the outbox")
+}
+
+fn packet_input(packet: Option<&PacketRead>) -> PacketInput<'_> {
+    match packet {
+        None => PacketInput::NotNamed,
+        Some(PacketRead::Bytes(bytes)) => PacketInput::Bytes(bytes),
+        Some(PacketRead::Missing) => PacketInput::Missing,
+        Some(PacketRead::Growing) => PacketInput::Unsafe("it is still being written".to_owned()),
+        Some(PacketRead::Unsafe(reason)) => PacketInput::Unsafe((*reason).to_owned()),
+        Some(PacketRead::TooLarge) => PacketInput::TooLarge,
+    }
+}

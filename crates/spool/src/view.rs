@@ -1,0 +1,72 @@
+//! What may be asked of a spool while its deliveries go on: the files to be judged, and what is in hand.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::ground::Ground;
+use crate::packet::{self, PacketRead};
+use crate::{FileName, Now, SpoolError};
+
+/// A spool as intake and judgement see it. It may be used while another thread delivers.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub(crate) ground: &'a Ground,
+    pub(crate) in_hand: &'a InHand,
+    pub(crate) next_seq: u64,
+}
+
+impl View<'_> {
+    /// The number the next record gets, from 1.
+    pub fn next_seq(&self) -> u64 {
+        self.next_seq
+    }
+
+    /// Says whether this outbox file was judged already and only waits to be put away.
+    pub fn is_in_hand(&self, agent: &str, file: &FileName) -> bool {
+        self.in_hand.has(agent, file)
+    }
+
+    /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes.
+    pub fn read_packet(&self, path: &str, limit: u64, now: Now) -> Result<PacketRead, SpoolError> {
+        packet::read(self.ground, Path::new(path), limit, now)
+    }
+}
+
+/// The originals that were judged and wait to be put away, by agent; how many records speak of each name.
+#[derive(Debug, Default)]
+pub(crate) struct InHand(Mutex<BTreeMap<String, HashMap<FileName, usize>>>);
+
+impl InHand {
+    pub(crate) fn has(&self, agent: &str, file: &FileName) -> bool {
+        self.locked().get(agent).is_some_and(|files| files.contains_key(file))
+    }
+
+    pub(crate) fn add(&self, agent: &str, file: &FileName) {
+        let mut agents = self.locked();
+        if !agents.contains_key(agent) {
+            agents.insert(agent.to_owned(), HashMap::new());
+        }
+        let files = agents.get_mut(agent).expect("it was there or was put in");
+        *files.entry(file.clone()).or_default() += 1;
+    }
+
+    /// Forgets one record's word about a file; called once the file is out of the outbox, never before.
+    pub(crate) fn release(&self, agent: &str, file: &FileName) {
+        let mut agents = self.locked();
+        let Some(files) = agents.get_mut(agent) else { return };
+        if let Some(count) = files.get_mut(file) {
+            *count -= 1;
+            if *count == 0 {
+                files.remove(file);
+            }
+        }
+        if files.is_empty() {
+            agents.remove(agent);
+        }
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, HashMap<FileName, usize>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

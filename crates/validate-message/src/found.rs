@@ -1,0 +1,60 @@
+//! What a check has found so far, kept to a number a person would read: a packet of 256 KiB can
+//! break fifty thousand rules, and a report of that must not be the size of a book.
+
+use message_schema::Level;
+
+use crate::violation::Violation;
+
+/// How many errors, and how many warnings, are told of one message.
+pub(crate) const TOLD_MAX: usize = 200;
+
+/// The violations of one message so far.
+#[derive(Default)]
+pub(crate) struct Found {
+    errors: Vec<Violation>,
+    warnings: Vec<Violation>,
+    is_cut: bool,
+}
+
+impl Found {
+    /// Keeps the violation, unless there are enough of its level already. Warnings take
+    /// no error's place, so that a wrong message is never taken for a correct one.
+    pub(crate) fn push(&mut self, violation: Violation) {
+        if self.is_full(violation.level) {
+            return;
+        }
+        match violation.level {
+            Level::Error => self.errors.push(violation),
+            Level::Warning => self.warnings.push(violation),
+        }
+    }
+
+    /// Whether one more violation of that level would not be kept. Asked before a violation is
+    /// put into words; the answer yes means that something is left out.
+    pub(crate) fn is_full(&mut self, level: Level) -> bool {
+        let kept = match level {
+            Level::Error => &self.errors,
+            Level::Warning => &self.warnings,
+        };
+        let is_full = kept.len() >= TOLD_MAX;
+        self.is_cut |= is_full;
+        is_full
+    }
+
+    /// How many errors were kept.
+    pub(crate) fn errors(&self) -> usize {
+        self.errors.len()
+    }
+
+    /// Whether something was left out.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    /// What was kept, in no particular order.
+    pub(crate) fn into_vec(self) -> Vec<Violation> {
+        let mut all = self.errors;
+        all.extend(self.warnings);
+        all
+    }
+}

@@ -1,0 +1,112 @@
+//! Fields the schema does not name: an error in the envelope, a warning in bodies and packets,
+//! nobody's business where the schema leaves a mapping free.
+
+use std::collections::BTreeSet;
+
+use message_schema::schema::{Shape, Step};
+use message_schema::yaml::{Content, Field, Node};
+use message_schema::{Level, Schema};
+
+use super::Document;
+use super::document::{Kind, Path, below, dotted};
+use crate::found::Found;
+use crate::suggest::nearest;
+use crate::violation::{Violation, shown};
+
+impl Document<'_> {
+    /// Tells of every unknown field but those already explained as misspelt.
+    pub(super) fn tell_unknown(&self, misspelt: &BTreeSet<Path>, found: &mut Found) {
+        let mut walk = Walk { document: self, misspelt, path: Vec::new(), found };
+        walk.node(self.root, self.schema.shape());
+    }
+
+    fn unknown(&self, path: &[Step], field: &Field, absent: &[&str]) -> Violation {
+        let text = format!("`{}` is no field of {}", shown(&dotted(path)), self.noun());
+        let violation = self.violation(Kind::Unknown, path, field.key_place, text).found(&field.key);
+        let violation = match self.level_of_unknown() {
+            Level::Error => violation,
+            Level::Warning => violation.warning(),
+        };
+        match nearest(&field.key, absent.iter().copied()) {
+            Some(name) => violation.fix(format!("did you mean `{name}`?")),
+            None => violation,
+        }
+    }
+
+    fn level_of_unknown(&self) -> Level {
+        match self.schema {
+            Schema::Envelope => Level::Error,
+            Schema::ReviewRequest
+            | Schema::ReviewFeedback
+            | Schema::ReviewAddressed
+            | Schema::ReviewLgtm
+            | Schema::FindingsPacket
+            | Schema::Report => Level::Warning,
+        }
+    }
+
+    fn noun(&self) -> String {
+        match self.schema {
+            Schema::Envelope => "the envelope".to_owned(),
+            Schema::FindingsPacket => "a findings packet".to_owned(),
+            Schema::ReviewRequest
+            | Schema::ReviewFeedback
+            | Schema::ReviewAddressed
+            | Schema::ReviewLgtm
+            | Schema::Report => format!("a {}", self.schema.name()),
+        }
+    }
+}
+
+/// A walk over tree and shape side by side.
+struct Walk<'a> {
+    document: &'a Document<'a>,
+    misspelt: &'a BTreeSet<Path>,
+    path: Path,
+    found: &'a mut Found,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, node: &Node, shape: &Shape) {
+        match &node.content {
+            Content::Scalar(_) => {}
+            Content::List(items) => {
+                let Some(shape) = shape.items() else { return };
+                for (index, item) in items.iter().enumerate() {
+                    self.step(Step::Index(index), item, shape);
+                }
+            }
+            Content::Map(fields) => self.fields(node, fields, shape),
+        }
+    }
+
+    fn step(&mut self, step: Step, node: &Node, shape: &Shape) {
+        self.path.push(step);
+        self.node(node, shape);
+        self.path.pop();
+    }
+
+    fn fields(&mut self, mapping: &Node, fields: &[Field], shape: &Shape) {
+        let mut strangers = Vec::new();
+        for field in fields {
+            match shape.field(&field.key) {
+                Some((shape, _)) => self.step(Step::Key(field.key.clone()), &field.value, shape),
+                None if shape.is_free() => {}
+                None => strangers.push(field),
+            }
+        }
+        if strangers.is_empty() {
+            return;
+        }
+        let absent: Vec<&str> = shape.names().filter(|name| mapping.field(name).is_none()).collect();
+        for field in strangers {
+            let path = below(&self.path, &field.key);
+            if !self.misspelt.contains(&path) {
+                if self.found.is_full(self.document.level_of_unknown()) {
+                    return;
+                }
+                self.found.push(self.document.unknown(&path, field, &absent));
+            }
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, SystemTime};
 
-use settled_tests::mailroom::{Mailroom, said, yaml};
+use settled_tests::mailroom::{Mailroom, said, settled, yaml};
 use settled_tests::{ledger, names, read, seed, wait, write};
 
 fn assert_exit(output: &Output, code: i32) {
@@ -372,4 +372,44 @@ fn an_agent_added_while_the_daemon_runs_is_served() {
     mailroom.post("codex", "hello.yaml", &text);
     assert_eq!(mailroom.delivered("claude", "hello.yaml"), text);
     wait::until("the original in sent/", || mailroom.agent("codex", "sent").join("hello.yaml").exists());
+}
+
+#[test]
+fn directories_an_agent_removed_are_made_again() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    for directory in ["sent", "dead_letter", "archive"] {
+        std::fs::remove_dir(mailroom.agent("claude", directory)).expect("an empty directory");
+    }
+    mailroom.post("claude", "good.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    mailroom.post("claude", "bad.yaml", &seed::note("question", "q-2", "claude", "nobody", "?"));
+    assert_exit(&mailroom.once(), 7);
+    assert_eq!(names(mailroom.agent("claude", "sent")), ["good.yaml"]);
+    assert_eq!(names(mailroom.agent("claude", "dead_letter")), ["bad.report.yaml", "bad.yaml"]);
+}
+
+#[test]
+fn an_outbox_made_anew_while_the_daemon_runs_is_still_served() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    let outbox = mailroom.agent("claude", "outbox");
+    std::fs::remove_dir(&outbox).expect("an empty outbox");
+    std::fs::create_dir(&outbox).expect("a new outbox");
+    for n in 1..3 {
+        let text = seed::note("question", &format!("q-{n}"), "claude", "codex", "?");
+        mailroom.post("claude", &format!("{n}.yaml"), &text);
+        assert_eq!(mailroom.delivered("codex", &format!("{n}.yaml")), text);
+    }
+}
+
+#[test]
+fn a_workspace_is_the_same_from_wherever_it_is_named() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    let inside = settled().args(["serve", "--once", "."]).current_dir(mailroom.root()).output();
+    assert_exit(&inside.expect("settled can be run"), 0);
+    let beside =
+        settled().args(["status", "--json", "mailroom/"]).current_dir(mailroom.root().join("..")).output();
+    let beside: serde_json::Value =
+        serde_json::from_slice(&beside.expect("settled can be run").stdout).expect("one JSON document");
+    assert_eq!(beside["accepted"], 1);
 }

@@ -105,7 +105,12 @@ impl Work {
         let cursor = self.open_cursor(ground)?;
         match self.lane.clone() {
             Lane::Mailbox(mailbox) => self.fill(&mailbox, &cursor, touched, pass),
-            Lane::Outbox(agent) => self.clear(&agent, &cursor, touched, pass),
+            // Putting away may be done twice without harm, so one note at the end is enough. After an error the next
+            // turn begins with it.
+            Lane::Outbox(agent) => {
+                self.clear(&agent, ground, touched, pass)?;
+                self.note_done(&cursor)
+            }
         }
     }
 
@@ -140,9 +145,8 @@ impl Work {
         Note { pos, verify: self.progress.verify, boot: ground.boot.clone() }
     }
 
-    /// Notes in memory and in the file that everything up to `pos` is done. If only the file cannot be written, the next
-    /// turn does it.
-    fn finish(&mut self, cursor: &Cursor<'_>, pos: Pos) -> Result<(), SpoolError> {
+    /// Notes in memory that everything up to `pos` is done.
+    fn finish(&mut self, pos: Pos) {
         self.progress.done = pos;
         self.progress.prepared = None;
         self.noted = false;
@@ -155,7 +159,11 @@ impl Work {
                 self.in_hand.remove(&original.file);
             }
         }
-        cursor.write(Slot::Delivered, &self.note(cursor.ground, pos))?;
+    }
+
+    /// Notes in the file what is done. If it cannot be written, the next turn does it.
+    fn note_done(&mut self, cursor: &Cursor<'_>) -> Result<(), SpoolError> {
+        cursor.write(Slot::Delivered, &self.note(cursor.ground, self.progress.done))?;
         self.noted = true;
         Ok(())
     }
@@ -205,7 +213,8 @@ impl Work {
                 touched.file(&dir.path, &name);
                 pass.delivered += 1;
             }
-            self.finish(cursor, pos)?;
+            self.finish(pos);
+            self.note_done(cursor)?;
         }
         Ok(())
     }
@@ -214,11 +223,10 @@ impl Work {
     fn clear(
         &mut self,
         agent: &str,
-        cursor: &Cursor<'_>,
+        ground: &Ground,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let ground = cursor.ground;
         let (outbox, made) = ground.dir_of_known(&layout::agent_dir(agent, "outbox"), Some(agent))?;
         touched.lane(&self.lane, &outbox.path, made);
         let mut sent = None;
@@ -247,7 +255,7 @@ impl Work {
                 Outcome::Gone => {}
                 Outcome::New(name) => pass.came_back.push((agent.to_owned(), name)),
             }
-            self.finish(cursor, pos)?;
+            self.finish(pos);
         }
         Ok(())
     }

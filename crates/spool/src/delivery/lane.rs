@@ -103,7 +103,12 @@ impl Work {
         let cursor = self.open_cursor(ground)?;
         match self.lane.clone() {
             Lane::Mailbox(mailbox) => self.fill(&mailbox, &cursor, touched, pass),
-            Lane::Outbox(agent) => self.clear(&agent, &cursor, in_hand, touched, pass),
+            // Putting away may be done twice without harm, so one note at the end is enough. After an error the next
+            // turn begins with it.
+            Lane::Outbox(agent) => {
+                self.clear(&agent, ground, in_hand, touched, pass)?;
+                self.note_done(&cursor)
+            }
         }
     }
 
@@ -138,14 +143,17 @@ impl Work {
         Note { pos, verify: self.progress.verify, boot: ground.boot.clone() }
     }
 
-    /// Notes in memory and in the file that everything up to `pos` is done. If only the file cannot be written, the next
-    /// turn does it.
-    fn finish(&mut self, cursor: &Cursor<'_>, pos: Pos) -> Result<(), SpoolError> {
+    /// Notes in memory that everything up to `pos` is done.
+    fn finish(&mut self, pos: Pos) {
         self.progress.done = pos;
         self.progress.prepared = None;
         self.noted = false;
         self.items.pop_front();
-        cursor.write(Slot::Delivered, &self.note(cursor.ground, pos))?;
+    }
+
+    /// Notes in the file what is done. If it cannot be written, the next turn does it.
+    fn note_done(&mut self, cursor: &Cursor<'_>) -> Result<(), SpoolError> {
+        cursor.write(Slot::Delivered, &self.note(cursor.ground, self.progress.done))?;
         self.noted = true;
         Ok(())
     }
@@ -173,7 +181,8 @@ impl Work {
                 Wants::File(bytes) => bytes,
                 Wants::None(digest) => {
                     withdraw(ground, &dir, &delivery.file, digest)?;
-                    self.finish(cursor, pos)?;
+                    self.finish(pos);
+                    self.note_done(cursor)?;
                     continue;
                 }
             };
@@ -208,7 +217,8 @@ impl Work {
                 touched.file(&dir.path, &name);
                 pass.delivered += 1;
             }
-            self.finish(cursor, pos)?;
+            self.finish(pos);
+            self.note_done(cursor)?;
         }
         Ok(())
     }
@@ -217,12 +227,11 @@ impl Work {
     fn clear(
         &mut self,
         agent: &str,
-        cursor: &Cursor<'_>,
+        ground: &Ground,
         in_hand: &InHand,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let ground = cursor.ground;
         let (outbox, made) = ground.dir_of_known(&layout::agent_dir(agent, "outbox"), Some(agent))?;
         touched.lane(&self.lane, &outbox.path, made);
         let mut sent = None;
@@ -252,7 +261,7 @@ impl Work {
                 Outcome::New(name) => pass.came_back.push((agent.to_owned(), name)),
             }
             in_hand.release(agent, &original.file);
-            self.finish(cursor, pos)?;
+            self.finish(pos);
         }
         Ok(())
     }

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use spool::{Away, Body, Content, Delivery, Disk, Draft, Intake, Layout, Now, Open, Original, Os, Spool};
+use spool::{
+    Away, Body, Content, Delivery, Disk, Draft, Handle, Intake, Layout, Now, Open, Original, Os, Spool,
+};
 
 use crate::daemon::{LATER, inbox, json};
 
@@ -37,31 +39,45 @@ fn message(n: u32) -> String {
     format!("id: m-{n}\nfrom: claude\nto: codex\nbody: |\n{body}")
 }
 
-/// What the file system alone takes for the least that must be done for a message: read it, make a file under a hidden
-/// name, rename it, and rename the original.
-fn least() -> Duration {
-    let dir = tempfile::tempdir().expect("a directory");
-    Layout::init(dir.path(), &["claude", "codex"]).expect("a tree");
-    write_messages(dir.path());
-    let root = Os.open_root(dir.path()).expect("the root");
-    let open = |path: &str| Os.open_dir(&root, path.as_ref()).expect("a directory");
-    let [outbox, sent, inbox] =
-        ["agents/claude/outbox", "agents/claude/sent", "agents/codex/inbox"].map(open);
-    let begin = Instant::now();
-    let mut buffer = [0; 4096];
-    for n in 0..COUNT {
-        let (name, hidden) = (format!("{n:06}.yaml"), format!(".{n}.tmp"));
-        let file = Os.open(&outbox, name.as_ref(), Open::Read).expect("a file");
-        Os.stat(&file).expect("an answer");
-        let taken = Os.read_at(&file, &mut buffer, 0).expect("bytes");
-        drop(file);
-        let file = Os.open(&inbox, hidden.as_ref(), Open::New).expect("a file");
-        Os.write_at(&file, &buffer[..taken], 0).expect("a write");
-        drop(file);
-        Os.rename_new(&inbox, hidden.as_ref(), &inbox, name.as_ref()).expect("a rename");
-        Os.rename_new(&outbox, name.as_ref(), &sent, name.as_ref()).expect("a rename");
+/// The least that must be done for a message, by the file system alone: read it, make a file under a hidden name, rename
+/// it, and rename the original.
+struct Least {
+    outbox: Handle,
+    sent: Handle,
+    inbox: Handle,
+    next: u32,
+    took: Duration,
+}
+
+impl Least {
+    fn new(root: &std::path::Path) -> Least {
+        Layout::init(root, &["claude", "codex"]).expect("a tree");
+        write_messages(root);
+        let root = Os.open_root(root).expect("the root");
+        let open = |path: &str| Os.open_dir(&root, path.as_ref()).expect("a directory");
+        let [outbox, sent, inbox] =
+            ["agents/claude/outbox", "agents/claude/sent", "agents/codex/inbox"].map(open);
+        Least { outbox, sent, inbox, next: 0, took: Duration::ZERO }
     }
-    begin.elapsed()
+
+    fn step(&mut self, count: usize) {
+        let begin = Instant::now();
+        let mut buffer = [0; 4096];
+        for _ in 0..count {
+            let (name, hidden) = (format!("{:06}.yaml", self.next), format!(".{}.tmp", self.next));
+            self.next += 1;
+            let file = Os.open(&self.outbox, name.as_ref(), Open::Read).expect("a file");
+            Os.stat(&file).expect("an answer");
+            let taken = Os.read_at(&file, &mut buffer, 0).expect("bytes");
+            drop(file);
+            let file = Os.open(&self.inbox, hidden.as_ref(), Open::New).expect("a file");
+            Os.write_at(&file, &buffer[..taken], 0).expect("a write");
+            drop(file);
+            Os.rename_new(&self.inbox, hidden.as_ref(), &self.inbox, name.as_ref()).expect("a rename");
+            Os.rename_new(&self.outbox, name.as_ref(), &self.sent, name.as_ref()).expect("a rename");
+        }
+        self.took += begin.elapsed();
+    }
 }
 
 fn write_messages(root: &std::path::Path) {
@@ -73,7 +89,9 @@ fn write_messages(root: &std::path::Path) {
 #[test]
 #[ignore = "measures"]
 fn ten_thousand_waiting_messages() {
-    let least = least();
+    // The two take turns, so that what else the machine does meets both. Some file systems make files slowly for a while after many were removed, so nothing is removed before the end.
+    let other = tempfile::tempdir().expect("a directory");
+    let mut least = Least::new(other.path());
     let dir = tempfile::tempdir().expect("a directory");
     Layout::init(dir.path(), &["claude", "codex"]).expect("a tree");
     let mut spool = Spool::open(dir.path(), Arc::new(Os), &mut |_| Ok(())).expect("a start").spool;
@@ -93,6 +111,7 @@ fn ten_thousand_waiting_messages() {
             break;
         }
         count += taken.found.len();
+        least.step(taken.found.len());
         let drafts = taken.found.into_iter().map(draft).collect();
         let begin = Instant::now();
         spool.commit(spool.next_seq(), drafts).expect("a commit");
@@ -116,9 +135,9 @@ fn ten_thousand_waiting_messages() {
         each(commit),
         each(deliver),
         each(total),
-        each(least)
+        each(least.took)
     );
-    assert!(total < least * 5, "{total:?} against {least:?}");
+    assert!(total < least.took * 5, "{total:?} against {:?}", least.took);
 }
 
 #[test]

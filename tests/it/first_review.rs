@@ -1,14 +1,12 @@
 //! The first review on real files with the real daemon: five messages and approval, the ways to
 //! write a file, the wrong messages, and a daemon that is stopped at every step.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime};
 
 use settled_tests::mailroom::Mailroom;
 use settled_tests::seed::{self, Post};
-use settled_tests::{ledger, names, read, wait, write};
+use settled_tests::{age, ledger, names, read, wait, write};
 
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
@@ -262,9 +260,7 @@ fn messages_dropped_while_nobody_serves_are_judged_in_the_order_they_were_writte
     // whose name sorts behind it. (File times step by some milliseconds: the test sets its own.)
     mailroom.post(addressed.from, "z.yaml", &addressed.text);
     mailroom.post(second.from, "a.yaml", &second.text);
-    let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
-    let first = File::options().write(true).open(mailroom.agent("claude", "outbox").join("z.yaml"));
-    first.and_then(|file| file.set_modified(an_hour_ago)).expect("a file's time can be set");
+    age(mailroom.agent("claude", "outbox").join("z.yaml"));
     let _daemon = mailroom.serve();
     assert_eq!(mailroom.delivered("codex", "a.yaml"), second.text);
     assert_eq!(phase(&mailroom).as_deref(), Some("reviewing"));

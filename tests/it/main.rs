@@ -8,3 +8,4 @@ mod first_review;
 mod kill;
 mod oacp;
 mod once;
+mod outbox;

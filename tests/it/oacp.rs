@@ -71,6 +71,27 @@ fn what_oacp_sent_is_judged_and_its_recipient_has_it_once() {
 }
 
 #[test]
+fn a_refused_message_is_taken_out_of_the_inbox_oacp_wrote_it_into() {
+    let (home, mailroom) = project();
+    let kept = send(&home, &mailroom, "question", "a good one");
+    let wrong = send(&home, &mailroom, "review_request", "pr: 7\n");
+    assert_eq!(messages(mailroom.agent("codex", "inbox")).len(), 2, "oacp itself delivers both");
+    assert_eq!(mailroom.once().status.code(), Some(7));
+    assert_eq!(messages(mailroom.agent("codex", "inbox")), [kept]);
+    assert_eq!(mailroom.refused("claude", &wrong)["refused"], "body_field_missing");
+}
+
+#[test]
+fn what_its_reader_has_changed_is_not_taken_out_of_an_inbox() {
+    let (home, mailroom) = project();
+    let wrong = send(&home, &mailroom, "review_request", "pr: 7\n");
+    let copy = mailroom.agent("codex", "inbox").join(&wrong);
+    settled_tests::write(&copy, "# seen\n");
+    assert_eq!(mailroom.once().status.code(), Some(7));
+    assert_eq!(read(copy), "# seen\n");
+}
+
+#[test]
 fn what_settled_delivers_is_listed_by_oacp() {
     let (home, mailroom) = project();
     mailroom.post("codex", "a.yaml", &seed::note("question", "q-1", "codex", "claude", "?"));
@@ -263,5 +284,19 @@ fn every_message_we_render_passes_oacp_validate_and_reads_back_the_same() {
         let plain = ["branch", "escalation", "changes_summary"].iter().find_map(|key| body.get(*key));
         let said = plain.unwrap_or_else(|| &body["nits"][0]["summary"]);
         assert_eq!(said, envelope.subject.as_str(), "{text}");
+    }
+}
+#[test]
+fn a_message_its_reader_has_archived_already_is_not_delivered_again() {
+    let (home, mailroom) = project();
+    for archive in ["inbox/archive", "archive"] {
+        let file = send(&home, &mailroom, "question", archive);
+        let archive = mailroom.agent("codex", archive);
+        std::fs::create_dir_all(&archive).expect("an archive");
+        std::fs::rename(mailroom.agent("codex", "inbox").join(&file), archive.join(&file)).expect("a rename");
+        let output = mailroom.once();
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(messages(mailroom.agent("codex", "inbox")), [""; 0], "{}", archive.display());
+        assert_eq!(messages(archive), [file]);
     }
 }

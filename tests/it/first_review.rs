@@ -276,3 +276,22 @@ fn shell(script: &str) {
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
+
+#[test]
+fn messages_of_one_sender_are_judged_in_the_order_they_were_dropped() {
+    let mailroom = Mailroom::new(&AGENTS);
+    let daemon = mailroom.serve();
+    let ids: Vec<String> = (0..40).map(|n| format!("n-{}", (n * 17) % 40)).collect();
+    for id in &ids {
+        mailroom.post(
+            "claude",
+            &format!("{id}.yaml"),
+            &seed::note("notification", id, "claude", "codex", "x"),
+        );
+    }
+    mailroom.cleared("claude");
+    assert!(daemon.interrupt().success());
+    let records = ledger::records(mailroom.root());
+    let judged: Vec<&str> = records.iter().filter_map(|record| record["id"].as_str()).collect();
+    assert_eq!(judged, ids);
+}

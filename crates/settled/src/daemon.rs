@@ -219,10 +219,10 @@ fn tell(recovery: &spool::Recovery) {
         tracing::warn!(?lane, "its cursor was torn; what is not known to be durable was looked for");
     }
     for placed in &recovery.pass.redelivered {
-        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again after a power cut");
+        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again: whether it had arrived before could not be told");
     }
     for placed in &recovery.pass.mended {
-        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "made whole again after a power cut");
+        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "found empty or torn and made whole again");
     }
     tracing::info!(records = recovery.records, delivered = recovery.pass.delivered, "the ledger is read");
 }

@@ -1,7 +1,7 @@
 //! Hints from the file system: which outbox file was just finished or begun. Hints make delivery
 //! fast; the sweep makes it certain. A lost or false hint costs time, never a message.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,9 +45,13 @@ struct Board {
     bell: Notify,
 }
 
+/// Hints in the order they came: messages of one sender are judged in the order it finished them.
 #[derive(Debug, Default)]
 struct Pinned {
-    hints: HashMap<PathBuf, Hint>,
+    hints: BTreeMap<u64, (PathBuf, Hint)>,
+    /// Where a file's latest hint is pinned.
+    places: HashMap<PathBuf, u64>,
+    next: u64,
     sweep: bool,
 }
 
@@ -84,12 +88,12 @@ impl Watch {
     /// Takes what was seen.
     pub fn take(&self) -> Seen {
         let mut pinned = self.board.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        let Pinned { hints, sweep } = std::mem::take(&mut *pinned);
+        let Pinned { hints, sweep, .. } = std::mem::take(&mut *pinned);
         let split = |(path, hint): (PathBuf, Hint)| {
             let name = path.file_name()?.to_owned();
             Some((path.parent()?.to_owned(), name, hint))
         };
-        Seen { hints: hints.into_iter().filter_map(split).collect(), sweep }
+        Seen { hints: hints.into_values().filter_map(split).collect(), sweep }
     }
 }
 
@@ -114,9 +118,16 @@ impl Pinned {
     fn note(&mut self, paths: Vec<PathBuf>, hint: Hint) {
         if self.hints.len() >= HINTS_MAX {
             self.hints.clear();
+            self.places.clear();
             self.sweep = true;
         }
-        self.hints.extend(paths.into_iter().map(|path| (path, hint)));
+        for path in paths {
+            if let Some(before) = self.places.insert(path.clone(), self.next) {
+                self.hints.remove(&before);
+            }
+            self.hints.insert(self.next, (path, hint));
+            self.next += 1;
+        }
     }
 }
 
@@ -154,6 +165,16 @@ mod tests {
         let seen = seen(vec![create, close]);
         assert_eq!(seen.hints, [("/o".into(), "a.yaml".into(), Hint::Finished)]);
         assert!(!seen.sweep);
+    }
+
+    #[test]
+    fn files_are_named_in_the_order_they_were_finished() {
+        let event = |kind, name: &str| Event::new(kind).add_path(format!("/o/{name}.yaml").into());
+        let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let begun = EventKind::Create(CreateKind::File);
+        let seen = seen(vec![event(begun, "b"), event(begun, "a"), event(close, "a"), event(close, "b")]);
+        let names: Vec<_> = seen.hints.iter().map(|(_, name, _)| name.to_str()).collect();
+        assert_eq!(names, [Some("a.yaml"), Some("b.yaml")]);
     }
 
     #[test]

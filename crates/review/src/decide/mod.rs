@@ -139,7 +139,7 @@ pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
         .field("from")
         .found(from)
         .expected(owner.as_str())
-        .fix(format!("write `from: {owner}`, or put the file into agents/{from}/outbox/"))
+        .fix(format!("write `from: {owner}`: an agent speaks only for itself"))
     })
 }
 

@@ -29,6 +29,23 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 fn verify(root: &Root) -> Result<Exit, Failure> {
     existing_workspace(&root.root)?;
     let verified = spool::verify(&root.root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    if let Some(torn) = &verified.torn {
+        // A daemon that is writing right now looks the same; with none, the next start cuts it off.
+        let message = format!(
+            "{} whole records, then {} bytes at {}:{} that are no whole record",
+            verified.records,
+            torn.bytes,
+            torn.segment.display(),
+            torn.offset
+        );
+        return Err(if spool::is_served(&root.root) {
+            Failure::plain(Exit::Temporary, message)
+                .next(format!("settled ledger verify {}", root.root.display()))
+        } else {
+            Failure::plain(Exit::Failed, message)
+                .next(format!("settled serve {}, which keeps a copy and cuts them off", root.root.display()))
+        });
+    }
     print(&format!(
         "ok: {} records in {} segments, the last is {}\n",
         verified.records, verified.segments, verified.last

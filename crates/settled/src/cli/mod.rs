@@ -26,7 +26,7 @@ pub struct Cli {
 
 const LONG: &str = "The mailroom for AI code review. Agents write YAML files into their outbox; Settled checks each \
 one, decides whether it may move the review now, and delivers it to the recipient's inbox exactly once in effect. \
-Every review ends: in approval or with a person.";
+Whose turn it is, rounds, replies and attempts are the daemon's to count.";
 
 const EXAMPLES: &str = "Examples:
   settled up ./mailroom --agents claude,codex    make a workspace and serve it

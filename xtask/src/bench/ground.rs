@@ -28,7 +28,7 @@ impl Ground {
         quietly(Command::new("umount").arg(&mount));
         let file = std::fs::File::create(&image)?;
         file.set_len(IMAGE_MIB * 1024 * 1024)?;
-        let made = quietly(Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image))
+        let made = quietly(Command::new("mkfs.ext4").args(["-q", "-F", "-i", "4096"]).arg(&image))
             && quietly(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&mount));
         if made {
             return Ok(Self { dir: mount, image: Some(image) });

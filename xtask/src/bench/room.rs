@@ -8,6 +8,10 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{Result, ground};
 
+/// How long the observer sleeps between two looks into an inbox. One that never sleeps takes a
+/// core from the daemon it observes, and what it measures is the scheduler.
+pub(crate) const GLANCE: std::time::Duration = std::time::Duration::from_micros(20);
+
 /// Builds the binary that is measured.
 pub(crate) fn build() -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

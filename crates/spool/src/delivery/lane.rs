@@ -6,13 +6,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::Pass;
 use super::away::{Desk, Outcome};
 use super::checkpoint::Touched;
-use super::cursor::{self, Note, Pos, Progress, Slot};
-use super::place::{self, Trace};
-use super::{Pass, Placed};
+use super::cursor::{self, Progress};
+use super::note::{Note, Pos, Slot};
+use super::wanted::Wanted;
 use crate::disk::{self, Handle, Open};
-use crate::ground::{self, Dir, Ground};
+use crate::ground::Ground;
 use crate::{Away, Entry, FileName, Mailbox, SpoolError, layout};
 
 /// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
@@ -178,7 +179,7 @@ impl Work {
     ) -> Result<(), SpoolError> {
         let ground = cursor.ground;
         let path = layout::mailbox_dir(mailbox);
-        let (dir, made) = ground.dir_of_known(&path, ground::owner(mailbox))?;
+        let (dir, made) = ground.dir_of_known(&path, mailbox.owner())?;
         touched.lane(&self.lane, &dir.path, made);
         while let Some(item) = self.items.front() {
             let (pos, index, entry) = (item.pos, item.index, Arc::clone(&item.entry));
@@ -258,46 +259,5 @@ impl Work {
             self.finish(pos);
         }
         Ok(())
-    }
-}
-
-/// One file that a mailbox is owed.
-struct Wanted<'a> {
-    ground: &'a Ground,
-    dir: &'a Dir,
-    mailbox: &'a Mailbox,
-    temporary: &'a FileName,
-    file: &'a FileName,
-    pos: Pos,
-    bytes: &'a [u8],
-}
-
-impl Wanted<'_> {
-    fn publish(&self) -> Result<FileName, SpoolError> {
-        place::publish(self.ground, self.dir, self.temporary, self.file, self.pos.seq, self.bytes)
-    }
-
-    /// Looks whether a file that may have been delivered before a power cut is still there, and mends what is left of
-    /// it. If nothing is, nobody can tell whether its reader took it: it is delivered again, and the pass says so.
-    fn is_there(&self, touched: &mut Touched, pass: &mut Pass) -> Result<bool, SpoolError> {
-        let mut places = Vec::new();
-        for path in layout::resting_places(self.mailbox) {
-            places.extend(self.ground.dir_if_there(&path)?);
-        }
-        let placed = || Placed { mailbox: self.mailbox.clone(), file: self.file.clone(), seq: self.pos.seq };
-        match place::trace(self.ground, &places, self.file, self.pos.seq, self.bytes)? {
-            Trace::Whole => Ok(true),
-            Trace::Damaged(at, name) => {
-                place::mend(self.ground, &places[at], self.temporary, &name, self.bytes)?;
-                touched.dir(&places[at].path);
-                touched.file(&places[at].path, &name);
-                pass.mended.push(placed());
-                Ok(true)
-            }
-            Trace::Absent => {
-                pass.redelivered.push(placed());
-                Ok(false)
-            }
-        }
     }
 }

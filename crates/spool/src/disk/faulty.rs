@@ -21,7 +21,11 @@ pub enum Fault {
     Fail(u64, i32),
     /// From change `n` on, each change fails with this `errno`.
     FailFrom(u64, i32),
+    /// Every rename that may not replace fails with this `errno`; everything else works.
+    FailRename(i32),
 }
+
+const RENAME: &str = "rename";
 
 #[derive(Debug, Default)]
 struct State {
@@ -100,7 +104,14 @@ impl FaultyDisk {
             }
             Some(Fault::Fail(n, errno)) if n == now => Err(io::Error::from_raw_os_error(errno)),
             Some(Fault::FailFrom(n, errno)) if n <= now => Err(io::Error::from_raw_os_error(errno)),
-            Some(Fault::StopAfter(_) | Fault::StopWithin(_) | Fault::Fail(..) | Fault::FailFrom(..))
+            Some(Fault::FailRename(errno)) if verb == RENAME => Err(io::Error::from_raw_os_error(errno)),
+            Some(
+                Fault::StopAfter(_)
+                | Fault::StopWithin(_)
+                | Fault::Fail(..)
+                | Fault::FailFrom(..)
+                | Fault::FailRename(_),
+            )
             | None => Ok(Verdict::Do),
         }
     }
@@ -191,7 +202,7 @@ impl Disk for FaultyDisk {
     }
 
     fn rename_new(&self, from: &Handle, old: &Path, to: &Handle, new: &Path) -> io::Result<()> {
-        self.change("rename", new, || Os.rename_new(from, old, to, new))
+        self.change(RENAME, new, || Os.rename_new(from, old, to, new))
     }
 
     fn rename_over(&self, dir: &Handle, old: &Path, new: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spool::{FaultyDisk, Lane, Mailbox, Spool};
+use spool::{Fault, FaultyDisk, Lane, Mailbox, Spool};
 
 use crate::daemon::{BOOT, Workspace, inbox, notice};
 
@@ -165,4 +165,33 @@ fn a_large_checkpoint_syncs_the_file_system_once() {
         assert_eq!(syncs(500, &mut spool), 2);
     }
     assert_eq!(syncs(0, &mut spool), 0);
+}
+
+#[test]
+fn a_kill_while_a_failed_delivery_is_repeated_loses_nothing() {
+    for m in 1.. {
+        let workspace = Workspace::new(&["codex"]);
+        let disk = Arc::new(FaultyDisk::new(BOOT));
+        let mut spool =
+            Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+        commit(&mut spool, inbox("codex"), "a.yaml", "first");
+        // The file is complete and `prepared` is noted, but its rename fails.
+        disk.set(Some(Fault::FailRename(5)));
+        assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
+        disk.set(Some(Fault::StopAfter(m)));
+        let _ = spool.deliver(1_000);
+        drop(spool);
+        let spool = open(&workspace);
+        assert_eq!(spool.waiting(), 0);
+        let shown = workspace.show("agents/codex/inbox");
+        let context = format!("killed after change {m} of the second try: {:?}", disk.log().last());
+        assert_eq!(
+            shown.into_iter().collect::<Vec<_>>(),
+            [("a.yaml".to_owned(), "first".to_owned())],
+            "{context}"
+        );
+        if !disk.stopped() {
+            break;
+        }
+    }
 }

@@ -133,6 +133,12 @@ pub(crate) fn agent_dir(agent: &str, directory: &str) -> PathBuf {
     agent_home(agent).join(directory)
 }
 
+/// Gives the directories of a known agent that are made again when they are missing.
+pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
+    let ours = AGENT_DIRECTORIES.iter().filter(|directory| **directory != "outbox");
+    ours.map(|directory| agent_dir(agent, directory)).collect()
+}
+
 /// Gives `packets/<folder>`.
 fn packets_dir(folder: &str) -> PathBuf {
     Path::new("packets").join(folder)

@@ -228,8 +228,9 @@ impl Work {
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let (outbox, made) = ground.dir_of_known(&layout::agent_dir(agent, "outbox"), Some(agent))?;
-        touched.lane(&self.lane, &outbox.path, made);
+        // An outbox is never made here: owning it is what proves the sender.
+        let outbox = ground.dir(&layout::agent_dir(agent, "outbox"))?;
+        touched.lane(&self.lane, &outbox.path, false);
         let mut sent = None;
         let mut dead_letter = None;
         while let Some(item) = self.items.front() {

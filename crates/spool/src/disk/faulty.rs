@@ -19,6 +19,8 @@ pub enum Fault {
     StopWithin(u64),
     /// Change `n` fails with this `errno` and is not done; everything else works.
     Fail(u64, i32),
+    /// Change `n` fails with this `errno`, a write after half of its bytes; everything else works.
+    FailWithin(u64, i32),
     /// From change `n` on, each change fails with this `errno`.
     FailFrom(u64, i32),
     /// Every rename that may not replace fails with this `errno`; everything else works.
@@ -45,7 +47,8 @@ pub struct FaultyDisk {
 enum Verdict {
     Do,
     DoThenStop,
-    Half,
+    /// Half of a write, nothing of anything else, and then this error.
+    Half(io::Error),
 }
 
 impl FaultyDisk {
@@ -100,7 +103,10 @@ impl FaultyDisk {
             }
             Some(Fault::StopWithin(n)) if n == now => {
                 state.stopped = true;
-                Ok(Verdict::Half)
+                Ok(Verdict::Half(dead()))
+            }
+            Some(Fault::FailWithin(n, errno)) if n == now => {
+                Ok(Verdict::Half(io::Error::from_raw_os_error(errno)))
             }
             Some(Fault::Fail(n, errno)) if n == now => Err(io::Error::from_raw_os_error(errno)),
             Some(Fault::FailFrom(n, errno)) if n <= now => Err(io::Error::from_raw_os_error(errno)),
@@ -110,6 +116,7 @@ impl FaultyDisk {
                 | Fault::StopWithin(_)
                 | Fault::Fail(..)
                 | Fault::FailFrom(..)
+                | Fault::FailWithin(..)
                 | Fault::FailRename(_),
             )
             | None => Ok(Verdict::Do),
@@ -120,7 +127,7 @@ impl FaultyDisk {
         match self.judge(verb, name)? {
             Verdict::Do => act(),
             Verdict::DoThenStop => act().and_then(|_| Err(dead())),
-            Verdict::Half => Err(dead()),
+            Verdict::Half(error) => Err(error),
         }
     }
 }
@@ -193,7 +200,7 @@ impl Disk for FaultyDisk {
         match self.judge("write", Path::new(""))? {
             Verdict::Do => Os.write_at(file, bytes, offset),
             Verdict::DoThenStop => Os.write_at(file, bytes, offset).and_then(|_| Err(dead())),
-            Verdict::Half => Os.write_at(file, &bytes[..bytes.len() / 2], offset).and_then(|_| Err(dead())),
+            Verdict::Half(error) => Os.write_at(file, &bytes[..bytes.len() / 2], offset).and(Err(error)),
         }
     }
 

@@ -69,6 +69,19 @@ fn missing_directories_of_known_agents_are_made_again_and_those_of_unknown_ones_
 }
 
 #[test]
+fn all_but_the_outbox_of_a_known_agent_is_made_again() {
+    let workspace = Workspace::new(&["codex"]);
+    for directory in ["outbox", "sent", "archive"] {
+        std::fs::remove_dir(workspace.path(&format!("agents/codex/{directory}"))).expect("a directory");
+    }
+    let spool = open(&workspace);
+    let made = spool.make_mailboxes("codex").expect("mailboxes");
+    assert_eq!(made, ["agents/codex/sent", "agents/codex/archive"].map(std::path::PathBuf::from));
+    assert!(spool.make_mailboxes("nobody").is_err());
+    assert!(!workspace.path("agents/codex/outbox").exists() && !workspace.path("agents/nobody").exists());
+}
+
+#[test]
 fn an_inbox_that_is_a_link_to_elsewhere_gets_nothing() {
     let workspace = Workspace::new(&["codex"]);
     std::fs::remove_dir(workspace.path("agents/codex/inbox")).expect("an inbox");

@@ -208,3 +208,29 @@ fn a_kill_while_a_failed_delivery_is_repeated_loses_nothing() {
         }
     }
 }
+
+#[test]
+fn whatever_fails_once_in_a_lane_is_done_in_its_next_turn() {
+    for n in 1.. {
+        let workspace = Workspace::new(&["codex"]);
+        let disk = Arc::new(FaultyDisk::new(BOOT));
+        let mut spool =
+            Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+        commit(&mut spool, inbox("codex"), "a.yaml", "first");
+        disk.set(Some(Fault::Fail(n, 5)));
+        let failed = spool.deliver(0).expect("a pass").parked.len();
+        if disk.changes() < n {
+            assert_eq!(failed, 0);
+            break;
+        }
+        let context = format!("failed: {:?}", disk.log().last());
+        assert_eq!(failed, 1, "{context}");
+        disk.set(None);
+        spool.deliver(1_000).expect("a pass");
+        assert!(spool.parked().is_empty() && spool.waiting() == 0, "{context}");
+        drop(spool);
+        std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("one file, delivered once");
+        open(&workspace);
+        assert!(workspace.show("agents/codex/inbox").is_empty(), "{context}");
+    }
+}

@@ -84,7 +84,13 @@ impl Mailroom {
         if *agents == *self.desk.agents {
             return Ok(Vec::new());
         }
-        let new = agents.iter().filter(|agent| !self.desk.agents.contains(agent)).cloned().collect();
+        let new: Vec<AgentName> =
+            agents.iter().filter(|agent| !self.desk.agents.contains(agent)).cloned().collect();
+        for agent in &new {
+            if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
+                tracing::warn!(%agent, error = %chain(&error), "its mailboxes cannot be completed");
+            }
+        }
         self.desk.policy = self.config.policy(agents.iter().cloned());
         self.desk.agents = agents.into();
         Ok(new)

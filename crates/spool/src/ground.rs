@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::disk::{self, Disk, Handle, Kind, Open, Stat};
-use crate::layout::{self, Layout, Mailbox};
+use crate::layout::{self, Layout};
 use crate::{Digest, FileName, SpoolError};
 
 /// An open workspace.
@@ -179,13 +179,5 @@ impl Ground {
         source: io::Error,
     ) -> SpoolError {
         self.error(operation, &dir.path.join(name), source)
-    }
-}
-
-/// Gives the agent a mailbox belongs to.
-pub(crate) fn owner(mailbox: &Mailbox) -> Option<&str> {
-    match mailbox {
-        Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => Some(agent),
-        Mailbox::Packets(_) => None,
     }
 }

@@ -2,13 +2,9 @@
 //!
 //! Knows where things lie and makes the empty tree; what is in the files is other rooms' business.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-use crate::{Digest, FileName, SpoolError};
+use crate::{Digest, FileName, Mailbox, SpoolError};
 
 /// Where the agents' mailboxes lie, relative to the root.
 pub(crate) const AGENTS: &str = "agents";
@@ -23,73 +19,10 @@ pub(crate) const TORN: &str = ".settled/torn";
 /// The lock file, relative to the root.
 pub(crate) const LOCK: &str = ".settled/lock";
 
-const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
+/// The folders of `packets/`.
+pub(crate) const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
 const AGENT_DIRECTORIES: [&str; 5] = ["outbox", "inbox", "sent", "dead_letter", "archive"];
 const SEGMENT_DIGITS: usize = 20;
-
-/// Where files are delivered.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mailbox {
-    /// An agent's `inbox/`.
-    Inbox(String),
-    /// An agent's `dead_letter/`, for reports.
-    DeadLetter(String),
-    /// `packets/<this>/`: findings, handoff or briefs.
-    Packets(String),
-}
-
-impl fmt::Display for Mailbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Mailbox::Inbox(agent) => write!(f, "{agent}/inbox"),
-            Mailbox::DeadLetter(agent) => write!(f, "{agent}/dead_letter"),
-            Mailbox::Packets(folder) => write!(f, "packets/{folder}"),
-        }
-    }
-}
-
-/// A text was read where a mailbox was expected.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "a mailbox is `<agent>/inbox`, `<agent>/dead_letter`, or `packets/` with findings, handoff or briefs"
-)]
-pub struct NotAMailbox;
-
-impl FromStr for Mailbox {
-    type Err = NotAMailbox;
-
-    fn from_str(text: &str) -> Result<Mailbox, NotAMailbox> {
-        let mailbox = match text.rsplit_once('/') {
-            Some((agent, "inbox")) => Mailbox::Inbox(agent.to_owned()),
-            Some((agent, "dead_letter")) => Mailbox::DeadLetter(agent.to_owned()),
-            Some(("packets", folder)) => Mailbox::Packets(folder.to_owned()),
-            Some(_) | None => return Err(NotAMailbox),
-        };
-        if mailbox.is_possible() { Ok(mailbox) } else { Err(NotAMailbox) }
-    }
-}
-
-impl Mailbox {
-    /// Says whether such a mailbox can exist: the agent's name is a plain directory name, the folder one of ours.
-    pub(crate) fn is_possible(&self) -> bool {
-        match self {
-            Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => is_agent_name(agent),
-            Mailbox::Packets(folder) => PACKETS.contains(&folder.as_str()),
-        }
-    }
-}
-
-impl Serialize for Mailbox {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Mailbox {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Mailbox, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-    }
-}
 
 /// Says whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
 pub(crate) fn is_agent_name(text: &str) -> bool {
@@ -145,7 +78,7 @@ impl Layout {
             let listed = listed.map_err(SpoolError::io("list", &path))?;
             if let Ok(name) = listed.file_name().into_string()
                 && is_agent_name(&name)
-                && ["outbox", "inbox"].iter().any(|directory| listed.path().join(directory).is_dir())
+                && ["outbox", "inbox"].iter().any(|directory| is_real_dir(&listed.path().join(directory)))
             {
                 agents.push(name);
             }
@@ -185,6 +118,11 @@ impl Layout {
     }
 }
 
+/// Says whether a directory is there, and not only a link to one.
+fn is_real_dir(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|data| data.is_dir())
+}
+
 /// Gives `agents/<agent>`.
 pub(crate) fn agent_home(agent: &str) -> PathBuf {
     Path::new(AGENTS).join(agent)
@@ -193,6 +131,12 @@ pub(crate) fn agent_home(agent: &str) -> PathBuf {
 /// Gives `agents/<agent>/<directory>`.
 pub(crate) fn agent_dir(agent: &str, directory: &str) -> PathBuf {
     agent_home(agent).join(directory)
+}
+
+/// Gives the directories of a known agent that are made again when they are missing.
+pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
+    let ours = AGENT_DIRECTORIES.iter().filter(|directory| **directory != "outbox");
+    ours.map(|directory| agent_dir(agent, directory)).collect()
 }
 
 /// Gives `packets/<folder>`.
@@ -275,20 +219,6 @@ pub(crate) fn is_candidate(name: &FileName) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_mailbox_survives_its_text_and_never_leaves_the_tree() {
-        for text in ["codex/inbox", "codex/dead_letter", "packets/briefs", "packets/inbox"] {
-            assert_eq!(
-                text.parse::<Mailbox>().map(|mailbox| mailbox.to_string()).ok().as_deref(),
-                Some(text)
-            );
-        }
-        for text in ["", "/inbox", "../inbox", "a/b/inbox", "packets/other", "codex/outbox", ".settled/inbox"]
-        {
-            assert!(text.parse::<Mailbox>().is_err(), "{text} was read as a mailbox");
-        }
-    }
 
     #[test]
     fn init_makes_the_tree_once() {

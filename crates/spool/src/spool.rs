@@ -1,6 +1,7 @@
 //! The open spool: commits what was decided, delivers what is committed, and makes durable what is delivered.
 
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::delivery::{Lanes, Parked, Pass};
@@ -47,6 +48,21 @@ impl Spool {
     /// Lets the ledger begin a new segment once the last one has this many bytes; 64 MiB unless told.
     pub fn limit_segments(&mut self, bytes: u64) {
         self.ledger.limit_segments(bytes);
+    }
+
+    /// Makes what is missing of a known agent's mailboxes, except its outbox, and says what it made, relative to the
+    /// root. An agent without an outbox and an inbox is unknown, which is an error.
+    pub fn make_mailboxes(&self, agent: &str) -> Result<Vec<PathBuf>, SpoolError> {
+        if !layout::is_agent_name(agent) {
+            let no_agent = std::io::ErrorKind::InvalidInput.into();
+            return Err(self.ground.error("make mailboxes of", Path::new(agent), no_agent));
+        }
+        let mut made = Vec::new();
+        for path in layout::remade_dirs(agent) {
+            let (dir, is_new) = self.ground.dir_of_known(&path, Some(agent))?;
+            made.extend(is_new.then_some(dir.path));
+        }
+        Ok(made)
     }
 
     /// Writes a batch with one write and one sync, decided for a ledger whose next record is `expected_seq`.

@@ -6,16 +6,17 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::Pass;
 use super::away::{Desk, Outcome};
 use super::checkpoint::Touched;
-use super::cursor::{self, Note, Pos, Progress, Slot};
-use super::place::{self, Trace};
-use super::{Pass, Placed};
+use super::cursor::{self, Progress};
+use super::note::{Note, Pos, Slot};
+use super::wanted::{Wanted, withdraw};
 use crate::disk::{self, Handle, Open};
 use crate::entry::Wants;
-use crate::ground::{self, Dir, Ground};
+use crate::ground::Ground;
 use crate::view::InHand;
-use crate::{Away, Digest, Entry, FileName, Mailbox, SpoolError, layout};
+use crate::{Away, Entry, FileName, Mailbox, SpoolError, layout};
 
 /// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,7 +169,7 @@ impl Work {
     ) -> Result<(), SpoolError> {
         let ground = cursor.ground;
         let path = layout::mailbox_dir(mailbox);
-        let (dir, made) = ground.dir_of_known(&path, ground::owner(mailbox))?;
+        let (dir, made) = ground.dir_of_known(&path, mailbox.owner())?;
         touched.lane(&self.lane, &dir.path, made);
         let mut archives = Vec::new();
         for path in layout::resting_places(mailbox).iter().filter(|place| **place != path) {
@@ -232,8 +233,9 @@ impl Work {
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let (outbox, made) = ground.dir_of_known(&layout::agent_dir(agent, "outbox"), Some(agent))?;
-        touched.lane(&self.lane, &outbox.path, made);
+        // An outbox is never made here: owning it is what proves the sender.
+        let outbox = ground.dir(&layout::agent_dir(agent, "outbox"))?;
+        touched.lane(&self.lane, &outbox.path, false);
         let mut sent = None;
         let mut dead_letter = None;
         while let Some(item) = self.items.front() {
@@ -264,73 +266,5 @@ impl Work {
             self.finish(pos);
         }
         Ok(())
-    }
-}
-
-/// A file larger than this is no copy of a message, in bytes.
-const WITHDRAWN_MAX: u64 = 1024 * 1024;
-
-/// Takes a file out of a mailbox if it holds these bytes. May be repeated after a kill.
-fn withdraw(ground: &Ground, dir: &Dir, file: &FileName, digest: &Digest) -> Result<(), SpoolError> {
-    match ground.look(dir, file)? {
-        Some(stat) if ground.has_digest(dir, file, digest, stat.size.min(WITHDRAWN_MAX))? => {
-            ground.remove(dir, file)
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// One file that a mailbox is owed.
-struct Wanted<'a> {
-    ground: &'a Ground,
-    dir: &'a Dir,
-    mailbox: &'a Mailbox,
-    temporary: &'a FileName,
-    file: &'a FileName,
-    pos: Pos,
-    bytes: &'a [u8],
-}
-
-impl Wanted<'_> {
-    fn publish(&self) -> Result<FileName, SpoolError> {
-        place::publish(self.ground, self.dir, self.temporary, self.file, self.pos.seq, self.bytes)
-    }
-
-    /// Says whether the same bytes lie under the same name where the reader puts what it is done with. The ledger
-    /// gives a mailbox no name twice, so only a copy that the sender delivered itself can be there.
-    fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
-        for dir in archives {
-            if let Some(stat) = self.ground.look(dir, self.file)?
-                && stat.size == self.bytes.len() as u64
-                && self.ground.has_digest(dir, self.file, &Digest::of(self.bytes), stat.size)?
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Looks whether a file that may have been delivered before a power cut is still there, and mends what is left of
-    /// it. If nothing is, nobody can tell whether its reader took it: it is delivered again, and the pass says so.
-    fn is_there(&self, touched: &mut Touched, pass: &mut Pass) -> Result<bool, SpoolError> {
-        let mut places = Vec::new();
-        for path in layout::resting_places(self.mailbox) {
-            places.extend(self.ground.dir_if_there(&path)?);
-        }
-        let placed = || Placed { mailbox: self.mailbox.clone(), file: self.file.clone(), seq: self.pos.seq };
-        match place::trace(self.ground, &places, self.file, self.pos.seq, self.bytes)? {
-            Trace::Whole => Ok(true),
-            Trace::Damaged(at, name) => {
-                place::mend(self.ground, &places[at], self.temporary, &name, self.bytes)?;
-                touched.dir(&places[at].path);
-                touched.file(&places[at].path, &name);
-                pass.mended.push(placed());
-                Ok(true)
-            }
-            Trace::Absent => {
-                pass.redelivered.push(placed());
-                Ok(false)
-            }
-        }
     }
 }

@@ -6,15 +6,18 @@ mod away;
 mod checkpoint;
 pub(crate) mod cursor;
 mod lane;
+mod note;
 mod place;
+mod wanted;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::checkpoint::Touched;
-use self::cursor::{Note, Pos, Progress, Trust};
+use self::cursor::{Progress, Trust};
 pub use self::lane::Lane;
 use self::lane::{Item, Rest, Work};
+use self::note::{Note, Pos};
 use crate::disk::{self, Open};
 use crate::ground::Ground;
 use crate::view::InHand;

@@ -19,9 +19,15 @@ pub enum Fault {
     StopWithin(u64),
     /// Change `n` fails with this `errno` and is not done; everything else works.
     Fail(u64, i32),
+    /// Change `n` fails with this `errno`, a write after half of its bytes; everything else works.
+    FailWithin(u64, i32),
     /// From change `n` on, each change fails with this `errno`.
     FailFrom(u64, i32),
+    /// Every rename that may not replace fails with this `errno`; everything else works.
+    FailRename(i32),
 }
+
+const RENAME: &str = "rename";
 
 #[derive(Debug, Default)]
 struct State {
@@ -41,7 +47,8 @@ pub struct FaultyDisk {
 enum Verdict {
     Do,
     DoThenStop,
-    Half,
+    /// Half of a write, nothing of anything else, and then this error.
+    Half(io::Error),
 }
 
 impl FaultyDisk {
@@ -96,11 +103,22 @@ impl FaultyDisk {
             }
             Some(Fault::StopWithin(n)) if n == now => {
                 state.stopped = true;
-                Ok(Verdict::Half)
+                Ok(Verdict::Half(dead()))
+            }
+            Some(Fault::FailWithin(n, errno)) if n == now => {
+                Ok(Verdict::Half(io::Error::from_raw_os_error(errno)))
             }
             Some(Fault::Fail(n, errno)) if n == now => Err(io::Error::from_raw_os_error(errno)),
             Some(Fault::FailFrom(n, errno)) if n <= now => Err(io::Error::from_raw_os_error(errno)),
-            Some(Fault::StopAfter(_) | Fault::StopWithin(_) | Fault::Fail(..) | Fault::FailFrom(..))
+            Some(Fault::FailRename(errno)) if verb == RENAME => Err(io::Error::from_raw_os_error(errno)),
+            Some(
+                Fault::StopAfter(_)
+                | Fault::StopWithin(_)
+                | Fault::Fail(..)
+                | Fault::FailFrom(..)
+                | Fault::FailWithin(..)
+                | Fault::FailRename(_),
+            )
             | None => Ok(Verdict::Do),
         }
     }
@@ -109,7 +127,7 @@ impl FaultyDisk {
         match self.judge(verb, name)? {
             Verdict::Do => act(),
             Verdict::DoThenStop => act().and_then(|_| Err(dead())),
-            Verdict::Half => Err(dead()),
+            Verdict::Half(error) => Err(error),
         }
     }
 }
@@ -182,7 +200,7 @@ impl Disk for FaultyDisk {
         match self.judge("write", Path::new(""))? {
             Verdict::Do => Os.write_at(file, bytes, offset),
             Verdict::DoThenStop => Os.write_at(file, bytes, offset).and_then(|_| Err(dead())),
-            Verdict::Half => Os.write_at(file, &bytes[..bytes.len() / 2], offset).and_then(|_| Err(dead())),
+            Verdict::Half(error) => Os.write_at(file, &bytes[..bytes.len() / 2], offset).and(Err(error)),
         }
     }
 
@@ -191,7 +209,7 @@ impl Disk for FaultyDisk {
     }
 
     fn rename_new(&self, from: &Handle, old: &Path, to: &Handle, new: &Path) -> io::Result<()> {
-        self.change("rename", new, || Os.rename_new(from, old, to, new))
+        self.change(RENAME, new, || Os.rename_new(from, old, to, new))
     }
 
     fn rename_over(&self, dir: &Handle, old: &Path, new: &Path) -> io::Result<()> {

@@ -82,7 +82,7 @@ impl Intake {
         let known: BTreeSet<&String> = agents.iter().collect();
         self.outboxes.retain(|agent, _| known.contains(agent));
         let mut troubles = Vec::new();
-        for agent in agents {
+        for agent in agents.iter().filter(|agent| layout::is_agent_name(agent)) {
             if let Err(error) = self.scan_one(view, agent) {
                 troubles.push(error);
             }

@@ -158,3 +158,14 @@ fn an_unread_original_is_put_away_after_a_restart_only_if_it_is_the_same_file() 
         assert_eq!(dead.symlink_metadata().is_ok(), !replaced);
     }
 }
+
+#[test]
+fn an_original_whose_bytes_are_away_already_is_only_removed_from_the_outbox() {
+    let workspace = workspace();
+    workspace.write("agents/claude/sent/a.yaml", FIRST);
+    workspace.write("agents/claude/outbox/a.yaml", FIRST);
+    run(&workspace, BOOT);
+    let sent = workspace.show("agents/claude/sent");
+    assert_eq!(sent.into_iter().collect::<Vec<_>>(), [("a.yaml".to_owned(), FIRST.to_owned())]);
+    assert!(workspace.show("agents/claude/outbox").is_empty());
+}

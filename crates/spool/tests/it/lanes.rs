@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spool::{FaultyDisk, Lane, Mailbox, Spool};
+use spool::{Fault, FaultyDisk, Lane, Mailbox, Spool};
 
 use crate::daemon::{BOOT, Workspace, inbox, notice};
 
@@ -66,6 +66,19 @@ fn missing_directories_of_known_agents_are_made_again_and_those_of_unknown_ones_
     assert!(!workspace.path("agents/nobody/inbox").exists());
     std::fs::create_dir(workspace.path("agents/nobody/outbox")).expect("a directory");
     assert_eq!(spool.deliver(2_000).expect("a pass").delivered, 1);
+}
+
+#[test]
+fn all_but_the_outbox_of_a_known_agent_is_made_again() {
+    let workspace = Workspace::new(&["codex"]);
+    for directory in ["outbox", "sent", "archive"] {
+        std::fs::remove_dir(workspace.path(&format!("agents/codex/{directory}"))).expect("a directory");
+    }
+    let spool = open(&workspace);
+    let made = spool.make_mailboxes("codex").expect("mailboxes");
+    assert_eq!(made, ["agents/codex/sent", "agents/codex/archive"].map(std::path::PathBuf::from));
+    assert!(spool.make_mailboxes("nobody").is_err());
+    assert!(!workspace.path("agents/codex/outbox").exists() && !workspace.path("agents/nobody").exists());
 }
 
 #[test]
@@ -165,4 +178,59 @@ fn a_large_checkpoint_syncs_the_file_system_once() {
         assert_eq!(syncs(500, &mut spool), 2);
     }
     assert_eq!(syncs(0, &mut spool), 0);
+}
+
+#[test]
+fn a_kill_while_a_failed_delivery_is_repeated_loses_nothing() {
+    for m in 1.. {
+        let workspace = Workspace::new(&["codex"]);
+        let disk = Arc::new(FaultyDisk::new(BOOT));
+        let mut spool =
+            Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+        commit(&mut spool, inbox("codex"), "a.yaml", "first");
+        // The file is complete and `prepared` is noted, but its rename fails.
+        disk.set(Some(Fault::FailRename(5)));
+        assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
+        disk.set(Some(Fault::StopAfter(m)));
+        let _ = spool.deliver(1_000);
+        drop(spool);
+        let spool = open(&workspace);
+        assert_eq!(spool.waiting(), 0);
+        let shown = workspace.show("agents/codex/inbox");
+        let context = format!("killed after change {m} of the second try: {:?}", disk.log().last());
+        assert_eq!(
+            shown.into_iter().collect::<Vec<_>>(),
+            [("a.yaml".to_owned(), "first".to_owned())],
+            "{context}"
+        );
+        if !disk.stopped() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn whatever_fails_once_in_a_lane_is_done_in_its_next_turn() {
+    for n in 1.. {
+        let workspace = Workspace::new(&["codex"]);
+        let disk = Arc::new(FaultyDisk::new(BOOT));
+        let mut spool =
+            Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+        commit(&mut spool, inbox("codex"), "a.yaml", "first");
+        disk.set(Some(Fault::Fail(n, 5)));
+        let failed = spool.deliver(0).expect("a pass").parked.len();
+        if disk.changes() < n {
+            assert_eq!(failed, 0);
+            break;
+        }
+        let context = format!("failed: {:?}", disk.log().last());
+        assert_eq!(failed, 1, "{context}");
+        disk.set(None);
+        spool.deliver(1_000).expect("a pass");
+        assert!(spool.parked().is_empty() && spool.waiting() == 0, "{context}");
+        drop(spool);
+        std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("one file, delivered once");
+        open(&workspace);
+        assert!(workspace.show("agents/codex/inbox").is_empty(), "{context}");
+    }
 }

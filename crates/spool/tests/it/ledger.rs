@@ -185,7 +185,7 @@ fn failing_commit(fault: fn(u64, i32) -> Fault, change: u64, errno: i32) -> (Wor
 #[test]
 fn without_room_the_ledger_is_as_before_and_the_batch_may_be_tried_again() {
     let before = lines(&written());
-    let (workspace, mut spool, error) = failing_commit(Fault::Fail, 1, 28);
+    let (workspace, mut spool, error) = failing_commit(Fault::FailWithin, 1, 28);
     assert!(matches!(error, SpoolError::Full { .. }) && error.is_retryable(), "{error}");
     assert_eq!(lines(&workspace), before);
     commit(&mut spool, 2).expect("the same batch");

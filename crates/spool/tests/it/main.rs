@@ -8,4 +8,3 @@ mod lanes;
 mod ledger;
 mod packet;
 mod power;
-mod speed;

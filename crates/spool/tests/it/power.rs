@@ -154,6 +154,25 @@ fn a_kill_during_the_recovery_from_a_power_cut_delivers_nothing_twice() {
 }
 
 #[test]
+fn a_kill_while_a_lost_cursor_is_replaced_delivers_nothing_twice() {
+    let template = everything(&delivered());
+    for n in 1.. {
+        let workspace = delivered();
+        strike(&workspace, "a.yaml", Fate::Archived);
+        std::fs::remove_file(workspace.path(".settled/cursors/codex.inbox.cursor")).expect("a cursor");
+        let disk = Arc::new(FaultyDisk::new(BOOT));
+        disk.set(Some(spool::Fault::StopAfter(n)));
+        let started = Daemon::start(&workspace, Arc::clone(&disk) as _);
+        drop(started);
+        if !disk.stopped() {
+            break;
+        }
+        run(&workspace, BOOT);
+        assert_eq!(everything(&workspace), template, "killed after change {n}: {:?}", disk.log().last());
+    }
+}
+
+#[test]
 fn an_original_whose_rename_was_undone_is_put_away_again_and_not_judged() {
     let workspace = delivered();
     let (sent, outbox) = ("agents/claude/sent/a.yaml", "agents/claude/outbox/a.yaml");

@@ -1,0 +1,84 @@
+//! One file that a mailbox is owed: made to appear, or found where it was before a power cut.
+//!
+//! The order of these steps and the notes between them are `lane`'s business.
+
+use super::checkpoint::Touched;
+use super::note::Pos;
+use super::place::{self, Trace};
+use super::{Pass, Placed};
+use crate::ground::{Dir, Ground};
+use crate::{Digest, FileName, Mailbox, SpoolError, layout};
+
+/// A file larger than this is no copy of a message, in bytes.
+const WITHDRAWN_MAX: u64 = 1024 * 1024;
+
+/// Takes a file out of a mailbox if it holds these bytes. May be repeated after a kill.
+pub(super) fn withdraw(
+    ground: &Ground,
+    dir: &Dir,
+    file: &FileName,
+    digest: &Digest,
+) -> Result<(), SpoolError> {
+    match ground.look(dir, file)? {
+        Some(stat) if ground.has_digest(dir, file, digest, stat.size.min(WITHDRAWN_MAX))? => {
+            ground.remove(dir, file)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// One file that a mailbox is owed.
+pub(super) struct Wanted<'a> {
+    pub(super) ground: &'a Ground,
+    pub(super) dir: &'a Dir,
+    pub(super) mailbox: &'a Mailbox,
+    pub(super) temporary: &'a FileName,
+    pub(super) file: &'a FileName,
+    pub(super) pos: Pos,
+    pub(super) bytes: &'a [u8],
+}
+
+impl Wanted<'_> {
+    /// Renames the complete temporary file to its name.
+    pub(super) fn publish(&self) -> Result<FileName, SpoolError> {
+        place::publish(self.ground, self.dir, self.temporary, self.file, self.pos.seq, self.bytes)
+    }
+
+    /// Says whether the same bytes lie under the same name where the reader puts what it is done with. The ledger
+    /// gives a mailbox no name twice, so only a copy that the sender delivered itself can be there.
+    pub(super) fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
+        for dir in archives {
+            if let Some(stat) = self.ground.look(dir, self.file)?
+                && stat.size == self.bytes.len() as u64
+                && self.ground.holds(dir, self.file, self.bytes)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Looks whether a file that may have been delivered before a power cut is still there, and mends what is left of
+    /// it. If nothing is, nobody can tell whether its reader took it: it is delivered again, and the pass says so.
+    pub(super) fn is_there(&self, touched: &mut Touched, pass: &mut Pass) -> Result<bool, SpoolError> {
+        let mut places = Vec::new();
+        for path in layout::resting_places(self.mailbox) {
+            places.extend(self.ground.dir_if_there(&path)?);
+        }
+        let placed = || Placed { mailbox: self.mailbox.clone(), file: self.file.clone(), seq: self.pos.seq };
+        match place::trace(self.ground, &places, self.file, self.pos.seq, self.bytes)? {
+            Trace::Whole => Ok(true),
+            Trace::Damaged(at, name) => {
+                place::mend(self.ground, &places[at], self.temporary, &name, self.bytes)?;
+                touched.dir(&places[at].path);
+                touched.file(&places[at].path, &name);
+                pass.mended.push(placed());
+                Ok(true)
+            }
+            Trace::Absent => {
+                pass.redelivered.push(placed());
+                Ok(false)
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Where files are delivered, and how such a place is written in the ledger.
+//!
+//! Which directory that is, is the business of `layout`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::layout::{PACKETS, is_agent_name};
+
+/// Where files are delivered.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mailbox {
+    /// An agent's `inbox/`.
+    Inbox(String),
+    /// An agent's `dead_letter/`, for reports.
+    DeadLetter(String),
+    /// `packets/<this>/`: findings, handoff or briefs.
+    Packets(String),
+}
+
+impl fmt::Display for Mailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mailbox::Inbox(agent) => write!(f, "{agent}/inbox"),
+            Mailbox::DeadLetter(agent) => write!(f, "{agent}/dead_letter"),
+            Mailbox::Packets(folder) => write!(f, "packets/{folder}"),
+        }
+    }
+}
+
+/// A text was read where a mailbox was expected.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "a mailbox is `<agent>/inbox`, `<agent>/dead_letter`, or `packets/` with findings, handoff or briefs"
+)]
+pub struct NotAMailbox;
+
+impl FromStr for Mailbox {
+    type Err = NotAMailbox;
+
+    fn from_str(text: &str) -> Result<Mailbox, NotAMailbox> {
+        let mailbox = match text.rsplit_once('/') {
+            Some((agent, "inbox")) => Mailbox::Inbox(agent.to_owned()),
+            Some((agent, "dead_letter")) => Mailbox::DeadLetter(agent.to_owned()),
+            Some(("packets", folder)) => Mailbox::Packets(folder.to_owned()),
+            Some(_) | None => return Err(NotAMailbox),
+        };
+        if mailbox.is_possible() { Ok(mailbox) } else { Err(NotAMailbox) }
+    }
+}
+
+impl Mailbox {
+    /// Gives the agent to whom it belongs; packets are nobody's.
+    pub(crate) fn owner(&self) -> Option<&str> {
+        match self {
+            Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => Some(agent),
+            Mailbox::Packets(_) => None,
+        }
+    }
+
+    /// Says whether such a mailbox can exist: the agent's name is a plain directory name, the folder one of ours.
+    pub(crate) fn is_possible(&self) -> bool {
+        match self {
+            Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => is_agent_name(agent),
+            Mailbox::Packets(folder) => PACKETS.contains(&folder.as_str()),
+        }
+    }
+}
+
+impl Serialize for Mailbox {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Mailbox {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Mailbox, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mailbox_survives_its_text_and_never_leaves_the_tree() {
+        for text in ["codex/inbox", "codex/dead_letter", "packets/briefs", "packets/inbox"] {
+            assert_eq!(
+                text.parse::<Mailbox>().map(|mailbox| mailbox.to_string()).ok().as_deref(),
+                Some(text)
+            );
+        }
+        for text in ["", "/inbox", "../inbox", "a/b/inbox", "packets/other", "codex/outbox", ".settled/inbox"]
+        {
+            assert!(text.parse::<Mailbox>().is_err(), "{text} was read as a mailbox");
+        }
+    }
+}

@@ -157,6 +157,14 @@ impl PrNumber {
     }
 }
 
+impl Repo {
+    /// The same repository in lower case: its case does not tell two repositories apart.
+    #[must_use]
+    pub fn to_canonical(&self) -> Self {
+        Self(self.0.to_ascii_lowercase())
+    }
+}
+
 impl CommitSha {
     /// Whether both name the same commit: one is a prefix of the other, in any case.
     pub fn same_commit(&self, other: &Self) -> bool {

@@ -41,40 +41,47 @@ impl Clause {
 }
 
 /// What an lgtm brings to the gate besides the threads.
-pub(crate) struct Evidence<'a, I> {
+pub(crate) struct Evidence<'a> {
     pub(crate) lgtm: &'a ReviewLgtm,
     pub(crate) packet: Option<&'a FindingsPacket>,
     /// The commands that must be recorded as passing.
-    pub(crate) required: I,
+    pub(crate) required: BTreeSet<&'a str>,
     /// Whether an approval without any recorded command is refused.
     pub(crate) require_validation: bool,
 }
 
-/// Every broken clause, or the threads that the nits defer.
-pub(crate) fn judge<'a, I>(
+/// Every broken clause, or the threads that the nits defer. `before` is where the threads stood
+/// before this very response: what it hands to a person was open until now.
+pub(crate) fn judge(
     threads: &BTreeMap<FindingId, Thread>,
-    evidence: Evidence<'a, I>,
-) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>>
-where
-    I: Iterator<Item = &'a String>,
-{
+    before: &BTreeMap<FindingId, Thread>,
+    evidence: &Evidence<'_>,
+) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>> {
     let open = || threads.iter().filter(|(_, thread)| thread.is_open() && !thread.blocking);
     let covered = nit_cover(open(), &evidence.lgtm.nits);
     let mut faults: Vec<Fault> = threads
         .iter()
         .filter(|(_, thread)| thread.stands_in_the_way())
-        .map(|(id, thread)| stands_in_the_way(id, thread))
+        .map(|(id, thread)| stands_in_the_way(id, thread, before.get(id)))
         .chain(open().filter(|(id, _)| !covered.contains(*id)).map(|(id, thread)| uncovered(id, thread)))
         .collect();
-    faults.extend(validation(evidence.packet, evidence.required, evidence.require_validation));
-    if evidence.lgtm.quality_gate_result == GateResult::Fail {
-        faults.push(contradiction());
-    }
+    faults.extend(evidence.faults());
     if !faults.is_empty() {
         return Err(faults);
     }
     let defer = |thread: &Thread| Thread { state: ThreadState::Deferred, ..thread.clone() };
     Ok(open().map(|(id, thread)| (id.clone(), defer(thread))).collect())
+}
+
+impl Evidence<'_> {
+    /// The clauses that no thread decides.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let mut faults = validation(self.packet, &self.required, self.require_validation);
+        if self.lgtm.quality_gate_result == GateResult::Fail {
+            faults.push(contradiction());
+        }
+        faults
+    }
 }
 
 /// The open threads that nits cover: by `source`, then nits without one cover threads of their
@@ -101,16 +108,11 @@ pub(crate) fn nit_cover<'a>(
         .collect()
 }
 
-fn validation<'a>(
-    packet: Option<&FindingsPacket>,
-    required: impl Iterator<Item = &'a String>,
-    require_any: bool,
-) -> Vec<Fault> {
+fn validation(packet: Option<&FindingsPacket>, required: &BTreeSet<&str>, require_any: bool) -> Vec<Fault> {
     let runs = packet.and_then(|packet| packet.qa_validation.as_ref()).map_or(&[][..], |qa| &qa.commands_run);
     // The last result of a command is the one that counts.
     let last: BTreeMap<&str, CommandResult> =
         runs.iter().map(|run| (run.command.trim(), run.result)).collect();
-    let required: BTreeSet<&str> = required.map(|command| command.trim()).collect();
     let failed = last
         .iter()
         .filter(|(command, result)| **result == CommandResult::Fail && !required.contains(*command))
@@ -140,18 +142,17 @@ fn broken(clause: Clause, message: impl Into<String>) -> Fault {
     Fault::new(Code::QualityGateViolation, message).clause(clause)
 }
 
-fn stands_in_the_way(id: &FindingId, thread: &Thread) -> Fault {
+fn stands_in_the_way(id: &FindingId, thread: &Thread, before: Option<&Thread>) -> Fault {
     let clause = if thread.severity == Severity::P0 { Clause::P0 } else { Clause::Blocking };
-    let state = match thread.state {
-        ThreadState::Held(_) => "with a person",
-        ThreadState::Open | ThreadState::Resolved | ThreadState::Deferred => "open",
-    };
+    let was_held = before.is_some_and(|before| matches!(before.state, ThreadState::Held(_)));
+    let state = if was_held { "with a person" } else { "open" };
     let title = thread.title.as_deref().map_or_else(String::new, |title| format!(" ({title})"));
+    let fix = if was_held { "a person decides on it first" } else { "send review_feedback instead" };
     broken(clause, format!("{} `{id}`{title} blocks and is {state}", thread.severity))
         .thread(id)
         .found(format!("{id} {state}"))
         .expected("no blocking finding open or with a person")
-        .fix("send review_feedback instead")
+        .fix(fix)
 }
 
 fn uncovered(id: &FindingId, thread: &Thread) -> Fault {

@@ -20,9 +20,18 @@ pub struct ReviewKey {
 }
 
 impl ReviewKey {
-    /// Makes a key; leading zeros of the number are dropped.
-    pub fn new(repo: Option<Repo>, pr: &PrNumber, author: AgentName, reviewer: AgentName) -> Self {
-        Self { repo, pr: pr.to_canonical(), author, reviewer }
+    /// Makes a key; leading zeros of the number and the case of the repository do not count.
+    pub fn new(repo: Option<&Repo>, pr: &PrNumber, author: AgentName, reviewer: AgentName) -> Self {
+        Self { repo: repo.map(Repo::to_canonical), pr: pr.to_canonical(), author, reviewer }
+    }
+
+    /// Whether a message that names this repository, or none, may mean this review: a review
+    /// without a repository is meant by all, and a message without one means any.
+    pub(crate) fn may_be_of(&self, repo: Option<&Repo>) -> bool {
+        match (&self.repo, repo) {
+            (Some(own), Some(named)) => *own == named.to_canonical(),
+            (None, _) | (_, None) => true,
+        }
     }
 
     /// Whether the agent is one of the two.

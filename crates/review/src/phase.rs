@@ -61,9 +61,10 @@ pub struct Approval {
     pub at: DateTime<Utc>,
 }
 
-/// Why a review was handed to a person.
+/// Why a review was handed to a person. What a reviewer wrote is kept apart from what the daemon
+/// found: the same words do not mean the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[serde(rename_all = "snake_case")]
 pub enum EscalationReason {
     /// The last round is over and the gate did not pass.
     MaxRoundsExceeded,
@@ -78,42 +79,29 @@ pub enum EscalationReason {
 }
 
 impl EscalationReason {
-    /// The reason as it stands in the ledger and on the screen.
-    pub fn as_str(&self) -> &str {
-        match self {
-            Self::MaxRoundsExceeded => "max_rounds_exceeded",
-            Self::ReviewerBudgetExceeded => "reviewer_budget_exceeded",
-            Self::ProtocolViolation => "protocol_violation",
-            Self::BlockerHeld => "blocker_held",
-            Self::Reviewer(text) => text,
-        }
-    }
-}
-
-impl From<String> for EscalationReason {
-    fn from(text: String) -> Self {
-        match text.as_str() {
-            "max_rounds_exceeded" => Self::MaxRoundsExceeded,
-            "reviewer_budget_exceeded" => Self::ReviewerBudgetExceeded,
-            "protocol_violation" => Self::ProtocolViolation,
-            "blocker_held" => Self::BlockerHeld,
-            _ => Self::Reviewer(text),
-        }
-    }
-}
-
-impl From<EscalationReason> for String {
-    fn from(reason: EscalationReason) -> Self {
-        reason.as_str().to_owned()
-    }
-}
-
-impl From<&Escalation> for EscalationReason {
-    fn from(escalation: &Escalation) -> Self {
+    /// What a feedback in this round hands the review to a person for, if it does.
+    pub fn of_feedback(escalation: Option<&Escalation>, is_last_round: bool) -> Option<Self> {
         match escalation {
-            Escalation::MaxRoundsExceeded => Self::MaxRoundsExceeded,
-            Escalation::ReviewerBudgetExceeded => Self::ReviewerBudgetExceeded,
-            Escalation::Other(text) => Self::Reviewer(text.clone()),
+            Some(Escalation::ReviewerBudgetExceeded) => Some(Self::ReviewerBudgetExceeded),
+            Some(Escalation::Other(text)) => Some(Self::Reviewer(text.clone())),
+            // Only the daemon's count says that the rounds are over.
+            Some(marker @ Escalation::MaxRoundsExceeded) if !is_last_round => {
+                Some(Self::Reviewer(marker.as_str().to_owned()))
+            }
+            Some(Escalation::MaxRoundsExceeded) => Some(Self::MaxRoundsExceeded),
+            None => is_last_round.then_some(Self::MaxRoundsExceeded),
+        }
+    }
+}
+
+impl std::fmt::Display for EscalationReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::MaxRoundsExceeded => f.write_str("max_rounds_exceeded"),
+            Self::ReviewerBudgetExceeded => f.write_str("reviewer_budget_exceeded"),
+            Self::ProtocolViolation => f.write_str("protocol_violation"),
+            Self::BlockerHeld => f.write_str("blocker_held"),
+            Self::Reviewer(text) => write!(f, "the reviewer says: {text}"),
         }
     }
 }

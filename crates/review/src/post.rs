@@ -145,6 +145,8 @@ pub struct Refused<'a> {
     pub costs: Option<&'a ReviewKey>,
     /// Whether it was addressed to the daemon, as far as it could be read.
     pub to_daemon: bool,
+    /// Whether it is one of the four review types, as far as it could be read.
+    pub is_review: bool,
     /// The id of the message it answers, as far as it could be read.
     pub parent: Option<&'a str>,
     /// The id the notice would get.
@@ -157,7 +159,9 @@ pub struct Refused<'a> {
 pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> Record {
     let post = &state.post;
     // A notice about mail to the daemon, or about an answer to a notice, would start a loop.
-    let quiet = refused.to_daemon || refused.parent.is_some_and(|parent| post.is_daemons(parent));
+    // A review message that cites a notice as its parent is a correction, and its sender must hear.
+    let answers_notice = refused.parent.is_some_and(|parent| post.is_daemons(parent));
+    let quiet = refused.to_daemon || (answers_notice && !refused.is_review);
     let notice = if quiet {
         Notice::Never
     } else if post.may_be_told(refused.outbox, now) {

@@ -27,7 +27,7 @@ pub struct Refusal {
 pub struct Fault {
     /// Its code.
     pub code: Code,
-    /// The field it is about, dotted: `body.round`, `to`.
+    /// The field it is about, dotted: `body.round`, `to`; in the packet `findings[2].action`.
     pub field: Option<String>,
     /// The thread it is about.
     pub thread: Option<FindingId>,
@@ -62,6 +62,12 @@ impl Fault {
         Self { field: Some(field.to_owned()), ..self }
     }
 
+    /// Says in which finding of the packet, from 0, the field stands.
+    pub(crate) fn in_finding(self, index: usize) -> Self {
+        let field = self.field.map_or_else(String::new, |field| format!(".{field}"));
+        Self { field: Some(format!("findings[{index}]{field}")), ..self }
+    }
+
     pub(crate) fn thread(self, thread: &FindingId) -> Self {
         Self { thread: Some(thread.clone()), ..self }
     }
@@ -84,13 +90,18 @@ impl Fault {
 
     /// The refusal this one fault makes, outside any review.
     pub(crate) fn refuses(self) -> Refusal {
-        Refusal {
-            retryable: is_retryable(self.code),
-            faults: vec![self],
-            review: None,
-            legal_next: Vec::new(),
-            costs_attempt: false,
-        }
+        outside_review(vec![self])
+    }
+}
+
+/// The refusal these faults make, outside any review.
+pub(crate) fn outside_review(faults: Vec<Fault>) -> Refusal {
+    Refusal {
+        retryable: faults.iter().all(|fault| is_retryable(fault.code)),
+        faults,
+        review: None,
+        legal_next: Vec::new(),
+        costs_attempt: false,
     }
 }
 

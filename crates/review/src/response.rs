@@ -13,7 +13,7 @@ use crate::phase::Invocation;
 use crate::policy::{Policy, ThreadMode};
 use crate::refusal::Fault;
 use crate::state::Review;
-use crate::thread::{Thread, ThreadState};
+use crate::thread::{Hold, Thread, ThreadState};
 
 /// A feedback or lgtm, as far as threads go.
 pub(crate) struct Response<'a> {
@@ -54,8 +54,10 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<BTreeMap<FindingId, Threa
         changed: BTreeMap::new(),
         named: BTreeSet::new(),
         faults: Vec::new(),
+        index: 0,
     };
-    for finding in response.packet.iter().flat_map(|packet| &packet.findings) {
+    for (index, finding) in response.packet.iter().flat_map(|packet| &packet.findings).enumerate() {
+        sheet.index = index;
         sheet.read(finding);
     }
     sheet.read_silence();
@@ -69,13 +71,21 @@ struct Sheet<'a> {
     /// Threads that were given an action.
     named: BTreeSet<FindingId>,
     faults: Vec<Fault>,
+    /// Which finding of the packet is being read, from 0.
+    index: usize,
 }
 
 impl Sheet<'_> {
     fn read(&mut self, finding: &Finding) {
+        let threads = &self.response.review.threads;
         let id = finding.same_as.as_ref().unwrap_or(&finding.id);
-        match self.response.review.threads.get(id) {
-            Some(thread) if is_reused(finding, thread) => self.fault(reused(finding, thread)),
+        if *id != finding.id && threads.contains_key(&finding.id) {
+            return self.fault(speaks_of_two(finding, id));
+        }
+        // Whatever else is said of a thread, from now on it is as bad as the reviewer says.
+        let known = threads.get(id).map(|thread| thread.raised_to(finding));
+        match known {
+            Some(thread) if is_reused(finding, &thread) => self.fault(reused(finding, &thread)),
             Some(thread) if thread.is_open() => self.act(id, thread, finding),
             Some(thread) => self.restate(id, thread, finding),
             None if finding.action.is_some() || finding.same_as.is_some() => self.fault(unknown(id)),
@@ -84,83 +94,120 @@ impl Sheet<'_> {
     }
 
     fn open(&mut self, id: &FindingId, finding: &Finding) {
-        if finding.status == Status::WontFix && matches!(finding.severity, Severity::P0 | Severity::P1) {
+        if leaves_unfixed(finding, finding.severity) {
             return self.fault(wont_fix_is_a_persons(id, finding.severity));
         }
         self.changed.insert(id.clone(), Thread::opened_by(finding, self.response.review.round));
     }
 
-    fn act(&mut self, id: &FindingId, thread: &Thread, finding: &Finding) {
-        let action = match (finding.action, self.response.mode) {
-            (Some(action), _) => action,
-            (None, ThreadMode::Explicit) => return, // named, but without an action: as good as silent
-            (None, ThreadMode::Inferred) => {
-                if finding.status == Status::WontFix && matches!(thread.severity, Severity::P0 | Severity::P1)
-                {
-                    self.named.insert(id.clone());
-                    return self.fault(wont_fix_is_a_persons(id, thread.severity));
-                }
-                match finding.status {
-                    Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
-                    Status::Open | Status::NotFixed | Status::NeedsClarification if self.last_round => {
-                        Action::Escalate
-                    }
-                    Status::Open | Status::NotFixed | Status::NeedsClarification => Action::Reply,
-                }
-            }
+    fn act(&mut self, id: &FindingId, thread: Thread, finding: &Finding) {
+        let Some(action) = self.action(finding) else {
+            // Named, but without an action: as good as silent.
+            self.changed.insert(id.clone(), thread);
+            return;
         };
         if !self.named.insert(id.clone()) {
             return self.fault(multiple(id));
         }
+        if action == Action::Resolve && leaves_unfixed(finding, thread.severity) {
+            return self.fault(wont_fix_is_a_persons(id, thread.severity));
+        }
         let stance = finding.stance.unwrap_or(thread.dialogue.stance);
         let legal = thread.legal_actions(stance, self.last_round);
         if !legal.contains(&action) {
-            return self.fault(illegal(id, thread, action, legal, self.last_round));
+            return self.fault(illegal(id, &thread, action, legal, self.last_round));
         }
-        self.changed.insert(id.clone(), thread.raised_to(finding).after(action, stance));
+        self.changed.insert(id.clone(), thread.after(action, stance));
     }
 
-    /// A finding whose thread is not open: its status restates what is known, and `open` on a
-    /// resolved thread opens it again, once, with its counters.
-    fn restate(&mut self, id: &FindingId, thread: &Thread, finding: &Finding) {
-        if finding.action.is_some() {
-            return self.fault(not_open(id, thread));
+    /// The action a finding takes on its open thread, if it takes one.
+    fn action(&self, finding: &Finding) -> Option<Action> {
+        match (finding.action, self.response.mode) {
+            (Some(action), _) => Some(action),
+            (None, ThreadMode::Explicit) => None,
+            (None, ThreadMode::Inferred) => Some(match finding.status {
+                Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
+                Status::Open | Status::NotFixed | Status::NeedsClarification if self.last_round => {
+                    Action::Escalate
+                }
+                Status::Open | Status::NotFixed | Status::NeedsClarification => Action::Reply,
+            }),
         }
+    }
+
+    /// A finding whose thread is not open: its status restates what is known. `open` on a resolved
+    /// thread opens it again with its counters, once; after that it can only be escalated. A
+    /// deferred one opens again when it blocks now.
+    fn restate(&mut self, id: &FindingId, thread: Thread, finding: &Finding) {
         let says_open =
             matches!(finding.status, Status::Open | Status::NotFixed | Status::NeedsClarification);
-        match thread.state {
-            ThreadState::Resolved if says_open && thread.reopened => self.fault(reopened_before(id)),
-            ThreadState::Resolved if says_open => {
-                let open = Thread { state: ThreadState::Open, reopened: true, ..thread.raised_to(finding) };
-                self.changed.insert(id.clone(), open);
+        let was_reopened = thread.state == ThreadState::Resolved && thread.reopened;
+        let state = match (thread.state, finding.action) {
+            (ThreadState::Resolved, Some(Action::Escalate)) if was_reopened => {
+                ThreadState::Held(Hold::Escalate)
             }
-            ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred | ThreadState::Open => {}
-        }
+            (_, Some(_)) => return self.fault(not_open(id, &thread)),
+            (ThreadState::Resolved, None) if says_open && was_reopened => {
+                return self.fault(reopened_before(id));
+            }
+            (ThreadState::Resolved, None) if says_open => ThreadState::Open,
+            (ThreadState::Deferred, None) if says_open && thread.blocking => ThreadState::Open,
+            (state, None) => state,
+        };
+        let reopened = thread.reopened || (thread.state == ThreadState::Resolved && says_open);
+        self.changed.insert(id.clone(), Thread { state, reopened, ..thread });
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        self.faults.push(fault.in_finding(self.index));
     }
 
     fn read_silence(&mut self) {
-        let covered = nit_cover(self.response.review.open_threads(), self.response.nits);
-        for (id, thread) in self.response.review.open_threads() {
-            if self.named.contains(id) || (!thread.blocking && covered.contains(id)) {
+        let open: BTreeMap<&FindingId, Thread> = self
+            .response
+            .review
+            .open_threads()
+            .filter(|(id, _)| !self.named.contains(*id))
+            .map(|(id, thread)| (id, self.changed.get(id).unwrap_or(thread).clone()))
+            .collect();
+        let covered = nit_cover(open.iter().map(|(id, thread)| (*id, thread)), self.response.nits);
+        for (id, thread) in open {
+            if covered.contains(id) {
                 continue;
             }
+            // A packet that names the thread without an action is no silence to infer from.
+            let is_named = self.changed.contains_key(id);
             match self.response.silence {
-                Silence::ResolvesAddressed(findings) if findings.is_empty() || findings.contains(id) => {
+                Silence::ResolvesAddressed(findings)
+                    if !is_named && (findings.is_empty() || findings.contains(id)) =>
+                {
                     let resolved = thread.after(Action::Resolve, thread.dialogue.stance);
                     self.changed.insert(id.clone(), resolved);
                 }
                 Silence::ResolvesAddressed(_) | Silence::IsMissing => {
-                    let fault = missing(id, thread, self.last_round);
-                    self.fault(fault);
+                    self.faults.push(missing(id, &thread, self.last_round));
                 }
                 Silence::Carries => {}
             }
         }
     }
+}
 
-    fn fault(&mut self, fault: Fault) {
-        self.faults.push(fault);
-    }
+/// Whether a finding is to be left as it is although it is too bad for an agent to say so.
+fn leaves_unfixed(finding: &Finding, severity: Severity) -> bool {
+    finding.status == Status::WontFix && matches!(severity, Severity::P0 | Severity::P1)
+}
+
+fn speaks_of_two(finding: &Finding, other: &FindingId) -> Fault {
+    Fault::new(
+        Code::FindingIdReused,
+        format!("`{}` is a thread of its own and cannot be the same as `{other}`", finding.id),
+    )
+    .thread(&finding.id)
+    .field("same_as")
+    .found(other)
+    .expected("no same_as on the id of a known thread")
+    .fix(format!("give `{}` and `{other}` an action each", finding.id))
 }
 
 /// A known id with another path and another title is another problem under an old name.
@@ -180,7 +227,7 @@ fn reused(finding: &Finding, thread: &Thread) -> Fault {
     let title = thread.title.as_deref().unwrap_or_default();
     Fault::new(Code::FindingIdReused, format!("`{}` already names another finding: {title}", finding.id))
         .thread(&finding.id)
-        .field("findings.id")
+        .field("id")
         .expected("an id this review has not used")
         .fix("give the new finding a new id")
 }
@@ -191,15 +238,16 @@ fn unknown(id: &FindingId) -> Fault {
         format!("`{id}` is no thread of this review, so nothing can be done with it"),
     )
     .thread(id)
-    .field("findings.action")
+    .field("action")
     .expected("the id of an open thread, or a new finding without an action")
 }
 
 fn multiple(id: &FindingId) -> Fault {
     Fault::new(Code::ActionMultiple, format!("thread `{id}` is given more than one action"))
         .thread(id)
-        .field("findings.action")
+        .field("action")
         .expected("exactly one action")
+        .fix(format!("leave only one finding that acts on `{id}`"))
 }
 
 fn illegal(id: &FindingId, thread: &Thread, action: Action, legal: &[Action], last_round: bool) -> Fault {
@@ -214,7 +262,7 @@ fn illegal(id: &FindingId, thread: &Thread, action: Action, legal: &[Action], la
     };
     Fault::new(Code::ActionIllegal, format!("`{action}` is not legal on thread `{id}`: {reason}"))
         .thread(id)
-        .field("findings.action")
+        .field("action")
         .found(action)
         .expected(words(legal))
         .fix(format!("choose one of {}", words(legal)))
@@ -223,9 +271,10 @@ fn illegal(id: &FindingId, thread: &Thread, action: Action, legal: &[Action], la
 fn wont_fix_is_a_persons(id: &FindingId, severity: Severity) -> Fault {
     Fault::new(Code::ActionIllegal, format!("`{id}` is {severity}; only a person can leave it unfixed"))
         .thread(id)
-        .field("findings.status")
+        .field("status")
         .found(Status::WontFix)
-        .expected("fixed, or veto to hand it to a person")
+        .expected("fixed, or action: veto to hand it to a person")
+        .fix("write `action: veto` if it is not to be fixed")
 }
 
 fn not_open(id: &FindingId, thread: &Thread) -> Fault {
@@ -237,15 +286,16 @@ fn not_open(id: &FindingId, thread: &Thread) -> Fault {
     };
     Fault::new(Code::ThreadNotOpen, format!("thread `{id}` is {state} and takes no action"))
         .thread(id)
-        .field("findings.action")
+        .field("action")
         .fix(format!("leave `{id}` out of the packet"))
 }
 
 fn reopened_before(id: &FindingId) -> Fault {
     Fault::new(Code::ThreadNotOpen, format!("thread `{id}` was reopened once and resolved again"))
         .thread(id)
-        .field("findings.status")
-        .fix(format!("leave `{id}` out of the packet"))
+        .field("status")
+        .expected("action: escalate, which hands it to a person")
+        .fix(format!("write `action: escalate` for `{id}` if it is really open again"))
 }
 
 fn missing(id: &FindingId, thread: &Thread, last_round: bool) -> Fault {

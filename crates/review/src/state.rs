@@ -73,13 +73,13 @@ impl State {
         self.of_pr(repo, pr).map(|(_, review)| review.generation).fold(0, u8::saturating_add)
     }
 
-    /// The reviews of one pull request of one repository.
+    /// The reviews of one pull request: of the repository, if one is named, and those that name none.
     pub(crate) fn of_pr<'a>(
         &'a self,
         repo: Option<&'a Repo>,
         pr: &PrNumber,
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
-        self.reviews.of_number(pr).filter(move |(key, _)| key.repo.as_ref() == repo)
+        self.reviews.of_number(pr).filter(move |(key, _)| key.may_be_of(repo))
     }
 
     /// The review a known message belongs to, by the message's id.

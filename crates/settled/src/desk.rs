@@ -107,7 +107,7 @@ impl Desk {
         let slip = Slip { found, outbox, message: None, agents: &agents, seq, moment };
         let (bytes, digest) = match &found.body {
             Body::Message { bytes, digest } => (bytes, digest),
-            Body::Unfit(unfit) => return Ok(self.reject(&slip, &unfit_to_be_read(*unfit, &found.file))),
+            Body::Unfit(unfit) => return Ok(self.reject(&slip, unfit_to_be_read(*unfit, &found.file))),
         };
 
         let message = match message_schema::parse(bytes) {
@@ -116,7 +116,7 @@ impl Desk {
                 let patience = if malformed.looks_cut_off() { PATIENCE_MS } else { SECOND_LOOK_MS };
                 return Ok(self
                     .not_yet(found, moment, patience, patience)
-                    .unwrap_or_else(|| self.reject(&slip, &Rejection::malformed(malformed, &found.file))));
+                    .unwrap_or_else(|| self.reject(&slip, Rejection::malformed(malformed, &found.file))));
             }
         };
         let slip = Slip { message: Some(&message), ..slip };
@@ -133,7 +133,7 @@ impl Desk {
                 return Ok(self.not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS).unwrap_or_else(
                     || {
                         let rejection = Rejection::violations(&violations, &message, outbox, &found.file);
-                        self.reject(&slip, &rejection)
+                        self.reject(&slip, rejection)
                     },
                 ));
             }
@@ -145,11 +145,13 @@ impl Desk {
                 let (draft, record) = slip.decided(decision, &mut self.names);
                 Ok(Judged::Decided(Box::new(draft), record))
             }
-            Err(refusal) => Ok(self.reject(&slip, &Rejection::refusal(refusal, &message, &found.file))),
+            Err(refusal) => {
+                Ok(self.reject(&slip, Rejection::refusal(refusal, &message, valid.packet(), &found.file)))
+            }
         }
     }
 
-    fn reject(&mut self, slip: &Slip<'_>, rejection: &Rejection) -> Judged {
+    fn reject(&mut self, slip: &Slip<'_>, rejection: Rejection) -> Judged {
         let (draft, record) = slip.refused(rejection, &self.state, &mut self.names);
         Judged::Decided(Box::new(draft), record)
     }

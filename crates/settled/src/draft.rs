@@ -2,7 +2,7 @@
 
 use chrono::SecondsFormat;
 use message_schema::Message;
-use message_schema::envelope::Timestamp;
+use message_schema::envelope::{MessageType, Timestamp};
 use message_schema::id::AgentName;
 use review::{AttemptSpent, Decision, EscalationReason, Notice, Record, Refused, State};
 use spool::{Away, Body, Content, Delivery, Draft, Found, Mailbox, Original};
@@ -55,7 +55,7 @@ impl Slip<'_> {
     /// What the ledger keeps of a refusal: the report beside the original, and the letters.
     pub(crate) fn refused(
         &self,
-        rejection: &Rejection,
+        mut rejection: Rejection,
         state: &State,
         names: &mut NameBook,
     ) -> (Draft, Record) {
@@ -65,6 +65,7 @@ impl Slip<'_> {
             code: rejection.code,
             costs: rejection.review.as_ref().filter(|_| rejection.costs_attempt),
             to_daemon: self.message.is_some_and(is_to_daemon),
+            is_review: self.message.and_then(Message::kind).is_some_and(MessageType::is_review),
             parent: self.message.and_then(|message| message.root().field_text("parent_message_id")),
             notice: &ids[0],
             announcement: &ids[1],
@@ -74,6 +75,9 @@ impl Slip<'_> {
             unreachable!("refusing makes a record of a refusal")
         };
 
+        if attempt.as_ref().is_some_and(|spent| spent.left == 0) {
+            rejection.is_final();
+        }
         let dead_letter = Mailbox::DeadLetter(self.outbox.to_string());
         let kept = names.choose(Shelf::Mailbox(&dead_letter), &self.found.file, self.seq);
         let report_file = names.choose(Shelf::Mailbox(&dead_letter), &kept.report(), self.seq);
@@ -97,7 +101,7 @@ impl Slip<'_> {
         }
         if let Some(AttemptSpent { review, announced: Some(id), .. }) = attempt {
             let reason = EscalationReason::ProtocolViolation;
-            let text = letters::escalated(&self.letter(id, &review.author), review, reason.as_str());
+            let text = letters::escalated(&self.letter(id, &review.author), review, &reason.to_string());
             deliveries.push(self.posted(&review.author, "escalated", text, names));
         }
         deliveries.extend(self.withdrawn(names));

@@ -3,10 +3,11 @@
 use message_schema::envelope::Timestamp;
 use message_schema::id::AgentName;
 use message_schema::report::REPORT_VERSION;
+use message_schema::yaml::Node;
 use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
 use review::{Fault, Refusal, ReviewKey};
 use spool::FileName;
-use validate_message::Violations;
+use validate_message::{Packet, Violations};
 
 /// Why a file is refused, in the words of the report.
 #[derive(Debug)]
@@ -52,21 +53,36 @@ impl Rejection {
         file: &FileName,
     ) -> Self {
         let forged = message.from().and_then(|from| review::sender_fault(&from, outbox));
-        let forged = forged.map(|fault| of_fault(&fault, message, file));
+        let forged = forged.map(|fault| told(&fault, message, None, file));
         let reported = violations.iter().map(|violation| violation.reported(&file.to_string()));
         Self::of_file(forged.into_iter().chain(reported).collect())
     }
 
     /// The rules of the review, or of the post office, do not admit it now.
-    pub(crate) fn refusal(refusal: Refusal, message: &Message, file: &FileName) -> Self {
+    pub(crate) fn refusal(
+        refusal: Refusal,
+        message: &Message,
+        packet: Option<&Packet>,
+        file: &FileName,
+    ) -> Self {
+        let tree = packet.and_then(|packet| message_schema::parse_packet(packet.text.as_bytes()).ok());
+        let packet = packet.map(|packet| packet.path.as_str()).zip(tree.as_ref());
         Self {
             code: refusal.code(),
-            violations: refusal.faults.iter().map(|fault| of_fault(fault, message, file)).collect(),
+            violations: refusal.faults.iter().map(|fault| told(fault, message, packet, file)).collect(),
             retryable: refusal.retryable,
             review: refusal.review.map(|key| *key),
             costs_attempt: refusal.costs_attempt,
             legal_next: refusal.legal_next,
         }
+    }
+
+    /// What is left to say when this refusal cost the last attempt: nothing can be corrected any
+    /// more, and what was advised before it would be refused.
+    pub(crate) fn is_final(&mut self) {
+        self.retryable = false;
+        self.legal_next = vec!["a person decides".to_owned()];
+        self.violations.iter_mut().for_each(|violation| violation.fix = None);
     }
 
     fn of_file(violations: Vec<ReportedViolation>) -> Self {
@@ -140,11 +156,25 @@ fn bare(code: Code, file: &FileName) -> ReportedViolation {
     }
 }
 
-fn of_fault(fault: &Fault, message: &Message, file: &FileName) -> ReportedViolation {
-    let place = fault.field.as_deref().and_then(|field| place_of(message, field));
+/// A fault in the words of the report, at the place it speaks of: in the packet or in the message.
+fn told(
+    fault: &Fault,
+    message: &Message,
+    packet: Option<(&str, &Node)>,
+    file: &FileName,
+) -> ReportedViolation {
+    let field = fault.field.as_deref().unwrap_or_default();
+    let in_packet = packet.filter(|_| field.starts_with("findings") || field.starts_with("qa_validation"));
+    let place = match (in_packet, field.strip_prefix("body."), message.read_body()) {
+        (Some((_, tree)), _, _) => Some(place_in(tree, field)),
+        (None, Some(field), ReadBody::Mapping(body)) => Some(place_in(body, field)),
+        (None, Some(_), ReadBody::Unread | ReadBody::Malformed(_)) => None,
+        (None, None, _) => (!field.is_empty()).then(|| place_in(message.root(), field)),
+    };
     let clause = fault.clause.map_or_else(String::new, |clause| format!("clause {}: ", clause.as_str()));
     ReportedViolation {
         message: format!("{clause}{}", fault.message),
+        file: in_packet.map_or_else(|| file.to_string(), |(path, _)| path.to_owned()),
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
         field: fault.field.clone(),
@@ -155,12 +185,34 @@ fn of_fault(fault: &Fault, message: &Message, file: &FileName) -> ReportedViolat
     }
 }
 
-/// Where a dotted field stands: `to` in the envelope, `body.round` in the body.
-fn place_of(message: &Message, field: &str) -> Option<Place> {
-    let value = match (field.strip_prefix("body."), message.read_body()) {
-        (Some(field), ReadBody::Mapping(body)) => body.field(field)?,
-        (Some(_), ReadBody::Unread | ReadBody::Malformed(_)) => return None,
-        (None, _) => message.root().field(field)?,
-    };
-    Some(value.value.place)
+/// Where a dotted field such as `findings[2].action` stands, or the nearest thing around it.
+fn place_in(tree: &Node, field: &str) -> Place {
+    let mut node = tree;
+    for step in field.split(['.', '[']) {
+        let next = match step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok()) {
+            Some(index) => node.items().get(index),
+            None => node.field(step).map(|field| &field.value),
+        };
+        match next {
+            Some(next) => node = next,
+            None => break,
+        }
+    }
+    node.place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_found_where_it_stands_or_next_to_it() {
+        let text = "findings:\n  - id: F-1\n    severity: P1\n  - id: F-2\n    action: reply\n";
+        let tree = message_schema::parse_packet(text.as_bytes()).expect("a mapping");
+        let place = |field| place_in(&tree, field).to_string();
+        assert_eq!(place("findings[1].action"), "5:13");
+        assert_eq!(place("findings[0].action"), "2:5", "the finding that lacks it");
+        assert_eq!(place("findings"), "2:3");
+        assert_eq!(place("qa_validation.commands_run"), "1:1");
+    }
 }

@@ -1,7 +1,7 @@
 //! Which review a message belongs to, and whether its sender has the part it plays.
 
 use message_schema::Code;
-use message_schema::body::Body;
+use message_schema::body::{Body, ReviewRequest};
 use message_schema::id::{AgentName, PrNumber};
 
 use super::Case;
@@ -86,7 +86,9 @@ fn by_pr<'a>(case: &Case<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refus
         [key] => Ok(Some(key)),
         [_, _, ..] => match by_thread_of_messages(case) {
             Some(key) if own.contains(&key) => Ok(Some(key)),
-            Some(_) | None => Err(ambiguous(&own)),
+            Some(_) | None => {
+                only_open(case, &own).map(Some).ok_or_else(|| ambiguous(&own, "parent_message_id"))
+            }
         },
         [] => match of_pr().next() {
             Some(other) => Err(wrong_direction(case, other)),
@@ -110,7 +112,7 @@ fn only_one_between<'a>(case: &Case<'a>, part: Part) -> Result<&'a ReviewKey, Re
         (Some(key), 0) => Ok(key),
         (Some(key), _) => {
             let some: Vec<_> = std::iter::once(key).chain(open.take(4)).collect();
-            Err(ambiguous(&some))
+            Err(ambiguous(&some, "related_pr"))
         }
         (None, _) => {
             let swapped = case.state.reviews.open_between(reviewer, author).next();
@@ -127,6 +129,33 @@ fn check_part(case: &Case<'_>, part: Part, key: &ReviewKey, review: &Review) -> 
     }
     let refusal = wrong_direction(case, key);
     Err(Refusal { legal_next: review.legal_next(key), ..refusal })
+}
+
+/// The review a request is about: one that is there already, whether or not both name the
+/// repository, so that naming it or leaving it out is no way to a fresh count.
+pub(super) fn key_of_request(case: &Case<'_>, body: &ReviewRequest) -> Result<ReviewKey, Refusal> {
+    let (author, reviewer) = (&case.envelope().from, case.recipient());
+    let known: Vec<&ReviewKey> = case
+        .state
+        .of_pr(body.repo.as_ref(), &body.pr)
+        .map(|(key, _)| key)
+        .filter(|key| key.author == *author && key.reviewer == *reviewer)
+        .collect();
+    match known.as_slice() {
+        [] => Ok(ReviewKey::new(body.repo.as_ref(), &body.pr, author.clone(), reviewer.clone())),
+        [key] => Ok((*key).clone()),
+        [_, _, ..] => match only_open(case, &known) {
+            Some(key) => Ok(key.clone()),
+            None => Err(ambiguous(&known, "body.repo")),
+        },
+    }
+}
+
+/// The only one of these reviews that an agent can still move.
+fn only_open<'a>(case: &Case<'a>, keys: &[&'a ReviewKey]) -> Option<&'a ReviewKey> {
+    let is_open = |key: &&&ReviewKey| case.state.review(key).is_some_and(|review| !review.phase.is_final());
+    let mut open = keys.iter().filter(is_open);
+    open.next().copied().filter(|_| open.next().is_none())
 }
 
 /// Refuses a request that would turn the roles of a known pull request round.
@@ -166,12 +195,16 @@ fn wrong_direction(case: &Case<'_>, key: &ReviewKey) -> Refusal {
     in_review(vec![fault], key, legal, false)
 }
 
-fn ambiguous(keys: &[&ReviewKey]) -> Refusal {
+fn ambiguous(keys: &[&ReviewKey], tells: &str) -> Refusal {
     let names: Vec<_> = keys.iter().map(|key| key.to_string()).collect();
     Fault::new(Code::ReviewAmbiguous, format!("the message could belong to {}", names.join(" or to ")))
-        .field("related_pr")
-        .expected("a related_pr, parent_message_id or conversation_id that names one review")
-        .fix("write related_pr, and parent_message_id: the id of the request you answer")
+        .field(tells)
+        .expected(format!("a `{tells}` that tells which"))
+        .fix(match tells {
+            "body.repo" => "name the repository in the body: `repo: owner/name`",
+            "parent_message_id" => "write parent_message_id: the id of the request you answer",
+            _ => "write related_pr: the number of the pull request",
+        })
         .refuses()
 }
 

@@ -15,7 +15,6 @@ use crate::thread::{Thread, ThreadState};
 pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, Refusal> {
     let (key, review) = belongs::find(case)?;
     let invocation = open_invocation(key, review)?;
-    check_round(key, review, Some(body.round))?;
 
     // A reviewer whose budget is spent cannot be asked for an action on each thread.
     let silence = match body.escalation {
@@ -31,8 +30,13 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         silence,
         nits: &[],
     };
-    let changed =
-        response::judge(&response).map_err(|faults| in_review(faults, key, review.legal_next(key), true))?;
+    let changed = match (round_fault(review, Some(body.round)), response::judge(&response)) {
+        (None, Ok(changed)) => changed,
+        (wrong_round, judged) => {
+            let faults = wrong_round.into_iter().chain(judged.err().into_iter().flatten());
+            return Err(in_review(faults.collect(), key, review.legal_next(key), true));
+        }
+    };
 
     let after = |id, thread| changed.get(id).unwrap_or(thread);
     let standing: Vec<&Thread> = review
@@ -55,11 +59,9 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
 }
 
 fn leads_to(review: &Review, body: &ReviewFeedback, standing: &[&Thread]) -> Phase {
-    if let Some(escalation) = &body.escalation {
-        return Phase::Escalated(escalation.into());
-    }
-    if review.is_last(review.round) {
-        return Phase::Escalated(EscalationReason::MaxRoundsExceeded);
+    let is_last = review.is_last(review.round);
+    if let Some(reason) = EscalationReason::of_feedback(body.escalation.as_ref(), is_last) {
+        return Phase::Escalated(reason);
     }
     let (mut open, mut held) = (false, false);
     for thread in standing {
@@ -96,20 +98,13 @@ pub(super) fn open_invocation<'a>(key: &ReviewKey, review: &'a Review) -> Result
     Err(in_review(vec![fault], key, review.legal_next(key), false))
 }
 
-/// Refuses a response for another round than the open one.
-pub(super) fn check_round(key: &ReviewKey, review: &Review, said: Option<u32>) -> Result<(), Refusal> {
-    match said {
-        Some(said) if said != review.round => {
-            let fault = Fault::new(
-                Code::RoundMismatch,
-                format!("the open request is round {}, the message answers round {said}", review.round),
-            )
-            .field("body.round")
-            .found(said)
-            .expected(review.round.to_string())
-            .fix(format!("write `round: {}`", review.round));
-            Err(in_review(vec![fault], key, review.legal_next(key), true))
-        }
-        Some(_) | None => Ok(()),
-    }
+/// What is wrong with a response for another round than the open one.
+pub(super) fn round_fault(review: &Review, said: Option<u32>) -> Option<Fault> {
+    let said = said.filter(|said| *said != review.round)?;
+    let fault = Fault::new(
+        Code::RoundMismatch,
+        format!("the open request is round {}, the message answers round {said}", review.round),
+    );
+    let fault = fault.field("body.round").found(said).expected(review.round.to_string());
+    Some(fault.fix(format!("write `round: {}`", review.round)))
 }

@@ -2,7 +2,7 @@
 
 use message_schema::body::ReviewLgtm;
 
-use super::feedback::{check_round, open_invocation};
+use super::feedback::{open_invocation, round_fault};
 use super::{Answer, Case, belongs};
 use crate::gate::{self, Evidence};
 use crate::phase::{Approval, Phase};
@@ -13,10 +13,14 @@ use crate::response::{self, Response, Silence};
 pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refusal> {
     let (key, review) = belongs::find(case)?;
     let invocation = open_invocation(key, review)?;
-    check_round(key, review, body.round)?;
-
     let packet = case.posted.valid.packet().map(|packet| &packet.findings);
-    let refuse = |faults| in_review(faults, key, review.legal_next(key), true);
+    let required = invocation.validation_commands.iter().chain(&case.policy.gate.validation_commands);
+    let evidence = Evidence {
+        lgtm: body,
+        packet,
+        required: required.map(|command| command.trim()).collect(),
+        require_validation: case.policy.gate.require_validation,
+    };
     let response = Response {
         review,
         packet,
@@ -24,17 +28,26 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         silence: Silence::read_by(case.policy, invocation),
         nits: &body.nits,
     };
-    let changed = response::judge(&response).map_err(refuse)?;
-
+    // All that is wrong is told at once, since each refusal costs an attempt. Where the threads
+    // cannot be told, the clauses about them are left out: they would say the same thing twice.
     let mut threads = review.threads.clone();
-    threads.extend(changed);
-    let evidence = Evidence {
-        lgtm: body,
-        packet,
-        required: invocation.validation_commands.iter().chain(&case.policy.gate.validation_commands),
-        require_validation: case.policy.gate.require_validation,
+    let judged = match response::judge(&response) {
+        Ok(changed) => {
+            threads.extend(changed);
+            gate::judge(&threads, &review.threads, &evidence)
+        }
+        Err(mut faults) => {
+            faults.extend(evidence.faults());
+            Err(faults)
+        }
     };
-    let deferred = gate::judge(&threads, evidence).map_err(refuse)?;
+    let deferred = match (round_fault(review, body.round), judged) {
+        (None, Ok(deferred)) => deferred,
+        (wrong_round, judged) => {
+            let faults = wrong_round.into_iter().chain(judged.err().into_iter().flatten());
+            return Err(in_review(faults.collect(), key, review.legal_next(key), true));
+        }
+    };
     threads.extend(deferred);
     threads.retain(|id, thread| review.threads.get(id) != Some(thread));
 

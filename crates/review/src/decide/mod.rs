@@ -19,7 +19,7 @@ use validate_message::Valid;
 use crate::policy::Policy;
 use crate::post::check_id;
 use crate::record::{Accepted, ContentDigest, Record, Step};
-use crate::refusal::{Fault, Refusal};
+use crate::refusal::{Fault, Refusal, outside_review};
 use crate::state::State;
 
 /// A checked message and where it was found.
@@ -91,8 +91,10 @@ pub fn decide(
     if let Some(record) = check_id(state, &envelope.from, &envelope.id, posted.digest)? {
         return Ok(Decision::Duplicate(record));
     }
-    check_recipients(&case)?;
-    check_expiry(&case)?;
+    let unsendable: Vec<Fault> = recipient_faults(&case).into_iter().chain(expiry_fault(&case)).collect();
+    if !unsendable.is_empty() {
+        return Err(outside_review(unsendable));
+    }
 
     let answer = match posted.valid.body() {
         Body::Request(body) => Some(request::decide(&case, body)?),
@@ -143,44 +145,40 @@ pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
     })
 }
 
-fn check_recipients(case: &Case<'_>) -> Result<(), Refusal> {
-    let names = case.envelope().to.names();
-    if names.iter().any(AgentName::is_daemon) {
-        return Err(Fault::new(Code::NotForTheDaemon, format!("`{DAEMON}` reads no mail"))
+fn recipient_faults(case: &Case<'_>) -> Vec<Fault> {
+    let (daemon, agents): (Vec<_>, Vec<_>) =
+        case.envelope().to.names().iter().partition(|name| name.is_daemon());
+    let to_daemon = daemon.first().map(|_| {
+        Fault::new(Code::NotForTheDaemon, format!("`{DAEMON}` reads no mail"))
             .field("to")
             .found(DAEMON)
             .expected("an agent of this workspace")
-            .refuses());
-    }
-    let unknown: Vec<&str> =
-        names.iter().filter(|name| !case.policy.agents.contains_key(*name)).map(AgentName::as_str).collect();
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    let known: Vec<&str> = case.policy.agents.keys().map(AgentName::as_str).collect();
-    Err(Fault::new(
-        Code::UnknownRecipient,
-        format!("`{}` is not an agent of this workspace", unknown.join("`, `")),
-    )
-    .field("to")
-    .found(unknown.join(", "))
-    .expected(format!("one of {}", known.join(", ")))
-    .fix("name an agent that has a mailbox, or have the mailbox made with `settled init --agents`")
-    .refuses())
+            .fix(format!("leave `{DAEMON}` out of `to`"))
+    });
+    let unknown: Vec<&str> = agents
+        .into_iter()
+        .filter(|name| !case.policy.agents.contains_key(*name))
+        .map(AgentName::as_str)
+        .collect();
+    let to_unknown = (!unknown.is_empty()).then(|| {
+        let known: Vec<&str> = case.policy.agents.keys().map(AgentName::as_str).collect();
+        Fault::new(
+            Code::UnknownRecipient,
+            format!("`{}` is not an agent of this workspace", unknown.join("`, `")),
+        )
+        .field("to")
+        .found(unknown.join(", "))
+        .expected(format!("one of {}", known.join(", ")))
+        .fix("name an agent that has a mailbox, or have the mailbox made with `settled init --agents`")
+    });
+    to_daemon.into_iter().chain(to_unknown).collect()
 }
 
-fn check_expiry(case: &Case<'_>) -> Result<(), Refusal> {
-    match case.envelope().expires_at {
-        Some(at) if at.utc() <= case.now => {
-            Err(Fault::new(Code::Expired, format!("the message expired at {at}"))
-                .field("expires_at")
-                .found(at)
-                .expected("an instant that has not passed")
-                .fix("send it again with a later expires_at, or without one")
-                .refuses())
-        }
-        Some(_) | None => Ok(()),
-    }
+fn expiry_fault(case: &Case<'_>) -> Option<Fault> {
+    let at = case.envelope().expires_at.filter(|at| at.utc() <= case.now)?;
+    let fault = Fault::new(Code::Expired, format!("the message expired at {at}"));
+    let fault = fault.field("expires_at").found(at).expected("an instant that has not passed");
+    Some(fault.fix("send it again with a later expires_at, or without one"))
 }
 
 fn check_rate(case: &Case<'_>) -> Result<(), Refusal> {

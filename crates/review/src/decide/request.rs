@@ -13,8 +13,7 @@ use crate::state::{ATTEMPTS, GENERATIONS_MAX, Review};
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Refusal> {
     belongs::check_opener(case, &body.pr, body.repo.as_ref())?;
-    let envelope = case.envelope();
-    let key = ReviewKey::new(body.repo.clone(), &body.pr, envelope.from.clone(), case.recipient().clone());
+    let key = belongs::key_of_request(case, body)?;
     match case.state.review(&key) {
         None => open_generation(case, body, &key, None),
         Some(review) if review.phase.is_final() => reopen(case, body, &key, review),
@@ -60,7 +59,7 @@ fn reopen(
         Phase::Escalated(EscalationReason::MaxRoundsExceeded) => round_limit_exceeded(review),
         Phase::Escalated(reason) => Fault::new(
             Code::ReviewClosed,
-            format!("the review is with a person ({}); only a person can reopen it", reason.as_str()),
+            format!("the review is with a person ({}); only a person can reopen it", reason),
         ),
         Phase::Reviewing(_) | Phase::Fixing | Phase::Addressed { .. } => {
             unreachable!("only final phases are reopened")

@@ -119,7 +119,7 @@ fn a_held_blocker_with_nothing_else_open_escalates_at_once() {
     table.request().expect("round 2");
     assert_eq!(table.feedback(2, "F-001 P1 open action: veto"), ok("escalated"));
     let Phase::Escalated(reason) = &table.review().phase else { panic!("not escalated") };
-    assert_eq!(reason.as_str(), "blocker_held");
+    assert_eq!(reason.to_string(), "blocker_held");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn three_refused_responses_end_the_round_with_a_person() {
     }
     assert_eq!(table.lgtm("", Some("F-001 P1 open")), refused(&["quality_gate_violation blocking"]));
     let Phase::Escalated(reason) = &table.review().phase else { panic!("not escalated") };
-    assert_eq!(reason.as_str(), "protocol_violation");
+    assert_eq!(reason.to_string(), "protocol_violation");
     assert_eq!(table.feedback(1, "F-001 P1 open"), refused(&["invocation_closed"]));
     assert_eq!(table.replayed(), table.state);
 }
@@ -438,4 +438,192 @@ fn an_answer_to_a_notice_gets_no_notice() {
     table.send(&answer).expect_err("refused");
     let Record::Refused { notice, .. } = table.last_record() else { panic!("not refused") };
     assert_eq!(*notice, Notice::Never);
+}
+
+#[test]
+fn a_finding_raised_to_a_blocker_stands_in_the_way_wherever_its_thread_is() {
+    let nit = "nits:\n  - {nit_id: N-1, tier: P3, summary: s, owner: claude, next_action: n, source: F-003}";
+    // Open, and only restated without an action.
+    let mut table = Table::default();
+    table.policy.threads = ThreadMode::Explicit;
+    table.request().expect("opens");
+    table.feedback(1, "F-003 P3 open").expect("feedback");
+    table.request().expect("round 2");
+    assert_eq!(table.lgtm(nit, Some("F-003 P0 open")), refused(&["action_missing"]));
+
+    // With a person, by its own id and by another one's.
+    for raised in ["F-003 P0 open", "F-009 P0 open same_as: F-003"] {
+        let mut table = Table::default();
+        table.policy.rounds = Rounds::MAX;
+        table.request().expect("opens");
+        table.feedback(1, "F-003 P3 open").expect("feedback");
+        table.request().expect("round 2");
+        table.feedback(2, "F-003 P3 open action: veto").expect("feedback");
+        table.request().expect("round 3");
+        assert_eq!(table.lgtm("", Some(raised)), refused(&["quality_gate_violation p0"]));
+    }
+
+    // Deferred under the nit of an earlier approval.
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.lgtm(nit, Some("F-003 P3 open")).expect("approved");
+    table.request_with("declared_head: fffffff").expect("a new generation");
+    assert_eq!(table.feedback(2, "F-003 P0 open"), ok("fixing"));
+    assert_eq!(table.review().open_blockers(), 1);
+    assert_eq!(table.request(), refused(&["addressed_required"]));
+}
+
+#[test]
+fn a_spent_reviewers_word_raises_a_thread_too() {
+    let mut table = Table::default();
+    table.policy.threads = ThreadMode::Explicit;
+    table.request().expect("opens");
+    table.feedback(1, "F-001 P3 open").expect("feedback");
+    table.request().expect("round 2");
+    table.feedback_with(2, "escalation: reviewer_budget_exceeded", "F-001 P0 open").expect("escalates");
+    assert_eq!(table.review().open_blockers(), 1);
+}
+
+#[test]
+fn no_way_of_saying_it_leaves_a_p0_or_p1_unfixed() {
+    let mut table = second_round();
+    assert_eq!(table.lgtm("", Some("F-001 P1 wont_fix action: resolve")), refused(&["action_illegal"]));
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.feedback(1, "F-002 P2 open blocking: true").expect("feedback");
+    table.addressed(1, &[]).expect("addressed");
+    table.request().expect("round 2");
+    assert_eq!(table.lgtm("", Some("F-002 P0 wont_fix")), refused(&["action_illegal"]));
+    assert_eq!(table.lgtm("", Some("F-002 P2 wont_fix blocking: true")), ok("approved"));
+}
+
+#[test]
+fn a_named_thread_is_not_resolved_by_silence() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.feedback(1, "F-001 P0 open\nF-002 P3 open").expect("feedback");
+    table.addressed(1, &["F-001"]).expect("addressed");
+    table.request().expect("round 2");
+    let said = table.lgtm("", Some("F-001 P0 not_fixed same_as: F-002; action: resolve"));
+    assert_eq!(said, refused(&["finding_id_reused", "action_missing"]));
+}
+
+#[test]
+fn all_faults_of_a_response_are_told_at_once() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.feedback(1, "F-001 P0 open").expect("feedback");
+    table.addressed(1, &["F-009"]).expect("addressed");
+    table.request_with("validation_commands: [make test]").expect("round 2");
+    let body = "quality_gate_result: fail\nmerge_ready: false\nround: 7";
+    assert_eq!(
+        table.send(&Note { body, ..codex("review_lgtm") }),
+        refused(&[
+            "round_mismatch",
+            "action_missing",
+            "quality_gate_violation validation",
+            "quality_gate_violation contradiction",
+        ])
+    );
+    let note = Note {
+        to: "[zed, settled]",
+        envelope: "expires_at: 2020-01-01T00:00:00Z\n",
+        body: "x",
+        ..claude("question")
+    };
+    assert_eq!(table.send(&note), refused(&["not_for_the_daemon", "unknown_recipient", "expired"]));
+}
+
+#[test]
+fn a_nit_is_not_spent_on_a_thread_the_packet_settles() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.feedback(1, "F-001 P3 open\nF-002 P3 open").expect("feedback");
+    table.request().expect("round 2");
+    let nit = "nits:\n  - {nit_id: N-1, tier: P3, summary: s, owner: claude, next_action: n}";
+    assert_eq!(table.lgtm(nit, Some("F-001 P3 fixed")), ok("approved"));
+}
+
+#[test]
+fn the_only_open_review_of_a_number_needs_no_repository() {
+    let mut table = Table::default();
+    table.request_with("repo: o/x").expect("opens");
+    table.request_with("repo: o/y").expect("opens");
+    let both = "quality_gate_result: pass\nmerge_ready: true";
+    assert_eq!(table.send(&Note { body: both, ..codex("review_lgtm") }), refused(&["review_ambiguous"]));
+    let first =
+        Note { envelope: "related_pr: 86\nparent_message_id: msg-1\n", body: both, ..codex("review_lgtm") };
+    assert_eq!(table.send(&first), ok("approved"));
+    assert_eq!(table.send(&Note { body: both, ..codex("review_lgtm") }), ok("approved"));
+}
+
+#[test]
+fn naming_the_repository_is_no_way_to_a_fresh_count() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.feedback_with(1, "escalation: stuck", "F-001 P0 open").expect("escalates");
+    assert_eq!(table.request_with("repo: o/x"), refused(&["review_closed"]));
+    let mut table = Table::default();
+    table.request_with("repo: O/X").expect("opens");
+    assert_eq!(table.request_with("repo: o/x"), refused(&["request_already_open"]));
+    assert_eq!(table.request(), refused(&["request_already_open"]));
+}
+
+#[test]
+fn a_correction_that_cites_the_notice_is_heard() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.lgtm("", Some("F-001 P1 open")).expect_err("refused");
+    let Record::Refused { notice: Notice::Sent { id, .. }, .. } = table.last_record().clone() else {
+        panic!("no notice")
+    };
+    let envelope = format!("related_pr: 86\nparent_message_id: {id}\n");
+    let body = "quality_gate_result: fail\nmerge_ready: true";
+    table.send(&Note { envelope: &envelope, body, ..codex("review_lgtm") }).expect_err("refused");
+    let Record::Refused { notice, .. } = table.last_record() else { panic!("not refused") };
+    assert!(matches!(notice, Notice::Sent { .. }), "{notice:?}");
+}
+
+#[test]
+fn a_thread_is_reopened_once_and_then_only_escalated() {
+    let mut table = Table::default();
+    table.policy.rounds = Rounds::MAX;
+    table.request().expect("opens");
+    table.feedback(1, "F-001 P1 open\nF-002 P1 open").expect("feedback");
+    table.addressed(1, &[]).expect("addressed");
+    table.request().expect("round 2");
+    assert_eq!(table.feedback(2, "F-001 P1 fixed\nF-002 P1 open action: reply"), ok("fixing"));
+    table.addressed(2, &["F-002"]).expect("addressed");
+    table.request().expect("round 3");
+    // Resolved, reopened in the next generation, resolved, and raised once more after that.
+    table.lgtm("", Some("F-001 P1 open\nF-002 P1 fixed")).expect_err("the gate does not pass");
+    table.lgtm("", None).expect("approved");
+    table.request_with("declared_head: fffffff").expect("a new generation");
+    table.feedback(4, "F-001 P1 open").expect("reopened");
+    table.addressed(4, &["F-001"]).expect("addressed");
+    table.request().expect("round 5");
+    table.lgtm("", None).expect("approved");
+    table.request_with("declared_head: eeeeeee").expect("a new generation");
+    assert_eq!(table.feedback(6, "F-001 P0 open"), refused(&["thread_not_open"]));
+    assert_eq!(table.feedback(6, "F-001 P0 open action: escalate"), ok("escalated"));
+}
+
+#[test]
+fn the_reviewers_words_are_not_the_daemons() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.feedback_with(1, "escalation: max_rounds_exceeded", "F-001 P1 open").expect("escalates");
+    assert_eq!(table.request(), refused(&["review_closed"]), "round 1 of 2 is not the last");
+    let mut table = Table::default();
+    table.request().expect("opens");
+    table.feedback_with(1, "escalation: protocol_violation", "F-001 P1 open").expect("escalates");
+    let Phase::Escalated(reason) = &table.review().phase else { panic!("not escalated") };
+    assert_eq!(reason.to_string(), "the reviewer says: protocol_violation");
+}
+
+#[test]
+fn what_this_very_response_hands_to_a_person_was_open_until_now() {
+    let mut table = second_round();
+    table.lgtm("", Some("F-001 P1 not_fixed")).expect_err("refused");
+    assert_eq!(table.review().open_blockers(), 1, "a refusal changes no thread");
 }

@@ -86,6 +86,7 @@ impl Table {
                     code: refusal.code(),
                     costs: refusal.review.as_deref().filter(|_| refusal.costs_attempt),
                     to_daemon: false,
+                    is_review: valid.envelope().kind.is_review(),
                     parent: valid.envelope().parent_message_id.as_deref(),
                     notice: &ids[0],
                     announcement: &ids[1],

@@ -103,7 +103,7 @@ fn gather(root: &Path) -> Result<Status, Failure> {
 
 fn row(key: &ReviewKey, review: &Review) -> Row {
     let (reason, approval) = match &review.phase {
-        Phase::Escalated(reason) => (Some(reason.as_str().to_owned()), None),
+        Phase::Escalated(reason) => (Some(reason.to_string()), None),
         Phase::Approved(approval) => (None, Some(approval)),
         Phase::Reviewing(_) | Phase::Fixing | Phase::Addressed { .. } => (None, None),
     };

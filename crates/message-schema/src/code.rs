@@ -98,6 +98,8 @@ codes! {
     ThreadUnknown = "thread_unknown", Daemon, "An action names a thread this review does not have.";
     ThreadNotOpen = "thread_not_open", Daemon, "An action names a thread that is not open.";
     ActionIllegal = "action_illegal", Daemon, "The action is not legal on this thread now.";
+    DuplicateFinding = "duplicate_finding", Daemon, "A new finding repeats one that is known: the same place and the same words.";
+    TooManyFindings = "too_many_findings", Daemon, "A response raises more than 25 new findings.";
     FindingIdReused = "finding_id_reused", Daemon, "A known finding id was used for another problem.";
 }
 

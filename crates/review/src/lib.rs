@@ -12,6 +12,7 @@
 
 mod apply;
 mod decide;
+mod duplicate;
 mod gate;
 mod key;
 mod phase;
@@ -29,7 +30,7 @@ pub use apply::apply;
 pub use decide::{Decision, Posted, decide, sender_fault};
 pub use gate::Clause;
 pub use key::ReviewKey;
-pub use phase::{Approval, Closer, EscalationReason, Invocation, Phase, Side};
+pub use phase::{Addressed, Approval, Closer, EscalationReason, Invocation, Phase, Side};
 pub use policy::{GatePolicy, MessagesPerHour, Policy, Role, ThreadMode};
 pub use post::{Refused, refuse};
 pub use rank::{Rank, messages_max};

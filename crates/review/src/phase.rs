@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use message_schema::body::Escalation;
 use message_schema::envelope::Priority;
-use message_schema::id::{AgentName, CommitSha, FindingId, MessageId};
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, RepoPath};
 use message_schema::limit::{RuntimeBudget, TurnBudget};
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +19,8 @@ pub enum Phase {
     Fixing,
     /// The author reported what was addressed and owes the next request.
     Addressed {
-        /// The findings the author named; empty means all.
-        findings: Vec<FindingId>,
+        /// What the author said.
+        report: Addressed,
     },
     /// The review ended in approval.
     Approved(Approval),
@@ -46,7 +46,18 @@ pub struct Invocation {
     pub validation_commands: Vec<String>,
     /// What the author said was addressed before this request; `None` when nothing was said.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub addressed: Option<Vec<FindingId>>,
+    pub addressed: Option<Addressed>,
+}
+
+/// What the author reported about the feedback of a round.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addressed {
+    /// The findings it named; empty means all.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub findings: Vec<FindingId>,
+    /// The files it touched; empty means that it did not say.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub touched_files: Vec<RepoPath>,
 }
 
 /// An approval and the commit it is bound to.

@@ -27,6 +27,12 @@ pub struct Thread {
     /// The lines it covers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lines: Option<LineRange>,
+    /// The words it is known by: its title, else its recommendation, else what it expects.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub words: Option<String>,
+    /// The reviewer's mark of the same problem across rounds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fingerprint: Option<String>,
     /// The round it was opened in.
     pub opened_in: u32,
     /// Stance and counters.
@@ -95,6 +101,8 @@ impl Thread {
             title: finding.title.clone(),
             file: finding.file.clone(),
             lines: finding.lines.or(finding.line.map(LineRange::line)),
+            words: crate::duplicate::words_of(finding).map(str::to_owned),
+            fingerprint: finding.fingerprint.clone(),
             opened_in: round,
             dialogue: Dialogue {
                 stance: finding.stance.unwrap_or(Stance::SeeksChange),
@@ -109,6 +117,11 @@ impl Thread {
     /// Whether it needs an action in each round.
     pub fn is_open(&self) -> bool {
         self.state == ThreadState::Open
+    }
+
+    /// Whether it was resolved a second time: from now on it can only be escalated.
+    pub fn was_reopened(&self) -> bool {
+        self.state == ThreadState::Resolved && self.reopened
     }
 
     /// Whether it stands in the way of approval: it blocks and is open or with a person.
@@ -174,6 +187,8 @@ mod tests {
             title: None,
             file: None,
             lines: None,
+            words: None,
+            fingerprint: None,
             opened_in: 1,
             dialogue: Dialogue { stance: Stance::SeeksChange, round_count, replies },
             state: ThreadState::Open,

@@ -6,7 +6,7 @@ use message_schema::Code;
 use message_schema::body::ReviewAddressed;
 
 use super::{Answer, Case, belongs};
-use crate::phase::Phase;
+use crate::phase::{Addressed, Phase};
 use crate::record::Step;
 use crate::refusal::{Fault, Refusal, in_review};
 use crate::state::Review;
@@ -27,7 +27,12 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, 
         .map(|id| format!("addressed_finding_ids names `{id}`, which is no finding of this review"));
     let step = Step {
         review: key.clone(),
-        phase: Phase::Addressed { findings: body.addressed_finding_ids.clone() },
+        phase: Phase::Addressed {
+            report: Addressed {
+                findings: body.addressed_finding_ids.clone(),
+                touched_files: body.touched_files.clone(),
+            },
+        },
         opens: None,
         round: review.round,
         threads: BTreeMap::new(),

@@ -2,13 +2,14 @@
 
 use message_schema::Code;
 use message_schema::body::{Escalation, ReviewFeedback};
+use message_schema::id::RepoPath;
 
 use super::{Answer, Case, belongs};
 use crate::key::ReviewKey;
 use crate::phase::{Closer, EscalationReason, Invocation, Phase};
 use crate::record::Step;
 use crate::refusal::{Fault, Refusal, in_review};
-use crate::response::{self, Response, Silence};
+use crate::response::{self, Judged, Response, Silence};
 use crate::state::Review;
 use crate::thread::{Thread, ThreadState};
 
@@ -29,14 +30,16 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         mode: case.policy.threads,
         silence,
         nits: &[],
+        late_outside: touched_before(review, invocation),
     };
-    let changed = match (round_fault(review, Some(body.round)), response::judge(&response)) {
-        (None, Ok(changed)) => changed,
-        (wrong_round, judged) => {
-            let faults = wrong_round.into_iter().chain(judged.err().into_iter().flatten());
-            return Err(in_review(faults.collect(), key, review.legal_next(key), true));
-        }
-    };
+    let Judged { threads: changed, warnings } =
+        match (round_fault(review, Some(body.round)), response::judge(&response)) {
+            (None, Ok(judged)) => judged,
+            (wrong_round, judged) => {
+                let faults = wrong_round.into_iter().chain(judged.err().into_iter().flatten());
+                return Err(in_review(faults.collect(), key, review.legal_next(key), true));
+            }
+        };
 
     let after = |id, thread| changed.get(id).unwrap_or(thread);
     let standing: Vec<&Thread> = review
@@ -55,7 +58,13 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         commit: None,
         declared_head: None,
     };
-    Ok(Answer { step, warnings: Vec::new() })
+    Ok(Answer { step, warnings })
+}
+
+/// The files the author touched since the last feedback, if this is a later round and it said so.
+fn touched_before<'a>(review: &Review, invocation: &'a Invocation) -> Option<&'a [RepoPath]> {
+    let files = &invocation.addressed.as_ref()?.touched_files;
+    (review.round_of_generation() > 1 && !files.is_empty()).then_some(files)
 }
 
 fn leads_to(review: &Review, body: &ReviewFeedback, standing: &[&Thread]) -> Phase {

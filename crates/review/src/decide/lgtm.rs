@@ -27,13 +27,14 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         mode: case.policy.threads,
         silence: Silence::read_by(case.policy, invocation),
         nits: &body.nits,
+        late_outside: None,
     };
     // All that is wrong is told at once, since each refusal costs an attempt. Where the threads
     // cannot be told, the clauses about them are left out: they would say the same thing twice.
     let mut threads = review.threads.clone();
     let judged = match response::judge(&response) {
         Ok(changed) => {
-            threads.extend(changed);
+            threads.extend(changed.threads);
             gate::judge(&threads, &review.threads, &evidence)
         }
         Err(mut faults) => {

@@ -6,7 +6,7 @@ use message_schema::limit::Rounds;
 
 use super::{Answer, Case, belongs};
 use crate::key::ReviewKey;
-use crate::phase::{Approval, EscalationReason, Invocation, Phase};
+use crate::phase::{Addressed, Approval, EscalationReason, Invocation, Phase};
 use crate::record::{Generation, Step};
 use crate::refusal::{Fault, Refusal, in_review};
 use crate::state::{ATTEMPTS, GENERATIONS_MAX, Review};
@@ -79,7 +79,7 @@ fn next_round(
         Phase::Reviewing(invocation) => return refuse(already_open(invocation, key)),
         Phase::Fixing if review.open_blockers() > 0 => return refuse(addressed_required(review)),
         Phase::Fixing => None,
-        Phase::Addressed { findings } => Some(findings.clone()),
+        Phase::Addressed { report } => Some(report.clone()),
         Phase::Approved(_) | Phase::Escalated(_) => unreachable!("final phases are handled before"),
     };
     if review.is_last(review.round) {
@@ -95,7 +95,7 @@ fn open_round(
     body: &ReviewRequest,
     key: &ReviewKey,
     round: u32,
-    addressed: Option<Vec<message_schema::id::FindingId>>,
+    addressed: Option<Addressed>,
 ) -> Step {
     let invocation = Invocation {
         request: case.envelope().id.clone(),

@@ -1,13 +1,19 @@
 //! How a response acts on the open threads: every one gets exactly one action, and what is new
 //! opens a thread. All faults of a response are found before anything is answered.
 
+mod faults;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use message_schema::Code;
 use message_schema::body::Nit;
-use message_schema::id::FindingId;
+use message_schema::id::{FindingId, RepoPath};
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
 
+use self::faults::{
+    duplicate, illegal, missing, multiple, not_open, reopened_before, reused, speaks_of_two, too_many,
+    unknown, wont_fix_is_a_persons,
+};
+use crate::duplicate::Mark;
 use crate::gate::nit_cover;
 use crate::phase::Invocation;
 use crate::policy::{Policy, ThreadMode};
@@ -23,6 +29,21 @@ pub(crate) struct Response<'a> {
     pub(crate) silence: Silence<'a>,
     /// The nits of an lgtm: they cover open threads that do not block.
     pub(crate) nits: &'a [Nit],
+    /// The files the author touched, where new findings elsewhere come too late to block: in a
+    /// feedback from the second round on, if the author named any.
+    pub(crate) late_outside: Option<&'a [RepoPath]>,
+}
+
+/// New findings a response may raise.
+pub(crate) const NEW_FINDINGS_MAX: usize = 25;
+
+/// What a response does to the threads.
+#[derive(Default)]
+pub(crate) struct Judged {
+    /// The threads it opens or changes.
+    pub(crate) threads: BTreeMap<FindingId, Thread>,
+    /// What its sender should know, in whole sentences.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// What it means that a response does not name an open thread.
@@ -40,19 +61,21 @@ impl<'a> Silence<'a> {
     /// How silence is read in answer to this invocation.
     pub(crate) fn read_by(policy: &Policy, invocation: &'a Invocation) -> Self {
         match (policy.threads, &invocation.addressed) {
-            (ThreadMode::Inferred, Some(findings)) => Self::ResolvesAddressed(findings),
+            (ThreadMode::Inferred, Some(report)) => Self::ResolvesAddressed(&report.findings),
             (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Self::IsMissing,
         }
     }
 }
 
 /// The threads a response opens or changes, or everything that is wrong with it.
-pub(crate) fn judge(response: &Response<'_>) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>> {
+pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
     let mut sheet = Sheet {
         response,
         last_round: response.review.is_last(response.review.round),
         changed: BTreeMap::new(),
         named: BTreeSet::new(),
+        opened: BTreeSet::new(),
+        warnings: Vec::new(),
         faults: Vec::new(),
         index: 0,
     };
@@ -61,7 +84,11 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<BTreeMap<FindingId, Threa
         sheet.read(finding);
     }
     sheet.read_silence();
-    if sheet.faults.is_empty() { Ok(sheet.changed) } else { Err(sheet.faults) }
+    if sheet.opened.len() > NEW_FINDINGS_MAX {
+        sheet.faults.push(too_many(sheet.opened.len()));
+    }
+    let Sheet { changed, warnings, faults, .. } = sheet;
+    if faults.is_empty() { Ok(Judged { threads: changed, warnings }) } else { Err(faults) }
 }
 
 struct Sheet<'a> {
@@ -70,6 +97,9 @@ struct Sheet<'a> {
     changed: BTreeMap<FindingId, Thread>,
     /// Threads that were given an action.
     named: BTreeSet<FindingId>,
+    /// Threads this response opens.
+    opened: BTreeSet<FindingId>,
+    warnings: Vec<String>,
     faults: Vec<Fault>,
     /// Which finding of the packet is being read, from 0.
     index: usize,
@@ -83,21 +113,67 @@ impl Sheet<'_> {
             return self.fault(speaks_of_two(finding, id));
         }
         // Whatever else is said of a thread, from now on it is as bad as the reviewer says.
-        let known = threads.get(id).map(|thread| thread.raised_to(finding));
-        match known {
-            Some(thread) if is_reused(finding, &thread) => self.fault(reused(finding, &thread)),
-            Some(thread) if thread.is_open() => self.act(id, thread, finding),
+        match threads.get(id) {
+            Some(thread) if is_reused(finding, thread) => self.fault(reused(finding, thread)),
+            Some(thread) if thread.is_open() => self.act(id, thread.raised_to(finding), finding),
             Some(thread) => self.restate(id, thread, finding),
-            None if finding.action.is_some() || finding.same_as.is_some() => self.fault(unknown(id)),
+            None => self.read_new(id, finding),
+        }
+    }
+
+    /// A finding under an id this review does not know: a thread of its own, unless it repeats one.
+    fn read_new(&mut self, id: &FindingId, finding: &Finding) {
+        let repeated = self.repeated(finding);
+        let may_act = repeated.as_ref().is_some_and(|(_, thread)| thread.was_reopened());
+        if finding.same_as.is_some() || (finding.action.is_some() && !may_act) {
+            return self.fault(unknown(id));
+        }
+        match repeated {
+            Some((known, thread)) if thread.state == ThreadState::Resolved => {
+                self.restate(&known, &thread, finding);
+            }
+            Some((known, _)) => self.fault(duplicate(finding, &known)),
             None => self.open(id, finding),
         }
+    }
+
+    /// The thread a new finding repeats: first one that is still discussed, or that this very
+    /// packet opens, else a resolved one. What the packet does to a thread is no way round it.
+    fn repeated(&self, finding: &Finding) -> Option<(FindingId, Thread)> {
+        let mark = Mark::of_finding(finding);
+        let before = self.response.review.threads.iter();
+        let now = self.changed.iter();
+        let mut matching: Vec<(&FindingId, &Thread)> =
+            before.chain(now).filter(|(_, thread)| mark.matches(&Mark::of_thread(thread))).collect();
+        matching.sort_by_key(|(_, thread)| thread.state == ThreadState::Resolved);
+        matching.first().map(|(id, thread)| ((*id).clone(), (*thread).clone()))
     }
 
     fn open(&mut self, id: &FindingId, finding: &Finding) {
         if leaves_unfixed(finding, finding.severity) {
             return self.fault(wont_fix_is_a_persons(id, finding.severity));
         }
-        self.changed.insert(id.clone(), Thread::opened_by(finding, self.response.review.round));
+        let mut thread = Thread::opened_by(finding, self.response.review.round);
+        if thread.is_open() && self.comes_too_late(&thread, finding) {
+            thread.state = ThreadState::Deferred;
+            self.warnings.push(format!(
+                "`{id}` is deferred: it is new in round {}, lies in no file the author touched, and does not say what introduced it",
+                self.response.review.round
+            ));
+        }
+        self.changed.insert(id.clone(), thread);
+        self.opened.insert(id.clone());
+    }
+
+    /// A perfectionist reviewer never converges: what blocks and is not a P0 has to be found in
+    /// the first round, or be new itself.
+    fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> bool {
+        let Some(touched) = self.response.late_outside else { return false };
+        let lies_in_touched = finding.file.as_ref().is_some_and(|file| touched.contains(file));
+        thread.blocking
+            && thread.severity != Severity::P0
+            && !lies_in_touched
+            && finding.introduced_by.is_none()
     }
 
     fn act(&mut self, id: &FindingId, thread: Thread, finding: &Finding) {
@@ -137,11 +213,13 @@ impl Sheet<'_> {
 
     /// A finding whose thread is not open: its status restates what is known. `open` on a resolved
     /// thread opens it again with its counters, once; after that it can only be escalated. A
-    /// deferred one opens again when it blocks now.
-    fn restate(&mut self, id: &FindingId, thread: Thread, finding: &Finding) {
+    /// deferred one opens again when it is worse now than when it was deferred.
+    fn restate(&mut self, id: &FindingId, before: &Thread, finding: &Finding) {
+        let thread = before.raised_to(finding);
+        let is_worse = thread.blocking && (!before.blocking || thread.severity < before.severity);
         let says_open =
             matches!(finding.status, Status::Open | Status::NotFixed | Status::NeedsClarification);
-        let was_reopened = thread.state == ThreadState::Resolved && thread.reopened;
+        let was_reopened = thread.was_reopened();
         let state = match (thread.state, finding.action) {
             (ThreadState::Resolved, Some(Action::Escalate)) if was_reopened => {
                 ThreadState::Held(Hold::Escalate)
@@ -151,7 +229,7 @@ impl Sheet<'_> {
                 return self.fault(reopened_before(id));
             }
             (ThreadState::Resolved, None) if says_open => ThreadState::Open,
-            (ThreadState::Deferred, None) if says_open && thread.blocking => ThreadState::Open,
+            (ThreadState::Deferred, None) if says_open && is_worse => ThreadState::Open,
             (state, None) => state,
         };
         let reopened = thread.reopened || (thread.state == ThreadState::Resolved && says_open);
@@ -198,111 +276,10 @@ fn leaves_unfixed(finding: &Finding, severity: Severity) -> bool {
     finding.status == Status::WontFix && matches!(severity, Severity::P0 | Severity::P1)
 }
 
-fn speaks_of_two(finding: &Finding, other: &FindingId) -> Fault {
-    Fault::new(
-        Code::FindingIdReused,
-        format!("`{}` is a thread of its own and cannot be the same as `{other}`", finding.id),
-    )
-    .thread(&finding.id)
-    .field("same_as")
-    .found(other)
-    .expected("no same_as on the id of a known thread")
-    .fix(format!("give `{}` and `{other}` an action each", finding.id))
-}
-
 /// A known id with another path and another title is another problem under an old name.
 fn is_reused(finding: &Finding, thread: &Thread) -> bool {
     let differs = |a: Option<&str>, b: Option<&str>| matches!((a, b), (Some(a), Some(b)) if a != b);
     finding.same_as.is_none()
         && differs(finding.file.as_ref().map(|f| f.as_str()), thread.file.as_ref().map(|f| f.as_str()))
         && differs(finding.title.as_deref(), thread.title.as_deref())
-}
-
-fn words(actions: &[Action]) -> String {
-    let words: Vec<_> = actions.iter().map(|action| action.as_str()).collect();
-    words.join(", ")
-}
-
-fn reused(finding: &Finding, thread: &Thread) -> Fault {
-    let title = thread.title.as_deref().unwrap_or_default();
-    Fault::new(Code::FindingIdReused, format!("`{}` already names another finding: {title}", finding.id))
-        .thread(&finding.id)
-        .field("id")
-        .expected("an id this review has not used")
-        .fix("give the new finding a new id")
-}
-
-fn unknown(id: &FindingId) -> Fault {
-    Fault::new(
-        Code::ThreadUnknown,
-        format!("`{id}` is no thread of this review, so nothing can be done with it"),
-    )
-    .thread(id)
-    .field("action")
-    .expected("the id of an open thread, or a new finding without an action")
-}
-
-fn multiple(id: &FindingId) -> Fault {
-    Fault::new(Code::ActionMultiple, format!("thread `{id}` is given more than one action"))
-        .thread(id)
-        .field("action")
-        .expected("exactly one action")
-        .fix(format!("leave only one finding that acts on `{id}`"))
-}
-
-fn illegal(id: &FindingId, thread: &Thread, action: Action, legal: &[Action], last_round: bool) -> Fault {
-    let reason = if last_round {
-        "this is the last round".to_owned()
-    } else {
-        format!(
-            "the stance was held for {} cycles and {} replies were given",
-            thread.dialogue.round_count + 1,
-            thread.dialogue.replies
-        )
-    };
-    Fault::new(Code::ActionIllegal, format!("`{action}` is not legal on thread `{id}`: {reason}"))
-        .thread(id)
-        .field("action")
-        .found(action)
-        .expected(words(legal))
-        .fix(format!("choose one of {}", words(legal)))
-}
-
-fn wont_fix_is_a_persons(id: &FindingId, severity: Severity) -> Fault {
-    Fault::new(Code::ActionIllegal, format!("`{id}` is {severity}; only a person can leave it unfixed"))
-        .thread(id)
-        .field("status")
-        .found(Status::WontFix)
-        .expected("fixed, or action: veto to hand it to a person")
-        .fix("write `action: veto` if it is not to be fixed")
-}
-
-fn not_open(id: &FindingId, thread: &Thread) -> Fault {
-    let state = match thread.state {
-        ThreadState::Resolved => "resolved",
-        ThreadState::Held(_) => "with a person",
-        ThreadState::Deferred => "deferred",
-        ThreadState::Open => "open",
-    };
-    Fault::new(Code::ThreadNotOpen, format!("thread `{id}` is {state} and takes no action"))
-        .thread(id)
-        .field("action")
-        .fix(format!("leave `{id}` out of the packet"))
-}
-
-fn reopened_before(id: &FindingId) -> Fault {
-    Fault::new(Code::ThreadNotOpen, format!("thread `{id}` was reopened once and resolved again"))
-        .thread(id)
-        .field("status")
-        .expected("action: escalate, which hands it to a person")
-        .fix(format!("write `action: escalate` for `{id}` if it is really open again"))
-}
-
-fn missing(id: &FindingId, thread: &Thread, last_round: bool) -> Fault {
-    let legal = words(thread.legal_actions(thread.dialogue.stance, last_round));
-    Fault::new(Code::ActionMissing, format!("open thread `{id}` is given no action"))
-        .thread(id)
-        .field("findings")
-        .expected(format!("one of {legal}"))
-        .fix(format!("add `{id}` to the findings with `action:` one of {legal}"))
 }

@@ -88,6 +88,7 @@ codes! {
     RoundMismatch = "round_mismatch", Daemon, "The round in the message is not the daemon's.";
     AddressedRequired = "addressed_required", Daemon, "Blocking findings are open: `review_addressed` comes before the next request.";
     RequestAlreadyOpen = "request_already_open", Daemon, "A request is open and waits for the reviewer.";
+    SupersedesUnknown = "supersedes_unknown", Daemon, "`supersedes_message_id` does not name the open request.";
     RoundLimitExceeded = "round_limit_exceeded", Daemon, "The generation has no round left.";
     AlreadyApproved = "already_approved", Daemon, "The review is approved for this very commit.";
     IterationLimitExceeded = "iteration_limit_exceeded", Daemon, "The pull request has used its five generations.";

@@ -36,5 +36,5 @@ pub use post::{Refused, refuse};
 pub use rank::{Rank, messages_max};
 pub use record::{Accepted, AttemptSpent, ContentDigest, Generation, Notice, Record, Step};
 pub use refusal::{Fault, Refusal};
-pub use state::{ATTEMPTS, GENERATIONS_MAX, Review, State};
+pub use state::{ATTEMPTS, GENERATIONS_MAX, Review, SUPERSESSIONS, State};
 pub use thread::{Dialogue, Hold, REPLIES_MAX, STANCE_HELD_MAX, Thread, ThreadState};

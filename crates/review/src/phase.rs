@@ -41,6 +41,8 @@ pub struct Invocation {
     pub runtime_s: RuntimeBudget,
     /// Responses that may still be refused for what they say before a person is asked: 3 to 1.
     pub attempts_left: u8,
+    /// How often the author may still replace the request within this round: 2 to 0.
+    pub supersessions_left: u8,
     /// Commands the request wants recorded as passing.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,

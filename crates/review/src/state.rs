@@ -16,6 +16,9 @@ use crate::thread::Thread;
 /// Responses that may be refused for what they say, per round.
 pub const ATTEMPTS: u8 = 3;
 
+/// How often a request may be replaced, per round.
+pub const SUPERSESSIONS: u8 = 2;
+
 /// Generations of a pull request over its life, over all its reviewers.
 pub const GENERATIONS_MAX: u8 = 5;
 

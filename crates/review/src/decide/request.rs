@@ -9,7 +9,7 @@ use crate::key::ReviewKey;
 use crate::phase::{Addressed, Approval, EscalationReason, Invocation, Phase};
 use crate::record::{Generation, Step};
 use crate::refusal::{Fault, Refusal, in_review};
-use crate::state::{ATTEMPTS, GENERATIONS_MAX, Review};
+use crate::state::{ATTEMPTS, GENERATIONS_MAX, Review, SUPERSESSIONS};
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Refusal> {
     belongs::check_opener(case, &body.pr, body.repo.as_ref())?;
@@ -76,7 +76,12 @@ fn next_round(
 ) -> Result<Answer, Refusal> {
     let refuse = |fault| Err(in_review(vec![fault], key, review.legal_next(key), false));
     let addressed = match &review.phase {
-        Phase::Reviewing(invocation) => return refuse(already_open(invocation, key)),
+        Phase::Reviewing(open) => {
+            if body.supersedes_message_id.is_some() {
+                check_round(body, key, review.round, Some(review))?;
+            }
+            return supersede(case, body, key, review, open).or_else(|fault| refuse(*fault));
+        }
         Phase::Fixing if review.open_blockers() > 0 => return refuse(addressed_required(review)),
         Phase::Fixing => None,
         Phase::Addressed { report } => Some(report.clone()),
@@ -88,6 +93,34 @@ fn next_round(
     let round = review.round + 1;
     check_round(body, key, round, Some(review))?;
     Ok(Answer { step: open_round(case, body, key, round, addressed), warnings: Vec::new() })
+}
+
+/// Replaces the open request. What the reviewer has used of its means stays used, so that a
+/// replacement buys nobody a fresh start.
+fn supersede(
+    case: &Case<'_>,
+    body: &ReviewRequest,
+    key: &ReviewKey,
+    review: &Review,
+    open: &Invocation,
+) -> Result<Answer, Box<Fault>> {
+    let names_open = match &body.supersedes_message_id {
+        None => return Err(Box::new(already_open(open, key))),
+        Some(named) => *named == open.request,
+    };
+    if !names_open {
+        return Err(Box::new(supersedes_unknown(body, open)));
+    }
+    if open.supersessions_left == 0 {
+        return Err(Box::new(replaced_too_often(open)));
+    }
+    let mut step = open_round(case, body, key, review.round, open.addressed.clone());
+    if let Phase::Reviewing(new) = &mut step.phase {
+        new.attempts_left = open.attempts_left;
+        new.supersessions_left = open.supersessions_left - 1;
+        (new.turns, new.runtime_s) = (open.turns, open.runtime_s);
+    }
+    Ok(Answer { step, warnings: Vec::new() })
 }
 
 fn open_round(
@@ -103,6 +136,7 @@ fn open_round(
         turns: body.max_turns_reviewer.unwrap_or_default(),
         runtime_s: body.max_runtime_s_reviewer.unwrap_or_default(),
         attempts_left: ATTEMPTS,
+        supersessions_left: SUPERSESSIONS,
         validation_commands: body.validation_commands.clone(),
         addressed,
     };
@@ -201,7 +235,29 @@ fn already_open(invocation: &Invocation, key: &ReviewKey) -> Fault {
         Code::RequestAlreadyOpen,
         format!("the request `{}` is open and waits for `{}`", invocation.request, key.reviewer),
     )
-    .fix(format!("wait for the response of `{}`", key.reviewer))
+    .fix(format!(
+        "wait for the response of `{}`, or replace it with `supersedes_message_id: {}`",
+        key.reviewer, invocation.request
+    ))
+}
+
+fn supersedes_unknown(body: &ReviewRequest, open: &Invocation) -> Fault {
+    let named = body.supersedes_message_id.as_ref().map_or_else(String::new, ToString::to_string);
+    Fault::new(Code::SupersedesUnknown, format!("`{named}` is not the open request"))
+        .field("body.supersedes_message_id")
+        .found(named)
+        .expected(open.request.as_str())
+        .fix(format!("write `supersedes_message_id: {}`", open.request))
+}
+
+fn replaced_too_often(open: &Invocation) -> Fault {
+    Fault::new(
+        Code::RequestAlreadyOpen,
+        format!("the request of this round was replaced {SUPERSESSIONS} times; `{}` stands", open.request),
+    )
+    .field("body.supersedes_message_id")
+    .expected(format!("at most {SUPERSESSIONS} replacements in a round"))
+    .fix("wait for the response")
 }
 
 fn clamped(asked: Rounds, allowed: Rounds) -> String {

@@ -729,3 +729,19 @@ fn a_late_blocker_stays_deferred_unless_it_gets_worse() {
         refused(&["quality_gate_violation p0"])
     );
 }
+
+#[test]
+fn an_open_request_is_replaced_twice_at_most_and_nothing_starts_afresh() {
+    let mut table = Table::default();
+    table.request().expect("opens"); // msg-1
+    assert_eq!(table.request_with("supersedes_message_id: msg-9"), refused(&["supersedes_unknown"]));
+    table.lgtm("", Some("F-001 P1 open")).expect_err("costs an attempt");
+    assert_eq!(table.request_with("supersedes_message_id: msg-1\nmax_turns_reviewer: 99"), ok("reviewing"));
+    assert_eq!(table.review().attempts_left(), Some(2));
+    let Phase::Reviewing(invocation) = &table.review().phase else { panic!("not reviewing") };
+    assert_eq!((invocation.request.as_str(), invocation.turns.get()), ("msg-4", 8));
+    assert_eq!(table.request_with("supersedes_message_id: msg-1"), refused(&["supersedes_unknown"]));
+    assert_eq!(table.request_with("supersedes_message_id: msg-4"), ok("reviewing"));
+    assert_eq!(table.request_with("supersedes_message_id: msg-6"), refused(&["request_already_open"]));
+    assert_eq!(table.review().round, 1);
+}

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    ContentDigest, Decision, Policy, Posted, Rank, Record, Refused, Review, State, apply, decide, refuse,
+    ContentDigest, Decision, Phase, Policy, Posted, Rank, Record, Refused, Review, State, apply, decide,
+    refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -135,6 +136,15 @@ impl Table {
     pub(crate) fn request_with(&mut self, fields: &str) -> Result<String, Vec<String>> {
         let body = format!("pr: 86\nbranch: fix\ndiff_summary: a fix\n{fields}");
         self.send(&Note { body: &body, ..claude("review_request") })
+    }
+
+    /// Replaces the open request, or one that nobody knows.
+    pub(crate) fn supersede(&mut self) -> Result<String, Vec<String>> {
+        let open = self.state.reviews().find_map(|(_, review)| match &review.phase {
+            Phase::Reviewing(invocation) => Some(invocation.request.to_string()),
+            Phase::Fixing | Phase::Addressed { .. } | Phase::Approved(_) | Phase::Escalated(_) => None,
+        });
+        self.request_with(&format!("supersedes_message_id: {}", open.unwrap_or_else(|| "msg-0".to_owned())))
     }
 
     pub(crate) fn feedback(&mut self, round: u32, findings: &str) -> Result<String, Vec<String>> {

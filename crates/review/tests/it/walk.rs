@@ -10,6 +10,7 @@ use review::messages_max;
 #[derive(Clone, Debug)]
 enum Play {
     Request { head: u8 },
+    Supersede,
     Feedback { round: u32, findings: String, escalate: bool },
     Addressed { round: u32, all: bool },
     Lgtm { findings: Option<String> },
@@ -48,6 +49,7 @@ fn findings() -> impl Strategy<Value = String> {
 fn play() -> impl Strategy<Value = Play> {
     prop_oneof![
         4 => (0..6_u8).prop_map(|head| Play::Request { head }),
+        1 => Just(Play::Supersede),
         4 => (1..5_u32, findings(), prop::bool::weighted(0.1))
             .prop_map(|(round, findings, escalate)| Play::Feedback { round, findings, escalate }),
         4 => (1..5_u32, any::<bool>()).prop_map(|(round, all)| Play::Addressed { round, all }),
@@ -61,6 +63,7 @@ fn make(table: &mut Table, play: &Play) -> bool {
     let lgtm = "quality_gate_result: pass\nmerge_ready: true";
     let said = match play {
         Play::Request { head } => table.request_with(&format!("declared_head: aaaaaa{head}")),
+        Play::Supersede => table.supersede(),
         Play::Feedback { round, findings, escalate } => {
             let fields = if *escalate { "escalation: stuck" } else { "" };
             table.feedback_with(*round, fields, findings)

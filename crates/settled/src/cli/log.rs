@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use message_schema::line::escaped;
 use review::{Notice, Record};
 use serde::Serialize;
 use spool::Entry;
@@ -110,9 +111,36 @@ fn text(line: &Line) -> String {
     };
     let review = line.review.as_ref().map_or_else(String::new, |review| format!("  [{review}]"));
     let mut text =
-        format!("{:>6}  {}  {:<9}  {from}  {}{review}\n", line.seq, line.at, line.verdict, line.what);
+        format!("{:>6}  {}  {:<9}  {from}  {}{review}", line.seq, line.at, line.verdict, line.what);
+    // File names and warnings hold what agents wrote.
+    text = escaped(&text) + "\n";
     for warning in &line.warnings {
-        text += &format!("        warning: {warning}\n");
+        text += &format!("        warning: {}\n", escaped(warning));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_file_name_or_warning_breaks_out_of_its_line() {
+        let line = Line {
+            schema_version: 1,
+            seq: 1,
+            at: "2026-02-13T10:00:00.000Z".to_owned(),
+            verdict: "refused".to_owned(),
+            outbox: Some("claude".to_owned()),
+            file: Some("a\u{202e}\n.yaml".to_owned()),
+            id: None,
+            review: None,
+            delivered: Vec::new(),
+            what: "expired".to_owned(),
+            warnings: vec!["\u{1b}[31m\r".to_owned()],
+        };
+        let said = "     1  2026-02-13T10:00:00.000Z  refused    claude/a\\u{202e}\\n.yaml  expired\n        \
+                    warning: \\u{1b}[31m\\r\n";
+        assert_eq!(text(&line), said);
+    }
 }

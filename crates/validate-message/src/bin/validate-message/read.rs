@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use message_schema::id::PacketPath;
-use message_schema::{Message, parse};
+use message_schema::{Message, line, parse};
 use validate_message::{PacketInput, Violations, check};
 
 use crate::output::{Outcome, Verdict};
@@ -30,17 +30,12 @@ enum Found {
 
 /// Reads and checks one message.
 pub(crate) fn judge(file: &Path, lookup: &Lookup) -> Verdict {
-    let name = file.to_string_lossy().chars().flat_map(shown).collect();
+    let name = line::escaped(&file.to_string_lossy());
     let outcome = match outcome(file, lookup) {
         Ok(outcome) => outcome,
         Err(error) => Outcome::Unreadable(error.to_string()),
     };
     Verdict { file: name, outcome }
-}
-
-/// A file's name as it may stand in a line of output.
-fn shown(c: char) -> Vec<char> {
-    if c.is_control() { c.escape_default().collect() } else { vec![c] }
 }
 
 fn outcome(file: &Path, lookup: &Lookup) -> io::Result<Outcome> {

@@ -75,7 +75,8 @@ impl Document<'_> {
         let Some(node) = self.root.at(path) else {
             return self.violation(Kind::Invalid, path, self.root.place, format!("`{name}` is missing"));
         };
-        let text = format!("`{name}` is {}, expected {expected}", told(node));
+        let shape = self.schema.shape().at(path);
+        let text = format!("`{name}` is {}, expected {expected}", told(node, shape));
         let violation = self.violation(Kind::Invalid, path, node.place, text).expected(expected);
         violation.found(node.text().unwrap_or(node.kind()))
     }
@@ -114,8 +115,16 @@ impl Document<'_> {
         let (Some(shape), Some(node)) = (shape, self.root.at(at)) else { return violation };
         let text = node.text().map(str::trim);
         let near = text.and_then(|text| nearest(text, shape.words().iter().map(String::as_str)));
+        if let (true, Some(text), Some(Step::Key(name))) = (shape.is_one_line(), node.text(), at.last())
+            && text.contains(['\n', '\r'])
+        {
+            return violation.fix(format!("write it on one line behind `{name}:`, without `|` or `>`"));
+        }
         match (near, text, at.last()) {
             (Some(word), _, _) => violation.fix(format!("write `{word}`")),
+            (None, Some(text), _) if node.scalar().is_some_and(|scalar| shape.trimmed(scalar) != text) => {
+                violation.fix(format!("write `{}` without white space around it", shown(text)))
+            }
             (None, None, Some(Step::Key(name))) if shape.is_text() => violation
                 .fix(format!("write a text; `{name}: |` begins one of several lines, indented below it")),
             (None, _, _) => violation,
@@ -154,8 +163,12 @@ pub(super) fn below(at: &[Step], key: &str) -> Path {
 }
 
 /// A value in the words of a sentence.
-fn told(node: &Node) -> String {
-    match node.text().map(str::trim) {
+fn told(node: &Node, shape: Option<&Shape>) -> String {
+    let letters = node.scalar().map(|scalar| match shape {
+        Some(shape) => shape.trimmed(scalar),
+        None => scalar.text.trim(),
+    });
+    match letters {
         None => node.kind().to_owned(),
         Some("") => "empty".to_owned(),
         Some(text) if text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit()) => text.to_owned(),

@@ -13,9 +13,11 @@ pub struct Shape {
     scalar: Typing,
     margin: Margin,
     expected: String,
+    example: Option<String>,
     words: Vec<String>,
     is_free: bool,
     is_anything: bool,
+    is_mapping: bool,
     items: Option<Box<Shape>>,
     /// Sorted by name.
     fields: Vec<FieldShape>,
@@ -90,9 +92,11 @@ impl Shape {
             scalar: typing(&schema["type"]),
             margin: Margin::of(schema),
             expected: expected(schema),
+            example: example(&schema["examples"][0]),
             words: words(schema),
             is_free: fields.is_empty() || schema["x-free"] == Value::Bool(true),
             is_anything: schema["type"].is_null(),
+            is_mapping: schema["type"] == "object",
             items: schema["items"].is_object().then(|| Box::new(Self::of(&schema["items"]))),
             fields,
         }
@@ -135,9 +139,19 @@ impl Shape {
         &self.words
     }
 
-    /// Whether it is letters and nothing but letters.
-    pub fn is_text(&self) -> bool {
-        self.scalar == Typing::Text && self.items.is_none() && self.fields.is_empty() && !self.is_anything
+    /// Whether it is one value, no list and no mapping.
+    pub fn is_scalar(&self) -> bool {
+        self.items.is_none() && !self.is_mapping && !self.is_anything
+    }
+
+    /// Whether it is a text that may have several lines.
+    pub fn is_prose(&self) -> bool {
+        self.is_scalar() && self.margin == Margin::Space
+    }
+
+    /// A value the schema admits, when it is one scalar.
+    pub fn example(&self) -> Option<&str> {
+        self.example.as_deref()
     }
 
     /// Whether fields the schema does not name are nobody's business.
@@ -177,6 +191,14 @@ fn typing(kind: &Value) -> Typing {
         Some("number") => Typing::Number,
         Some("boolean") => Typing::Boolean,
         Some(_) | None => Typing::Text,
+    }
+}
+
+fn example(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

@@ -125,8 +125,13 @@ impl Document<'_> {
             (None, Some(text), _) if node.scalar().is_some_and(|scalar| shape.trimmed(scalar) != text) => {
                 violation.fix(format!("write `{}` without white space around it", shown(text)))
             }
-            (None, None, Some(Step::Key(name))) if shape.is_text() => violation
+            (None, None, Some(Step::Key(name))) if shape.is_prose() => violation
                 .fix(format!("write a text; `{name}: |` begins one of several lines, indented below it")),
+            (None, None, Some(Step::Key(name))) if shape.is_scalar() => violation.fix(format!(
+                "write one value, not {}{}",
+                node.kind(),
+                shape.example().map(|example| as_in(name, example)).unwrap_or_default()
+            )),
             (None, _, _) => violation,
         }
     }
@@ -169,11 +174,23 @@ fn told(node: &Node, shape: Option<&Shape>) -> String {
         None => scalar.text.trim(),
     });
     match letters {
+        None if shape.is_some_and(|shape| shape.items().is_some()) && node.items().len() > 1 => {
+            format!("a list of {}", node.items().len())
+        }
         None => node.kind().to_owned(),
         Some("") => "empty".to_owned(),
         Some(text) if text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit()) => text.to_owned(),
         Some(text) if text.chars().count() > 200 => format!("a text of {} characters", text.chars().count()),
         Some(text) => format!("`{}`", shown(text)),
+    }
+}
+
+/// A field as it could be written, in quotes where YAML would take it for more than a text.
+fn as_in(name: &str, example: &str) -> String {
+    if example.contains([':', '#']) {
+        format!(", as in `{name}: \"{example}\"`")
+    } else {
+        format!(", as in `{name}: {example}`")
     }
 }
 

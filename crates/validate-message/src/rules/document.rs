@@ -37,8 +37,18 @@ pub(crate) enum Kind {
 impl Document<'_> {
     /// Reads the document as `T`; `None` leaves at least one error in `found`.
     pub(crate) fn read<T: DeserializeOwned>(&self, found: &mut Found) -> Option<T> {
+        self.read_admitting(found, |_| false)
+    }
+
+    /// Reads the document as `T`, breaches that are admitted aside.
+    pub(crate) fn read_admitting<T: DeserializeOwned>(
+        &self,
+        found: &mut Found,
+        is_admitted: impl Fn(&Breach) -> bool,
+    ) -> Option<T> {
         let value = coerce(self.root, self.schema.shape());
-        let breaches = self.schema.breaches(&value);
+        let mut breaches = self.schema.breaches(&value);
+        breaches.retain(|breach| !is_admitted(breach));
         let misspelt = self.tell(&breaches, found);
         self.tell_unknown(&misspelt, found);
         if !breaches.is_empty() {

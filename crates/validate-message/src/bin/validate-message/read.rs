@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use message_schema::id::PacketPath;
 use message_schema::{Message, line, parse};
-use validate_message::{PacketInput, Violations, check};
+use validate_message::{PacketInput, Violations, check, check_delivered};
 
 use crate::output::{Outcome, Verdict};
 
@@ -53,10 +53,22 @@ fn outcome(file: &Path, lookup: &Lookup) -> io::Result<Outcome> {
         Some(Found::TooLarge) => PacketInput::TooLarge,
         Some(Found::Bytes(bytes)) => PacketInput::Bytes(bytes),
     };
+    let check = if may_be_from_the_daemon(file) { check_delivered } else { check };
     Ok(match check(&message, input) {
         Ok(valid) => Outcome::Valid(valid.warnings().to_vec()),
         Err(violations) => Outcome::Refused(violations),
     })
+}
+
+/// Whether the file lies where the daemon delivers, or where its reader puts what it is done with.
+/// Standard input has no place and may be either side's.
+fn may_be_from_the_daemon(file: &Path) -> bool {
+    if file == Path::new("-") {
+        return true;
+    }
+    let Ok(absolute) = std::path::absolute(file) else { return false };
+    let directory = absolute.parent().and_then(Path::file_name);
+    directory.is_some_and(|name| name == "inbox" || name == "archive")
 }
 
 fn read(from: impl Read) -> io::Result<Vec<u8>> {

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::envelope::{Timestamp, words};
-use crate::id::{CommitSha, FindingId, MessageId, PacketPath, PrNumber, Repo, RepoPath};
+use crate::id::{CommitSha, FindingId, MessageId, NotAnId, PacketPath, PrNumber, Repo, RepoPath};
 use crate::limit::{Rounds, RuntimeBudget, TurnBudget};
+use crate::line;
 
 /// What a message says below its envelope.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,22 +111,26 @@ pub struct ReviewFeedback {
 
 /// Why a reviewer hands the review to a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "String", into = "String")]
+#[serde(try_from = "String", into = "String")]
 pub enum Escalation {
     /// The last round is over and something still blocks.
     MaxRoundsExceeded,
     /// The reviewer's turns or seconds are spent.
     ReviewerBudgetExceeded,
-    /// The reviewer's own words.
+    /// The reviewer's own words: 1 to 200 characters that people are shown in one line.
     Other(String),
 }
 
-impl From<String> for Escalation {
-    fn from(text: String) -> Self {
+impl TryFrom<String> for Escalation {
+    type Error = NotAnId;
+    fn try_from(text: String) -> Result<Self, NotAnId> {
         match text.as_str() {
-            "max_rounds_exceeded" => Self::MaxRoundsExceeded,
-            "reviewer_budget_exceeded" => Self::ReviewerBudgetExceeded,
-            _ => Self::Other(text),
+            "max_rounds_exceeded" => Ok(Self::MaxRoundsExceeded),
+            "reviewer_budget_exceeded" => Ok(Self::ReviewerBudgetExceeded),
+            other if (1..=200).contains(&other.chars().count()) && line::is_one_line(other) => {
+                Ok(Self::Other(text))
+            }
+            _ => Err(NotAnId { expected: Self::EXPECTED }),
         }
     }
 }
@@ -137,6 +142,9 @@ impl From<Escalation> for String {
 }
 
 impl Escalation {
+    /// What this type accepts, for a person to read.
+    pub const EXPECTED: &str = "max_rounds_exceeded, reviewer_budget_exceeded or 1 to 200 characters on one line, without control or bidi characters";
+
     /// The text as it stands in files.
     pub fn as_str(&self) -> &str {
         match self {

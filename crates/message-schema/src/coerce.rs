@@ -7,7 +7,7 @@ use crate::schema::Shape;
 use crate::schema::Typing;
 use crate::yaml::{Content, Node};
 
-/// Reads a tree as its schema means it. Text is trimmed; `86`, `"86"`, `12345e7` and `no` keep
+/// Reads a tree as its schema means it. Text is trimmed, as far as the field admits it; `86`, `"86"`, `12345e7` and `no` keep
 /// their letters in text fields; an optional field that is empty, `~` or `null` is left out.
 pub fn coerce(node: &Node, shape: &Shape) -> Value {
     value(node, Some(shape))
@@ -16,7 +16,8 @@ pub fn coerce(node: &Node, shape: &Shape) -> Value {
 fn value(node: &Node, shape: Option<&Shape>) -> Value {
     match &node.content {
         Content::Scalar(scalar) => {
-            scalar_value(scalar.text.trim(), shape.map_or(Typing::Text, Shape::typing))
+            let text = shape.map_or_else(|| scalar.text.trim(), |shape| shape.trimmed(scalar));
+            scalar_value(text, shape.map_or(Typing::Text, Shape::typing))
         }
         Content::List(items) => {
             Value::Array(items.iter().map(|item| value(item, shape.and_then(Shape::items))).collect())
@@ -136,6 +137,43 @@ mod tests {
         // In quotes they are texts, and a required field has no absent value.
         assert_eq!(read(Schema::ReviewRequest, "handoff_ref: 'null'\n"), json!({ "handoff_ref": "null" }));
         assert_eq!(read(Schema::ReviewRequest, "branch:\npr: ~\n"), json!({ "branch": "", "pr": "~" }));
+    }
+
+    #[test]
+    fn only_blanks_and_a_block_s_last_line_break_stand_around_an_identifier() {
+        let id = |text: &str| read(Schema::Envelope, &format!("id: {text}\n"))["id"].clone();
+        for good in ["msg-1", "' msg-1\t'", "|\n  msg-1", "|-\n  msg-1", ">\n  msg-1 "] {
+            assert_eq!(id(good), json!("msg-1"), "{good:?}");
+        }
+        for bad in [
+            "\"msg-1\\n\"",
+            "\"\\nmsg-1\"",
+            "|+\n  msg-1\n",
+            "msg-1\u{a0}",
+            "'msg-1\u{2003}'",
+            "\"msg-1\\r\"",
+        ] {
+            assert_ne!(id(bad), json!("msg-1"), "{bad:?}");
+        }
+        let envelope = read(
+            Schema::Envelope,
+            "from: claude\u{a0}\nto: [\"codex\\n\"]\ntype: \"question\\n\"\npriority: \u{a0}P1\nturns: 5\u{a0}\n",
+        );
+        let expected = json!({
+            "from": "claude\u{a0}", "to": ["codex\n"], "type": "question\n", "priority": "\u{a0}P1", "turns": "5\u{a0}",
+        });
+        assert_eq!(envelope, expected);
+    }
+
+    #[test]
+    fn no_line_break_stands_around_a_text_of_one_line() {
+        let subject = |text: &str| read(Schema::Envelope, &format!("subject: {text}\n"))["subject"].clone();
+        assert_eq!(
+            (subject("'  Hm '"), subject("Hm\u{a0}"), subject("|-\n  Hm")),
+            (json!("Hm"), json!("Hm"), json!("Hm"))
+        );
+        assert_eq!((subject("|\n  Hm"), subject("\"Hm\\n\"")), (json!("Hm\n"), json!("Hm\n")));
+        assert_eq!((subject("\"\\rHm\""), subject("\"Hm\\u0085 \"")), (json!("\rHm"), json!("Hm\u{85}")));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::line;
+
 /// Says why a text is not an identifier of the wanted kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}")]
@@ -104,7 +106,7 @@ text_type!(
 text_type!(
     /// The id of a finding, and so of the thread it opens.
     FindingId,
-    "a finding id: 1 to 200 characters on one line without control characters",
+    "a finding id: 1 to 200 characters on one line, without control or bidi characters",
     is_finding_id
 );
 
@@ -203,7 +205,7 @@ fn is_commit_sha(text: &str) -> bool {
 }
 
 fn is_finding_id(text: &str) -> bool {
-    (1..=200).contains(&text.chars().count()) && !text.chars().any(char::is_control)
+    (1..=200).contains(&text.chars().count()) && line::is_one_line(text)
 }
 
 fn is_conversation_id(text: &str) -> bool {
@@ -245,6 +247,14 @@ mod tests {
             assert!(PacketPath::new(bad).is_err(), "{bad:?} was admitted");
         }
         assert!(PacketPath::new("packets/findings/r1.yaml").is_ok());
+    }
+
+    #[test]
+    fn finding_ids_cannot_turn_a_line_around() {
+        for bad in ["", "F\n1", "F-\u{202e}1", "\u{2066}F-1", "F\u{2028}", &"F".repeat(201)] {
+            assert!(FindingId::new(bad).is_err(), "{bad:?} was admitted");
+        }
+        assert!(FindingId::new("größe F 1").is_ok());
     }
 
     #[test]

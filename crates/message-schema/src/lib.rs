@@ -10,6 +10,7 @@ pub mod coerce;
 pub mod envelope;
 pub mod id;
 pub mod limit;
+pub mod line;
 pub mod malformed;
 pub mod message;
 pub mod packet;

@@ -3,7 +3,7 @@
 
 use message_schema::Schema;
 use message_schema::body::{
-    GateResult, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm, ReviewRequest, RunTrigger,
+    Escalation, GateResult, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm, ReviewRequest, RunTrigger,
 };
 use message_schema::envelope::{Envelope, MessageType, Priority, Timestamp};
 use message_schema::id::{
@@ -41,7 +41,6 @@ const ONLY_SCHEMA: &[&str] = &[
     "report.violations.line",
     "review_addressed.changes_summary",
     "review_addressed.round",
-    "review_feedback.escalation",
     "review_feedback.round",
     "review_lgtm.nits.next_action",
     "review_lgtm.nits.nit_id",
@@ -196,6 +195,7 @@ fn people_are_told_the_same_by_schema_and_type() {
     assert_told(Schema::ReviewRequest, "repo", Repo::EXPECTED);
     assert_told(Schema::ReviewRequest, "base_sha", CommitSha::EXPECTED);
     assert_told(Schema::ReviewFeedback, "findings_packet", PacketPath::EXPECTED);
+    assert_told(Schema::ReviewFeedback, "escalation", Escalation::EXPECTED);
     assert_told(Schema::ReviewAddressed, "touched_files/items", RepoPath::EXPECTED);
     assert_told(Schema::FindingsPacket, "findings/items/properties/id", FindingId::EXPECTED);
     assert_told(Schema::FindingsPacket, "findings/items/properties/lines", LineRange::EXPECTED);

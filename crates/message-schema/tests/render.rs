@@ -151,7 +151,7 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
         |(path, escalation, blocking_count, round)| {
             let findings_packet =
                 PacketPath::new(path).unwrap_or_else(|_| PacketPath::new("no").expect("a path"));
-            let escalation = escalation.map(Escalation::from);
+            let escalation = escalation.and_then(|text| Escalation::try_from(text).ok());
             let telemetry = Some(Telemetry { turns: Some(round.into()), ..Telemetry::default() });
             let body = ReviewFeedback {
                 findings_packet,

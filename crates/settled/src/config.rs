@@ -17,7 +17,7 @@ pub const TEMPLATE: &str = include_str!("settled.toml");
 
 /// The config as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Config {
     /// How silence about an open thread is read.
     pub threads: ThreadMode,
@@ -28,12 +28,13 @@ pub struct Config {
     /// Rates.
     pub limits: LimitsSection,
     /// What is set per agent; an agent needs no entry.
+    #[serde(deserialize_with = "agents")]
     pub agents: BTreeMap<AgentName, AgentSection>,
 }
 
 /// `[rounds]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct RoundsSection {
     /// Rounds per generation: 1 to 3.
     #[serde(deserialize_with = "rounds")]
@@ -42,17 +43,18 @@ pub struct RoundsSection {
 
 /// `[gate]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct GateSection {
     /// Whether an approval without any recorded validation command is refused.
     pub require_validation: bool,
     /// Commands that must be recorded as passing.
+    #[serde(deserialize_with = "commands")]
     pub validation_commands: Vec<String>,
 }
 
 /// `[limits]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct LimitsSection {
     /// Messages outside the review loop, per hour and pair: 1 to 10 000.
     #[serde(deserialize_with = "messages_per_hour")]
@@ -61,7 +63,7 @@ pub struct LimitsSection {
 
 /// `[agents.<name>]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct AgentSection {
     /// The parts the agent may take; none named means both.
     pub roles: BTreeSet<Role>,
@@ -96,8 +98,8 @@ impl Config {
     /// Reads the workspace's config; a workspace without one has the defaults.
     pub fn load(root: &Path) -> Result<Self, ConfigError> {
         let path = root.join(FILE);
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Self::parse(&text, &path),
+        match std::fs::read(&path) {
+            Ok(bytes) => Self::parse(text_of(&bytes, &path)?, &path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(ConfigError::Unreadable { path, source }),
         }
@@ -111,6 +113,11 @@ impl Config {
             let message = error.message().replace('\n', " ");
             ConfigError::Invalid { path: path.to_owned(), line, column, message }
         })
+    }
+
+    /// The agents that have an entry and no mailbox: perhaps not yet, perhaps a slip of the pen.
+    pub fn strangers<'c>(&'c self, agents: &'c [AgentName]) -> impl Iterator<Item = &'c AgentName> {
+        self.agents.keys().filter(|name| !agents.contains(name))
     }
 
     /// The rules' view of the config, for the agents that have a mailbox.
@@ -135,6 +142,15 @@ impl Config {
     }
 }
 
+fn text_of<'b>(bytes: &'b [u8], path: &Path) -> Result<&'b str, ConfigError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+        let (line, column) = line_and_column(good, good.len());
+        let message = "the bytes from here on are not UTF-8 text".to_owned();
+        ConfigError::Invalid { path: path.to_owned(), line, column, message }
+    })
+}
+
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -143,7 +159,7 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
 }
 
 fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rounds, D::Error> {
-    let number = i64::deserialize(deserializer)?;
+    let number = integer(deserializer, "rounds.max", "1, 2 or 3")?;
     u64::try_from(number)
         .ok()
         .and_then(|n| Rounds::new(n).ok())
@@ -151,10 +167,51 @@ fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rounds, D::Error
 }
 
 fn messages_per_hour<'de, D: Deserializer<'de>>(deserializer: D) -> Result<MessagesPerHour, D::Error> {
-    let number = i64::deserialize(deserializer)?;
+    let number = integer(deserializer, "limits.messages_per_hour", "1 to 10000")?;
     u64::try_from(number).ok().and_then(MessagesPerHour::new).ok_or_else(|| {
         serde::de::Error::custom(format!("limits.messages_per_hour is {number}, expected 1 to 10000"))
     })
+}
+
+fn integer<'de, D: Deserializer<'de>>(deserializer: D, key: &str, range: &str) -> Result<i64, D::Error> {
+    i64::deserialize(deserializer).map_err(|_| {
+        serde::de::Error::custom(format!("{key} is not an integer, expected an integer, {range}"))
+    })
+}
+
+fn commands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let commands = Vec::<String>::deserialize(deserializer)?;
+    match commands.iter().position(|command| command.trim().is_empty()) {
+        // The reader knows the place of the list, not of its items.
+        Some(at) => {
+            let number = at + 1;
+            Err(serde::de::Error::custom(format!("command {number} is blank, expected a command line")))
+        }
+        None => Ok(commands),
+    }
+}
+
+/// An agent that can have a mailbox.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+struct Agent(AgentName);
+
+impl TryFrom<String> for Agent {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        match AgentName::new(text) {
+            Ok(name) if name.is_daemon() => {
+                Err("`settled` is the daemon's own name and no agent's".to_owned())
+            }
+            Ok(name) => Ok(Self(name)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+fn agents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<AgentName, AgentSection>, D::Error> {
+    let agents = BTreeMap::<Agent, AgentSection>::deserialize(deserializer)?;
+    Ok(agents.into_iter().map(|(agent, section)| (agent.0, section)).collect())
 }
 
 #[cfg(test)]
@@ -191,6 +248,60 @@ mod tests {
     fn four_rounds_are_refused_with_their_place() {
         let error = parse("[rounds]\nmax = 4\n").expect_err("out of range");
         assert!(error.starts_with("settled.toml:2:7: config_invalid: rounds.max is 4"), "{error}");
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_told_in_words_with_its_place() {
+        for (text, said) in [
+            (
+                "[rounds]\nmax = \"2\"\n",
+                "settled.toml:2:7: config_invalid: rounds.max is not an integer, expected an integer, 1, 2 or 3",
+            ),
+            (
+                "[limits]\nmessages_per_hour = 1.5\n",
+                "settled.toml:2:21: config_invalid: limits.messages_per_hour is not an integer, expected an integer, 1 to 10000",
+            ),
+            (
+                "rounds = 2\n",
+                "settled.toml:1:10: config_invalid: invalid type: integer `2`, expected a table",
+            ),
+            (
+                "[agents]\ncodex = 1\n",
+                "settled.toml:2:9: config_invalid: invalid type: integer `1`, expected a table",
+            ),
+        ] {
+            assert_eq!(parse(text), Err(said.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_blank_command_could_never_be_recorded_and_is_refused() {
+        let error = parse("[gate]\nvalidation_commands = [\"make\", \" \"]\n").expect_err("blank");
+        assert_eq!(error, "settled.toml:2:23: config_invalid: command 2 is blank, expected a command line");
+    }
+
+    #[test]
+    fn the_daemon_is_no_agent() {
+        let error = parse("[agents.settled]\nroles = [\"author\"]\n").expect_err("the daemon");
+        assert_eq!(
+            error,
+            "settled.toml:1:9: config_invalid: `settled` is the daemon's own name and no agent's"
+        );
+    }
+
+    #[test]
+    fn an_entry_without_a_mailbox_is_a_stranger_and_no_error() {
+        let config = parse("[agents.codex]\n[agents.codx]\n").expect("valid");
+        let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        let strangers: Vec<&str> = config.strangers(&agents).map(AgentName::as_str).collect();
+        assert_eq!(strangers, ["codx"]);
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused_at_their_place() {
+        let error = text_of(b"# gro\xc3\x9f\n# x\xff\n", Path::new("settled.toml")).expect_err("not UTF-8");
+        let said = "settled.toml:2:4: config_invalid: the bytes from here on are not UTF-8 text";
+        assert_eq!(error.to_string(), said);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use message_schema::body::Body;
 use message_schema::envelope::{DAEMON, Envelope, MessageType, Priority, Recipients, Timestamp};
 use message_schema::id::{AgentName, MessageId, PrNumber};
-use message_schema::{Message, Report, render_message};
+use message_schema::{Message, Report, line, render_message};
 use review::ReviewKey;
 
 /// A body holds at most 20 000 characters; a longer report is cut and points to the whole.
@@ -89,6 +89,44 @@ fn write(
 }
 
 fn one_line(text: &str, chars_max: usize) -> String {
-    let shown = |c: char| if c.is_control() { ' ' } else { c };
+    let shown = |c: char| if line::is_trap(c) { ' ' } else { c };
     text.chars().map(shown).take(chars_max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use message_schema::schema::Schema;
+    use message_schema::{Code, coerce, parse};
+
+    use super::*;
+
+    #[test]
+    fn a_notice_keeps_the_rules_whatever_the_refused_file_is_called() {
+        let to = AgentName::new("claude").expect("a name");
+        let at = Timestamp::parse("2026-02-13T10:00:00Z").expect("an instant");
+        for file in ["x\u{202e}lmay.yaml", "x\u{2028}\u{85}\u{1b}[2J.yaml", &"\u{200f}".repeat(255)] {
+            let report = Report {
+                schema_version: 1,
+                file: file.to_owned(),
+                digest: "unread".to_owned(),
+                message_id: None,
+                from_outbox: to.clone(),
+                received_at: at,
+                refused: Code::Empty,
+                summary: String::new(),
+                retryable: true,
+                violations: Vec::new(),
+                review: None,
+                legal_next: Vec::new(),
+                attempts_left: None,
+                next_command: None,
+            };
+            let letter = Letter { id: &MessageId::new("settled-1").expect("an id"), to: &to, at };
+            let text = notice(&letter, &report, None, 0);
+            let message = parse(text.as_bytes()).expect("readable");
+            let subject = coerce(message.root(), Schema::Envelope.shape())["subject"].clone();
+            let subject = subject.as_str().expect("a text");
+            assert!(line::is_one_line(subject) && subject.ends_with("(empty)"), "{subject:?}");
+        }
+    }
 }

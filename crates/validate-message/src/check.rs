@@ -25,10 +25,29 @@ pub enum PacketInput<'a> {
     Bytes(&'a [u8]),
 }
 
+/// Where a message was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Before the daemon: nobody but an agent can have written it.
+    Outbox,
+    /// Behind the daemon, which may have written it itself.
+    Inbox,
+}
+
 /// Judges a message with its packet. The error holds *all* violations, warnings among them.
 pub fn check(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
+    judge(message, packet, Origin::Outbox)
+}
+
+/// Judges a message that was met in an inbox, where a `notification` or `review_feedback` may be
+/// the daemon's own (`from: settled`). All other rules are those of [`check`].
+pub fn check_delivered(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
+    judge(message, packet, Origin::Inbox)
+}
+
+fn judge(message: &Message, packet: PacketInput<'_>, origin: Origin) -> Result<Valid, Violations> {
     let mut found = Found::default();
-    let envelope = rules::envelope::check(message, &mut found);
+    let envelope = rules::envelope::check(message, origin, &mut found);
     let body = rules::body::check(message, &mut found);
     let packet = rules::packet::check(message, packet, &mut found);
     rules::across::check(message, body.as_ref(), packet.as_ref(), &mut found);

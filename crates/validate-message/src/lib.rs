@@ -10,7 +10,7 @@ mod suggest;
 mod valid;
 mod violation;
 
-pub use check::{PacketInput, check};
+pub use check::{PacketInput, check, check_delivered};
 pub use message_schema::Level;
 pub use valid::{Packet, Valid};
 pub use violation::{Source, Violation, Violations};

@@ -1,6 +1,7 @@
 //! What a violation says, and all of them in order. How they are printed is the binary's choice.
 
 use crate::found::Found;
+use message_schema::line::escaped;
 use message_schema::{Code, Level, Malformed, Place, ReportedViolation};
 
 /// How much of a value a violation shows, in characters.
@@ -130,19 +131,6 @@ pub(crate) fn shown(text: &str) -> String {
         Some((end, _)) => format!("{}…", escaped(&text[..end])),
         None => escaped(text),
     }
-}
-
-/// A text with the characters escaped that could break out of a line or turn it around.
-pub(crate) fn escaped(text: &str) -> String {
-    let is_trap = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_trap(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
-    }
-    escaped
 }
 
 /// Every violation of one message, the message's before the packet's, each file's by place.

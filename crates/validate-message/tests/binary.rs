@@ -116,6 +116,33 @@ fn a_message_may_come_from_standard_input() {
 }
 
 #[test]
+fn the_daemon_s_letters_are_correct_where_it_delivers_them_and_nowhere_else() {
+    let root = workspace();
+    let letter = NOTE.replace("from: claude", "from: settled");
+    assert_ne!(letter, NOTE);
+    for place in ["inbox", "inbox/archive", "archive", "outbox", "sent"] {
+        let directory = root.path().join("agents/codex").join(place);
+        fs::create_dir_all(&directory).expect("a directory");
+        fs::write(directory.join("n.yaml"), &letter).expect("written");
+        let output = run(root.path(), &[&format!("agents/codex/{place}/n.yaml")], "");
+        let is_delivery = place.contains("inbox") || place == "archive";
+        assert_eq!(
+            output.status.code(),
+            Some(if is_delivery { 0 } else { 1 }),
+            "{place}: {}",
+            stdout(&output)
+        );
+    }
+    assert_eq!(run(root.path(), &["-"], &letter).status.code(), Some(0));
+    let question = letter.replace("type: notification", "type: question");
+    assert_line(
+        &run(root.path(), &["-"], &question),
+        1,
+        "-:2:7: envelope_field_invalid: `from` is `settled`",
+    );
+}
+
+#[test]
 fn wrong_usage_is_2_and_what_cannot_be_read_is_3() {
     let root = workspace();
     assert_eq!(run(root.path(), &[], "").status.code(), Some(2));

@@ -4,15 +4,20 @@
 use serde_json::Value;
 
 use super::Step;
+use crate::line;
+use crate::yaml::{Scalar, Style};
 
 /// One place of a document as its schema describes it.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     scalar: Typing,
+    margin: Margin,
     expected: String,
+    example: Option<String>,
     words: Vec<String>,
     is_free: bool,
     is_anything: bool,
+    is_mapping: bool,
     items: Option<Box<Shape>>,
     /// Sorted by name.
     fields: Vec<FieldShape>,
@@ -35,6 +40,39 @@ pub(crate) enum Typing {
     Boolean,
 }
 
+/// What around a scalar's letters does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Margin {
+    /// White space of any kind: a text.
+    #[default]
+    Space,
+    /// Spaces and tabs, and the line break that ends a block: an identifier, a word or a number.
+    /// Messages are delivered as they were written, so a reader that trims less than we do must
+    /// still read the same name.
+    Blanks,
+    /// White space of any kind but line breaks: a text of one line.
+    Line,
+}
+
+impl Margin {
+    fn of(schema: &Value) -> Self {
+        // Identifiers list the characters they admit; a text's pattern lists those it does not.
+        let lists_its_letters = |pattern: &str| !pattern.contains("[^");
+        if schema["x-one-line"] == Value::Bool(true) {
+            Self::Line
+        } else if schema["enum"].is_array()
+            || typing(&schema["type"]) != Typing::Text
+            || schema["pattern"].as_str().is_some_and(lists_its_letters)
+        {
+            Self::Blanks
+        } else {
+            Self::Space
+        }
+    }
+}
+
+const BLANKS: [char; 2] = [' ', '\t'];
+
 impl Shape {
     pub(super) fn of(schema: &Value) -> Self {
         let required: Vec<&str> =
@@ -52,10 +90,13 @@ impl Shape {
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
             scalar: typing(&schema["type"]),
+            margin: Margin::of(schema),
             expected: expected(schema),
+            example: example(&schema["examples"][0]),
             words: words(schema),
             is_free: fields.is_empty() || schema["x-free"] == Value::Bool(true),
             is_anything: schema["type"].is_null(),
+            is_mapping: schema["type"] == "object",
             items: schema["items"].is_object().then(|| Box::new(Self::of(&schema["items"]))),
             fields,
         }
@@ -63,6 +104,29 @@ impl Shape {
 
     pub(crate) fn typing(&self) -> Typing {
         self.scalar
+    }
+
+    /// The letters that count: white space around them does not, as far as the field admits it.
+    pub fn trimmed<'s>(&self, scalar: &'s Scalar) -> &'s str {
+        let text = scalar.text.as_str();
+        match self.margin {
+            Margin::Space => text.trim(),
+            Margin::Blanks => match scalar.style {
+                Style::Literal | Style::Folded => {
+                    text.strip_suffix('\n').unwrap_or(text).trim_matches(BLANKS)
+                }
+                Style::Plain | Style::Quoted => text.trim_matches(BLANKS),
+            },
+            Margin::Line => {
+                let text = text.trim_matches(BLANKS);
+                if line::is_one_line(text) { text.trim() } else { text }
+            }
+        }
+    }
+
+    /// Whether it is a text of one line.
+    pub fn is_one_line(&self) -> bool {
+        self.margin == Margin::Line
     }
 
     /// What belongs there, for a person to read.
@@ -75,9 +139,19 @@ impl Shape {
         &self.words
     }
 
-    /// Whether it is letters and nothing but letters.
-    pub fn is_text(&self) -> bool {
-        self.scalar == Typing::Text && self.items.is_none() && self.fields.is_empty() && !self.is_anything
+    /// Whether it is one value, no list and no mapping.
+    pub fn is_scalar(&self) -> bool {
+        self.items.is_none() && !self.is_mapping && !self.is_anything
+    }
+
+    /// Whether it is a text that may have several lines.
+    pub fn is_prose(&self) -> bool {
+        self.is_scalar() && self.margin == Margin::Space
+    }
+
+    /// A value the schema admits, when it is one scalar.
+    pub fn example(&self) -> Option<&str> {
+        self.example.as_deref()
     }
 
     /// Whether fields the schema does not name are nobody's business.
@@ -117,6 +191,14 @@ fn typing(kind: &Value) -> Typing {
         Some("number") => Typing::Number,
         Some("boolean") => Typing::Boolean,
         Some(_) | None => Typing::Text,
+    }
+}
+
+fn example(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

@@ -212,10 +212,26 @@ impl Tree<'_> {
         let malformed = Malformed::new(Code::YamlSyntax, Some(place), kind.to_string())
             .expected("well-formed YAML")
             .cut_off(self.is_at_end(error));
-        match advice(kind) {
-            Some(fix) => malformed.fix(fix),
-            None => malformed,
+        match (advice(kind), self.tabbed_line(error.marker())) {
+            (Some(fix), _) => malformed.fix(fix),
+            (None, Some(line)) => {
+                malformed.fix(format!("replace the tab at the start of line {line} by spaces"))
+            }
+            (None, None) => malformed,
         }
+    }
+
+    /// The line of the file that begins with a tab where the reader stopped: that line or the one
+    /// before. Its complaint is about what it took the tab for.
+    fn tabbed_line(&self, at: &Marker) -> Option<u32> {
+        if let Frame::Whole(_) = self.frame {
+            return None;
+        }
+        let last = at.line().saturating_sub(1);
+        let is_tabbed = |line: &str| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t');
+        let lines = self.text.lines().enumerate().skip(last.saturating_sub(1)).take(2);
+        let tabbed = lines.filter(|(at, line)| *at <= last && is_tabbed(line)).last();
+        tabbed.map(|(at, _)| self.frame.place(small(at), 0).line)
     }
 
     /// Whether the error is that the text ends: it is reported behind the last letter, or on the

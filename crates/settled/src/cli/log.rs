@@ -2,9 +2,10 @@
 
 use std::io::Write as _;
 
+use message_schema::line::escaped;
 use review::{Notice, Record};
 use serde::Serialize;
-use spool::Entry;
+use spool::{Content, Delivery, Entry};
 
 use super::{Failure, Root, existing_workspace};
 use crate::exit::Exit;
@@ -35,6 +36,8 @@ struct Line {
     id: Option<String>,
     review: Option<String>,
     delivered: Vec<String>,
+    /// Copies the sender had put into a mailbox itself, and which were taken out again.
+    withdrawn: Vec<String>,
     what: String,
     warnings: Vec<String>,
 }
@@ -58,6 +61,9 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
     let (record, _) = fold::decision(entry)?;
     let original = entry.original.as_ref();
+    let (withdrawn, delivered) =
+        entry.deliveries.iter().partition::<Vec<&Delivery>, _>(|delivery| is_withdrawn(delivery));
+    let places = |deliveries: Vec<&Delivery>| deliveries.into_iter().map(place).collect();
     Ok(Line {
         schema_version: 1,
         seq: entry.seq,
@@ -67,13 +73,25 @@ fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
         file: original.map(|original| original.file.to_string()),
         id: entry.id.clone(),
         review: entry.review.clone(),
-        delivered: entry.deliveries.iter().map(|d| format!("{}/{}", d.mailbox, d.file)).collect(),
+        delivered: places(delivered),
+        withdrawn: places(withdrawn),
         what: what(&record),
         warnings: match record {
             Record::Accepted(accepted) => accepted.warnings,
             Record::Duplicate { .. } | Record::Refused { .. } => Vec::new(),
         },
     })
+}
+
+fn is_withdrawn(delivery: &Delivery) -> bool {
+    match delivery.content {
+        Content::Withdrawn(_) => true,
+        Content::Original | Content::Text(_) => false,
+    }
+}
+
+fn place(delivery: &Delivery) -> String {
+    format!("{}/{}", delivery.mailbox, delivery.file)
 }
 
 fn what(record: &Record) -> String {
@@ -110,9 +128,71 @@ fn text(line: &Line) -> String {
     };
     let review = line.review.as_ref().map_or_else(String::new, |review| format!("  [{review}]"));
     let mut text =
-        format!("{:>6}  {}  {:<9}  {from}  {}{review}\n", line.seq, line.at, line.verdict, line.what);
+        format!("{:>6}  {}  {:<9}  {from}  {}{review}", line.seq, line.at, line.verdict, line.what);
+    // File names and warnings hold what agents wrote.
+    text = escaped(&text) + "\n";
     for warning in &line.warnings {
-        text += &format!("        warning: {warning}\n");
+        text += &format!("        warning: {}\n", escaped(warning));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_is_taken_out_again_was_not_delivered() {
+        let record = Record::Duplicate {
+            from: "claude".parse().expect("a name"),
+            id: "msg-1".parse().expect("an id"),
+        };
+        let decision = serde_json::value::to_raw_value(&record).expect("JSON");
+        let delivery = |file: &str, content| Delivery {
+            mailbox: "codex/inbox".parse().expect("a mailbox"),
+            file: file.parse().expect("a name"),
+            content,
+        };
+        let entry = Entry {
+            seq: 1,
+            prev: spool::Digest::ZERO,
+            batch: 1,
+            at: "2026-02-13T10:00:00.000Z".to_owned(),
+            kind: "duplicate".to_owned(),
+            review: None,
+            id: None,
+            original: None,
+            deliveries: vec![
+                delivery("a.yaml", Content::Text("x".to_owned())),
+                delivery("b.yaml", Content::Withdrawn(spool::Digest::ZERO)),
+            ],
+            decision,
+        };
+        let line = line(&entry).expect("readable");
+        assert_eq!(
+            (line.delivered, line.withdrawn),
+            (vec!["codex/inbox/a.yaml".to_owned()], vec!["codex/inbox/b.yaml".to_owned()])
+        );
+    }
+
+    #[test]
+    fn no_file_name_or_warning_breaks_out_of_its_line() {
+        let line = Line {
+            schema_version: 1,
+            seq: 1,
+            at: "2026-02-13T10:00:00.000Z".to_owned(),
+            verdict: "refused".to_owned(),
+            outbox: Some("claude".to_owned()),
+            file: Some("a\u{202e}\n.yaml".to_owned()),
+            id: None,
+            review: None,
+            delivered: Vec::new(),
+            withdrawn: Vec::new(),
+            what: "expired".to_owned(),
+            warnings: vec!["\u{1b}[31m\r".to_owned()],
+        };
+        let said = "     1  2026-02-13T10:00:00.000Z  refused    claude/a\\u{202e}\\n.yaml  expired\n        \
+                    warning: \\u{1b}[31m\\r\n";
+        assert_eq!(text(&line), said);
+    }
 }

@@ -4,9 +4,11 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 
 use super::{Failure, Root, existing_workspace, print};
+use crate::config::Config;
 use crate::daemon::{self, DaemonError};
 use crate::exit::Exit;
 use crate::mailroom::MailroomError;
+use crate::workspace;
 
 /// Serves a workspace.
 #[derive(Debug, clap::Args)]
@@ -29,6 +31,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 /// Serves until a signal.
 pub(super) fn foreground(root: &Path) -> Result<Exit, Failure> {
     log_to_stderr();
+    warn_of_strangers(root);
     daemon::serve(root, |_| tracing::info!(root = %root.display(), "serving"))
         .map_err(|error| failure(&error, root))?;
     Ok(Exit::Ok)
@@ -36,6 +39,7 @@ pub(super) fn foreground(root: &Path) -> Result<Exit, Failure> {
 
 fn once(root: &Path) -> Result<Exit, Failure> {
     log_to_stderr();
+    warn_of_strangers(root);
     let tally = daemon::serve_once(root).map_err(|error| failure(&error, root))?;
     print(&format!(
         "{} accepted, {} refused, {} duplicates\n",
@@ -46,6 +50,16 @@ fn once(root: &Path) -> Result<Exit, Failure> {
         return Err(Failure::plain(Exit::Temporary, message));
     }
     Ok(if tally.refused > 0 { Exit::InvalidMessage } else { Exit::Ok })
+}
+
+/// Warns of entries in the config that speak of no agent of this workspace. What cannot be read is
+/// the daemon's to complain about.
+fn warn_of_strangers(root: &Path) {
+    if let (Ok(config), Ok(agents)) = (Config::load(root), workspace::agents(root)) {
+        for agent in config.strangers(&agents) {
+            tracing::warn!(%agent, "settled.toml has an entry for an agent without a mailbox");
+        }
+    }
 }
 
 fn failure(error: &DaemonError, root: &Path) -> Failure {

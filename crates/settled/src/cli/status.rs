@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::line;
 use review::{Phase, Review, ReviewKey, Side, State};
 use serde::Serialize;
 
@@ -142,8 +143,9 @@ fn row(key: &ReviewKey, review: &Review) -> Row {
 fn table(status: &Status, now: DateTime<Utc>) -> String {
     let mut lines = vec![["REVIEW", "PHASE", "ROUND", "MOVE", "SINCE", "OPEN"].map(str::to_owned)];
     for row in &status.reviews {
+        // A reviewer may give the reason in its own words.
         let phase = match &row.reason {
-            Some(reason) => format!("{} ({reason})", row.phase),
+            Some(reason) => format!("{} ({})", row.phase, line::escaped(reason)),
             None => row.phase.to_owned(),
         };
         let open = match (row.open_threads, row.open_blockers) {
@@ -191,6 +193,46 @@ fn ago(passed: TimeDelta) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_reason_breaks_out_of_its_row() {
+        let row = Row {
+            review: "#86 claude -> codex".to_owned(),
+            repo: None,
+            pr: "86".to_owned(),
+            author: "claude".to_owned(),
+            reviewer: "codex".to_owned(),
+            phase: "escalated",
+            reason: Some("\u{1b}[2J\u{1b}[31mpwned\n#99 x -> y approved \u{202e}".to_owned()),
+            mover: None,
+            generation: 1,
+            round: 1,
+            round_of_generation: 1,
+            rounds: 2,
+            since: DateTime::UNIX_EPOCH,
+            open_threads: 0,
+            open_blockers: 0,
+            attempts_left: None,
+            approved_commit: None,
+            merge_ready: None,
+            threads: BTreeMap::new(),
+            legal_next: Vec::new(),
+        };
+        let status = Status {
+            schema_version: 1,
+            serving: false,
+            accepted: 2,
+            refused: 0,
+            waiting: 0,
+            reviews: vec![row],
+        };
+        let text = table(&status, DateTime::UNIX_EPOCH);
+        assert!(
+            text.contains("escalated (\\u{1b}[2J\\u{1b}[31mpwned\\n#99 x -> y approved \\u{202e})"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 3, "{text}");
+    }
 
     #[test]
     fn ages_are_short_and_never_negative() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use message_schema::body::Body;
 use message_schema::envelope::MessageType;
 use message_schema::schema::Step;
-use message_schema::yaml::Node;
+use message_schema::yaml::{Node, Style};
 use message_schema::{Code, Malformed, Message, ReadBody, Schema};
 
 use super::Document;
@@ -22,17 +22,25 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
             Some(Body::Text(text.to_owned()))
         }
         ReadBody::Malformed(malformed) => {
-            found.push(syntax(malformed));
+            found.push(syntax(message, malformed));
             None
         }
         ReadBody::Mapping(mapping) => mapped(kind, mapping, found),
     }
 }
 
-fn syntax(malformed: &Malformed) -> Violation {
-    let message = format!("the body is no YAML mapping: {malformed}");
-    Violation { message, ..Violation::malformed(malformed.clone(), Code::BodySyntax, Source::Message) }
-        .field("body")
+fn syntax(message: &Message, malformed: &Malformed) -> Violation {
+    let text = format!("the body is no YAML mapping: {malformed}");
+    let violation = Violation::malformed(malformed.clone(), Code::BodySyntax, Source::Message);
+    let violation = Violation { message: text, ..violation }.field("body");
+    let style = message.root().field("body").and_then(|body| body.value.scalar()).map(|body| body.style);
+    match style {
+        // What is wrong with these is that their line breaks are gone, whatever the reader met first.
+        Some(Style::Folded | Style::Plain) => {
+            violation.fix("write `body: |`, with a line for each field indented below it")
+        }
+        Some(Style::Literal | Style::Quoted) | None => violation,
+    }
 }
 
 /// The document of a review message's body.

@@ -37,8 +37,18 @@ pub(crate) enum Kind {
 impl Document<'_> {
     /// Reads the document as `T`; `None` leaves at least one error in `found`.
     pub(crate) fn read<T: DeserializeOwned>(&self, found: &mut Found) -> Option<T> {
+        self.read_admitting(found, |_| false)
+    }
+
+    /// Reads the document as `T`, breaches that are admitted aside.
+    pub(crate) fn read_admitting<T: DeserializeOwned>(
+        &self,
+        found: &mut Found,
+        is_admitted: impl Fn(&Breach) -> bool,
+    ) -> Option<T> {
         let value = coerce(self.root, self.schema.shape());
-        let breaches = self.schema.breaches(&value);
+        let mut breaches = self.schema.breaches(&value);
+        breaches.retain(|breach| !is_admitted(breach));
         let misspelt = self.tell(&breaches, found);
         self.tell_unknown(&misspelt, found);
         if !breaches.is_empty() {
@@ -75,7 +85,8 @@ impl Document<'_> {
         let Some(node) = self.root.at(path) else {
             return self.violation(Kind::Invalid, path, self.root.place, format!("`{name}` is missing"));
         };
-        let text = format!("`{name}` is {}, expected {expected}", told(node));
+        let shape = self.schema.shape().at(path);
+        let text = format!("`{name}` is {}, expected {expected}", told(node, shape));
         let violation = self.violation(Kind::Invalid, path, node.place, text).expected(expected);
         violation.found(node.text().unwrap_or(node.kind()))
     }
@@ -114,10 +125,23 @@ impl Document<'_> {
         let (Some(shape), Some(node)) = (shape, self.root.at(at)) else { return violation };
         let text = node.text().map(str::trim);
         let near = text.and_then(|text| nearest(text, shape.words().iter().map(String::as_str)));
+        if let (true, Some(text), Some(Step::Key(name))) = (shape.is_one_line(), node.text(), at.last())
+            && text.contains(['\n', '\r'])
+        {
+            return violation.fix(format!("write it on one line behind `{name}:`, without `|` or `>`"));
+        }
         match (near, text, at.last()) {
             (Some(word), _, _) => violation.fix(format!("write `{word}`")),
-            (None, None, Some(Step::Key(name))) if shape.is_text() => violation
+            (None, Some(text), _) if node.scalar().is_some_and(|scalar| shape.trimmed(scalar) != text) => {
+                violation.fix(format!("write `{}` without white space around it", shown(text)))
+            }
+            (None, None, Some(Step::Key(name))) if shape.is_prose() => violation
                 .fix(format!("write a text; `{name}: |` begins one of several lines, indented below it")),
+            (None, None, Some(Step::Key(name))) if shape.is_scalar() => violation.fix(format!(
+                "write one value, not {}{}",
+                node.kind(),
+                shape.example().map(|example| as_in(name, example)).unwrap_or_default()
+            )),
             (None, _, _) => violation,
         }
     }
@@ -154,13 +178,29 @@ pub(super) fn below(at: &[Step], key: &str) -> Path {
 }
 
 /// A value in the words of a sentence.
-fn told(node: &Node) -> String {
-    match node.text().map(str::trim) {
+fn told(node: &Node, shape: Option<&Shape>) -> String {
+    let letters = node.scalar().map(|scalar| match shape {
+        Some(shape) => shape.trimmed(scalar),
+        None => scalar.text.trim(),
+    });
+    match letters {
+        None if shape.is_some_and(|shape| shape.items().is_some()) && node.items().len() > 1 => {
+            format!("a list of {}", node.items().len())
+        }
         None => node.kind().to_owned(),
         Some("") => "empty".to_owned(),
         Some(text) if text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit()) => text.to_owned(),
         Some(text) if text.chars().count() > 200 => format!("a text of {} characters", text.chars().count()),
         Some(text) => format!("`{}`", shown(text)),
+    }
+}
+
+/// A field as it could be written, in quotes where YAML would take it for more than a text.
+fn as_in(name: &str, example: &str) -> String {
+    if example.contains([':', '#']) {
+        format!(", as in `{name}: \"{example}\"`")
+    } else {
+        format!(", as in `{name}: {example}`")
     }
 }
 

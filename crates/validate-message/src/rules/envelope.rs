@@ -2,28 +2,43 @@
 
 use std::collections::BTreeSet;
 
-use message_schema::envelope::{Envelope, MessageType};
-use message_schema::schema::Step;
+use message_schema::envelope::{DAEMON, Envelope, MessageType};
+use message_schema::schema::{Breach, Step};
 use message_schema::yaml::Node;
 use message_schema::{Code, Message, Schema};
 
 use super::Document;
 use super::document::Kind;
+use crate::check::Origin;
 use crate::found::Found;
 use crate::violation::Source;
 
 const TELEMETRY: [&str; 6] =
     ["model", "turns", "input_tokens", "output_tokens", "wall_time_s", "est_cost_usd"];
 
-pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Envelope> {
+pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Option<Envelope> {
     let document =
         Document { root: message.root(), schema: Schema::Envelope, file: Source::Message, prefix: "", code };
-    let envelope = document.read(found);
+    let is_letter = match origin {
+        Origin::Outbox => false,
+        Origin::Inbox => is_letter(message),
+    };
+    let from = [Step::Key("from".to_owned())];
+    let envelope = document.read_admitting(
+        found,
+        |breach| matches!(breach, Breach::Broken { at, .. } if is_letter && *at == from),
+    );
     recipients(&document, message.kind(), found);
     if let Some(kind) = message.kind().filter(|kind| !kind.may_carry_telemetry()) {
         telemetry(&document, kind, found);
     }
     envelope
+}
+
+/// Whether the message is of a type that the daemon writes, and signed with its very name.
+fn is_letter(message: &Message) -> bool {
+    let is_daemons = message.root().field("from").and_then(|from| from.value.text()) == Some(DAEMON);
+    is_daemons && matches!(message.kind(), Some(MessageType::Notification | MessageType::ReviewFeedback))
 }
 
 fn code(_: &[Step], kind: Kind) -> Code {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::id::PacketPath;
+use message_schema::line::escaped;
 use message_schema::packet::FindingsPacket;
 use message_schema::schema::Step;
 use message_schema::yaml::Node;
@@ -14,7 +15,7 @@ use super::document::Kind;
 use crate::check::PacketInput;
 use crate::found::Found;
 use crate::valid::Packet;
-use crate::violation::{Source, Violation, escaped, shown};
+use crate::violation::{Source, Violation, shown};
 
 /// A packet without errors of its own, with its tree for the rules across files.
 pub(crate) struct ReadPacket {

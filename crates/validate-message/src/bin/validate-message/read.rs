@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use message_schema::id::PacketPath;
-use message_schema::{Message, parse};
-use validate_message::{PacketInput, Violations, check};
+use message_schema::{Message, line, parse};
+use validate_message::{PacketInput, Violations, check, check_delivered};
 
 use crate::output::{Outcome, Verdict};
 
@@ -30,17 +30,12 @@ enum Found {
 
 /// Reads and checks one message.
 pub(crate) fn judge(file: &Path, lookup: &Lookup) -> Verdict {
-    let name = file.to_string_lossy().chars().flat_map(shown).collect();
+    let name = line::escaped(&file.to_string_lossy());
     let outcome = match outcome(file, lookup) {
         Ok(outcome) => outcome,
         Err(error) => Outcome::Unreadable(error.to_string()),
     };
     Verdict { file: name, outcome }
-}
-
-/// A file's name as it may stand in a line of output.
-fn shown(c: char) -> Vec<char> {
-    if c.is_control() { c.escape_default().collect() } else { vec![c] }
 }
 
 fn outcome(file: &Path, lookup: &Lookup) -> io::Result<Outcome> {
@@ -58,10 +53,22 @@ fn outcome(file: &Path, lookup: &Lookup) -> io::Result<Outcome> {
         Some(Found::TooLarge) => PacketInput::TooLarge,
         Some(Found::Bytes(bytes)) => PacketInput::Bytes(bytes),
     };
+    let check = if may_be_from_the_daemon(file) { check_delivered } else { check };
     Ok(match check(&message, input) {
         Ok(valid) => Outcome::Valid(valid.warnings().to_vec()),
         Err(violations) => Outcome::Refused(violations),
     })
+}
+
+/// Whether the file lies where the daemon delivers, or where its reader puts what it is done with.
+/// Standard input has no place and may be either side's.
+fn may_be_from_the_daemon(file: &Path) -> bool {
+    if file == Path::new("-") {
+        return true;
+    }
+    let Ok(absolute) = std::path::absolute(file) else { return false };
+    let directory = absolute.parent().and_then(Path::file_name);
+    directory.is_some_and(|name| name == "inbox" || name == "archive")
 }
 
 fn read(from: impl Read) -> io::Result<Vec<u8>> {

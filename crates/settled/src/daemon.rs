@@ -79,6 +79,8 @@ struct Daemon {
     watch: Watch,
     /// Whose outbox a directory is.
     outboxes: HashMap<PathBuf, String>,
+    /// Where findings packets lie.
+    findings: PathBuf,
 }
 
 impl Daemon {
@@ -89,7 +91,8 @@ impl Daemon {
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
         let (mailroom, recovery) = Mailroom::open(&root)?;
         tell(&recovery);
-        Ok(Self { clock, mailroom, watch: Watch::blind(), outboxes: HashMap::new() })
+        let findings = mailroom.findings();
+        Ok(Self { clock, mailroom, watch: Watch::blind(), outboxes: HashMap::new(), findings })
     }
 
     async fn run(mut self, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
@@ -153,8 +156,9 @@ impl Daemon {
         if let Err(error) = started {
             tracing::warn!(error = %chain(&error), "no events from the file system; the sweep finds everything");
         }
-        let outboxes: Vec<PathBuf> = self.mailroom.outboxes().map(|(_, outbox)| outbox).collect();
-        self.watch_all(outboxes);
+        let outboxes = self.mailroom.outboxes().map(|(_, outbox)| outbox);
+        let directories = outboxes.chain([self.findings.clone()]).collect();
+        self.watch_all(directories);
     }
 
     fn sweep(&mut self) {
@@ -172,9 +176,9 @@ impl Daemon {
     }
 
     fn watch_all(&mut self, new: Vec<PathBuf>) {
-        for outbox in new {
-            if let Err(error) = self.watch.add(&outbox) {
-                tracing::warn!(outbox = %outbox.display(), error = %chain(&error), "not watched; the sweep finds everything");
+        for directory in new {
+            if let Err(error) = self.watch.add(&directory) {
+                tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
             }
         }
         self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
@@ -188,9 +192,11 @@ impl Daemon {
                 Hint::Finished => spool::Hint::Finished,
                 Hint::Begun => spool::Hint::Created,
             };
-            let name = FileName::new(name.into_encoded_bytes());
-            if let (Some(agent), Ok(name)) = (self.outboxes.get(&directory), name) {
+            let Ok(name) = FileName::new(name.into_encoded_bytes()) else { continue };
+            if let Some(agent) = self.outboxes.get(&directory) {
                 self.mailroom.hint(agent, &name, hint);
+            } else if directory == self.findings {
+                self.mailroom.hint_packet(&name, hint);
             }
         }
         seen.sweep

@@ -14,6 +14,9 @@ use crate::desk::Desk;
 use crate::names::NameBook;
 use crate::{fold, workspace};
 
+/// The folder of `packets/` where findings packets lie.
+const FINDINGS: &str = "findings";
+
 /// What stops the mailroom.
 #[derive(Debug, thiserror::Error)]
 pub enum MailroomError {
@@ -101,6 +104,11 @@ impl Mailroom {
         self.desk.intake.hint(agent, file, hint);
     }
 
+    /// Notes what the watcher saw of a findings packet.
+    pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
+        self.spool.hint_packet(FINDINGS, file, hint);
+    }
+
     /// Judges what is ready, at most one batch, commits it with one sync, and delivers it.
     ///
     /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
@@ -179,6 +187,11 @@ impl Mailroom {
     /// The outbox directory of every agent on the roll.
     pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
         self.desk.agents.iter().map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
+    }
+
+    /// Where findings packets lie.
+    pub fn findings(&self) -> PathBuf {
+        self.spool.layout().packets(FINDINGS)
     }
 
     /// The fold of the ledger.

@@ -1,4 +1,4 @@
-//! Hints from the file system: which outbox file was just finished or begun. Hints make delivery
+//! Hints from the file system: which message or packet was just finished or begun. Hints make delivery
 //! fast; the sweep makes it certain. A lost or false hint costs time, never a message.
 
 use std::collections::{BTreeMap, HashMap};
@@ -31,7 +31,7 @@ pub struct Seen {
     pub sweep: bool,
 }
 
-/// Watches the outboxes it is told of.
+/// Watches the directories it is told of.
 #[derive(Debug)]
 pub struct Watch {
     watcher: Option<notify::RecommendedWatcher>,

@@ -9,6 +9,7 @@ use crate::delivery::{Gathering, Lane, Pass};
 use crate::disk::Disk;
 use crate::ground::Ground;
 use crate::ledger::{Ledger, TornTail};
+use crate::packet::Packets;
 use crate::spool::Spool;
 use crate::{Entry, SpoolError, VisitError, layout, lock};
 
@@ -65,7 +66,7 @@ impl Spool {
         // Only now is anything changed: what was read fits together.
         ledger.settle(&ground.root, torn.as_ref())?;
         let in_hand = lanes.in_hand();
-        let mut spool = Spool { ground, ledger, lanes, in_hand, _lock: lock };
+        let mut spool = Spool { ground, ledger, lanes, in_hand, packets: Packets::default(), _lock: lock };
         spool.lanes.replace_cursors(&spool.ground, &doubts.lost)?;
         let pass = spool.deliver(0)?;
         let recovery = Recovery {

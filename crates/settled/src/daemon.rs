@@ -156,32 +156,37 @@ impl Daemon {
         if let Err(error) = started {
             tracing::warn!(error = %chain(&error), "no events from the file system; the sweep finds everything");
         }
-        let outboxes = self.mailroom.outboxes().map(|(_, outbox)| outbox);
-        let directories = outboxes.chain([self.findings.clone()]).collect();
-        self.watch_all(directories);
+        self.watch_all();
     }
 
     fn sweep(&mut self) {
-        match self.mailroom.sweep() {
-            Ok(new) if new.is_empty() => {}
-            Ok(new) => {
-                self.watch_all(new);
-                // What was written between the listing and the watch has no event.
-                if let Err(error) = self.mailroom.sweep() {
-                    tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
-                }
-            }
-            Err(error) => tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again"),
+        // A new watch sees what comes after it, and the listing finds what was there before.
+        self.sweep_once();
+        if self.watch_all() {
+            self.sweep_once();
         }
     }
 
-    fn watch_all(&mut self, new: Vec<PathBuf>) {
-        for directory in new {
-            if let Err(error) = self.watch.add(&directory) {
-                tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
+    fn sweep_once(&mut self) {
+        if let Err(error) = self.mailroom.sweep() {
+            tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
+        }
+    }
+
+    /// Watches what is not watched yet: the outboxes of new agents, and directories made anew. Says
+    /// whether there was any.
+    fn watch_all(&mut self) -> bool {
+        self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
+        let mut any = false;
+        for directory in self.outboxes.keys().chain([&self.findings]) {
+            match self.watch.keep(directory) {
+                Ok(is_new) => any |= is_new,
+                Err(error) => {
+                    tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
+                }
             }
         }
-        self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
+        any
     }
 
     /// Passes the watcher's hints on; says whether only a sweep can tell.

@@ -72,31 +72,29 @@ impl Mailroom {
         Ok((mailroom, opened.recovery))
     }
 
-    /// Looks who has a mailbox now, and through every outbox. Gives the outboxes that are new.
-    pub fn sweep(&mut self) -> Result<Vec<PathBuf>, SpoolError> {
-        let new = self.call_the_roll()?;
+    /// Looks who has a mailbox now, and through every outbox.
+    pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        self.call_the_roll()?;
         let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
         for trouble in self.desk.intake.scan(&self.spool.view(), &agents) {
             tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
         }
-        Ok(new.iter().map(|agent| self.spool.layout().outbox(agent.as_str())).collect())
+        Ok(())
     }
 
-    fn call_the_roll(&mut self) -> Result<Vec<AgentName>, SpoolError> {
+    fn call_the_roll(&mut self) -> Result<(), SpoolError> {
         let agents = workspace::agents(&self.root)?;
         if *agents == *self.desk.agents {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let new: Vec<AgentName> =
-            agents.iter().filter(|agent| !self.desk.agents.contains(agent)).cloned().collect();
-        for agent in &new {
+        for agent in agents.iter().filter(|agent| !self.desk.agents.contains(agent)) {
             if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
                 tracing::warn!(%agent, error = %chain(&error), "its mailboxes cannot be completed");
             }
         }
         self.desk.policy = self.config.policy(agents.iter().cloned());
         self.desk.agents = agents.into();
-        Ok(new)
+        Ok(())
     }
 
     /// Notes what the watcher saw of a file.

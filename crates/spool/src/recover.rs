@@ -11,7 +11,7 @@ use crate::ground::Ground;
 use crate::ledger::{Ledger, TornTail};
 use crate::packet::Packets;
 use crate::spool::Spool;
-use crate::{Entry, SpoolError, VisitError, layout, lock};
+use crate::{Entry, SpoolError, VisitError, lock};
 
 /// What the start found and did, for the operator.
 #[derive(Debug)]
@@ -58,11 +58,7 @@ impl Spool {
         let (mut ledger, torn) =
             Ledger::open(Arc::clone(&ground.disk), &ground.layout, &ground.root, &mut admit)?;
         let head = ledger.next_seq() - 1;
-        let (lanes, doubts) = gathering.settle(head).map_err(|(cursor, seq)| SpoolError::Damaged {
-            segment: ground.path(layout::LEDGER.as_ref()),
-            line: head + 1,
-            what: format!("the ledger ends with record {head}, but {cursor} speaks of record {seq}"),
-        })?;
+        let (lanes, doubts) = gathering.settle(&ground, head)?;
         // Only now is anything changed: what was read fits together.
         ledger.settle(&ground.root, torn.as_ref())?;
         let in_hand = lanes.in_hand();

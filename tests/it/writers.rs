@@ -53,3 +53,17 @@ fn a_packet_whose_writer_pauses_is_judged_with_what_comes_after_the_pause() {
     assert_eq!(names(mailroom.agent("claude", "inbox")), [""; 0]);
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "reviewing");
 }
+
+#[test]
+fn a_message_whose_writer_pauses_longer_than_a_file_is_made_arrives_whole() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let _daemon = mailroom.serve();
+    let text = seed::note("question", "q-1", "claude", "codex", "one\ntwo\n");
+    let (head, rest) = text.split_once("two").expect("a second line");
+    let mut writer = begin(&mailroom.agent("claude", "outbox").join("a.yaml"), head);
+    // The daemon is asked for more than the two seconds after which a linked file counts.
+    wait::a_moment(4 * PAUSE);
+    writer.write_all(format!("two{rest}").as_bytes()).expect("room");
+    drop(writer);
+    assert_eq!(mailroom.delivered("codex", "a.yaml"), text);
+}

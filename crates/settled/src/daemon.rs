@@ -196,6 +196,7 @@ impl Daemon {
             let hint = match hint {
                 Hint::Finished => spool::Hint::Finished,
                 Hint::Begun => spool::Hint::Created,
+                Hint::Growing => spool::Hint::Growing,
             };
             let Ok(name) = FileName::new(name.into_encoded_bytes()) else { continue };
             if let Some(agent) = self.outboxes.get(&directory) {
@@ -203,6 +204,9 @@ impl Daemon {
             } else if directory == self.findings {
                 self.mailroom.hint_packet(&name, hint);
             }
+        }
+        if seen.sweep {
+            self.mailroom.doubt_hints();
         }
         seen.sweep
     }

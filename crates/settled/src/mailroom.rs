@@ -102,6 +102,11 @@ impl Mailroom {
         self.desk.intake.hint(agent, file, hint);
     }
 
+    /// Notes that the watcher lost some of what happened.
+    pub fn doubt_hints(&mut self) {
+        self.desk.intake.doubt_hints();
+    }
+
     /// Notes what the watcher saw of a findings packet.
     pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
         self.spool.hint_packet(FINDINGS, file, hint);

@@ -20,6 +20,8 @@ const HINTS_MAX: usize = 8192;
 pub enum Hint {
     /// A writer made it and may still be writing.
     Begun,
+    /// Its writer wrote and has not closed it.
+    Growing,
     /// Its writer closed it, or it was renamed in: it is whole.
     Finished,
 }
@@ -168,6 +170,8 @@ fn hint_of(kind: EventKind) -> Option<Hint> {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Hint::Finished),
         EventKind::Create(CreateKind::File | CreateKind::Any) => Some(Hint::Begun),
+        // Only where a closing is told as well: elsewhere nothing would end it.
+        EventKind::Modify(ModifyKind::Data(_)) if cfg!(target_os = "linux") => Some(Hint::Growing),
         EventKind::Any
         | EventKind::Access(_)
         | EventKind::Create(_)

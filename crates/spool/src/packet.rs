@@ -52,7 +52,7 @@ impl Packets {
     /// Notes what a watcher saw of the packet at `path`, relative to the root.
     pub(crate) fn hint(&self, ground: &Ground, path: &Path, hint: Hint) {
         let known = match hint {
-            Hint::Created => Known { writing: true, ..Known::default() },
+            Hint::Created | Hint::Growing => Known { writing: true, ..Known::default() },
             // Whoever opens it again changes what is noted here: the word of the first writer is not the second one's.
             Hint::Finished => {
                 let file = ground.disk.open_beneath(&ground.root, path);

@@ -9,3 +9,4 @@ mod kill;
 mod oacp;
 mod once;
 mod outbox;
+mod writers;

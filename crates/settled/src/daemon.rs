@@ -79,6 +79,8 @@ struct Daemon {
     watch: Watch,
     /// Whose outbox a directory is.
     outboxes: HashMap<PathBuf, String>,
+    /// Where findings packets lie.
+    findings: PathBuf,
 }
 
 impl Daemon {
@@ -89,7 +91,8 @@ impl Daemon {
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
         let (mailroom, recovery) = Mailroom::open(&root)?;
         tell(&recovery);
-        Ok(Self { clock, mailroom, watch: Watch::blind(), outboxes: HashMap::new() })
+        let findings = mailroom.findings();
+        Ok(Self { clock, mailroom, watch: Watch::blind(), outboxes: HashMap::new(), findings })
     }
 
     async fn run(mut self, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
@@ -153,31 +156,37 @@ impl Daemon {
         if let Err(error) = started {
             tracing::warn!(error = %chain(&error), "no events from the file system; the sweep finds everything");
         }
-        let outboxes: Vec<PathBuf> = self.mailroom.outboxes().map(|(_, outbox)| outbox).collect();
-        self.watch_all(outboxes);
+        self.watch_all();
     }
 
     fn sweep(&mut self) {
-        match self.mailroom.sweep() {
-            Ok(new) if new.is_empty() => {}
-            Ok(new) => {
-                self.watch_all(new);
-                // What was written between the listing and the watch has no event.
-                if let Err(error) = self.mailroom.sweep() {
-                    tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
-                }
-            }
-            Err(error) => tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again"),
+        // A new watch sees what comes after it, and the listing finds what was there before.
+        self.sweep_once();
+        if self.watch_all() {
+            self.sweep_once();
         }
     }
 
-    fn watch_all(&mut self, new: Vec<PathBuf>) {
-        for outbox in new {
-            if let Err(error) = self.watch.add(&outbox) {
-                tracing::warn!(outbox = %outbox.display(), error = %chain(&error), "not watched; the sweep finds everything");
+    fn sweep_once(&mut self) {
+        if let Err(error) = self.mailroom.sweep() {
+            tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
+        }
+    }
+
+    /// Watches what is not watched yet: the outboxes of new agents, and directories made anew. Says
+    /// whether there was any.
+    fn watch_all(&mut self) -> bool {
+        self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
+        let mut any = false;
+        for directory in self.outboxes.keys().chain([&self.findings]) {
+            match self.watch.keep(directory) {
+                Ok(is_new) => any |= is_new,
+                Err(error) => {
+                    tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
+                }
             }
         }
-        self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
+        any
     }
 
     /// Passes the watcher's hints on; says whether only a sweep can tell.
@@ -187,11 +196,17 @@ impl Daemon {
             let hint = match hint {
                 Hint::Finished => spool::Hint::Finished,
                 Hint::Begun => spool::Hint::Created,
+                Hint::Growing => spool::Hint::Growing,
             };
-            let name = FileName::new(name.into_encoded_bytes());
-            if let (Some(agent), Ok(name)) = (self.outboxes.get(&directory), name) {
+            let Ok(name) = FileName::new(name.into_encoded_bytes()) else { continue };
+            if let Some(agent) = self.outboxes.get(&directory) {
                 self.mailroom.hint(agent, &name, hint);
+            } else if directory == self.findings {
+                self.mailroom.hint_packet(&name, hint);
             }
+        }
+        if seen.sweep {
+            self.mailroom.doubt_hints();
         }
         seen.sweep
     }

@@ -14,6 +14,9 @@ use crate::desk::Desk;
 use crate::names::NameBook;
 use crate::{fold, workspace};
 
+/// The folder of `packets/` where findings packets lie.
+const FINDINGS: &str = "findings";
+
 /// What stops the mailroom.
 #[derive(Debug, thiserror::Error)]
 pub enum MailroomError {
@@ -69,36 +72,44 @@ impl Mailroom {
         Ok((mailroom, opened.recovery))
     }
 
-    /// Looks who has a mailbox now, and through every outbox. Gives the outboxes that are new.
-    pub fn sweep(&mut self) -> Result<Vec<PathBuf>, SpoolError> {
-        let new = self.call_the_roll()?;
+    /// Looks who has a mailbox now, and through every outbox.
+    pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        self.call_the_roll()?;
         let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
         for trouble in self.desk.intake.scan(&self.spool.view(), &agents) {
             tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
         }
-        Ok(new.iter().map(|agent| self.spool.layout().outbox(agent.as_str())).collect())
+        Ok(())
     }
 
-    fn call_the_roll(&mut self) -> Result<Vec<AgentName>, SpoolError> {
+    fn call_the_roll(&mut self) -> Result<(), SpoolError> {
         let agents = workspace::agents(&self.root)?;
         if *agents == *self.desk.agents {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        let new: Vec<AgentName> =
-            agents.iter().filter(|agent| !self.desk.agents.contains(agent)).cloned().collect();
-        for agent in &new {
+        for agent in agents.iter().filter(|agent| !self.desk.agents.contains(agent)) {
             if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
                 tracing::warn!(%agent, error = %chain(&error), "its mailboxes cannot be completed");
             }
         }
         self.desk.policy = self.config.policy(agents.iter().cloned());
         self.desk.agents = agents.into();
-        Ok(new)
+        Ok(())
     }
 
     /// Notes what the watcher saw of a file.
     pub fn hint(&mut self, agent: &str, file: &FileName, hint: spool::Hint) {
         self.desk.intake.hint(agent, file, hint);
+    }
+
+    /// Notes that the watcher lost some of what happened.
+    pub fn doubt_hints(&mut self) {
+        self.desk.intake.doubt_hints();
+    }
+
+    /// Notes what the watcher saw of a findings packet.
+    pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
+        self.spool.hint_packet(FINDINGS, file, hint);
     }
 
     /// Judges what is ready, at most one batch, commits it with one sync, and delivers it.
@@ -179,6 +190,11 @@ impl Mailroom {
     /// The outbox directory of every agent on the roll.
     pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
         self.desk.agents.iter().map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
+    }
+
+    /// Where findings packets lie.
+    pub fn findings(&self) -> PathBuf {
+        self.spool.layout().packets(FINDINGS)
     }
 
     /// The fold of the ledger.

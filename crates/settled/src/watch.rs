@@ -1,12 +1,14 @@
-//! Hints from the file system: which outbox file was just finished or begun. Hints make delivery
+//! Hints from the file system: which message or packet was just finished or begun. Hints make delivery
 //! fast; the sweep makes it certain. A lost or false hint costs time, never a message.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
-use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RenameMode};
+use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode};
 use notify::{RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
@@ -18,6 +20,8 @@ const HINTS_MAX: usize = 8192;
 pub enum Hint {
     /// A writer made it and may still be writing.
     Begun,
+    /// Its writer wrote and has not closed it.
+    Growing,
     /// Its writer closed it, or it was renamed in: it is whole.
     Finished,
 }
@@ -31,12 +35,17 @@ pub struct Seen {
     pub sweep: bool,
 }
 
-/// Watches the outboxes it is told of.
+/// Watches the directories it is told of.
 #[derive(Debug)]
 pub struct Watch {
     watcher: Option<notify::RecommendedWatcher>,
     board: Arc<Board>,
+    watched: HashMap<PathBuf, Identity>,
 }
+
+/// Which directory it was that had the name: a number is given out again at once on some file
+/// systems, so the time it was made counts as well, where there is one.
+type Identity = (u64, u64, Option<SystemTime>);
 
 /// Where the watcher's thread pins what it saw.
 #[derive(Debug, Default)]
@@ -52,6 +61,8 @@ struct Pinned {
     /// Where a file's latest hint is pinned.
     places: HashMap<PathBuf, u64>,
     next: u64,
+    /// Directories that were removed, or perhaps renamed away.
+    gone: HashSet<PathBuf>,
     sweep: bool,
 }
 
@@ -62,22 +73,36 @@ impl Watch {
         let board = Arc::new(Board::default());
         let pin = Arc::clone(&board);
         match notify::recommended_watcher(move |event| pin.pin(event)) {
-            Ok(watcher) => (Self { watcher: Some(watcher), board }, Ok(())),
-            Err(error) => (Self { watcher: None, board }, Err(error)),
+            Ok(watcher) => (Self { watcher: Some(watcher), board, watched: HashMap::new() }, Ok(())),
+            Err(error) => (Self { board, ..Self::blind() }, Err(error)),
         }
     }
 
     /// A watch that never sees anything.
     pub fn blind() -> Self {
-        Self { watcher: None, board: Arc::default() }
+        Self { watcher: None, board: Arc::default(), watched: HashMap::new() }
     }
 
-    /// Adds a directory. What was written before this call is found by the next sweep.
-    pub fn add(&mut self, directory: &Path) -> Result<(), notify::Error> {
-        match &mut self.watcher {
-            Some(watcher) => watcher.watch(directory, RecursiveMode::NonRecursive),
-            None => Ok(()),
+    /// Sees to it that the directory of this name is watched, also if it is another one than
+    /// before; costs one look if it is not. True if the watch is new: what was written before it is
+    /// found by the next sweep. One that is not there, or cannot be watched, is left to the sweep.
+    pub fn keep(&mut self, directory: &Path) -> Result<bool, notify::Error> {
+        let Some(watcher) = &mut self.watcher else { return Ok(false) };
+        let Ok(data) = directory.metadata() else {
+            self.watched.remove(directory);
+            return Ok(false);
+        };
+        let identity = (data.dev(), data.ino(), data.created().ok());
+        let before = self.watched.insert(directory.to_owned(), identity);
+        if before == Some(identity) {
+            return Ok(false);
         }
+        if before.is_some() {
+            // One that was renamed away is still watched under its old name; one that was removed
+            // is not, and that it cannot be given up then is no trouble.
+            let _ = watcher.unwatch(directory);
+        }
+        watcher.watch(directory, RecursiveMode::NonRecursive).map(|()| true)
     }
 
     /// Waits until something was seen.
@@ -85,10 +110,14 @@ impl Watch {
         self.board.bell.notified().await;
     }
 
-    /// Takes what was seen.
-    pub fn take(&self) -> Seen {
+    /// Takes what was seen. A watched directory that is gone asks for a sweep.
+    pub fn take(&mut self) -> Seen {
         let mut pinned = self.board.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        let Pinned { hints, sweep, .. } = std::mem::take(&mut *pinned);
+        let Pinned { hints, mut sweep, gone, .. } = std::mem::take(&mut *pinned);
+        for directory in gone {
+            // The watch ended with it, even if another one has its name and number by now.
+            sweep |= self.watched.remove(&directory).is_some();
+        }
         let split = |(path, hint): (PathBuf, Hint)| {
             let name = path.file_name()?.to_owned();
             Some((path.parent()?.to_owned(), name, hint))
@@ -103,6 +132,7 @@ impl Board {
         let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Ok(event) if event.need_rescan() => pinned.sweep = true,
+            Ok(event) if is_end_of_directory(event.kind) => pinned.gone.extend(event.paths),
             Ok(event) => match hint_of(event.kind) {
                 Some(hint) => pinned.note(event.paths, hint),
                 None => return,
@@ -131,11 +161,17 @@ impl Pinned {
     }
 }
 
+fn is_end_of_directory(kind: EventKind) -> bool {
+    kind == EventKind::Remove(RemoveKind::Folder)
+}
+
 fn hint_of(kind: EventKind) -> Option<Hint> {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Hint::Finished),
         EventKind::Create(CreateKind::File | CreateKind::Any) => Some(Hint::Begun),
+        // Only where a closing is told as well: elsewhere nothing would end it.
+        EventKind::Modify(ModifyKind::Data(_)) if cfg!(target_os = "linux") => Some(Hint::Growing),
         EventKind::Any
         | EventKind::Access(_)
         | EventKind::Create(_)
@@ -152,7 +188,7 @@ mod tests {
     use notify::event::Flag;
 
     fn seen(events: Vec<Event>) -> Seen {
-        let watch = Watch::blind();
+        let mut watch = Watch::blind();
         events.into_iter().for_each(|event| watch.board.pin(Ok(event)));
         watch.take()
     }
@@ -189,6 +225,44 @@ mod tests {
         let flood = (0..=HINTS_MAX).map(|n| Event::new(finished).add_path(format!("/o/{n}.yaml").into()));
         let seen = seen(flood.collect());
         assert!(seen.sweep && seen.hints.len() <= HINTS_MAX);
+    }
+
+    /// Waits, without an end if there is none, for the first hint.
+    fn first_hint(watch: &mut Watch) -> (PathBuf, OsString, Hint) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        loop {
+            runtime.block_on(watch.rings());
+            if let Some(hint) = watch.take().hints.pop() {
+                return hint;
+            }
+        }
+    }
+
+    #[test]
+    fn a_directory_made_anew_is_watched_anew() {
+        let root = tempfile::tempdir().expect("a directory");
+        let outbox = root.path().join("outbox");
+        let (mut watch, started) = Watch::start();
+        started.expect("events");
+        assert!(!watch.keep(&outbox).expect("nothing to watch"));
+        std::fs::create_dir(&outbox).expect("an outbox");
+        assert!(watch.keep(&outbox).expect("a watch"));
+        assert!(!watch.keep(&outbox).expect("the same watch"), "it is watched already");
+
+        std::fs::remove_dir(&outbox).expect("an empty outbox");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(watch.rings());
+        assert!(watch.take().sweep, "somebody has to look for the new one");
+        std::fs::create_dir(&outbox).expect("an outbox");
+        assert!(watch.keep(&outbox).expect("a watch"));
+        std::fs::write(outbox.join("a.yaml"), "text").expect("a file");
+        assert_eq!(first_hint(&mut watch).1, "a.yaml");
+
+        std::fs::rename(&outbox, root.path().join("away")).expect("a rename");
+        std::fs::create_dir(&outbox).expect("an outbox");
+        assert!(watch.keep(&outbox).expect("a watch"), "another one has the name");
+        std::fs::write(outbox.join("b.yaml"), "text").expect("a file");
+        assert_eq!(first_hint(&mut watch).1, "b.yaml");
     }
 
     #[test]

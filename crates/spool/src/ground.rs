@@ -26,9 +26,7 @@ pub(crate) struct Dir {
 impl Ground {
     /// Opens the workspace at `root` and makes the daemon's own directories.
     pub(crate) fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Ground, SpoolError> {
-        let handle = disk.open_root(root).map_err(SpoolError::io("open", root))?;
-        let boot = disk.boot_id().map_err(SpoolError::io("read the boot id for", root))?;
-        let ground = Ground { disk, layout: Layout::new(root), root: handle, boot };
+        let ground = Ground::look_at(root, disk)?;
         for path in [layout::OWN, layout::LEDGER, layout::CURSORS, layout::TORN] {
             ground.make_dir(path.as_ref())?;
         }
@@ -38,6 +36,13 @@ impl Ground {
             ground.disk.sync_dir(handle).map_err(SpoolError::fatal("sync", root))?;
         }
         Ok(ground)
+    }
+
+    /// Opens the workspace at `root` as an onlooker: makes nothing.
+    pub(crate) fn look_at(root: &Path, disk: Arc<dyn Disk>) -> Result<Ground, SpoolError> {
+        let handle = disk.open_root(root).map_err(SpoolError::io("open", root))?;
+        let boot = disk.boot_id().map_err(SpoolError::io("read the boot id for", root))?;
+        Ok(Ground { disk, layout: Layout::new(root), root: handle, boot })
     }
 
     /// Gives the full path, for errors.

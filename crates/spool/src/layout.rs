@@ -107,6 +107,11 @@ impl Layout {
         self.root.join(mailbox_dir(mailbox))
     }
 
+    /// A folder of `packets/`.
+    pub fn packets(&self, folder: &str) -> PathBuf {
+        self.root.join(packets_dir(folder))
+    }
+
     /// Where all agents' directories lie.
     pub fn agents(&self) -> PathBuf {
         self.root.join(AGENTS)
@@ -140,7 +145,7 @@ pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
 }
 
 /// Gives `packets/<folder>`.
-fn packets_dir(folder: &str) -> PathBuf {
+pub(crate) fn packets_dir(folder: &str) -> PathBuf {
     Path::new("packets").join(folder)
 }
 

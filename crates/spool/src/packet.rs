@@ -1,16 +1,23 @@
 //! Reads a file that a message points to, without leaving the workspace by any way a path can.
 
+use std::collections::HashMap;
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::disk::{self, Kind};
+use crate::disk::{self, Kind, Stat};
 use crate::ground::Ground;
-use crate::{Now, SpoolError, layout};
+use crate::{Hint, Now, SpoolError, layout};
 
-/// A packet that changed within this many milliseconds may still be growing.
-const QUIET_MS: i64 = 50;
+/// How long a packet that nobody saw closed must be still to count as finished, in milliseconds.
+const STILL_MS: u64 = 500;
+/// The same for one whose writer was seen to begin and not to end: a pause is not the end. A file that was linked in
+/// looks like that as well, so it cannot be for ever.
+const WRITER_MS: u64 = 3_000;
+/// So many packets are remembered; beyond, all are forgotten, which costs each of them `STILL_MS` once.
+const KNOWN_MAX: usize = 1024;
 
 /// What a packet path led to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +26,7 @@ pub enum PacketRead {
     Bytes(Vec<u8>),
     /// There is no such file.
     Missing,
-    /// The file was changed while it was read or just before: look again.
+    /// Its writer may still be at work: look again.
     Growing,
     /// The path or what it leads to is not to be read; the reason in one phrase.
     Unsafe(&'static str),
@@ -27,7 +34,71 @@ pub enum PacketRead {
     TooLarge,
 }
 
-pub(crate) fn read(ground: &Ground, path: &Path, limit: u64, now: Now) -> Result<PacketRead, SpoolError> {
+/// What is known of packets that were not still for long. All of it only saves time.
+#[derive(Debug, Default)]
+pub(crate) struct Packets(Mutex<HashMap<PathBuf, Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// A writer was seen to begin, and not to end since.
+    writing: bool,
+    /// The file as its writer left it.
+    closed: Option<Stat>,
+    /// Since when it has not changed, in milliseconds of the monotonic clock.
+    still: Option<(Stat, u64)>,
+}
+
+impl Packets {
+    /// Notes what a watcher saw of the packet at `path`, relative to the root.
+    pub(crate) fn hint(&self, ground: &Ground, path: &Path, hint: Hint) {
+        let known = match hint {
+            Hint::Created | Hint::Growing => Known { writing: true, ..Known::default() },
+            // Whoever opens it again changes what is noted here: the word of the first writer is not the second one's.
+            Hint::Finished => {
+                let file = ground.disk.open_beneath(&ground.root, path);
+                let closed = file.and_then(|file| ground.disk.stat(&file)).ok();
+                Known { closed, ..Known::default() }
+            }
+        };
+        self.change(path, |before| *before = known);
+    }
+
+    /// Says whether the file, as it is now, can be taken for finished.
+    fn is_finished(&self, path: &Path, stat: &Stat, now: Now) -> bool {
+        let age = u64::try_from(now.wall.saturating_sub(stat.mtime_ns / 1_000_000));
+        self.change(path, |known| {
+            if known.closed.as_ref() == Some(stat) {
+                return true;
+            }
+            let quiet = if known.writing { WRITER_MS } else { STILL_MS };
+            // Too young, or from the future: then only two looks with nothing changed between them tell.
+            let since = match known.still {
+                Some((before, since)) if before == *stat => since,
+                Some(_) | None => now.mono,
+            };
+            known.still = Some((*stat, since));
+            age.is_ok_and(|age| age >= quiet) || now.mono.saturating_sub(since) >= quiet
+        })
+    }
+
+    fn change<T>(&self, path: &Path, change: impl FnOnce(&mut Known) -> T) -> T {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // `a/./b` and `a//b` are the same packet.
+        let path: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        if all.len() >= KNOWN_MAX && !all.contains_key(&path) {
+            all.clear();
+        }
+        change(all.entry(path).or_default())
+    }
+}
+
+pub(crate) fn read(
+    ground: &Ground,
+    packets: &Packets,
+    path: &Path,
+    limit: u64,
+    now: Now,
+) -> Result<PacketRead, SpoolError> {
     if let Err(reason) = check(path) {
         return Ok(PacketRead::Unsafe(reason));
     }
@@ -45,9 +116,9 @@ pub(crate) fn read(ground: &Ground, path: &Path, limit: u64, now: Now) -> Result
     }
     let bytes = disk::read_up_to(&*ground.disk, &file, before.size, limit.saturating_add(1))
         .map_err(|source| ground.error("read", path, source))?;
-    let age = now.wall.saturating_sub(before.mtime_ns / 1_000_000);
-    let still = before == look()? && bytes.len() as u64 == before.size && !(0..QUIET_MS).contains(&age);
-    Ok(if still { PacketRead::Bytes(bytes) } else { PacketRead::Growing })
+    let same = before == look()? && bytes.len() as u64 == before.size;
+    let finished = same && packets.is_finished(path, &before, now);
+    Ok(if finished { PacketRead::Bytes(bytes) } else { PacketRead::Growing })
 }
 
 fn check(path: &Path) -> Result<(), &'static str> {

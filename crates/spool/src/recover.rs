@@ -9,8 +9,9 @@ use crate::delivery::{Gathering, Lane, Pass};
 use crate::disk::Disk;
 use crate::ground::Ground;
 use crate::ledger::{Ledger, TornTail};
+use crate::packet::Packets;
 use crate::spool::Spool;
-use crate::{Entry, SpoolError, VisitError, layout, lock};
+use crate::{Entry, SpoolError, VisitError, lock};
 
 /// What the start found and did, for the operator.
 #[derive(Debug)]
@@ -57,15 +58,11 @@ impl Spool {
         let (mut ledger, torn) =
             Ledger::open(Arc::clone(&ground.disk), &ground.layout, &ground.root, &mut admit)?;
         let head = ledger.next_seq() - 1;
-        let (lanes, doubts) = gathering.settle(head).map_err(|(cursor, seq)| SpoolError::Damaged {
-            segment: ground.path(layout::LEDGER.as_ref()),
-            line: head + 1,
-            what: format!("the ledger ends with record {head}, but {cursor} speaks of record {seq}"),
-        })?;
+        let (lanes, doubts) = gathering.settle(&ground, head)?;
         // Only now is anything changed: what was read fits together.
         ledger.settle(&ground.root, torn.as_ref())?;
         let in_hand = lanes.in_hand();
-        let mut spool = Spool { ground, ledger, lanes, in_hand, _lock: lock };
+        let mut spool = Spool { ground, ledger, lanes, in_hand, packets: Packets::default(), _lock: lock };
         spool.lanes.replace_cursors(&spool.ground, &doubts.lost)?;
         let pass = spool.deliver(0)?;
         let recovery = Recovery {

@@ -9,8 +9,9 @@ use crate::disk::Handle;
 use crate::ground::Ground;
 use crate::layout::{self, Layout};
 use crate::ledger::Ledger;
+use crate::packet::Packets;
 use crate::view::{InHand, View};
-use crate::{Content, Draft, Entry, SpoolError};
+use crate::{Content, Draft, Entry, FileName, Hint, SpoolError};
 
 /// A record that the ledger holds. Only [`Spool::commit`] makes one.
 #[derive(Debug, Clone)]
@@ -30,6 +31,7 @@ pub struct Spool {
     pub(crate) ledger: Ledger,
     pub(crate) lanes: Lanes,
     pub(crate) in_hand: InHand,
+    pub(crate) packets: Packets,
     /// Held as long as the spool lives.
     pub(crate) _lock: Handle,
 }
@@ -128,7 +130,13 @@ impl Spool {
 
     /// What may be asked while deliveries go on.
     pub fn view(&self) -> View<'_> {
-        View { ground: &self.ground, in_hand: &self.in_hand, next_seq: self.ledger.next_seq() }
+        let next_seq = self.ledger.next_seq();
+        View { ground: &self.ground, in_hand: &self.in_hand, packets: &self.packets, next_seq }
+    }
+
+    /// Notes what a watcher saw of a file in this folder of `packets/`.
+    pub fn hint_packet(&self, folder: &str, file: &FileName, hint: Hint) {
+        self.packets.hint(&self.ground, &layout::packets_dir(folder).join(file), hint);
     }
 
     /// Delivers like [`Spool::deliver`] while `work` judges the next batch: the two need different files, and a
@@ -143,8 +151,8 @@ impl Spool {
             let done = work(&self.view());
             return Ok((Pass::default(), done));
         }
-        let Spool { ground, ledger, lanes, in_hand, .. } = self;
-        let view = View { ground, in_hand, next_seq: ledger.next_seq() };
+        let Spool { ground, ledger, lanes, in_hand, packets, .. } = self;
+        let view = View { ground, in_hand, packets, next_seq: ledger.next_seq() };
         let (pass, done) = std::thread::scope(|scope| {
             let delivering = scope.spawn(|| lanes.pass(view.ground, view.in_hand, now));
             let done = work(&view);

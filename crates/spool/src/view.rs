@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::ground::Ground;
-use crate::packet::{self, PacketRead};
+use crate::packet::{self, PacketRead, Packets};
 use crate::{FileName, Now, SpoolError};
 
 /// A spool as intake and judgement see it. It may be used while another thread delivers.
@@ -13,6 +13,7 @@ use crate::{FileName, Now, SpoolError};
 pub struct View<'a> {
     pub(crate) ground: &'a Ground,
     pub(crate) in_hand: &'a InHand,
+    pub(crate) packets: &'a Packets,
     pub(crate) next_seq: u64,
 }
 
@@ -27,9 +28,10 @@ impl View<'_> {
         self.in_hand.has(agent, file)
     }
 
-    /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes.
+    /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes. It counts as
+    /// finished once its writer was seen to close it, or after it was still for 0.5 s.
     pub fn read_packet(&self, path: &str, limit: u64, now: Now) -> Result<PacketRead, SpoolError> {
-        packet::read(self.ground, Path::new(path), limit, now)
+        packet::read(self.ground, self.packets, Path::new(path), limit, now)
     }
 }
 

@@ -6,6 +6,8 @@
 //! and one each for the notes `prepared` and `delivered`. Each line carries a checksum. All four share one disk sector.
 //! Notes are plain writes: they survive the process, and only `durable` is trusted in another boot of the kernel.
 
+use std::collections::BTreeMap;
+
 use super::note::{LINE, Note, Pos, Slot, short};
 use crate::ground::{Dir, Ground};
 use crate::{FileName, SpoolError, layout};
@@ -100,6 +102,47 @@ impl Progress {
             done.line(Slot::Delivered),
         ]
         .concat()
+    }
+}
+
+/// The cursor files, read before the ledger is: what they speak of, the ledger then must hold.
+pub(crate) struct Cursors(BTreeMap<FileName, Vec<u8>>);
+
+impl Cursors {
+    /// Reads them; changes nothing. A workspace that was never served has none.
+    pub(crate) fn read(ground: &Ground) -> Result<Cursors, SpoolError> {
+        let Some(dir) = ground.dir_if_there(layout::CURSORS.as_ref())? else {
+            return Ok(Cursors(BTreeMap::new()));
+        };
+        let names =
+            ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
+        let mut cursors = BTreeMap::new();
+        for name in names.into_iter().filter(layout::is_cursor) {
+            // A cursor that is no readable file counts as lost; that is reported when its lane comes up.
+            let bytes = ground.bytes(&dir, &name, LEN as u64)?.unwrap_or_default();
+            cursors.insert(name, bytes);
+        }
+        Ok(Cursors(cursors))
+    }
+
+    /// Gives a lane's cursor file; nothing if there is none.
+    pub(super) fn of(&self, name: &FileName) -> &[u8] {
+        self.0.get(name).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// Fails if one of them speaks of a record after `head`: then the ledger lost it.
+    pub(crate) fn check(&self, ground: &Ground, head: u64) -> Result<(), SpoolError> {
+        for (name, bytes) in &self.0 {
+            let seq = Progress::read(bytes, &ground.boot, head).0.furthest().seq;
+            if seq > head {
+                return Err(SpoolError::Damaged {
+                    segment: ground.path(layout::LEDGER.as_ref()),
+                    line: head + 1,
+                    what: format!("the ledger ends with record {head}, but {name} speaks of record {seq}"),
+                });
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod away;
 mod checkpoint;
-pub(crate) mod cursor;
+mod cursor;
 mod lane;
 mod note;
 mod place;
@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::checkpoint::Touched;
+pub(crate) use self::cursor::Cursors;
 use self::cursor::{Progress, Trust};
 pub use self::lane::Lane;
 use self::lane::{Item, Rest, Work};
@@ -108,7 +109,7 @@ fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, Item)> {
 
 /// Reads the cursor files before the ledger is read, and collects what is still to be done while it is.
 pub(crate) struct Gathering {
-    cursors: BTreeMap<FileName, Vec<u8>>,
+    cursors: Cursors,
     works: BTreeMap<Lane, Work>,
     doubts: Doubts,
     boot: String,
@@ -116,17 +117,8 @@ pub(crate) struct Gathering {
 
 impl Gathering {
     pub(crate) fn read(ground: &Ground) -> Result<Gathering, SpoolError> {
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
-        let names =
-            ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
-        let mut cursors = BTreeMap::new();
-        for name in names.into_iter().filter(layout::is_cursor) {
-            // A cursor that is no readable file counts as lost; that is reported when its lane comes up.
-            let bytes = ground.bytes(&dir, &name, cursor::LEN as u64)?.unwrap_or_default();
-            cursors.insert(name, bytes);
-        }
         Ok(Gathering {
-            cursors,
+            cursors: Cursors::read(ground)?,
             works: BTreeMap::new(),
             doubts: Doubts::default(),
             boot: ground.boot.clone(),
@@ -139,7 +131,7 @@ impl Gathering {
             let work = match self.works.entry(lane) {
                 std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
                 std::collections::btree_map::Entry::Vacant(new) => {
-                    let bytes = self.cursors.get(&new.key().cursor_name()).map_or(&[][..], Vec::as_slice);
+                    let bytes = self.cursors.of(&new.key().cursor_name());
                     // The ledger's end is not known yet; `settle` puts it in.
                     let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
                     match trust {
@@ -158,15 +150,9 @@ impl Gathering {
         }
     }
 
-    /// Ends the reading at record `head`. A cursor that speaks of a later record proves that the ledger lost it: the
-    /// answer is that lane's name and the record's number.
-    pub(crate) fn settle(mut self, head: u64) -> Result<(Lanes, Doubts), (String, u64)> {
-        for (name, bytes) in &self.cursors {
-            let (progress, _) = Progress::read(bytes, &self.boot, head);
-            if progress.furthest().seq > head {
-                return Err((name.to_string(), progress.furthest().seq));
-            }
-        }
+    /// Ends the reading at record `head`.
+    pub(crate) fn settle(mut self, ground: &Ground, head: u64) -> Result<(Lanes, Doubts), SpoolError> {
+        self.cursors.check(ground, head)?;
         for work in self.works.values_mut() {
             work.progress.verify = work.progress.verify.min(head);
         }

@@ -9,8 +9,12 @@ use crate::disk::{self, Kind, Open, Stat};
 use crate::ground::{Dir, Ground};
 use crate::{Digest, FileName, Now, SpoolError, Stamp};
 
-/// How long a writer that made the file in place and never said it closed it is waited for, in milliseconds.
-const WRITER_MS: u64 = 2_000;
+/// How long a file that was made in place and not closed yet is waited for, in milliseconds. It may have been linked in,
+/// whole, and then nobody ever closes it.
+const MADE_MS: u64 = 2_000;
+/// How long a writer that was seen to write and not to close is waited for, in milliseconds, whatever its pauses: the
+/// word that it closed is exact, and this long only if it was lost.
+const WRITER_MS: u64 = 30_000;
 /// How long a second name is tolerated, in milliseconds: some writers link the finished file in and unlink the first.
 const LINK_MS: u64 = 2_000;
 /// A change within so many milliseconds before the reading does not show in the time of the last change for sure.
@@ -50,6 +54,8 @@ pub enum Hint {
     Finished,
     /// It was made and its writer may still be at work.
     Created,
+    /// Its writer is at work and has not closed it.
+    Growing,
 }
 
 /// What a file turned out to be.
@@ -174,7 +180,8 @@ fn wait_until(stamp: &Stamp, memory: &mut Memory, rules: Rules, now: Now) -> Opt
     }
     let quiet = match memory.hint {
         Some(Hint::Finished) => return None,
-        Some(Hint::Created) => WRITER_MS.max(rules.quiet_ms),
+        Some(Hint::Created) => MADE_MS.max(rules.quiet_ms),
+        Some(Hint::Growing) => WRITER_MS.max(rules.quiet_ms),
         None => rules.quiet_ms,
     };
     let age = now.wall.saturating_sub(stamp.mtime_ns / 1_000_000);

@@ -143,6 +143,22 @@ impl Intake {
         }
     }
 
+    /// Forgets which writers were seen at work: a watcher that lost events may have lost that they are done.
+    pub fn doubt_hints(&mut self) {
+        for (agent, outbox) in &mut self.outboxes {
+            for (name, file) in &mut outbox.files {
+                match file.memory.hint {
+                    Some(Hint::Created | Hint::Growing) => file.memory.hint = None,
+                    Some(Hint::Finished) | None => continue,
+                }
+                if let Some(wake) = file.wake.take() {
+                    self.sleeping.remove(&(wake, agent.clone(), name.clone()));
+                    outbox.queue.push_back(name.clone());
+                }
+            }
+        }
+    }
+
     /// Takes up to `limit` finished files, one from each outbox in turn, the oldest of each first. What was taken is to
     /// be committed or given time before the next call.
     pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {

@@ -1,9 +1,12 @@
 //! The ledger as others may read it while the daemon runs: without the lock, changing nothing.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::read::{self, TornTail, Visit};
+use crate::delivery::Cursors;
 use crate::disk::{Disk, Os};
+use crate::ground::Ground;
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, SpoolError, VisitError};
 
@@ -28,9 +31,15 @@ pub fn read_ledger(
     walk(root, &mut |entry| visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source }))
 }
 
-/// Reads the ledger of the workspace at `root` and checks the chain; damage is an error that names the line.
+/// Reads the ledger of the workspace at `root` and checks the chain, and that it holds every record the cursors speak
+/// of, as the start does; damage is an error that names the line.
 pub fn verify(root: &Path) -> Result<Verified, SpoolError> {
-    walk(root, &mut |_| Ok(()))
+    let ground = Ground::look_at(root, Arc::new(Os))?;
+    // Before the ledger: a daemon that is at work moves both on, the ledger first.
+    let cursors = Cursors::read(&ground)?;
+    let verified = walk(root, &mut |_| Ok(()))?;
+    cursors.check(&ground, verified.records)?;
+    Ok(verified)
 }
 
 fn walk(root: &Path, visit: &mut Visit<'_>) -> Result<Verified, SpoolError> {

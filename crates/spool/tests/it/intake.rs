@@ -129,6 +129,32 @@ fn a_file_whose_writer_is_at_work_needs_two_seconds_of_stillness_or_the_end_of_t
 }
 
 #[test]
+fn a_writer_that_pauses_in_the_middle_is_waited_for_until_it_closed_the_file() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/a.yaml", "te", 0);
+    desk.intake.hint("claude", &name("a.yaml"), Hint::Growing);
+    assert!(desk.take(at(5_000)).is_empty());
+    desk.write("claude/outbox/a.yaml", "text", 5_500);
+    desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
+    assert_eq!(desk.take(at(5_500)), ["a.yaml"]);
+}
+
+#[test]
+fn a_writer_that_was_never_seen_to_end_holds_its_file_for_half_a_minute_unless_events_were_lost() {
+    let mut desk = Desk::new(&["claude"]);
+    desk.write("claude/outbox/a.yaml", "text", 0);
+    desk.intake.hint("claude", &name("a.yaml"), Hint::Growing);
+    assert!(desk.take(at(0)).is_empty());
+    assert!(desk.take(at(29_999)).is_empty());
+    assert_eq!(desk.take(at(30_000)), ["a.yaml"]);
+    desk.write("claude/outbox/b.yaml", "text", 40_000);
+    desk.intake.hint("claude", &name("b.yaml"), Hint::Growing);
+    assert!(desk.take(at(41_000)).is_empty());
+    desk.intake.doubt_hints();
+    assert_eq!(desk.take(at(41_000)), ["b.yaml"]);
+}
+
+#[test]
 fn a_file_given_time_comes_back_when_it_changed_or_at_its_time() {
     let mut desk = Desk::new(&["claude"]);
     desk.write("claude/outbox/empty.yaml", "", -1_000);

@@ -129,6 +129,22 @@ fn a_torn_tail_is_named_by_verify_and_cut_by_the_start() {
 }
 
 #[test]
+fn verify_misses_the_last_record_like_the_start_where_a_cursor_speaks_of_it() {
+    let workspace = written();
+    let mut spool = open(&workspace).expect("a start");
+    spool.deliver(0).expect("a pass");
+    spool.checkpoint().expect("a checkpoint");
+    drop(spool);
+    assert_eq!(verify(workspace.root()).expect("a ledger").records, 5);
+    let mut cut = lines(&workspace);
+    cut.pop();
+    workspace.write(SEGMENT, &cut.concat());
+    let said = verify(workspace.root()).expect_err("damage").to_string();
+    assert!(said.contains("ends with record 4") && said.contains("speaks of record 5"), "{said}");
+    assert_eq!(open(&workspace).err().expect("a refusal").to_string(), said);
+}
+
+#[test]
 fn segments_follow_each_other_and_a_missing_one_is_found() {
     let workspace = Workspace::new(&["codex"]);
     let mut spool = open(&workspace).expect("a start");

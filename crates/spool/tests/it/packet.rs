@@ -2,17 +2,29 @@
 
 use std::sync::Arc;
 
-use spool::{FaultyDisk, Now, PacketRead, Spool};
+use spool::{FaultyDisk, Hint, Now, PacketRead, Spool};
 
-use crate::daemon::{BOOT, LATER, Workspace};
+use crate::daemon::{BOOT, LATER, Workspace, name};
 
 fn read(workspace: &Workspace, path: &str, limit: u64) -> PacketRead {
     read_at(workspace, path, limit, LATER)
 }
 
 fn read_at(workspace: &Workspace, path: &str, limit: u64, now: Now) -> PacketRead {
-    let opened = Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(()));
-    opened.expect("a start").spool.view().read_packet(path, limit, now).expect("an answer")
+    open(workspace).view().read_packet(path, limit, now).expect("an answer")
+}
+
+fn open(workspace: &Workspace) -> Spool {
+    Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(())).expect("a start").spool
+}
+
+const PACKET: &str = "packets/findings/a.yaml";
+
+/// When the packet was last changed, in milliseconds since 1970.
+fn written(workspace: &Workspace) -> i64 {
+    let modified = std::fs::metadata(workspace.path(PACKET)).and_then(|data| data.modified());
+    let since = modified.expect("a time").duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    i64::try_from(since.as_millis()).expect("a time")
 }
 
 #[test]
@@ -28,16 +40,52 @@ fn a_finished_packet_is_read_whole() {
 }
 
 #[test]
-fn a_packet_that_was_just_written_may_still_grow() {
+fn a_packet_nobody_saw_closed_may_still_grow_for_half_a_second() {
     let workspace = Workspace::new(&["codex"]);
-    workspace.write("packets/findings/a.yaml", "findings: []");
-    let modified =
-        std::fs::metadata(workspace.path("packets/findings/a.yaml")).and_then(|data| data.modified());
-    let since = modified.expect("a time").duration_since(std::time::UNIX_EPOCH).expect("after 1970");
-    let written = i64::try_from(since.as_millis()).expect("a time");
-    let at = |age| read_at(&workspace, "packets/findings/a.yaml", 100, Now { mono: 0, wall: written + age });
-    assert_eq!(at(49), PacketRead::Growing);
-    assert!(matches!(at(50), PacketRead::Bytes(_)));
+    workspace.write(PACKET, "findings: []");
+    let written = written(&workspace);
+    let at = |age| read_at(&workspace, PACKET, 100, Now { mono: 0, wall: written + age });
+    assert_eq!(at(499), PacketRead::Growing);
+    assert!(matches!(at(500), PacketRead::Bytes(_)));
+}
+
+#[test]
+fn a_packet_that_was_seen_closed_is_whole_at_once_until_it_is_changed_again() {
+    let workspace = Workspace::new(&["codex"]);
+    let spool = open(&workspace);
+    workspace.write(PACKET, "findings: []");
+    spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
+    let now = Now { mono: 0, wall: written(&workspace) };
+    let read = |path| spool.view().read_packet(path, 100, now).expect("an answer");
+    assert!(matches!(read(PACKET), PacketRead::Bytes(_)));
+    assert!(matches!(read("./packets//findings/a.yaml"), PacketRead::Bytes(_)));
+    workspace.write(PACKET, "findings: [{id: F-1}]");
+    assert_eq!(read(PACKET), PacketRead::Growing, "its second writer has not closed it");
+}
+
+#[test]
+fn a_writer_that_was_seen_to_begin_may_pause() {
+    let workspace = Workspace::new(&["codex"]);
+    let spool = open(&workspace);
+    workspace.write(PACKET, "findings: []");
+    spool.hint_packet("findings", &name("a.yaml"), Hint::Created);
+    let written = written(&workspace);
+    let at =
+        |age| spool.view().read_packet(PACKET, 100, Now { mono: 0, wall: written + age }).expect("an answer");
+    assert_eq!(at(2_999), PacketRead::Growing);
+    assert!(matches!(at(3_000), PacketRead::Bytes(_)));
+}
+
+#[test]
+fn a_packet_from_the_future_is_whole_once_it_was_still_for_half_a_second() {
+    let workspace = Workspace::new(&["codex"]);
+    let spool = open(&workspace);
+    workspace.write(PACKET, "findings: []");
+    let wall = written(&workspace) - 3_600_000;
+    let at = |mono| spool.view().read_packet(PACKET, 100, Now { mono, wall }).expect("an answer");
+    assert_eq!(at(1_000), PacketRead::Growing);
+    assert_eq!(at(1_499), PacketRead::Growing);
+    assert!(matches!(at(1_500), PacketRead::Bytes(_)));
 }
 
 #[test]

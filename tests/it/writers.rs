@@ -67,3 +67,20 @@ fn a_message_whose_writer_pauses_longer_than_a_file_is_made_arrives_whole() {
     drop(writer);
     assert_eq!(mailroom.delivered("codex", "a.yaml"), text);
 }
+
+#[test]
+fn a_feedback_that_waits_for_its_packet_is_not_overtaken_by_a_later_lgtm() {
+    let mailroom = reviewing();
+    let _daemon = mailroom.serve();
+    let [_, feedback, .., lgtm] = seed::review();
+    mailroom.post("codex", feedback.file, &feedback.text);
+    // Its name comes first, so only the order of writing can be what counts.
+    mailroom.post("codex", "a-lgtm.yaml", &lgtm.text);
+    // Other mail of the same outbox goes on, and by then both have been looked at.
+    mailroom.post("codex", "note.yaml", &seed::note("question", "q-1", "codex", "claude", "?"));
+    mailroom.delivered("claude", "note.yaml");
+    seed::lay_packet(mailroom.root());
+    mailroom.delivered("claude", feedback.file);
+    mailroom.refused("codex", "a-lgtm.yaml");
+    assert_eq!(mailroom.status()["reviews"][0]["phase"], feedback.phase);
+}

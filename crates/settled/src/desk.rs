@@ -41,6 +41,17 @@ pub(crate) struct Desk {
     pub(crate) names: NameBook,
     /// Files that were given time, and since when they have been the same.
     waits: HashMap<(String, FileName), (Stamp, u64)>,
+    /// Review messages that wait for a packet, or behind one that does.
+    held: HashMap<(String, FileName), Held>,
+    /// How many were held so far.
+    held_count: u64,
+}
+
+/// A review message that later ones of its outbox to the same recipient must not overtake.
+#[derive(Debug)]
+struct Held {
+    place: u64,
+    to: Vec<String>,
 }
 
 /// What was decided and is to be committed together; the records in the same order.
@@ -59,7 +70,16 @@ enum Judged {
 impl Desk {
     pub(crate) fn new(policy: Policy, state: State, names: NameBook) -> Self {
         let intake = Intake::new(SIZE_MAX, QUIET_MS);
-        Self { intake, agents: Arc::from([]), policy, state, names, waits: HashMap::new() }
+        Self {
+            intake,
+            agents: Arc::from([]),
+            policy,
+            state,
+            names,
+            waits: HashMap::new(),
+            held: HashMap::new(),
+            held_count: 0,
+        }
     }
 
     /// Judges what is ready, at most one batch.
@@ -67,7 +87,10 @@ impl Desk {
     /// A message is applied to the state when it is decided, so that later ones of the batch are
     /// judged after it; whoever cannot commit the batch has to fold the state anew.
     pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
-        let taken = self.intake.take(view, moment.spool(), BATCH_MAX);
+        let mut taken = self.intake.take(view, moment.spool(), BATCH_MAX);
+        // Who waited came first; the others keep their order.
+        let place = |found: &Found| self.held.get(&key(found)).map_or(u64::MAX, |held| held.place);
+        taken.found.sort_by_key(place);
         for trouble in taken.troubles {
             tracing::warn!(error = %crate::mailroom::chain(&trouble), "a file cannot be read; it is tried again");
         }
@@ -76,7 +99,8 @@ impl Desk {
             let seq = view.next_seq() + batch.drafts.len() as u64;
             match self.judge(found, view, seq, moment) {
                 Ok(Judged::Decided(draft, record)) => {
-                    self.waits.remove(&(found.agent.clone(), found.file.clone()));
+                    self.waits.remove(&key(found));
+                    self.held.remove(&key(found));
                     review::apply(&mut self.state, &record, moment.utc);
                     batch.drafts.push(*draft);
                     batch.records.push(record);
@@ -121,10 +145,15 @@ impl Desk {
         };
         let slip = Slip { message: Some(&message), ..slip };
 
+        if self.is_behind(found, &message) {
+            self.hold(found, &message);
+            return Ok(Judged::NotYet { until: moment.mono.saturating_add(PACKET_RETRY_MS) });
+        }
         let packet = packet_of(view, &message, moment)?;
         if let Some(PacketRead::Missing | PacketRead::Growing) = packet
             && let Some(not_yet) = self.not_yet(found, moment, PATIENCE_MS, PACKET_RETRY_MS)
         {
+            self.hold(found, &message);
             return Ok(not_yet);
         }
         let valid = match validate_message::check(&message, packet_input(packet.as_ref())) {
@@ -156,6 +185,29 @@ impl Desk {
         Judged::Decided(Box::new(draft), record)
     }
 
+    /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait
+    /// for a packet has its end, and a file that its writer took back waits no more.
+    fn is_behind(&mut self, found: &Found, message: &Message) -> bool {
+        if self.held.is_empty() || !is_review(message) {
+            return false;
+        }
+        let Self { held, intake, .. } = self;
+        let own = key(found);
+        held.retain(|held, _| *held == own || intake.is_waiting(&held.0, &held.1));
+        let place = held.get(&own).map_or(u64::MAX, |held| held.place);
+        let to = recipients(message);
+        let earlier = held.iter().filter(|((agent, _), held)| *agent == own.0 && held.place < place);
+        earlier.into_iter().any(|(_, held)| held.to.iter().any(|one| to.contains(one)))
+    }
+
+    fn hold(&mut self, found: &Found, message: &Message) {
+        if is_review(message) && !self.held.contains_key(&key(found)) {
+            self.held_count += 1;
+            let held = Held { place: self.held_count, to: recipients(message) };
+            self.held.insert(key(found), held);
+        }
+    }
+
     /// More time for a file that has not been still for as long as it may take to finish it.
     fn not_yet(&mut self, found: &Found, moment: Moment, patience: u64, retry: u64) -> Option<Judged> {
         let written_ago = moment.utc.timestamp_millis() - found.stamp.mtime_ns / 1_000_000;
@@ -170,6 +222,22 @@ impl Desk {
         let over = since.saturating_add(patience);
         (moment.mono < over).then(|| Judged::NotYet { until: over.min(moment.mono.saturating_add(retry)) })
     }
+}
+
+fn key(found: &Found) -> (String, FileName) {
+    (found.agent.clone(), found.file.clone())
+}
+
+fn is_review(message: &Message) -> bool {
+    message.kind().is_some_and(|kind| kind.is_review())
+}
+
+/// Every recipient the message names, as far as that can be read.
+fn recipients(message: &Message) -> Vec<String> {
+    let to = message.root().field("to").map(|field| &field.value);
+    let one = to.and_then(|to| to.text());
+    let many = to.into_iter().flat_map(|to| to.items().iter().filter_map(|item| item.text()));
+    one.into_iter().chain(many).map(str::to_owned).collect()
 }
 
 fn packet_of(view: &View<'_>, message: &Message, moment: Moment) -> Result<Option<PacketRead>, SpoolError> {

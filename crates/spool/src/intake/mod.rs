@@ -143,6 +143,11 @@ impl Intake {
         }
     }
 
+    /// Says whether this file waits for its turn or for a time.
+    pub fn is_waiting(&self, agent: &str, file: &FileName) -> bool {
+        self.outboxes.get(agent).is_some_and(|outbox| outbox.files.contains_key(file))
+    }
+
     /// Forgets which writers were seen at work: a watcher that lost events may have lost that they are done.
     pub fn doubt_hints(&mut self) {
         for (agent, outbox) in &mut self.outboxes {

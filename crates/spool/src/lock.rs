@@ -7,8 +7,19 @@ use crate::disk::{self, Handle, Open};
 use crate::ground::Ground;
 use crate::{SpoolError, layout};
 
+/// A lock that is held. It is given back when it is dropped, not when the last copy of the file is closed: a process
+/// that is being started holds copies of all files for a moment.
+pub(crate) struct Held(Handle);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The kernel gives it back at the end of the process in any case.
+        let _ = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock);
+    }
+}
+
 /// Takes the lock and writes our process id into it, for people; the number proves nothing.
-pub(crate) fn take(ground: &Ground) -> Result<Handle, SpoolError> {
+pub(crate) fn take(ground: &Ground) -> Result<Held, SpoolError> {
     let path = Path::new(layout::LOCK);
     let opened = match ground.disk.open(&ground.root, path, Open::New) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -28,5 +39,5 @@ pub(crate) fn take(ground: &Ground) -> Result<Handle, SpoolError> {
         .truncate(&file, 0)
         .and_then(|()| disk::write_all(&*ground.disk, &file, pid.as_bytes(), 0))
         .map_err(|source| ground.error("write", path, source))?;
-    Ok(file)
+    Ok(Held(file))
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::delivery::{Lanes, Parked, Pass};
-use crate::disk::Handle;
 use crate::ground::Ground;
 use crate::layout::{self, Layout};
 use crate::ledger::Ledger;
+use crate::lock::Held;
 use crate::packet::Packets;
 use crate::view::{InHand, View};
 use crate::{Content, Draft, Entry, FileName, Hint, SpoolError};
@@ -33,7 +33,7 @@ pub struct Spool {
     pub(crate) in_hand: InHand,
     pub(crate) packets: Packets,
     /// Held as long as the spool lives.
-    pub(crate) _lock: Handle,
+    pub(crate) _lock: Held,
 }
 
 impl Spool {

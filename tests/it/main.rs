@@ -1,6 +1,7 @@
 //! Tests of the whole, one binary: the real daemon, real files, the real peer.
 
 mod agree;
+mod backlog;
 mod cli;
 mod docs;
 mod edges;

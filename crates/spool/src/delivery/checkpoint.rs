@@ -48,6 +48,15 @@ impl Touched {
         }
     }
 
+    /// Adds what another thread touched.
+    pub(crate) fn merge(&mut self, other: Touched) {
+        self.count += other.count;
+        let room = FILES_MAX.saturating_sub(self.files.len());
+        self.files.extend(other.files.into_iter().take(room));
+        self.dirs.extend(other.dirs);
+        self.lanes.extend(other.lanes);
+    }
+
     /// How many files were touched.
     pub(crate) fn count(&self) -> usize {
         self.count

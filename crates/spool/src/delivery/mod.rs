@@ -31,6 +31,9 @@ const PAUSE_MAX_MS: u64 = 30_000;
 /// So many touched files that a power cut would make the next start slow.
 const TOUCHED_MAX: usize = 8192;
 
+/// From so many waiting files on a second thread costs less than it saves.
+const WORTH_A_THREAD: usize = 128;
+
 /// A file in a mailbox, and the record that made it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
@@ -70,6 +73,19 @@ pub struct Pass {
     pub redelivered: Vec<Placed>,
     /// Files that a power cut had left empty or torn and that are whole again.
     pub mended: Vec<Placed>,
+}
+
+impl Pass {
+    /// Both passes as one.
+    fn and(mut self, other: Pass) -> Pass {
+        self.delivered += other.delivered;
+        self.put_away += other.put_away;
+        self.parked.extend(other.parked);
+        self.came_back.extend(other.came_back);
+        self.redelivered.extend(other.redelivered);
+        self.mended.extend(other.mended);
+        self
+    }
 }
 
 /// All lanes of a workspace.
@@ -200,23 +216,40 @@ impl Lanes {
         }
     }
 
-    /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn.
+    /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn. Lanes share no
+    /// directory and no cursor, so where there is much to do two threads share the lanes.
     pub(crate) fn pass(&mut self, ground: &Ground, in_hand: &InHand, now: u64) -> Pass {
-        let mut pass = Pass::default();
-        for work in self.works.values_mut().filter(|work| !work.items.is_empty() || work.rest.is_some()) {
-            if work.rest.as_ref().is_some_and(|rest| rest.until > now) {
-                continue;
+        let due = |work: &&mut Work| {
+            (!work.items.is_empty() || work.rest.is_some())
+                && work.rest.as_ref().is_none_or(|rest| rest.until <= now)
+        };
+        let mut works: Vec<&mut Work> = self.works.values_mut().filter(due).collect();
+        let waiting: usize = works.iter().map(|work| work.items.len()).sum();
+        let turns = |works: Vec<&mut Work>| {
+            let mut done = (Touched::default(), Pass::default());
+            for work in works {
+                turn(work, ground, in_hand, now, &mut done);
             }
-            match work.turn(ground, in_hand, &mut self.touched, &mut pass) {
-                Ok(()) => work.rest = None,
-                Err(error) => {
-                    let pause =
-                        work.rest.as_ref().map_or(PAUSE_MIN_MS, |rest| (rest.pause * 2).min(PAUSE_MAX_MS));
-                    work.rest = Some(Rest { why: error.chain(), until: now.saturating_add(pause), pause });
-                    pass.parked.extend(parked(work));
-                }
+            done
+        };
+        let (touched, mut pass) = if works.len() > 1 && waiting >= WORTH_A_THREAD {
+            works.sort_by_key(|work| std::cmp::Reverse(work.items.len()));
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for (n, work) in works.into_iter().enumerate() {
+                if n % 4 == 0 || n % 4 == 3 { ours.push(work) } else { theirs.push(work) }
             }
-        }
+            let (ours, theirs) = std::thread::scope(|scope| {
+                let theirs = scope.spawn(|| turns(theirs));
+                (turns(ours), theirs.join())
+            });
+            let theirs = theirs.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            self.touched.merge(theirs.0);
+            (ours.0, ours.1.and(theirs.1))
+        } else {
+            turns(works)
+        };
+        self.touched.merge(touched);
+        pass.parked.sort_by(|a, b| a.lane.cmp(&b.lane));
         pass
     }
 
@@ -279,6 +312,18 @@ impl Lanes {
         self.cursors_made = false;
         self.touched = Touched::default();
         Ok(())
+    }
+}
+
+fn turn(work: &mut Work, ground: &Ground, in_hand: &InHand, now: u64, done: &mut (Touched, Pass)) {
+    let (touched, pass) = done;
+    match work.turn(ground, in_hand, touched, pass) {
+        Ok(()) => work.rest = None,
+        Err(error) => {
+            let pause = work.rest.as_ref().map_or(PAUSE_MIN_MS, |rest| (rest.pause * 2).min(PAUSE_MAX_MS));
+            work.rest = Some(Rest { why: error.chain(), until: now.saturating_add(pause), pause });
+            pass.parked.extend(parked(work));
+        }
     }
 }
 

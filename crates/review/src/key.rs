@@ -33,11 +33,6 @@ impl ReviewKey {
             (None, _) | (_, None) => true,
         }
     }
-
-    /// Whether the agent is one of the two.
-    pub fn is_party(&self, agent: &AgentName) -> bool {
-        *agent == self.author || *agent == self.reviewer
-    }
 }
 
 impl fmt::Display for ReviewKey {

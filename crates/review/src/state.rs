@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId, PrNumber, Repo};
 use message_schema::limit::Rounds;
-use message_schema::packet::Severity;
 
 use crate::key::ReviewKey;
 use crate::phase::{Closer, Phase, Side};
@@ -115,11 +114,6 @@ impl Review {
     /// How many threads block and are still open.
     pub fn open_blockers(&self) -> usize {
         self.open_threads().filter(|(_, thread)| thread.blocking).count()
-    }
-
-    /// The worst severity still standing in the way of approval.
-    pub fn worst_blocker(&self) -> Option<Severity> {
-        self.threads.values().filter(|thread| thread.stands_in_the_way()).map(|thread| thread.severity).min()
     }
 
     /// What can be sent next and by whom, for reports and for the screen.

@@ -11,7 +11,7 @@ use spool::{Body, Draft, FileName, Found, Intake, PacketRead, QUIET_MS, SpoolErr
 use validate_message::PacketInput;
 
 use crate::clock::Moment;
-use crate::draft::Slip;
+use crate::draft::{Slip, named_recipients};
 use crate::names::NameBook;
 use crate::rejection::Rejection;
 
@@ -88,9 +88,11 @@ impl Desk {
     /// judged after it; whoever cannot commit the batch has to fold the state anew.
     pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
         let mut taken = self.intake.take(view, moment.spool(), BATCH_MAX);
-        // Who waited came first; the others keep their order.
-        let place = |found: &Found| self.held.get(&key(found)).map_or(u64::MAX, |held| held.place);
-        taken.found.sort_by_key(place);
+        if !self.held.is_empty() {
+            // Who waited came first; the others keep their order.
+            let place = |found: &Found| self.held.get(&key(found)).map_or(u64::MAX, |held| held.place);
+            taken.found.sort_by_cached_key(place);
+        }
         for trouble in taken.troubles {
             tracing::warn!(error = %crate::mailroom::chain(&trouble), "a file cannot be read; it is tried again");
         }
@@ -99,8 +101,9 @@ impl Desk {
             let seq = view.next_seq() + batch.drafts.len() as u64;
             match self.judge(found, view, seq, moment) {
                 Ok(Judged::Decided(draft, record)) => {
-                    self.waits.remove(&key(found));
-                    self.held.remove(&key(found));
+                    let key = key(found);
+                    self.waits.remove(&key);
+                    self.held.remove(&key);
                     review::apply(&mut self.state, &record, moment.utc);
                     batch.drafts.push(*draft);
                     batch.records.push(record);
@@ -195,15 +198,16 @@ impl Desk {
         let own = key(found);
         held.retain(|held, _| *held == own || intake.is_waiting(&held.0, &held.1));
         let place = held.get(&own).map_or(u64::MAX, |held| held.place);
-        let to = recipients(message);
+        let to: Vec<&str> = named_recipients(message).collect();
         let earlier = held.iter().filter(|((agent, _), held)| *agent == own.0 && held.place < place);
-        earlier.into_iter().any(|(_, held)| held.to.iter().any(|one| to.contains(one)))
+        earlier.into_iter().any(|(_, held)| held.to.iter().any(|one| to.contains(&one.as_str())))
     }
 
     fn hold(&mut self, found: &Found, message: &Message) {
         if is_review(message) && !self.held.contains_key(&key(found)) {
             self.held_count += 1;
-            let held = Held { place: self.held_count, to: recipients(message) };
+            let held =
+                Held { place: self.held_count, to: named_recipients(message).map(str::to_owned).collect() };
             self.held.insert(key(found), held);
         }
     }
@@ -214,8 +218,7 @@ impl Desk {
         if u64::try_from(written_ago).is_ok_and(|ago| ago >= patience) {
             return None;
         }
-        let key = (found.agent.clone(), found.file.clone());
-        let (stamp, since) = self.waits.entry(key).or_insert((found.stamp, moment.mono));
+        let (stamp, since) = self.waits.entry(key(found)).or_insert((found.stamp, moment.mono));
         if *stamp != found.stamp {
             (*stamp, *since) = (found.stamp, moment.mono);
         }
@@ -230,14 +233,6 @@ fn key(found: &Found) -> (String, FileName) {
 
 fn is_review(message: &Message) -> bool {
     message.kind().is_some_and(|kind| kind.is_review())
-}
-
-/// Every recipient the message names, as far as that can be read.
-fn recipients(message: &Message) -> Vec<String> {
-    let to = message.root().field("to").map(|field| &field.value);
-    let one = to.and_then(|to| to.text());
-    let many = to.into_iter().flat_map(|to| to.items().iter().filter_map(|item| item.text()));
-    one.into_iter().chain(many).map(str::to_owned).collect()
 }
 
 fn packet_of(view: &View<'_>, message: &Message, moment: Moment) -> Result<Option<PacketRead>, SpoolError> {

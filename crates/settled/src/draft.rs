@@ -185,7 +185,7 @@ impl Slip<'_> {
 }
 
 /// Every recipient the message names, as far as that can be read.
-fn named_recipients(message: &Message) -> impl Iterator<Item = &str> {
+pub(crate) fn named_recipients(message: &Message) -> impl Iterator<Item = &str> {
     let to = message.root().field("to").map(|field| &field.value);
     to.into_iter()
         .flat_map(|to| to.text().into_iter().chain(to.items().iter().filter_map(|item| item.text())))

@@ -196,11 +196,6 @@ impl Mailroom {
     pub fn findings(&self) -> PathBuf {
         self.spool.layout().packets(FINDINGS)
     }
-
-    /// The fold of the ledger.
-    pub fn state(&self) -> &State {
-        &self.desk.state
-    }
 }
 
 impl Pass {

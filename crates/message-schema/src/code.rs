@@ -94,6 +94,8 @@ codes! {
     IterationLimitExceeded = "iteration_limit_exceeded", Daemon, "The pull request has used its five generations.";
     ReviewClosed = "review_closed", Daemon, "The review is over; only a person can reopen it.";
 
+    TurnBudgetExceeded = "turn_budget_exceeded", Daemon, "An approval says it took more turns than its request allows.";
+
     QualityGateViolation = "quality_gate_violation", Daemon, "The approval contradicts the quality gate.";
     ActionMissing = "action_missing", Daemon, "An open thread was given no action.";
     ThreadUnknown = "thread_unknown", Daemon, "An action names a thread this review does not have.";
@@ -102,6 +104,11 @@ codes! {
     DuplicateFinding = "duplicate_finding", Daemon, "A new finding repeats one that is known: the same place and the same words.";
     TooManyFindings = "too_many_findings", Daemon, "A response raises more than 25 new findings.";
     FindingIdReused = "finding_id_reused", Daemon, "A known finding id was used for another problem.";
+
+    DecisionInvalid = "decision_invalid", Daemon, "A person's decision does not fit where the review or the thread stands.";
+    ReopenLimitExceeded = "reopen_limit_exceeded", Daemon, "People have given this pull request back to the agents three times within a day.";
+    InvalidTransition = "invalid_transition", Daemon, "A run cannot go from its state to that one.";
+    ConfigInvalid = "config_invalid", Daemon, "A key of `settled.toml` is unknown or its value out of range.";
 }
 
 impl std::fmt::Display for Code {

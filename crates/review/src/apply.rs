@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, Priority};
 
-use crate::phase::{Closer, EscalationReason, Phase};
-use crate::record::{Accepted, AttemptSpent, Generation, Record, Step};
+use crate::event::Event;
+use crate::phase::{Closer, Phase};
+use crate::record::{Accepted, Generation, Happened, Letter, Record, Step};
 use crate::state::{Review, State};
 
 /// Adds one record to the state. Cannot fail: whatever the ledger holds has been decided.
@@ -14,13 +15,15 @@ pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
     match record {
         Record::Accepted(accepted) => accept(state, accepted, at),
         Record::Duplicate { .. } => {}
-        Record::Refused { from, attempt, notice, .. } => {
+        Record::Refused { from, cost, notice, .. } => {
             state.post.tell(from, notice, at);
-            if let Some(spent) = attempt {
-                spent.announced.iter().for_each(|id| state.post.wrote(id));
-                spend(state, spent, at);
+            if let Some(cost) = cost {
+                wrote(state, &cost.letters);
+                take(state, &cost.step, Closer::Daemon, at);
             }
         }
+        Record::Happened(happened) => happen(state, happened, at),
+        Record::Declined { order, .. } => state.orders.extend(order.clone()),
     }
 }
 
@@ -35,30 +38,67 @@ fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
         to.iter().for_each(|to| state.post.count(from, to, at));
     }
     if let Some(step) = step {
-        take(state, step, *kind, at);
+        take(state, step, closer(*kind), at);
     }
 }
 
+/// Whose word ends an invocation that this message's step ends.
+fn closer(kind: MessageType) -> Closer {
+    if kind.is_terminal_response() { Closer::Reviewer } else { Closer::Daemon }
+}
+
+fn happen(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
+    state.orders.extend(happened.order.clone());
+    if let Event::Pull(event) = &happened.event {
+        state.pulls.note(event);
+    }
+    wrote(state, &happened.letters);
+    for step in &happened.steps {
+        take(state, step, Closer::Daemon, at);
+    }
+    for task in happened.handoff.iter().flat_map(|handoff| &handoff.tasks) {
+        state.tasks.insert(task.id.clone(), task.clone());
+    }
+}
+
+fn wrote(state: &mut State, letters: &[Letter]) {
+    letters.iter().for_each(|letter| state.post.wrote(&letter.id));
+}
+
 /// A step of an unknown review that opens nothing cannot come from `decide` and is passed over.
-fn take(state: &mut State, step: &Step, kind: MessageType, at: DateTime<Utc>) {
+fn take(state: &mut State, step: &Step, closer: Closer, at: DateTime<Utc>) {
     let make = step.opens.map(|generation| opened(generation, step, at));
     state.reviews.change(&step.review, make, |review| {
         if let Some(generation) = step.opens {
-            review.generation = generation.number;
+            // A person who reopens a review opens the generation, and its first request fixes the rounds.
+            if generation.number != review.generation {
+                review.generation = generation.number;
+                review.granted = 0;
+                review.first_round = step.round;
+                review.commit = None;
+                review.declared_head = None;
+            }
             review.rounds = generation.rounds;
-            review.first_round = step.round;
-            review.commit = None;
-            review.declared_head = None;
+        }
+        review.granted += step.granted;
+        if step.given_back {
+            review.given_back.push(at);
+        }
+        if step.fixes.is_some() {
+            review.fixes.clone_from(&step.fixes);
+        }
+        if let Phase::Reviewing(open) = &step.phase {
+            review.priority = open.priority;
+            review.closed_by = None;
+        } else if review.phase.invocation().is_some() {
+            review.closed_by = Some(closer);
+        }
+        if review.phase.word() != step.phase.word() || review.round != step.round {
+            review.since = at;
         }
         review.round = step.round;
         review.phase = step.phase.clone();
-        review.since = at;
         review.threads.extend(step.threads.iter().map(|(id, thread)| (id.clone(), thread.clone())));
-        if kind == MessageType::ReviewRequest {
-            review.closed_by = None;
-        } else if kind.is_terminal_response() {
-            review.closed_by = Some(Closer::Reviewer);
-        }
         if step.commit.is_some() {
             review.commit.clone_from(&step.commit);
         }
@@ -73,6 +113,7 @@ fn opened(generation: Generation, step: &Step, at: DateTime<Utc>) -> Review {
     Review {
         generation: generation.number,
         rounds: generation.rounds,
+        granted: 0,
         first_round: step.round,
         round: step.round,
         phase: step.phase.clone(),
@@ -81,17 +122,8 @@ fn opened(generation: Generation, step: &Step, at: DateTime<Utc>) -> Review {
         threads: BTreeMap::new(),
         commit: None,
         declared_head: None,
+        priority: Priority::P2,
+        given_back: Vec::new(),
+        fixes: None,
     }
-}
-
-fn spend(state: &mut State, spent: &AttemptSpent, at: DateTime<Utc>) {
-    state.reviews.change(&spent.review, None, |review| {
-        if spent.left == 0 {
-            review.phase = Phase::Escalated(EscalationReason::ProtocolViolation);
-            review.closed_by = Some(Closer::Daemon);
-            review.since = at;
-        } else if let Phase::Reviewing(invocation) = &mut review.phase {
-            invocation.attempts_left = spent.left;
-        }
-    });
 }

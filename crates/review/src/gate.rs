@@ -12,7 +12,7 @@ use crate::refusal::Fault;
 use crate::thread::{Thread, ThreadState};
 
 /// A condition of the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clause {
     /// No P0 is open or with a person.
@@ -50,13 +50,22 @@ pub(crate) struct Evidence<'a> {
     pub(crate) require_validation: bool,
 }
 
-/// Every broken clause, or the threads that the nits defer. `before` is where the threads stood
-/// before this very response: what it hands to a person was open until now.
+/// What the gate says of an lgtm.
+#[derive(Default)]
+pub(crate) struct Judged {
+    /// The open threads that its nits defer.
+    pub(crate) deferred: BTreeMap<FindingId, Thread>,
+    /// Every way in which a clause is broken.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Judges every clause. `before` is where the threads stood before this very response: what it
+/// hands to a person was open until now.
 pub(crate) fn judge(
     threads: &BTreeMap<FindingId, Thread>,
     before: &BTreeMap<FindingId, Thread>,
     evidence: &Evidence<'_>,
-) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>> {
+) -> Judged {
     let open = || threads.iter().filter(|(_, thread)| thread.is_open() && !thread.blocking);
     let covered = nit_cover(open(), &evidence.lgtm.nits);
     let mut faults: Vec<Fault> = threads
@@ -66,11 +75,9 @@ pub(crate) fn judge(
         .chain(open().filter(|(id, _)| !covered.contains(*id)).map(|(id, thread)| uncovered(id, thread)))
         .collect();
     faults.extend(evidence.faults());
-    if !faults.is_empty() {
-        return Err(faults);
-    }
     let defer = |thread: &Thread| Thread { state: ThreadState::Deferred, ..thread.clone() };
-    Ok(open().map(|(id, thread)| (id.clone(), defer(thread))).collect())
+    let deferred = open().filter(|(id, _)| covered.contains(*id));
+    Judged { deferred: deferred.map(|(id, thread)| (id.clone(), defer(thread))).collect(), faults }
 }
 
 impl Evidence<'_> {

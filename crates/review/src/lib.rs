@@ -4,6 +4,8 @@
 //! ```text
 //! decide(state, policy, posted, now) -> Decision | Refusal      looks and answers, changes nothing
 //! refuse(state, policy, refused, now) -> Record                 what a refusal costs
+//! hear(state, policy, told, now) -> Record                      what an event does: a person, a pull request, a turn
+//! due(state, now) -> Option<Record>                             what the daemon does when a deadline has come
 //! apply(state, record, at)                                      changes, cannot fail
 //! ```
 //!
@@ -11,13 +13,18 @@
 //! reads a clock, a disk or the environment, and nothing is random.
 
 mod apply;
+mod deadline;
 mod decide;
 mod duplicate;
+mod event;
 mod gate;
+mod handoff;
+mod hear;
 mod key;
 mod phase;
 mod policy;
 mod post;
+mod pulls;
 mod rank;
 mod record;
 mod refusal;
@@ -27,14 +34,23 @@ mod state;
 mod thread;
 
 pub use apply::apply;
+pub use deadline::{Deadline, patience};
 pub use decide::{Decision, Posted, decide, sender_fault};
+pub use event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which};
 pub use gate::Clause;
+pub use handoff::{Handoff, Left, NoHandoff, Task, TaskFinding, TaskId};
+pub use hear::{Told, due, hear};
 pub use key::ReviewKey;
-pub use phase::{Addressed, Approval, Closer, EscalationReason, Invocation, Phase, Side};
-pub use policy::{GatePolicy, MessagesPerHour, Policy, Role, ThreadMode};
+pub use phase::{Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, Side};
+pub use policy::{
+    GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, Policy, Profile, Role, RuntimeClock, ThreadMode,
+};
 pub use post::{Refused, refuse};
+pub use pulls::Pull;
 pub use rank::{Rank, messages_max};
-pub use record::{Accepted, AttemptSpent, ContentDigest, Generation, Notice, Record, Step};
-pub use refusal::{Fault, Refusal};
-pub use state::{ATTEMPTS, GENERATIONS_MAX, Review, SUPERSESSIONS, State};
-pub use thread::{Dialogue, Hold, REPLIES_MAX, STANCE_HELD_MAX, Thread, ThreadState};
+pub use record::{Accepted, ContentDigest, Cost, Generation, Happened, Letter, Notice, Record, Says, Step};
+pub use refusal::{Costs, Fault, Refusal};
+pub use state::{
+    ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review, SUPERSESSIONS, State,
+};
+pub use thread::{Dialogue, Fate, Hold, REPLIES_MAX, STANCE_HELD_MAX, Thread, ThreadState};

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
+use message_schema::packet::Severity;
 use serde::{Deserialize, Serialize};
 
 /// The project's rules and its agents.
@@ -20,6 +21,80 @@ pub struct Policy {
     pub gate: GatePolicy,
     /// How many messages outside the review loop one agent may send another within an hour.
     pub messages_per_hour: MessagesPerHour,
+    /// Whether the gate decides or advises.
+    pub profile: Profile,
+    /// When a reviewer's seconds begin to count.
+    pub runtime_clock: RuntimeClock,
+    /// What is handed off once a pull request is merged, and to whom.
+    pub handoff: HandoffPolicy,
+}
+
+/// Whether the quality gate decides or advises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// An approval that contradicts the gate is refused.
+    #[default]
+    Gate,
+    /// On pull requests of people the gate's result is attached and refuses nothing.
+    Advisory,
+}
+
+/// When a reviewer's seconds begin to count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuntimeClock {
+    /// When it takes the request.
+    #[default]
+    Take,
+    /// When the request is delivered.
+    Delivery,
+}
+
+/// What is handed off once a pull request is merged, and to whom (seed 003).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandoffPolicy {
+    /// Which findings go by themselves.
+    pub mode: HandoffMode,
+    /// In threshold mode: the mildest severity that goes.
+    pub threshold: Severity,
+    /// In threshold mode: the categories that go; empty means all.
+    pub categories: BTreeSet<String>,
+    /// Names at the forge whose pull requests never hand off by themselves.
+    pub bots: BTreeSet<String>,
+    /// Agents whose requests can come from a verify run.
+    pub verify_agents: BTreeSet<AgentName>,
+    /// Who gets a finding that names nobody and whose category has no route.
+    pub target: Option<AgentName>,
+    /// Who gets the findings of a category.
+    pub routes: BTreeMap<String, AgentName>,
+}
+
+impl Default for HandoffPolicy {
+    fn default() -> Self {
+        Self {
+            mode: HandoffMode::Off,
+            threshold: Severity::P1,
+            categories: BTreeSet::new(),
+            bots: BTreeSet::new(),
+            verify_agents: BTreeSet::new(),
+            target: None,
+            routes: BTreeMap::new(),
+        }
+    }
+}
+
+/// Which findings are handed off by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandoffMode {
+    /// None; only those a person queued.
+    #[default]
+    Off,
+    /// Those at or above a severity, of the listed categories.
+    Threshold,
+    /// All that are not resolved.
+    Full,
 }
 
 /// Which part an agent may take in a review.

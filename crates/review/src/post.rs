@@ -8,8 +8,9 @@ use message_schema::Code;
 use message_schema::id::{AgentName, MessageId};
 
 use crate::key::ReviewKey;
-use crate::record::{AttemptSpent, ContentDigest, Notice, Record};
-use crate::refusal::{Fault, Refusal};
+use crate::phase::{EscalationReason, Invocation, Phase};
+use crate::record::{ContentDigest, Cost, Letter, Notice, Record, Says, Step};
+use crate::refusal::{Costs, Fault, Refusal};
 use crate::state::State;
 
 /// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
@@ -141,8 +142,8 @@ pub struct Refused<'a> {
     pub outbox: &'a AgentName,
     /// The code it is filed under.
     pub code: Code,
-    /// The review that loses an attempt by it, if one does.
-    pub costs: Option<&'a ReviewKey>,
+    /// The review that loses something by it, and what.
+    pub costs: Option<(&'a ReviewKey, Costs)>,
     /// Whether it was addressed to the daemon, as far as it could be read.
     pub to_daemon: bool,
     /// Whether it is one of the four review types, as far as it could be read.
@@ -172,15 +173,31 @@ pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> Recor
     Record::Refused {
         from: refused.outbox.clone(),
         code: refused.code,
-        attempt: refused.costs.and_then(|key| spend_attempt(state, key, refused.announcement)),
+        cost: refused.costs.and_then(|(key, costs)| cost(state, key, costs, refused.announcement)),
         notice,
     }
 }
 
-fn spend_attempt(state: &State, key: &ReviewKey, announcement: &MessageId) -> Option<AttemptSpent> {
-    let left = state.reviews.get(key)?.attempts_left()?.saturating_sub(1);
-    let announced = (left == 0).then(|| announcement.clone());
-    Some(AttemptSpent { review: key.clone(), left, announced })
+fn cost(state: &State, key: &ReviewKey, costs: Costs, announcement: &MessageId) -> Option<Box<Cost>> {
+    let review = state.reviews.get(key)?;
+    let open = review.phase.invocation()?;
+    let (attempts_left, reason) = match costs {
+        Costs::Nothing => return None,
+        Costs::Attempt => (open.attempts_left.saturating_sub(1), EscalationReason::ProtocolViolation),
+        Costs::Invocation => (0, EscalationReason::ReviewerBudgetExceeded),
+    };
+    if attempts_left > 0 {
+        let phase = Phase::Reviewing(Invocation { attempts_left, ..open.clone() });
+        let step = Step::to(key, review.round, phase);
+        return Some(Box::new(Cost { attempts_left, step, letters: Vec::new() }));
+    }
+    let says = match costs {
+        Costs::Invocation => Says::BudgetSpent { review: key.clone(), round: review.round },
+        Costs::Attempt | Costs::Nothing => Says::Escalated { review: key.clone(), reason: reason.clone() },
+    };
+    let letter = Letter { id: announcement.clone(), to: key.author.clone(), says };
+    let step = Step::to(key, review.round, Phase::Escalated(reason));
+    Some(Box::new(Cost { attempts_left, step, letters: vec![letter] }))
 }
 
 /// The id rules: `None` for a new message, the duplicate's record for a known one.

@@ -1,9 +1,9 @@
-//! The number that falls: every accepted message and every attempt spent lowers it, so a
+//! The number that falls: every accepted message, every attempt spent and every deadline lowers it, so a
 //! generation takes a number of messages known in advance.
 
 use message_schema::limit::Rounds;
 
-use crate::phase::Phase;
+use crate::phase::{Invocation, Phase};
 use crate::state::{GENERATIONS_MAX, Review, SUPERSESSIONS};
 
 /// What a review has left, compared from left to right.
@@ -13,12 +13,16 @@ pub struct Rank {
     pub generations: u8,
     /// Rounds that can still be opened in this generation.
     pub rounds: u32,
-    /// Steps left in the round: reviewing 3, fixing 2, addressed 1, final 0.
+    /// Steps left in the round: awaiting 4, reviewing 3, fixing 2, addressed 1, final 0.
     pub phase: u8,
     /// Attempts left to the reviewer in the open invocation.
     pub attempts: u8,
     /// How often the open request may still be replaced.
     pub supersessions: u8,
+    /// Turns left to the reviewer in this round.
+    pub turns: u16,
+    /// 1 until the reviewer takes the open request.
+    pub untaken: u8,
 }
 
 impl Rank {
@@ -29,24 +33,30 @@ impl Rank {
         phase: u8::MAX,
         attempts: u8::MAX,
         supersessions: u8::MAX,
+        turns: u16::MAX,
+        untaken: u8::MAX,
     };
 }
 
 impl Review {
     /// What this review has left.
     pub fn rank(&self) -> Rank {
-        let (phase, supersessions) = match &self.phase {
-            Phase::Reviewing(invocation) => (3, invocation.supersessions_left),
-            Phase::Fixing => (2, 0),
-            Phase::Addressed { .. } => (1, 0),
-            Phase::Approved(_) | Phase::Escalated(_) => (0, 0),
+        let phase = match &self.phase {
+            Phase::Awaiting { .. } => 4,
+            Phase::Reviewing(_) => 3,
+            Phase::Fixing { .. } => 2,
+            Phase::Addressed { .. } => 1,
+            Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => 0,
         };
+        let open = self.phase.invocation();
         Rank {
             generations: GENERATIONS_MAX.saturating_sub(self.generation),
             rounds: self.last_round().saturating_sub(self.round),
             phase,
-            attempts: self.attempts_left().unwrap_or(0),
-            supersessions,
+            attempts: open.map_or(0, |open| open.attempts_left),
+            supersessions: open.map_or(0, |open| open.supersessions_left),
+            turns: open.map_or(0, Invocation::turns_left),
+            untaken: open.map_or(0, |open| open.taken_at.is_none().into()),
         }
     }
 }

@@ -9,8 +9,10 @@ use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, Messag
 use message_schema::limit::Rounds;
 use serde::{Deserialize, Serialize};
 
+use crate::event::Event;
+use crate::handoff::{Handoff, TaskId};
 use crate::key::ReviewKey;
-use crate::phase::Phase;
+use crate::phase::{CloseReason, EscalationReason, Phase};
 use crate::thread::Thread;
 
 /// One decision, as the ledger keeps it.
@@ -34,9 +36,23 @@ pub enum Record {
         code: Code,
         /// What it cost its review.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        attempt: Option<AttemptSpent>,
+        cost: Option<Box<Cost>>,
         /// Whether the sender is told.
         notice: Notice,
+    },
+    /// Something other than a message moved a review, or was noted of it.
+    Happened(Box<Happened>),
+    /// A person's decision, or what was reported of a reviewer, does not fit where the review stands.
+    Declined {
+        /// What was asked.
+        event: Event,
+        /// The id it was asked under.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        order: Option<MessageId>,
+        /// Why it changes nothing.
+        code: Code,
+        /// The same in a sentence.
+        why: String,
     },
 }
 
@@ -85,19 +101,87 @@ pub enum Notice {
     Never,
 }
 
-/// One attempt spent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AttemptSpent {
-    /// The review.
-    pub review: ReviewKey,
+/// What a refused response costs its review.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
     /// Attempts left in this round; at 0 the review is with a person.
-    pub left: u8,
-    /// The id of the notification that tells the author so, when `left` is 0.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub announced: Option<MessageId>,
+    pub attempts_left: u8,
+    /// What it does to the review.
+    pub step: Step,
+    /// What the daemon writes to agents about it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub letters: Vec<Letter>,
 }
 
-/// What an accepted message does to its review.
+/// An event and everything it changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Happened {
+    /// What happened.
+    pub event: Event,
+    /// The id it was asked under, by a person or a runner; one id counts once.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub order: Option<MessageId>,
+    /// What it does to reviews.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub steps: Vec<Step>,
+    /// What the daemon writes to agents about it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub letters: Vec<Letter>,
+    /// What is handed off; only pull request events judge that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub handoff: Option<Handoff>,
+}
+
+/// A message the daemon itself writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Letter {
+    /// Its id.
+    pub id: MessageId,
+    /// Whom it is for.
+    pub to: AgentName,
+    /// What it says.
+    pub says: Says,
+}
+
+/// What a message of the daemon's says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Says {
+    /// The review is with a person; a notification.
+    Escalated {
+        /// The review.
+        review: ReviewKey,
+        /// Why.
+        reason: EscalationReason,
+    },
+    /// The reviewer's budget is spent: the `review_feedback` it did not give, with a packet that
+    /// carries the open threads.
+    BudgetSpent {
+        /// The review.
+        review: ReviewKey,
+        /// The round it ends.
+        round: u32,
+    },
+    /// The pull request was closed; a notification.
+    Closed {
+        /// The review.
+        review: ReviewKey,
+        /// How.
+        reason: CloseReason,
+    },
+    /// A person decided; a notification to whoever moves next.
+    Decided {
+        /// The review.
+        review: ReviewKey,
+    },
+    /// A task; a `handoff` with its packet.
+    Handoff {
+        /// Which of the record's tasks.
+        task: TaskId,
+    },
+}
+
+/// What a record does to one review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// The review.
@@ -118,9 +202,40 @@ pub struct Step {
     /// The head the author asks to have reviewed, when the step names one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub declared_head: Option<CommitSha>,
+    /// Rounds a person adds to the generation.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub granted: u8,
+    /// Whether a person gives the review back to the agents with this step.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub given_back: bool,
+    /// The task whose findings this pull request is to fix, when the step opens its first review.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fixes: Option<TaskId>,
 }
 
-/// A generation as its first request fixed it.
+fn is_zero(number: &u8) -> bool {
+    *number == 0
+}
+
+impl Step {
+    /// A step that changes the phase of a round and nothing else.
+    pub fn to(review: &ReviewKey, round: u32, phase: Phase) -> Self {
+        Self {
+            review: review.clone(),
+            phase,
+            opens: None,
+            round,
+            threads: BTreeMap::new(),
+            commit: None,
+            declared_head: None,
+            granted: 0,
+            given_back: false,
+            fixes: None,
+        }
+    }
+}
+
+/// A generation as its first request, or the person who reopened the review, fixed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
     /// Its number over the life of the review, from 1.

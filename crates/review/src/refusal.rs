@@ -18,8 +18,19 @@ pub struct Refusal {
     pub retryable: bool,
     /// What can be sent next and by whom.
     pub legal_next: Vec<String>,
-    /// Whether it costs the reviewer one of its attempts.
-    pub costs_attempt: bool,
+    /// What it costs the reviewer.
+    pub costs: Costs,
+}
+
+/// What a refusal costs the reviewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Costs {
+    /// Nothing: the state stays as it was.
+    Nothing,
+    /// One of its attempts.
+    Attempt,
+    /// Its invocation: the budget is spent.
+    Invocation,
 }
 
 /// One thing that is wrong.
@@ -101,7 +112,7 @@ pub(crate) fn outside_review(faults: Vec<Fault>) -> Refusal {
         faults,
         review: None,
         legal_next: Vec::new(),
-        costs_attempt: false,
+        costs: Costs::Nothing,
     }
 }
 
@@ -121,6 +132,7 @@ fn is_retryable(code: Code) -> bool {
             | Code::RoundLimitExceeded
             | Code::IterationLimitExceeded
             | Code::ReviewClosed
+            | Code::TurnBudgetExceeded
             | Code::NotForTheDaemon
             | Code::WrongDirection
     )
@@ -131,8 +143,8 @@ pub(crate) fn in_review(
     faults: Vec<Fault>,
     key: &ReviewKey,
     legal_next: Vec<String>,
-    costs_attempt: bool,
+    costs: Costs,
 ) -> Refusal {
     let retryable = faults.iter().all(|fault| is_retryable(fault.code));
-    Refusal { faults, review: Some(Box::new(key.clone())), retryable, legal_next, costs_attempt }
+    Refusal { faults, review: Some(Box::new(key.clone())), retryable, legal_next, costs }
 }

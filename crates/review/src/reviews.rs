@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 
 use crate::key::ReviewKey;
@@ -15,6 +16,8 @@ pub(crate) struct Reviews {
     by_pr: BTreeMap<PrNumber, BTreeSet<ReviewKey>>,
     /// Reviews that an agent can move, by author and reviewer.
     open: BTreeMap<(AgentName, AgentName), BTreeSet<ReviewKey>>,
+    /// When the daemon ends the wait of each review that is not final.
+    deadlines: BTreeSet<(DateTime<Utc>, ReviewKey)>,
 }
 
 impl Reviews {
@@ -45,6 +48,10 @@ impl Reviews {
         self.open.get(&(author.clone(), reviewer.clone())).unwrap_or(&NONE).iter()
     }
 
+    pub(crate) fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
+        self.deadlines.first().map(|(at, key)| (*at, key))
+    }
+
     /// Changes a review, making it first if `make` gives one, and keeps the indexes true.
     pub(crate) fn change(&mut self, key: &ReviewKey, make: Option<Review>, change: impl FnOnce(&mut Review)) {
         if let Some(review) = make
@@ -54,7 +61,13 @@ impl Reviews {
             self.by_key.insert(key.clone(), review);
         }
         let Some(review) = self.by_key.get_mut(key) else { return };
+        if let Some((at, _)) = review.deadline() {
+            self.deadlines.remove(&(at, key.clone()));
+        }
         change(review);
+        if let Some((at, _)) = review.deadline() {
+            self.deadlines.insert((at, key.clone()));
+        }
         let pair = (key.author.clone(), key.reviewer.clone());
         if !review.phase.is_final() {
             self.open.entry(pair).or_default().insert(key.clone());

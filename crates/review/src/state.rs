@@ -1,14 +1,17 @@
 //! What the ledger adds up to: the mail that passed, and where each review stands.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
+use message_schema::envelope::Priority;
 use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId, PrNumber, Repo};
 use message_schema::limit::Rounds;
 
+use crate::handoff::{Task, TaskId};
 use crate::key::ReviewKey;
-use crate::phase::{Closer, Phase, Side};
+use crate::phase::{CloseReason, Closer, Phase, Side};
 use crate::post::Post;
+use crate::pulls::{Pull, Pulls};
 use crate::reviews::Reviews;
 use crate::thread::Thread;
 
@@ -17,6 +20,12 @@ pub const ATTEMPTS: u8 = 3;
 
 /// How often a request may be replaced, per round.
 pub const SUPERSESSIONS: u8 = 2;
+
+/// Reviews of a fix pull request over its life, over all its reviewers (seed 003).
+pub const FIX_REVIEWS_MAX: u32 = 5;
+
+/// How often people may give a pull request back to the agents within 24 hours.
+pub const GIVEN_BACK_PER_DAY: usize = 3;
 
 /// Generations of a pull request over its life, over all its reviewers.
 pub const GENERATIONS_MAX: u8 = 5;
@@ -27,6 +36,11 @@ pub struct State {
     pub(crate) post: Post,
     pub(crate) reviews: Reviews,
     pub(crate) conversations: BTreeMap<ConversationId, ReviewKey>,
+    pub(crate) pulls: Pulls,
+    /// The tasks handed off, by name.
+    pub(crate) tasks: BTreeMap<TaskId, Task>,
+    /// The ids under which events were asked for; each counts once.
+    pub(crate) orders: BTreeSet<MessageId>,
 }
 
 /// One review over the life of its pull request.
@@ -36,6 +50,8 @@ pub struct Review {
     pub generation: u8,
     /// The rounds this generation may take, fixed by its first request.
     pub rounds: Rounds,
+    /// Rounds a person has added to this generation.
+    pub granted: u8,
     /// The first round of this generation; rounds count on over the pull request's life.
     pub first_round: u32,
     /// The round last opened.
@@ -52,6 +68,12 @@ pub struct Review {
     pub commit: Option<CommitSha>,
     /// The head the author last asked to have reviewed, within this generation.
     pub declared_head: Option<CommitSha>,
+    /// How soon the round's request wants its answer; the author's time goes by it too.
+    pub priority: Priority,
+    /// When people gave the review back to the agents.
+    pub given_back: Vec<DateTime<Utc>>,
+    /// The task this pull request is to fix, if it is a fix pull request.
+    pub fixes: Option<TaskId>,
 }
 
 impl State {
@@ -65,6 +87,31 @@ impl State {
         self.reviews.get(key)
     }
 
+    /// The next deadline the daemon has to keep, and of which review.
+    pub fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
+        self.reviews.next_deadline()
+    }
+
+    /// What is known of a pull request from its events.
+    pub fn pull(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<&Pull> {
+        self.pulls.get(repo, pr)
+    }
+
+    /// The task handed off under this name.
+    pub fn task(&self, id: &TaskId) -> Option<&Task> {
+        self.tasks.get(id)
+    }
+
+    /// Every task handed off, by name.
+    pub fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values()
+    }
+
+    /// Whether an event was asked for under this id before.
+    pub fn has_order(&self, id: &MessageId) -> bool {
+        self.orders.contains(id)
+    }
+
     /// How many messages were accepted.
     pub fn accepted(&self) -> u64 {
         self.post.accepted()
@@ -75,12 +122,26 @@ impl State {
         self.of_pr(repo, pr).map(|(_, review)| review.generation).fold(0, u8::saturating_add)
     }
 
+    /// The reviews that were asked for on this pull request, one per round, over all its reviewers.
+    pub(crate) fn rounds_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u32 {
+        let asked_for = |review: &Review| match review.phase {
+            Phase::Awaiting { .. } => review.round - 1,
+            Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. }
+            | Phase::Approved(_)
+            | Phase::Escalated(_)
+            | Phase::Closed(_) => review.round,
+        };
+        self.of_pr(repo, pr).map(|(_, review)| asked_for(review)).fold(0, u32::saturating_add)
+    }
+
     /// The reviews of one pull request: of the repository, if one is named, and those that name none.
-    pub(crate) fn of_pr<'a>(
+    pub(crate) fn of_pr<'a, 'r>(
         &'a self,
-        repo: Option<&'a Repo>,
+        repo: Option<&'r Repo>,
         pr: &PrNumber,
-    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a, 'r> {
         self.reviews.of_number(pr).filter(move |(key, _)| key.may_be_of(repo))
     }
 
@@ -93,7 +154,13 @@ impl State {
 impl Review {
     /// The last round of this generation.
     pub fn last_round(&self) -> u32 {
-        self.first_round + u32::from(self.rounds.get()) - 1
+        self.first_round + u32::from(self.rounds.get()) + u32::from(self.granted) - 1
+    }
+
+    /// The commit an approval given now is bound to: the one the reviewer names, else the last the
+    /// author reported, else the head it declared.
+    pub(crate) fn approved_commit(&self, validated_head: Option<&CommitSha>) -> Option<CommitSha> {
+        validated_head.or(self.commit.as_ref()).or(self.declared_head.as_ref()).cloned()
     }
 
     /// Whether the round is this generation's last.
@@ -124,16 +191,23 @@ impl Review {
                 format!("{reviewer}: review_feedback with round: {}", self.round),
                 format!("{reviewer}: review_lgtm, if the quality gate passes"),
             ],
-            Phase::Fixing if self.open_blockers() == 0 => vec![
+            Phase::Awaiting { .. } => vec![format!("{author}: review_request for round {}", self.round)],
+            Phase::Fixing { .. } if self.open_blockers() == 0 => vec![
                 format!("{author}: review_request for round {}", self.round + 1),
                 format!("{author}: review_addressed with round: {}", self.round),
             ],
-            Phase::Fixing => vec![format!("{author}: review_addressed with round: {}", self.round)],
+            Phase::Fixing { .. } => vec![format!("{author}: review_addressed with round: {}", self.round)],
             Phase::Addressed { .. } => vec![format!("{author}: review_request for round {}", self.round + 1)],
             Phase::Approved(_) => {
                 vec![format!("{author}: review_request with a declared_head that was not approved")]
             }
             Phase::Escalated(_) => vec!["a person decides".to_owned()],
+            Phase::Closed(CloseReason::Commented) => {
+                vec!["a person can reopen the review".to_owned()]
+            }
+            Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
+                vec![format!("{author}: review_request, once the pull request is open again")]
+            }
         }
     }
 
@@ -146,9 +220,6 @@ impl Review {
 impl Review {
     /// The attempts left to the reviewer in the open invocation; `None` when none is open.
     pub fn attempts_left(&self) -> Option<u8> {
-        match &self.phase {
-            Phase::Reviewing(invocation) => Some(invocation.attempts_left),
-            Phase::Fixing | Phase::Addressed { .. } | Phase::Approved(_) | Phase::Escalated(_) => None,
-        }
+        self.phase.invocation().map(|invocation| invocation.attempts_left)
     }
 }

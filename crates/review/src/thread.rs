@@ -5,6 +5,8 @@ use message_schema::id::RepoPath;
 use message_schema::packet::{Action, Finding, LineRange, Severity, Stance};
 use serde::{Deserialize, Serialize};
 
+use crate::handoff::TaskId;
+
 /// The count of repeated stances from which `reply` is no longer legal (seed 000).
 pub const STANCE_HELD_MAX: u8 = 2;
 
@@ -42,6 +44,44 @@ pub struct Thread {
     /// Whether it was open again after having been resolved; that happens once.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub reopened: bool,
+    /// Whether a person resolved it: from then on it can only be escalated.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub by_person: bool,
+    /// What is known about it for whoever is to fix it.
+    #[serde(skip_serializing_if = "Fate::is_default", default)]
+    pub fate: Fate,
+}
+
+/// What matters of a finding once its pull request is merged (seed 003).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Fate {
+    /// The kind of problem; routes handoffs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub category: Option<String>,
+    /// The agent the reviewer wants it handed to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub target: Option<String>,
+    /// What the reviewer says to do about it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recommendation: Option<String>,
+    /// Whether it was found in a verify run of a fixing agent.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub verify_run: bool,
+    /// Whether a person wants it handed off whatever the mode.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub queued: bool,
+    /// The task it was handed off in; that happens once.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub task: Option<TaskId>,
+    /// Whether it is one of the findings this fix pull request is to fix.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub carried: bool,
+}
+
+impl Fate {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The reviewer's stance in the last cycle and how often it was held.
@@ -77,6 +117,8 @@ pub enum Hold {
     Veto,
     /// Worse than thought.
     Escalate,
+    /// None: a person took it.
+    Person,
 }
 
 impl ThreadState {
@@ -87,6 +129,7 @@ impl ThreadState {
             Self::Resolved => "resolved",
             Self::Held(Hold::Veto) => "held (veto)",
             Self::Held(Hold::Escalate) => "held (escalate)",
+            Self::Held(Hold::Person) => "held (person)",
             Self::Deferred => "deferred",
         }
     }
@@ -111,6 +154,13 @@ impl Thread {
             },
             state: if finding.status.is_settled() { ThreadState::Resolved } else { ThreadState::Open },
             reopened: false,
+            by_person: false,
+            fate: Fate {
+                category: finding.category.clone(),
+                target: finding.target.clone(),
+                recommendation: finding.recommendation.clone(),
+                ..Fate::default()
+            },
         }
     }
 
@@ -119,9 +169,14 @@ impl Thread {
         self.state == ThreadState::Open
     }
 
-    /// Whether it was resolved a second time: from now on it can only be escalated.
-    pub fn was_reopened(&self) -> bool {
-        self.state == ThreadState::Resolved && self.reopened
+    /// Whether it is with a person.
+    pub fn is_held(&self) -> bool {
+        matches!(self.state, ThreadState::Held(_))
+    }
+
+    /// Whether it was resolved a second time, or by a person: from now on it can only be escalated.
+    pub fn is_settled_for_good(&self) -> bool {
+        self.state == ThreadState::Resolved && (self.reopened || self.by_person)
     }
 
     /// Whether it stands in the way of approval: it blocks and is open or with a person.
@@ -155,6 +210,20 @@ impl Thread {
             }
         };
         Self { dialogue, state, ..self.clone() }
+    }
+
+    /// The thread as a fix pull request takes it over: open from the start, with counters of its
+    /// own; what does not block is deferred, so that it holds nothing up.
+    pub(crate) fn carried_over(&self) -> Self {
+        Self {
+            opened_in: 1,
+            dialogue: Dialogue { stance: Stance::SeeksChange, round_count: 0, replies: 0 },
+            state: if self.blocking { ThreadState::Open } else { ThreadState::Deferred },
+            reopened: false,
+            by_person: false,
+            fate: Fate { carried: true, queued: false, task: None, verify_run: false, ..self.fate.clone() },
+            ..self.clone()
+        }
     }
 
     /// The thread with the severity a later packet states, if that is worse.
@@ -193,6 +262,8 @@ mod tests {
             dialogue: Dialogue { stance: Stance::SeeksChange, round_count, replies },
             state: ThreadState::Open,
             reopened: false,
+            by_person: false,
+            fate: Fate::default(),
         }
     }
 

@@ -138,6 +138,7 @@ impl Config {
                 validation_commands: self.gate.validation_commands.clone(),
             },
             messages_per_hour: self.limits.messages_per_hour,
+            ..Policy::default()
         }
     }
 }

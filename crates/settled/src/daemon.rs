@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta, Utc};
 use spool::{FileName, SpoolError};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::clock::Clock;
-use crate::mailroom::{Mailroom, MailroomError, chain};
+use crate::clock::{Clock, Moment};
+use crate::mailroom::{Mailroom, MailroomError, Pass, chain};
 use crate::watch::{Hint, Watch};
 
 /// How often every outbox is looked through, whatever the watcher says, in milliseconds.
@@ -16,6 +17,9 @@ const SWEEP_MS: u64 = if cfg!(target_os = "linux") { 2_000 } else { 1_000 };
 
 /// How long nothing must have happened before what was delivered is made to survive a power cut.
 const IDLE_MS: u64 = 1_000;
+
+/// How long a file that may still be unfinished holds up a deadline that has come.
+const GRACE: TimeDelta = TimeDelta::seconds(5);
 
 /// How long a full disk is left alone, in milliseconds.
 const RETRY_MS: u64 = 1_000;
@@ -68,6 +72,9 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
         let wait = due.saturating_sub(daemon.clock.read().mono);
         std::thread::sleep(Duration::from_millis(wait));
     }
+    let now = daemon.clock.read();
+    daemon.mailroom.keep_deadlines(now)?;
+    daemon.mailroom.pass(now)?;
     daemon.mailroom.checkpoint()?;
     tally.undelivered = daemon.mailroom.undelivered();
     Ok(tally)
@@ -81,6 +88,8 @@ struct Daemon {
     outboxes: HashMap<PathBuf, String>,
     /// Where findings packets lie.
     findings: PathBuf,
+    /// When every outbox was last looked through.
+    swept_at: DateTime<Utc>,
 }
 
 impl Daemon {
@@ -92,7 +101,14 @@ impl Daemon {
         let (mailroom, recovery) = Mailroom::open(&root)?;
         tell(&recovery);
         let findings = mailroom.findings();
-        Ok(Self { clock, mailroom, watch: Watch::blind(), outboxes: HashMap::new(), findings })
+        Ok(Self {
+            clock,
+            mailroom,
+            watch: Watch::blind(),
+            outboxes: HashMap::new(),
+            findings,
+            swept_at: DateTime::UNIX_EPOCH,
+        })
     }
 
     async fn run(mut self, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
@@ -105,12 +121,15 @@ impl Daemon {
         let mut checkpoint_at = None;
         loop {
             let now = self.clock.read();
-            if now.mono >= next_sweep {
+            let is_overdue =
+                self.mailroom.next_deadline().is_some_and(|at| at <= now.utc && at > self.swept_at);
+            if now.mono >= next_sweep || is_overdue {
                 self.sweep();
                 next_sweep = now.mono + SWEEP_MS;
+                self.swept_at = now.utc;
             }
             if now.mono >= resting_until {
-                match self.mailroom.pass(now) {
+                match self.pass(now) {
                     Ok(pass) if pass.is_empty() => {}
                     Ok(_) => checkpoint_at = Some(now.mono + IDLE_MS),
                     Err(error) if error.is_retryable() => {
@@ -130,6 +149,7 @@ impl Daemon {
                 Some(next_sweep),
                 self.mailroom.next_wakeup().map(|at| at.max(resting_until)),
                 checkpoint_at,
+                self.next_deadline(now),
             ];
             let due = due.into_iter().flatten().min().unwrap_or(next_sweep);
             let wait = Duration::from_millis(due.saturating_sub(self.clock.read().mono));
@@ -148,6 +168,28 @@ impl Daemon {
         tracing::info!("stopping");
         self.mailroom.checkpoint()?;
         Ok(())
+    }
+
+    /// Judges what is there; then, if a deadline has come and every outbox was looked through since,
+    /// ends the wait. A file in a moment of doubt holds the deadline up, but not for long.
+    fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
+        let mut pass = self.mailroom.pass(now)?;
+        let Some(at) = self.mailroom.next_deadline().filter(|at| *at <= self.swept_at) else {
+            return Ok(pass);
+        };
+        let in_doubt = self.mailroom.next_look().is_some();
+        if !in_doubt || now.utc >= at + GRACE {
+            pass.events += self.mailroom.keep_deadlines(now)?.events;
+        }
+        Ok(pass)
+    }
+
+    /// When the next deadline comes, on the monotonic clock; the sweep that has to go before it is
+    /// due at once when it has come.
+    fn next_deadline(&self, now: Moment) -> Option<u64> {
+        let at = self.mailroom.next_deadline()?;
+        let left = u64::try_from((at - now.utc).num_milliseconds()).unwrap_or(0);
+        (left > 0).then(|| now.mono.saturating_add(left))
     }
 
     fn start_watching(&mut self) {

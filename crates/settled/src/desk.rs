@@ -63,7 +63,7 @@ pub(crate) struct Batch {
 
 /// A judgement: something to commit, or a moment more for the file.
 enum Judged {
-    Decided(Box<Draft>, Record),
+    Decided(Box<(Draft, Record)>),
     NotYet { until: u64 },
 }
 
@@ -100,12 +100,13 @@ impl Desk {
         for found in &taken.found {
             let seq = view.next_seq() + batch.drafts.len() as u64;
             match self.judge(found, view, seq, moment) {
-                Ok(Judged::Decided(draft, record)) => {
+                Ok(Judged::Decided(decided)) => {
+                    let (draft, record) = *decided;
                     let key = key(found);
                     self.waits.remove(&key);
                     self.held.remove(&key);
                     review::apply(&mut self.state, &record, moment.utc);
-                    batch.drafts.push(*draft);
+                    batch.drafts.push(draft);
                     batch.records.push(record);
                 }
                 Ok(Judged::NotYet { until }) => self.intake.give_time(found, until),
@@ -173,10 +174,7 @@ impl Desk {
 
         let posted = Posted { outbox, digest: ContentDigest(digest.bytes()), valid: &valid };
         match review::decide(&self.state, &self.policy, posted, moment.utc) {
-            Ok(decision) => {
-                let (draft, record) = slip.decided(decision, &mut self.names);
-                Ok(Judged::Decided(Box::new(draft), record))
-            }
+            Ok(decision) => Ok(Judged::Decided(Box::new(slip.decided(decision, &mut self.names)))),
             Err(refusal) => {
                 Ok(self.reject(&slip, Rejection::refusal(refusal, &message, valid.packet(), &found.file)))
             }
@@ -184,8 +182,7 @@ impl Desk {
     }
 
     fn reject(&mut self, slip: &Slip<'_>, rejection: Rejection) -> Judged {
-        let (draft, record) = slip.refused(rejection, &self.state, &mut self.names);
-        Judged::Decided(Box::new(draft), record)
+        Judged::Decided(Box::new(slip.refused(rejection, &self.state, &mut self.names)))
     }
 
     /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait

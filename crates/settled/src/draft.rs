@@ -4,12 +4,13 @@ use chrono::SecondsFormat;
 use message_schema::Message;
 use message_schema::envelope::{MessageType, Timestamp};
 use message_schema::id::AgentName;
-use review::{AttemptSpent, Decision, EscalationReason, Notice, Record, Refused, State};
+use review::{Decision, Notice, Record, Refused, State};
 use spool::{Away, Body, Content, Delivery, Draft, Found, Mailbox, Original};
 
 use crate::clock::{self, Moment};
-use crate::letters::{self, Letter};
+use crate::letters;
 use crate::names::{NameBook, Shelf};
+use crate::outgoing::Outgoing;
 use crate::rejection::{About, Rejection};
 
 /// The file under judgement and the place its record will take.
@@ -46,7 +47,10 @@ impl Slip<'_> {
         let record = decision.into_record();
         let text = match &record {
             Record::Accepted(_) => self.text(),
-            Record::Duplicate { .. } | Record::Refused { .. } => None,
+            Record::Duplicate { .. }
+            | Record::Refused { .. }
+            | Record::Happened(_)
+            | Record::Declined { .. } => None,
         };
         let original = self.original(Away::Sent(sent), text);
         (self.draft(&record, original, deliveries), record)
@@ -63,7 +67,7 @@ impl Slip<'_> {
         let refused = Refused {
             outbox: self.outbox,
             code: rejection.code,
-            costs: rejection.review.as_ref().filter(|_| rejection.costs_attempt),
+            costs: rejection.review.as_ref().map(|key| (key, rejection.costs)),
             to_daemon: self.message.is_some_and(is_to_daemon),
             is_review: self.message.and_then(Message::kind).is_some_and(MessageType::is_review),
             parent: self.message.and_then(|message| message.root().field_text("parent_message_id")),
@@ -71,11 +75,11 @@ impl Slip<'_> {
             announcement: &ids[1],
         };
         let record = review::refuse(state, &refused, self.moment.utc);
-        let Record::Refused { attempt, notice, .. } = &record else {
+        let Record::Refused { cost, notice, .. } = &record else {
             unreachable!("refusing makes a record of a refusal")
         };
 
-        if attempt.as_ref().is_some_and(|spent| spent.left == 0) {
+        if cost.as_ref().is_some_and(|cost| cost.attempts_left == 0) {
             rejection.is_final();
         }
         let dead_letter = Mailbox::DeadLetter(self.outbox.to_string());
@@ -87,22 +91,21 @@ impl Slip<'_> {
             message: self.message,
             outbox: self.outbox,
             received_at: Timestamp::from_utc(self.moment.utc),
-            attempts_left: attempt.as_ref().map(|spent| spent.left.into()),
+            attempts_left: cost.as_ref().map(|cost| cost.attempts_left.into()),
         });
         let mut deliveries = vec![Delivery {
             mailbox: dead_letter,
             file: report_file,
             content: Content::Text(report.to_yaml()),
         }];
+        let outgoing = Outgoing { seq: self.seq, moment: self.moment };
         if let Notice::Sent { id, summed_up } = notice {
-            let letter = self.letter(id, self.outbox);
+            let letter = outgoing.head(id, self.outbox);
             let text = letters::notice(&letter, &report, self.message, *summed_up);
-            deliveries.push(self.posted(self.outbox, "notice", text, names));
+            deliveries.push(outgoing.posted(self.outbox, "notice", text, names));
         }
-        if let Some(AttemptSpent { review, announced: Some(id), .. }) = attempt {
-            let reason = EscalationReason::ProtocolViolation;
-            let text = letters::escalated(&self.letter(id, &review.author), review, &reason.to_string());
-            deliveries.push(self.posted(&review.author, "escalated", text, names));
+        for letter in cost.iter().flat_map(|cost| &cost.letters) {
+            deliveries.extend(outgoing.letter(letter, names));
         }
         deliveries.extend(self.withdrawn(names));
         let original = self.original(Away::DeadLetter(kept), None);
@@ -127,21 +130,8 @@ impl Slip<'_> {
     }
 
     fn draft(&self, record: &Record, original: Original, deliveries: Vec<Delivery>) -> Draft {
-        let (kind, review) = match record {
-            Record::Accepted(accepted) => ("accepted", accepted.step.as_ref().map(|step| &step.review)),
-            Record::Duplicate { .. } => ("duplicate", None),
-            Record::Refused { attempt, .. } => ("refused", attempt.as_ref().map(|spent| &spent.review)),
-        };
-        Draft {
-            at: self.moment.utc.to_rfc3339_opts(SecondsFormat::Millis, true),
-            kind: kind.to_owned(),
-            review: review.map(ToString::to_string),
-            id: self.message.and_then(Message::id).map(String::from),
-            original: Some(original),
-            deliveries,
-            decision: serde_json::value::to_raw_value(record)
-                .expect("records have text keys and plain values"),
-        }
+        let id = self.message.and_then(Message::id).map(String::from);
+        Draft { id, original: Some(original), ..draft(record, self.moment, deliveries) }
     }
 
     fn original(&self, away: Away, text: Option<String>) -> Original {
@@ -169,18 +159,40 @@ impl Slip<'_> {
             Body::Unfit(_) => None,
         }
     }
+}
 
-    fn letter<'a>(&self, id: &'a message_schema::id::MessageId, to: &'a AgentName) -> Letter<'a> {
-        Letter { id, to, at: Timestamp::from_utc(self.moment.utc) }
-    }
+/// What the ledger keeps of an event, with every file it makes.
+pub(crate) fn of_event(record: &Record, seq: u64, moment: Moment, names: &mut NameBook) -> Draft {
+    let (letters, order) = match record {
+        Record::Happened(happened) => (&happened.letters[..], &happened.order),
+        Record::Declined { order, .. } => (&[][..], order),
+        Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+            unreachable!("messages are drafted with their originals")
+        }
+    };
+    let outgoing = Outgoing { seq, moment };
+    let deliveries = letters.iter().flat_map(|letter| outgoing.letter(letter, names)).collect();
+    Draft { id: order.as_ref().map(ToString::to_string), ..draft(record, moment, deliveries) }
+}
 
-    fn posted(&self, to: &AgentName, what: &str, text: String, names: &mut NameBook) -> Delivery {
-        let stamp = self.moment.utc.format("%Y%m%d%H%M%S");
-        let name = format!("{stamp}_settled_{what}_{}.yaml", self.seq);
-        let wanted = spool::FileName::new(name).expect("digits, letters and underscores are a file name");
-        let mailbox = Mailbox::Inbox(to.to_string());
-        let file = names.choose(Shelf::Mailbox(&mailbox), &wanted, self.seq);
-        Delivery { mailbox, file, content: Content::Text(text) }
+fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> Draft {
+    let (kind, review) = match record {
+        Record::Accepted(accepted) => ("accepted", accepted.step.as_ref().map(|step| &step.review)),
+        Record::Duplicate { .. } => ("duplicate", None),
+        Record::Refused { cost, .. } => ("refused", cost.as_ref().map(|cost| &cost.step.review)),
+        Record::Happened(happened) => {
+            (happened.event.word(), happened.steps.first().map(|step| &step.review))
+        }
+        Record::Declined { .. } => ("declined", None),
+    };
+    Draft {
+        at: moment.utc.to_rfc3339_opts(SecondsFormat::Millis, true),
+        kind: kind.to_owned(),
+        review: review.map(ToString::to_string),
+        id: None,
+        original: None,
+        deliveries,
+        decision: serde_json::value::to_raw_value(record).expect("records have text keys and plain values"),
     }
 }
 

@@ -15,6 +15,7 @@ mod fold;
 mod letters;
 pub mod mailroom;
 mod names;
+mod outgoing;
 mod rejection;
 pub mod watch;
 pub mod workspace;

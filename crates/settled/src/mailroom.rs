@@ -4,15 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use review::{Record, State};
 use spool::{FileName, Os, Recovery, Spool, SpoolError};
 
-use crate::clock::Moment;
+use crate::clock::{self, Moment};
 use crate::config::{Config, ConfigError};
-use crate::desk::Desk;
+use crate::desk::{Batch, Desk};
 use crate::names::NameBook;
-use crate::{fold, workspace};
+use crate::{draft, fold, workspace};
 
 /// The folder of `packets/` where findings packets lie.
 const FINDINGS: &str = "findings";
@@ -45,6 +46,8 @@ pub struct Pass {
     pub refused: usize,
     /// Messages put away as duplicates.
     pub duplicates: usize,
+    /// Deadlines, decisions and other events recorded.
+    pub events: usize,
     /// Files made in mailboxes.
     pub delivered: usize,
 }
@@ -123,25 +126,53 @@ impl Mailroom {
         let mut pass = Pass::default();
         self.delivered(&before, &mut pass);
 
-        if !batch.drafts.is_empty() {
-            match self.spool.commit(self.spool.next_seq(), batch.drafts) {
-                Ok(committed) => {
-                    for (entry, record) in committed.iter().zip(&batch.records) {
-                        log(entry, record);
-                        pass.count(record);
-                    }
-                }
-                Err(error) => {
-                    self.start_over()?;
-                    return Err(error);
-                }
-            }
-        }
+        self.commit(batch, &mut pass)?;
         if self.desk.intake.next_wakeup() != Some(0) {
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
         Ok(pass)
+    }
+
+    /// Ends every wait whose deadline has come. What lies finished in an outbox has been judged before:
+    /// whoever answered in time is heard, however late the daemon looks.
+    pub fn keep_deadlines(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
+        let mut batch = Batch::default();
+        let first = self.spool.next_seq();
+        let Desk { state, policy, names, .. } = &mut self.desk;
+        while let Some(record) = review::due(state, policy, moment.utc, &mut clock::new_message_id) {
+            let seq = first + batch.drafts.len() as u64;
+            batch.drafts.push(draft::of_event(&record, seq, moment, names));
+            review::apply(state, &record, moment.utc);
+            batch.records.push(record);
+        }
+        let mut pass = Pass::default();
+        self.commit(batch, &mut pass)?;
+        Ok(pass)
+    }
+
+    /// When the next wait is over, by the time of day.
+    pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
+        self.desk.state.next_deadline().map(|(at, _)| at)
+    }
+
+    fn commit(&mut self, batch: Batch, pass: &mut Pass) -> Result<(), SpoolError> {
+        if batch.drafts.is_empty() {
+            return Ok(());
+        }
+        match self.spool.commit(self.spool.next_seq(), batch.drafts) {
+            Ok(committed) => {
+                for (entry, record) in committed.iter().zip(&batch.records) {
+                    log(entry, record);
+                    pass.count(record);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.start_over()?;
+                Err(error)
+            }
+        }
     }
 
     fn delivered(&mut self, delivered: &spool::Pass, pass: &mut Pass) {
@@ -204,6 +235,7 @@ impl Pass {
             Record::Accepted(_) => self.accepted += 1,
             Record::Duplicate { .. } => self.duplicates += 1,
             Record::Refused { .. } => self.refused += 1,
+            Record::Happened(_) | Record::Declined { .. } => self.events += 1,
         }
     }
 }
@@ -211,7 +243,8 @@ impl Pass {
 fn log(entry: &spool::Committed, record: &Record) {
     let code = match record {
         Record::Refused { code, .. } => Some(code.as_str()),
-        Record::Accepted(_) | Record::Duplicate { .. } => None,
+        Record::Declined { code, .. } => Some(code.as_str()),
+        Record::Accepted(_) | Record::Duplicate { .. } | Record::Happened(_) => None,
     };
     let from = entry.original.as_ref().map(|original| original.outbox.as_str());
     let file = entry.original.as_ref().map(|original| original.file.to_string());

@@ -5,7 +5,7 @@ use message_schema::id::AgentName;
 use message_schema::report::REPORT_VERSION;
 use message_schema::yaml::Node;
 use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
-use review::{Fault, Refusal, ReviewKey};
+use review::{Costs, Fault, Refusal, ReviewKey};
 use spool::FileName;
 use validate_message::{Packet, Violations};
 
@@ -20,8 +20,8 @@ pub(crate) struct Rejection {
     pub(crate) retryable: bool,
     /// The review it belongs to.
     pub(crate) review: Option<ReviewKey>,
-    /// Whether it costs that review's reviewer an attempt.
-    pub(crate) costs_attempt: bool,
+    /// What it costs the reviewer.
+    pub(crate) costs: Costs,
     /// What can be sent next and by whom.
     pub(crate) legal_next: Vec<String>,
 }
@@ -72,7 +72,7 @@ impl Rejection {
             violations: refusal.faults.iter().map(|fault| told(fault, message, packet, file)).collect(),
             retryable: refusal.retryable,
             review: refusal.review.map(|key| *key),
-            costs_attempt: refusal.costs_attempt,
+            costs: refusal.costs,
             legal_next: refusal.legal_next,
         }
     }
@@ -88,7 +88,14 @@ impl Rejection {
     fn of_file(violations: Vec<ReportedViolation>) -> Self {
         let first = violations.iter().find(|violation| violation.level == Level::Error);
         let code = first.or(violations.first()).expect("a refusal names at least one violation").code;
-        Self { code, violations, retryable: true, review: None, costs_attempt: false, legal_next: Vec::new() }
+        Self {
+            code,
+            violations,
+            retryable: true,
+            review: None,
+            costs: Costs::Nothing,
+            legal_next: Vec::new(),
+        }
     }
 
     /// One sentence on why.

@@ -1,43 +1,35 @@
 //! `review_addressed`: the author says what was done about the latest feedback.
 
-use std::collections::BTreeMap;
-
 use message_schema::Code;
 use message_schema::body::ReviewAddressed;
 
 use super::{Answer, Case, belongs};
 use crate::phase::{Addressed, Phase};
 use crate::record::Step;
-use crate::refusal::{Fault, Refusal, in_review};
+use crate::refusal::{Costs, Fault, Refusal, in_review};
 use crate::state::Review;
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, Refusal> {
     let (key, review) = belongs::find(case)?;
-    let refuse = |fault| Err(in_review(vec![fault], key, review.legal_next(key), false));
-    match &review.phase {
-        Phase::Fixing if body.round == review.round => {}
-        Phase::Fixing => return refuse(round_mismatch(body, review)),
-        Phase::Reviewing(_) | Phase::Addressed { .. } => return refuse(nothing_to_address(body, review)),
-        Phase::Approved(_) | Phase::Escalated(_) => return refuse(over()),
-    }
+    let refuse = |fault| Err(in_review(vec![fault], key, review.legal_next(key), Costs::Nothing));
+    let due = match &review.phase {
+        Phase::Fixing { due } if body.round == review.round => *due,
+        Phase::Fixing { .. } => return refuse(round_mismatch(body, review)),
+        Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Addressed { .. } => {
+            return refuse(nothing_to_address(body, review));
+        }
+        Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => return refuse(over()),
+    };
     let unknown = body
         .addressed_finding_ids
         .iter()
         .filter(|id| !review.threads.contains_key(*id))
         .map(|id| format!("addressed_finding_ids names `{id}`, which is no finding of this review"));
+    let report =
+        Addressed { findings: body.addressed_finding_ids.clone(), touched_files: body.touched_files.clone() };
     let step = Step {
-        review: key.clone(),
-        phase: Phase::Addressed {
-            report: Addressed {
-                findings: body.addressed_finding_ids.clone(),
-                touched_files: body.touched_files.clone(),
-            },
-        },
-        opens: None,
-        round: review.round,
-        threads: BTreeMap::new(),
         commit: Some(body.validated_head.clone().unwrap_or_else(|| body.commit_sha.clone())),
-        declared_head: None,
+        ..Step::to(key, review.round, Phase::Addressed { report, due })
     };
     Ok(Answer { step, warnings: unknown.collect() })
 }
@@ -59,7 +51,12 @@ fn round_mismatch(body: &ReviewAddressed, review: &Review) -> Fault {
 fn nothing_to_address(body: &ReviewAddressed, review: &Review) -> Fault {
     let state = match review.phase {
         Phase::Addressed { .. } => format!("the feedback of round {} was addressed already", review.round),
-        Phase::Reviewing(_) | Phase::Fixing | Phase::Approved(_) | Phase::Escalated(_) => {
+        Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Approved(_)
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => {
             format!("round {} has no feedback yet", review.round)
         }
     };

@@ -7,7 +7,7 @@ use message_schema::id::{AgentName, PrNumber};
 use super::Case;
 use crate::key::ReviewKey;
 use crate::policy::Role;
-use crate::refusal::{Fault, Refusal, in_review};
+use crate::refusal::{Costs, Fault, Refusal, in_review};
 use crate::state::Review;
 
 /// The part a message type is played in.
@@ -192,7 +192,7 @@ fn wrong_direction(case: &Case<'_>, key: &ReviewKey) -> Refusal {
         Part::FromReviewer => format!("{} to {}", key.reviewer, key.author),
     });
     let legal = case.state.reviews.get(key).map_or_else(Vec::new, |review| review.legal_next(key));
-    in_review(vec![fault], key, legal, false)
+    in_review(vec![fault], key, legal, Costs::Nothing)
 }
 
 fn ambiguous(keys: &[&ReviewKey], tells: &str) -> Refusal {

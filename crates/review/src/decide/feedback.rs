@@ -1,25 +1,32 @@
 //! `review_feedback`: the reviewer's findings; ends its invocation.
 
+use std::collections::BTreeMap;
+
 use message_schema::Code;
 use message_schema::body::{Escalation, ReviewFeedback};
-use message_schema::id::RepoPath;
+use message_schema::id::FindingId;
 
-use super::{Answer, Case, belongs};
+use super::{Answer, Case, belongs, budget};
+use crate::deadline::patience;
 use crate::key::ReviewKey;
-use crate::phase::{Closer, EscalationReason, Invocation, Phase};
+use crate::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
 use crate::record::Step;
-use crate::refusal::{Fault, Refusal, in_review};
-use crate::response::{self, Judged, Response, Silence};
+use crate::refusal::{Costs, Fault, Refusal, in_review};
+use crate::response::{self, Judged, Newcomers, Response, Silence};
 use crate::state::Review;
 use crate::thread::{Thread, ThreadState};
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, Refusal> {
     let (key, review) = belongs::find(case)?;
     let invocation = open_invocation(key, review)?;
+    let over = budget::overdrawn(case, body.telemetry.as_ref(), invocation);
 
     // A reviewer whose budget is spent cannot be asked for an action on each thread.
     let silence = match body.escalation {
         Some(Escalation::ReviewerBudgetExceeded) => Silence::Carries,
+        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None if over.is_some() => {
+            Silence::Carries
+        }
         Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None => {
             Silence::read_by(case.policy, invocation)
         }
@@ -30,63 +37,92 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         mode: case.policy.threads,
         silence,
         nits: &[],
-        late_outside: touched_before(review, invocation),
+        newcomers: newcomers(review, invocation),
+        last_round: case.is_last_round(key, review),
+        verify_run: invocation.verify_run,
     };
-    let Judged { threads: changed, warnings } =
+    let Judged { threads: changed, mut warnings } =
         match (round_fault(review, Some(body.round)), response::judge(&response)) {
             (None, Ok(judged)) => judged,
             (wrong_round, judged) => {
                 let faults = wrong_round.into_iter().chain(judged.err().into_iter().flatten());
-                return Err(in_review(faults.collect(), key, review.legal_next(key), true));
+                return Err(in_review(faults.collect(), key, review.legal_next(key), Costs::Attempt));
             }
         };
-
-    let after = |id, thread| changed.get(id).unwrap_or(thread);
-    let standing: Vec<&Thread> = review
-        .threads
-        .iter()
-        .map(|(id, thread)| after(id, thread))
-        .chain(changed.iter().filter(|(id, _)| !review.threads.contains_key(*id)).map(|(_, thread)| thread))
-        .filter(|thread| thread.stands_in_the_way())
-        .collect();
-    let step = Step {
-        review: key.clone(),
-        phase: leads_to(review, body, &standing),
-        opens: None,
-        round: review.round,
-        threads: changed,
-        commit: None,
-        declared_head: None,
+    let phase = match &over {
+        Some(over) => {
+            warnings.push(over.warning());
+            Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
+        }
+        None => leads_to(case, key, review, body, &changed),
     };
+    let step = Step { threads: changed, ..Step::to(key, review.round, phase) };
     Ok(Answer { step, warnings })
 }
 
-/// The files the author touched since the last feedback, if this is a later round and it said so.
-fn touched_before<'a>(review: &Review, invocation: &'a Invocation) -> Option<&'a [RepoPath]> {
-    let files = &invocation.addressed.as_ref()?.touched_files;
-    (review.round_of_generation() > 1 && !files.is_empty()).then_some(files)
+/// Which new findings may still block in this round.
+fn newcomers<'a>(review: &Review, invocation: &'a Invocation) -> Newcomers<'a> {
+    if review.fixes.is_some() {
+        return Newcomers::OnlyP0;
+    }
+    match &invocation.addressed {
+        Some(report) if review.round_of_generation() > 1 && !report.touched_files.is_empty() => {
+            Newcomers::InTouched(&report.touched_files)
+        }
+        Some(_) | None => Newcomers::Any,
+    }
 }
 
-fn leads_to(review: &Review, body: &ReviewFeedback, standing: &[&Thread]) -> Phase {
-    let is_last = review.is_last(review.round);
-    if let Some(reason) = EscalationReason::of_feedback(body.escalation.as_ref(), is_last) {
+fn leads_to(
+    case: &Case<'_>,
+    key: &ReviewKey,
+    review: &Review,
+    body: &ReviewFeedback,
+    changed: &BTreeMap<FindingId, Thread>,
+) -> Phase {
+    let is_last = case.is_last_round(key, review);
+    let (open, held) = blockers(review, changed);
+    let reason = EscalationReason::of_feedback(body.escalation.as_ref(), is_last);
+    let rounds_over = reason == Some(EscalationReason::MaxRoundsExceeded);
+    if let Some(reason) = reason
+        && !rounds_over
+    {
         return Phase::Escalated(reason);
     }
+    if review.fixes.is_some() && !open && !held {
+        let commit = review.approved_commit(body.validated_head.as_ref());
+        return Phase::Approved(Approval { by_rule: true, ..Approval::of(commit, case.now) });
+    }
+    if rounds_over && case.is_advised(key, review) {
+        return Phase::Closed(CloseReason::Commented);
+    }
+    if rounds_over {
+        return Phase::Escalated(EscalationReason::MaxRoundsExceeded);
+    }
+    // Nothing the author can do would bring approval nearer.
+    if held && !open {
+        return Phase::Escalated(EscalationReason::BlockerHeld);
+    }
+    Phase::Fixing { due: case.now + patience(review.priority) }
+}
+
+/// Whether anything blocking is open, and whether anything blocking is with a person.
+fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bool) {
+    let before = review.threads.iter().filter(|(id, _)| !changed.contains_key(*id));
     let (mut open, mut held) = (false, false);
-    for thread in standing {
+    for (_, thread) in before.chain(changed).filter(|(_, thread)| thread.blocking) {
         match thread.state {
             ThreadState::Open => open = true,
             ThreadState::Held(_) => held = true,
             ThreadState::Resolved | ThreadState::Deferred => {}
         }
     }
-    // Nothing the author can do would bring approval nearer.
-    if held && !open { Phase::Escalated(EscalationReason::BlockerHeld) } else { Phase::Fixing }
+    (open, held)
 }
 
 /// The invocation a response answers, or why there is none.
 pub(super) fn open_invocation<'a>(key: &ReviewKey, review: &'a Review) -> Result<&'a Invocation, Refusal> {
-    if let Phase::Reviewing(invocation) = &review.phase {
+    if let Some(invocation) = review.phase.invocation() {
         return Ok(invocation);
     }
     let fault = match review.closed_by {
@@ -104,7 +140,7 @@ pub(super) fn open_invocation<'a>(key: &ReviewKey, review: &'a Review) -> Result
         .expected("one review_feedback or review_lgtm per review_request")
         .fix("nothing is to be done; the author's next review_request opens the next round"),
     };
-    Err(in_review(vec![fault], key, review.legal_next(key), false))
+    Err(in_review(vec![fault], key, review.legal_next(key), Costs::Nothing))
 }
 
 /// What is wrong with a response for another round than the open one.

@@ -1,18 +1,26 @@
 //! `review_lgtm`: an approval, if the quality gate agrees; ends the reviewer's invocation.
 
+use std::collections::BTreeSet;
+
 use message_schema::body::ReviewLgtm;
 
 use super::feedback::{open_invocation, round_fault};
-use super::{Answer, Case, belongs};
-use crate::gate::{self, Evidence};
+use super::{Answer, Case, belongs, budget};
+use crate::gate::{self, Clause, Evidence};
 use crate::phase::{Approval, Phase};
 use crate::record::Step;
-use crate::refusal::{Refusal, in_review};
+use crate::refusal::{Costs, Fault, Refusal, in_review};
 use crate::response::{self, Response, Silence};
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refusal> {
     let (key, review) = belongs::find(case)?;
     let invocation = open_invocation(key, review)?;
+    let wrong_round = round_fault(review, body.round);
+    if wrong_round.is_none()
+        && let Some(over) = budget::overdrawn(case, body.telemetry.as_ref(), invocation)
+    {
+        return Err(in_review(vec![over.fault()], key, review.legal_next(key), Costs::Invocation));
+    }
     let packet = case.posted.valid.packet().map(|packet| &packet.findings);
     let required = invocation.validation_commands.iter().chain(&case.policy.gate.validation_commands);
     let evidence = Evidence {
@@ -27,42 +35,47 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         mode: case.policy.threads,
         silence: Silence::read_by(case.policy, invocation),
         nits: &body.nits,
-        late_outside: None,
+        newcomers: case.newcomers_of_lgtm(review),
+        last_round: case.is_last_round(key, review),
+        verify_run: invocation.verify_run,
     };
     // All that is wrong is told at once, since each refusal costs an attempt. Where the threads
     // cannot be told, the clauses about them are left out: they would say the same thing twice.
     let mut threads = review.threads.clone();
+    let mut faults: Vec<Fault> = wrong_round.into_iter().collect();
+    let mut warnings = Vec::new();
+    let mut broken = BTreeSet::new();
     let judged = match response::judge(&response) {
         Ok(changed) => {
             threads.extend(changed.threads);
+            warnings = changed.warnings;
             gate::judge(&threads, &review.threads, &evidence)
         }
-        Err(mut faults) => {
-            faults.extend(evidence.faults());
-            Err(faults)
+        Err(actions) => {
+            faults.extend(actions);
+            gate::Judged { faults: evidence.faults(), ..gate::Judged::default() }
         }
     };
-    let deferred = match (round_fault(review, body.round), judged) {
-        (None, Ok(deferred)) => deferred,
-        (wrong_round, judged) => {
-            let faults = wrong_round.into_iter().chain(judged.err().into_iter().flatten());
-            return Err(in_review(faults.collect(), key, review.legal_next(key), true));
-        }
-    };
-    threads.extend(deferred);
+    if case.is_advised(key, review) {
+        (broken, warnings) = attached(&judged.faults, warnings);
+    } else {
+        faults.extend(judged.faults);
+    }
+    if !faults.is_empty() {
+        return Err(in_review(faults, key, review.legal_next(key), Costs::Attempt));
+    }
+    threads.extend(judged.deferred);
     threads.retain(|id, thread| review.threads.get(id) != Some(thread));
 
-    let named = [&body.validated_head, &review.commit, &review.declared_head];
-    let commit = named.into_iter().flatten().next().cloned();
-    let approval = Approval { commit, merge_ready: body.merge_ready, at: case.now };
-    let step = Step {
-        review: key.clone(),
-        phase: Phase::Approved(approval),
-        opens: None,
-        round: review.round,
-        threads,
-        commit: None,
-        declared_head: None,
-    };
-    Ok(Answer { step, warnings: Vec::new() })
+    let commit = review.approved_commit(body.validated_head.as_ref());
+    let approval = Approval { merge_ready: body.merge_ready, broken, ..Approval::of(commit, case.now) };
+    let step = Step { threads, ..Step::to(key, review.round, Phase::Approved(approval)) };
+    Ok(Answer { step, warnings })
+}
+
+/// What the gate says, where it only advises.
+fn attached(faults: &[Fault], mut warnings: Vec<String>) -> (BTreeSet<Clause>, Vec<String>) {
+    warnings
+        .extend(faults.iter().map(|fault| format!("the quality gate advises against it: {}", fault.message)));
+    (faults.iter().filter_map(|fault| fault.clause).collect(), warnings)
 }

@@ -5,6 +5,7 @@
 
 mod addressed;
 mod belongs;
+mod budget;
 mod feedback;
 mod lgtm;
 mod request;
@@ -16,11 +17,13 @@ use message_schema::envelope::{DAEMON, Envelope};
 use message_schema::id::AgentName;
 use validate_message::Valid;
 
-use crate::policy::Policy;
+use crate::key::ReviewKey;
+use crate::policy::{Policy, Profile};
 use crate::post::check_id;
 use crate::record::{Accepted, ContentDigest, Record, Step};
 use crate::refusal::{Fault, Refusal, outside_review};
-use crate::state::State;
+use crate::response::Newcomers;
+use crate::state::{FIX_REVIEWS_MAX, Review, State};
 
 /// A checked message and where it was found.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +71,30 @@ impl<'a> Case<'a> {
     /// The one recipient of a review message.
     pub(crate) fn recipient(&self) -> &'a AgentName {
         self.envelope().to.names().first().expect("a checked message has a recipient")
+    }
+}
+
+impl Case<'_> {
+    /// Whether the open round takes no reply and is followed by none: the last of its generation,
+    /// or of all reviews a fix pull request may have.
+    pub(crate) fn is_last_round(&self, key: &ReviewKey, review: &Review) -> bool {
+        let is_fifth = || self.state.rounds_used(key.repo.as_ref(), &key.pr) >= FIX_REVIEWS_MAX;
+        review.is_last(review.round) || (review.fixes.is_some() && is_fifth())
+    }
+
+    /// Whether the quality gate only advises here: on pull requests of people, if the project says so.
+    pub(crate) fn is_advised(&self, key: &ReviewKey, review: &Review) -> bool {
+        let pull = self.state.pull(key.repo.as_ref(), &key.pr);
+        let author = pull.and_then(|pull| pull.author.as_deref()).unwrap_or(key.author.as_str());
+        match self.policy.profile {
+            Profile::Gate => false,
+            Profile::Advisory => review.fixes.is_none() && !self.policy.handoff.bots.contains(author),
+        }
+    }
+
+    /// Which new findings of an lgtm may still block; nothing is downgraded but on fix pull requests.
+    pub(crate) fn newcomers_of_lgtm(&self, review: &Review) -> Newcomers<'static> {
+        if review.fixes.is_some() { Newcomers::OnlyP0 } else { Newcomers::Any }
     }
 }
 

@@ -1,189 +1,276 @@
 //! `review_request`: opens a review, its next round, or its next generation.
 
 use message_schema::Code;
-use message_schema::body::ReviewRequest;
+use message_schema::body::{ReviewRequest, RunTrigger};
+use message_schema::id::FindingId;
 use message_schema::limit::Rounds;
 
 use super::{Answer, Case, belongs};
+use crate::deadline::patience;
 use crate::key::ReviewKey;
-use crate::phase::{Addressed, Approval, EscalationReason, Invocation, Phase};
+use crate::phase::{Addressed, Approval, CloseReason, EscalationReason, Invocation, Phase};
+use crate::policy::RuntimeClock;
+use crate::pulls::Pull;
 use crate::record::{Generation, Step};
-use crate::refusal::{Fault, Refusal, in_review};
-use crate::state::{ATTEMPTS, GENERATIONS_MAX, Review, SUPERSESSIONS};
+use crate::refusal::{Costs, Fault, Refusal, in_review};
+use crate::state::{ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, Review, SUPERSESSIONS};
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Refusal> {
     belongs::check_opener(case, &body.pr, body.repo.as_ref())?;
     let key = belongs::key_of_request(case, body)?;
-    match case.state.review(&key) {
-        None => open_generation(case, body, &key, None),
-        Some(review) if review.phase.is_final() => reopen(case, body, &key, review),
-        Some(review) => next_round(case, body, &key, review),
+    let request = Request { case, body, key: &key };
+    let mut answer = match case.state.review(&key) {
+        None => request.open_generation(None),
+        Some(review) if review.phase.is_final() => request.reopen(review),
+        Some(review) => request.next_round(review),
+    }?;
+    if body.run_trigger == Some(RunTrigger::Verify) && !request.is_verify_run() {
+        let author = &key.author;
+        answer.warnings.push(format!(
+            "run_trigger: verify is ignored: settled.toml does not name `{author}` in handoff.verify_agents"
+        ));
     }
+    Ok(answer)
 }
 
-/// The first request of a generation fixes its rounds.
-fn open_generation(
-    case: &Case<'_>,
-    body: &ReviewRequest,
-    key: &ReviewKey,
-    before: Option<&Review>,
-) -> Result<Answer, Refusal> {
-    check_generations_left(case, key, before)?;
-    let round = before.map_or(1, |review| review.round + 1);
-    check_round(body, key, round, before)?;
-    let allowed = case.policy.rounds;
-    let (rounds, warnings) = match body.max_rounds {
-        Some(asked) if asked > allowed => (allowed, vec![clamped(asked, allowed)]),
-        Some(asked) => (asked, Vec::new()),
-        None => (allowed, Vec::new()),
-    };
-    let number = before.map_or(1, |review| review.generation + 1);
-    let mut step = open_round(case, body, key, round, None);
-    step.opens = Some(Generation { number, rounds });
-    Ok(Answer { step, warnings })
+/// A request and the review it is about.
+struct Request<'a> {
+    case: &'a Case<'a>,
+    body: &'a ReviewRequest,
+    key: &'a ReviewKey,
 }
 
-/// After approval a new head opens the next generation; after an escalation only a person can.
-fn reopen(
-    case: &Case<'_>,
-    body: &ReviewRequest,
-    key: &ReviewKey,
-    review: &Review,
-) -> Result<Answer, Refusal> {
-    check_generations_left(case, key, Some(review))?;
-    let fault = match &review.phase {
-        Phase::Approved(approval) if has_new_head(body, approval) => {
-            return open_generation(case, body, key, Some(review));
+impl Request<'_> {
+    fn refuse(&self, fault: Fault, review: Option<&Review>) -> Refusal {
+        let legal = review.map_or_else(Vec::new, |review| review.legal_next(self.key));
+        in_review(vec![fault], self.key, legal, Costs::Nothing)
+    }
+
+    /// The first request of a generation fixes its rounds; the first of a pull request also says
+    /// what it is to fix.
+    fn open_generation(&self, before: Option<&Review>) -> Result<Answer, Refusal> {
+        self.check_generations_left(before)?;
+        let round = before.map_or(1, |review| review.round + 1);
+        self.check_round(round, before)?;
+        self.check_reviews_left(before)?;
+        let number = before.map_or(1, |review| review.generation + 1);
+        let mut answer = self.first_of_generation(number, round);
+        if before.is_none()
+            && let Some(named) = &self.body.handoff_ref
+        {
+            self.carry_over(named, &mut answer);
         }
-        Phase::Approved(approval) => already_approved(body, approval),
-        Phase::Escalated(EscalationReason::MaxRoundsExceeded) => round_limit_exceeded(review),
-        Phase::Escalated(reason) => Fault::new(
-            Code::ReviewClosed,
-            format!("the review is with a person ({}); only a person can reopen it", reason),
-        ),
-        Phase::Reviewing(_) | Phase::Fixing | Phase::Addressed { .. } => {
-            unreachable!("only final phases are reopened")
-        }
-    };
-    Err(in_review(vec![fault], key, review.legal_next(key), false))
-}
+        Ok(answer)
+    }
 
-fn next_round(
-    case: &Case<'_>,
-    body: &ReviewRequest,
-    key: &ReviewKey,
-    review: &Review,
-) -> Result<Answer, Refusal> {
-    let refuse = |fault| Err(in_review(vec![fault], key, review.legal_next(key), false));
-    let addressed = match &review.phase {
-        Phase::Reviewing(open) => {
-            if body.supersedes_message_id.is_some() {
-                check_round(body, key, review.round, Some(review))?;
+    fn first_of_generation(&self, number: u8, round: u32) -> Answer {
+        let allowed = self.case.policy.rounds;
+        let (rounds, warnings) = match self.body.max_rounds {
+            Some(asked) if asked > allowed => (allowed, vec![clamped(asked, allowed)]),
+            Some(asked) => (asked, Vec::new()),
+            None => (allowed, Vec::new()),
+        };
+        let step = Step { opens: Some(Generation { number, rounds }), ..self.open_round(round, None) };
+        Answer { step, warnings }
+    }
+
+    /// Opens the threads a fix pull request is to fix. Below P1 and without blocking they are
+    /// deferred at once: only what the task is for can hold it up.
+    fn carry_over(&self, named: &str, answer: &mut Answer) {
+        let task = self.case.state.tasks().find(|task| task.id.as_str() == named.trim());
+        let Some(task) = task.filter(|task| task.target == self.key.author) else {
+            let author = &self.key.author;
+            let warning = format!("handoff_ref: no task `{named}` was handed off to `{author}`");
+            return answer.warnings.push(warning);
+        };
+        answer.step.fixes = Some(task.id.clone());
+        for finding in &task.findings {
+            // Two reviewers may have used the same id for two findings.
+            let ids = (2..).map(|n| FindingId::new(format!("{}-{n}", finding.review.reviewer)));
+            let id = std::iter::once(finding.id.clone())
+                .chain(ids.filter_map(Result::ok))
+                .find(|id| !answer.step.threads.contains_key(id));
+            answer.step.threads.extend(id.map(|id| (id, finding.thread.carried_over())));
+        }
+    }
+
+    /// After approval a new head opens the next generation, and so does any request once a closed
+    /// pull request is open again; after an escalation only a person can.
+    fn reopen(&self, review: &Review) -> Result<Answer, Refusal> {
+        self.check_generations_left(Some(review))?;
+        let pull = self.case.state.pull(self.key.repo.as_ref(), &self.key.pr);
+        let fault = match &review.phase {
+            Phase::Approved(approval) if approval.stale || has_new_head(self.body, approval) => {
+                return self.open_generation(Some(review));
             }
-            return supersede(case, body, key, review, open).or_else(|fault| refuse(*fault));
+            Phase::Approved(approval) => already_approved(self.body, approval),
+            Phase::Closed(CloseReason::Merged | CloseReason::NotMerged)
+                if pull.is_some_and(Pull::is_open) =>
+            {
+                return self.open_generation(Some(review));
+            }
+            Phase::Escalated(EscalationReason::MaxRoundsExceeded) => round_limit_exceeded(review),
+            Phase::Escalated(reason) => Fault::new(
+                Code::ReviewClosed,
+                format!("the review is with a person ({reason}); only a person can reopen it"),
+            ),
+            Phase::Closed(CloseReason::Commented) => {
+                Fault::new(Code::ReviewClosed, "the review ended with comments; only a person can reopen it")
+            }
+            Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
+                Fault::new(Code::ReviewClosed, "the review ended with its pull request")
+            }
+            Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+                unreachable!("only final phases are reopened")
+            }
+        };
+        Err(self.refuse(fault, Some(review)))
+    }
+
+    fn next_round(&self, review: &Review) -> Result<Answer, Refusal> {
+        let addressed = match &review.phase {
+            Phase::Awaiting { .. } => {
+                self.check_round(review.round, Some(review))?;
+                self.check_reviews_left(Some(review))?;
+                return Ok(self.first_of_generation(review.generation, review.round));
+            }
+            Phase::Reviewing(open) => {
+                if self.body.supersedes_message_id.is_some() {
+                    self.check_round(review.round, Some(review))?;
+                }
+                return self.supersede(review, open).map_err(|fault| self.refuse(*fault, Some(review)));
+            }
+            Phase::Fixing { .. } if review.open_blockers() > 0 => {
+                return Err(self.refuse(addressed_required(review), Some(review)));
+            }
+            Phase::Fixing { .. } => None,
+            Phase::Addressed { report, .. } => Some(report.clone()),
+            Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => {
+                unreachable!("final phases are handled before")
+            }
+        };
+        if review.is_last(review.round) {
+            return Err(self.refuse(round_limit_exceeded(review), Some(review)));
         }
-        Phase::Fixing if review.open_blockers() > 0 => return refuse(addressed_required(review)),
-        Phase::Fixing => None,
-        Phase::Addressed { report } => Some(report.clone()),
-        Phase::Approved(_) | Phase::Escalated(_) => unreachable!("final phases are handled before"),
-    };
-    if review.is_last(review.round) {
-        return refuse(round_limit_exceeded(review));
+        let round = review.round + 1;
+        self.check_round(round, Some(review))?;
+        self.check_reviews_left(Some(review))?;
+        Ok(Answer { step: self.open_round(round, addressed), warnings: Vec::new() })
     }
-    let round = review.round + 1;
-    check_round(body, key, round, Some(review))?;
-    Ok(Answer { step: open_round(case, body, key, round, addressed), warnings: Vec::new() })
-}
 
-/// Replaces the open request. What the reviewer has used of its means stays used, so that a
-/// replacement buys nobody a fresh start.
-fn supersede(
-    case: &Case<'_>,
-    body: &ReviewRequest,
-    key: &ReviewKey,
-    review: &Review,
-    open: &Invocation,
-) -> Result<Answer, Box<Fault>> {
-    let names_open = match &body.supersedes_message_id {
-        None => return Err(Box::new(already_open(open, key))),
-        Some(named) => *named == open.request,
-    };
-    if !names_open {
-        return Err(Box::new(supersedes_unknown(body, open)));
-    }
-    if open.supersessions_left == 0 {
-        return Err(Box::new(replaced_too_often(open)));
-    }
-    let mut step = open_round(case, body, key, review.round, open.addressed.clone());
-    if let Phase::Reviewing(new) = &mut step.phase {
-        new.attempts_left = open.attempts_left;
-        new.supersessions_left = open.supersessions_left - 1;
-        (new.turns, new.runtime_s) = (open.turns, open.runtime_s);
-    }
-    Ok(Answer { step, warnings: Vec::new() })
-}
-
-fn open_round(
-    case: &Case<'_>,
-    body: &ReviewRequest,
-    key: &ReviewKey,
-    round: u32,
-    addressed: Option<Addressed>,
-) -> Step {
-    let invocation = Invocation {
-        request: case.envelope().id.clone(),
-        priority: case.envelope().priority,
-        turns: body.max_turns_reviewer.unwrap_or_default(),
-        runtime_s: body.max_runtime_s_reviewer.unwrap_or_default(),
-        attempts_left: ATTEMPTS,
-        supersessions_left: SUPERSESSIONS,
-        validation_commands: body.validation_commands.clone(),
-        addressed,
-    };
-    Step {
-        review: key.clone(),
-        phase: Phase::Reviewing(invocation),
-        opens: None,
-        round,
-        threads: std::collections::BTreeMap::new(),
-        commit: None,
-        declared_head: body.declared_head.clone(),
-    }
-}
-
-fn check_generations_left(case: &Case<'_>, key: &ReviewKey, before: Option<&Review>) -> Result<(), Refusal> {
-    if case.state.generations_used(key.repo.as_ref(), &key.pr) < GENERATIONS_MAX {
-        return Ok(());
-    }
-    let fault = Fault::new(
-        Code::IterationLimitExceeded,
-        format!("pull request {} has used its {GENERATIONS_MAX} generations", key.pr),
-    )
-    .expected(format!("at most {GENERATIONS_MAX} generations over the life of a pull request"))
-    .fix("a person decides what happens with this pull request");
-    Err(in_review(vec![fault], key, before.map_or_else(Vec::new, |review| review.legal_next(key)), false))
-}
-
-fn check_round(
-    body: &ReviewRequest,
-    key: &ReviewKey,
-    round: u32,
-    review: Option<&Review>,
-) -> Result<(), Refusal> {
-    match body.round {
-        Some(said) if said != round => {
-            let fault = Fault::new(
-                Code::RoundMismatch,
-                format!("the request says round {said}, but it would open round {round}"),
-            )
-            .field("body.round")
-            .found(said)
-            .expected(round.to_string())
-            .fix(format!("write `round: {round}`, or leave the field out"));
-            let legal = review.map_or_else(Vec::new, |review| review.legal_next(key));
-            Err(in_review(vec![fault], key, legal, false))
+    /// Replaces the open request. What the reviewer has used of its means stays used, so that a
+    /// replacement buys nobody a fresh start.
+    fn supersede(&self, review: &Review, open: &Invocation) -> Result<Answer, Box<Fault>> {
+        let names_open = match &self.body.supersedes_message_id {
+            None => return Err(Box::new(already_open(open, self.key))),
+            Some(named) => *named == open.request,
+        };
+        if !names_open {
+            return Err(Box::new(supersedes_unknown(self.body, open)));
         }
-        Some(_) | None => Ok(()),
+        if open.supersessions_left == 0 {
+            return Err(Box::new(replaced_too_often(open)));
+        }
+        let asked = self.invocation(open.addressed.clone());
+        let new = Invocation {
+            attempts_left: open.attempts_left,
+            supersessions_left: open.supersessions_left - 1,
+            turns: open.turns,
+            turns_taken: open.turns_taken,
+            runtime_s: open.runtime_s,
+            pick_up_by: open.pick_up_by,
+            taken_at: open.taken_at,
+            // Whoever began a verify run goes on in it.
+            verify_run: open.verify_run || asked.verify_run,
+            ..asked
+        };
+        let step = Step {
+            declared_head: self.body.declared_head.clone(),
+            ..Step::to(self.key, review.round, Phase::Reviewing(new))
+        };
+        Ok(Answer { step, warnings: Vec::new() })
+    }
+
+    fn open_round(&self, round: u32, addressed: Option<Addressed>) -> Step {
+        Step {
+            declared_head: self.body.declared_head.clone(),
+            ..Step::to(self.key, round, Phase::Reviewing(self.invocation(addressed)))
+        }
+    }
+
+    fn invocation(&self, addressed: Option<Addressed>) -> Invocation {
+        let Self { case, body, .. } = self;
+        let envelope = case.envelope();
+        Invocation {
+            request: envelope.id.clone(),
+            priority: envelope.priority,
+            turns: body.max_turns_reviewer.unwrap_or_default(),
+            turns_taken: 0,
+            runtime_s: body.max_runtime_s_reviewer.unwrap_or_default(),
+            pick_up_by: case.now + patience(envelope.priority),
+            taken_at: match case.policy.runtime_clock {
+                RuntimeClock::Take => None,
+                RuntimeClock::Delivery => Some(case.now),
+            },
+            attempts_left: ATTEMPTS,
+            supersessions_left: SUPERSESSIONS,
+            validation_commands: body.validation_commands.clone(),
+            addressed,
+            verify_run: self.is_verify_run(),
+        }
+    }
+
+    fn is_verify_run(&self) -> bool {
+        self.body.run_trigger == Some(RunTrigger::Verify)
+            && self.case.policy.handoff.verify_agents.contains(&self.key.author)
+    }
+
+    fn check_generations_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
+        let key = self.key;
+        if self.case.state.generations_used(key.repo.as_ref(), &key.pr) < GENERATIONS_MAX {
+            return Ok(());
+        }
+        let fault = Fault::new(
+            Code::IterationLimitExceeded,
+            format!("pull request {} has used its {GENERATIONS_MAX} generations", key.pr),
+        )
+        .expected(format!("at most {GENERATIONS_MAX} generations over the life of a pull request"))
+        .fix("a person decides what happens with this pull request");
+        Err(self.refuse(fault, before))
+    }
+
+    /// A fix pull request has so many reviews and no more, whoever gives them.
+    fn check_reviews_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
+        let (key, state) = (self.key, self.case.state);
+        let is_fix = before.is_some_and(|review| review.fixes.is_some())
+            || state.of_pr(key.repo.as_ref(), &key.pr).any(|(_, review)| review.fixes.is_some());
+        if !is_fix || state.rounds_used(key.repo.as_ref(), &key.pr) < FIX_REVIEWS_MAX {
+            return Ok(());
+        }
+        let fault = Fault::new(
+            Code::IterationLimitExceeded,
+            format!("fix pull request {} has had its {FIX_REVIEWS_MAX} reviews", key.pr),
+        )
+        .expected(format!("at most {FIX_REVIEWS_MAX} reviews over the life of a fix pull request"))
+        .fix("a person decides what happens with this pull request");
+        Err(self.refuse(fault, before))
+    }
+
+    fn check_round(&self, round: u32, review: Option<&Review>) -> Result<(), Refusal> {
+        match self.body.round {
+            Some(said) if said != round => {
+                let fault = Fault::new(
+                    Code::RoundMismatch,
+                    format!("the request says round {said}, but it would open round {round}"),
+                )
+                .field("body.round")
+                .found(said)
+                .expected(round.to_string())
+                .fix(format!("write `round: {round}`, or leave the field out"));
+                Err(self.refuse(fault, review))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 }
 

@@ -29,9 +29,23 @@ pub(crate) struct Response<'a> {
     pub(crate) silence: Silence<'a>,
     /// The nits of an lgtm: they cover open threads that do not block.
     pub(crate) nits: &'a [Nit],
-    /// The files the author touched, where new findings elsewhere come too late to block: in a
-    /// feedback from the second round on, if the author named any.
-    pub(crate) late_outside: Option<&'a [RepoPath]>,
+    pub(crate) newcomers: Newcomers<'a>,
+    /// Whether the round takes no reply any more.
+    pub(crate) last_round: bool,
+    /// Whether the request comes from a verify run.
+    pub(crate) verify_run: bool,
+}
+
+/// Which new findings may still block. A perfectionist reviewer never converges.
+#[derive(Clone, Copy)]
+pub(crate) enum Newcomers<'a> {
+    /// All.
+    Any,
+    /// Below P0, those in files the author touched and those that say what introduced them: what
+    /// else blocks had to be found in the first round.
+    InTouched(&'a [RepoPath]),
+    /// P0 alone: a fix pull request is judged by whether it fixes what it is for.
+    OnlyP0,
 }
 
 /// New findings a response may raise.
@@ -71,7 +85,6 @@ impl<'a> Silence<'a> {
 pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
     let mut sheet = Sheet {
         response,
-        last_round: response.review.is_last(response.review.round),
         changed: BTreeMap::new(),
         named: BTreeSet::new(),
         opened: BTreeSet::new(),
@@ -93,7 +106,6 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
 
 struct Sheet<'a> {
     response: &'a Response<'a>,
-    last_round: bool,
     changed: BTreeMap<FindingId, Thread>,
     /// Threads that were given an action.
     named: BTreeSet<FindingId>,
@@ -124,7 +136,7 @@ impl Sheet<'_> {
     /// A finding under an id this review does not know: a thread of its own, unless it repeats one.
     fn read_new(&mut self, id: &FindingId, finding: &Finding) {
         let repeated = self.repeated(finding);
-        let may_act = repeated.as_ref().is_some_and(|(_, thread)| thread.was_reopened());
+        let may_act = repeated.as_ref().is_some_and(|(_, thread)| thread.is_settled_for_good());
         if finding.same_as.is_some() || (finding.action.is_some() && !may_act) {
             return self.fault(unknown(id));
         }
@@ -154,26 +166,34 @@ impl Sheet<'_> {
             return self.fault(wont_fix_is_a_persons(id, finding.severity));
         }
         let mut thread = Thread::opened_by(finding, self.response.review.round);
-        if thread.is_open() && self.comes_too_late(&thread, finding) {
+        thread.fate.verify_run = self.response.verify_run;
+        if thread.is_open()
+            && let Some(why) = self.comes_too_late(&thread, finding)
+        {
             thread.state = ThreadState::Deferred;
-            self.warnings.push(format!(
-                "`{id}` is deferred: it is new in round {}, lies in no file the author touched, and does not say what introduced it",
-                self.response.review.round
-            ));
+            let round = self.response.review.round;
+            self.warnings.push(format!("`{id}` is deferred: it is new in round {round}, {why}"));
         }
         self.changed.insert(id.clone(), thread);
         self.opened.insert(id.clone());
     }
 
-    /// A perfectionist reviewer never converges: what blocks and is not a P0 has to be found in
-    /// the first round, or be new itself.
-    fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> bool {
-        let Some(touched) = self.response.late_outside else { return false };
-        let lies_in_touched = finding.file.as_ref().is_some_and(|file| touched.contains(file));
-        thread.blocking
-            && thread.severity != Severity::P0
-            && !lies_in_touched
-            && finding.introduced_by.is_none()
+    /// Why a new finding does not block any more, if it does not.
+    fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> Option<&'static str> {
+        match self.response.newcomers {
+            Newcomers::Any => None,
+            Newcomers::OnlyP0 => (thread.severity != Severity::P0).then_some(
+                "and in a fix pull request only a P0 can still block; it is left to the maintainer",
+            ),
+            Newcomers::InTouched(touched) => {
+                let lies_in_touched = finding.file.as_ref().is_some_and(|file| touched.contains(file));
+                let is_late = thread.blocking
+                    && thread.severity != Severity::P0
+                    && !lies_in_touched
+                    && finding.introduced_by.is_none();
+                is_late.then_some("lies in no file the author touched, and does not say what introduced it")
+            }
+        }
     }
 
     fn act(&mut self, id: &FindingId, thread: Thread, finding: &Finding) {
@@ -189,9 +209,9 @@ impl Sheet<'_> {
             return self.fault(wont_fix_is_a_persons(id, thread.severity));
         }
         let stance = finding.stance.unwrap_or(thread.dialogue.stance);
-        let legal = thread.legal_actions(stance, self.last_round);
+        let legal = thread.legal_actions(stance, self.response.last_round);
         if !legal.contains(&action) {
-            return self.fault(illegal(id, &thread, action, legal, self.last_round));
+            return self.fault(illegal(id, &thread, action, legal, self.response.last_round));
         }
         self.changed.insert(id.clone(), thread.after(action, stance));
     }
@@ -203,7 +223,7 @@ impl Sheet<'_> {
             (None, ThreadMode::Explicit) => None,
             (None, ThreadMode::Inferred) => Some(match finding.status {
                 Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
-                Status::Open | Status::NotFixed | Status::NeedsClarification if self.last_round => {
+                Status::Open | Status::NotFixed | Status::NeedsClarification if self.response.last_round => {
                     Action::Escalate
                 }
                 Status::Open | Status::NotFixed | Status::NeedsClarification => Action::Reply,
@@ -216,10 +236,12 @@ impl Sheet<'_> {
     /// deferred one opens again when it is worse now than when it was deferred.
     fn restate(&mut self, id: &FindingId, before: &Thread, finding: &Finding) {
         let thread = before.raised_to(finding);
-        let is_worse = thread.blocking && (!before.blocking || thread.severity < before.severity);
+        let is_worse = thread.blocking
+            && (!before.blocking || thread.severity < before.severity)
+            && self.may_block_again(&thread);
         let says_open =
             matches!(finding.status, Status::Open | Status::NotFixed | Status::NeedsClarification);
-        let was_reopened = thread.was_reopened();
+        let was_reopened = thread.is_settled_for_good();
         let state = match (thread.state, finding.action) {
             (ThreadState::Resolved, Some(Action::Escalate)) if was_reopened => {
                 ThreadState::Held(Hold::Escalate)
@@ -234,6 +256,15 @@ impl Sheet<'_> {
         };
         let reopened = thread.reopened || (thread.state == ThreadState::Resolved && says_open);
         self.changed.insert(id.clone(), Thread { state, reopened, ..thread });
+    }
+
+    /// Whether a deferred thread that has got worse blocks; in a fix pull request only what it is to
+    /// fix does, and a P0.
+    fn may_block_again(&self, thread: &Thread) -> bool {
+        match self.response.newcomers {
+            Newcomers::Any | Newcomers::InTouched(_) => true,
+            Newcomers::OnlyP0 => thread.severity == Severity::P0 || thread.fate.carried,
+        }
     }
 
     fn fault(&mut self, fault: Fault) {
@@ -263,7 +294,7 @@ impl Sheet<'_> {
                     self.changed.insert(id.clone(), resolved);
                 }
                 Silence::ResolvesAddressed(_) | Silence::IsMissing => {
-                    self.faults.push(missing(id, &thread, self.last_round));
+                    self.faults.push(missing(id, &thread, self.response.last_round));
                 }
                 Silence::Carries => {}
             }

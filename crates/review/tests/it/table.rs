@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    ContentDigest, Decision, Phase, Policy, Posted, Rank, Record, Refused, Review, State, apply, decide,
-    refuse,
+    ContentDigest, Decision, Policy, Posted, Rank, Record, Refused, Review, State, apply, decide, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -85,7 +84,7 @@ impl Table {
                 let refused = Refused {
                     outbox: &outbox,
                     code: refusal.code(),
-                    costs: refusal.review.as_deref().filter(|_| refusal.costs_attempt),
+                    costs: refusal.review.as_deref().map(|key| (key, refusal.costs)),
                     to_daemon: false,
                     is_review: valid.envelope().kind.is_review(),
                     parent: valid.envelope().parent_message_id.as_deref(),
@@ -140,10 +139,8 @@ impl Table {
 
     /// Replaces the open request, or one that nobody knows.
     pub(crate) fn supersede(&mut self) -> Result<String, Vec<String>> {
-        let open = self.state.reviews().find_map(|(_, review)| match &review.phase {
-            Phase::Reviewing(invocation) => Some(invocation.request.to_string()),
-            Phase::Fixing | Phase::Addressed { .. } | Phase::Approved(_) | Phase::Escalated(_) => None,
-        });
+        let open =
+            self.state.reviews().find_map(|(_, review)| Some(review.phase.invocation()?.request.to_string()));
         self.request_with(&format!("supersedes_message_id: {}", open.unwrap_or_else(|| "msg-0".to_owned())))
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use message_schema::line::escaped;
-use review::{Notice, Record};
+use review::{Happened, Notice, Record};
 use serde::Serialize;
 use spool::{Content, Delivery, Entry};
 
@@ -78,7 +78,10 @@ fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
         what: what(&record),
         warnings: match record {
             Record::Accepted(accepted) => accepted.warnings,
-            Record::Duplicate { .. } | Record::Refused { .. } => Vec::new(),
+            Record::Duplicate { .. }
+            | Record::Refused { .. }
+            | Record::Happened(_)
+            | Record::Declined { .. } => Vec::new(),
         },
     })
 }
@@ -101,8 +104,8 @@ fn what(record: &Record) -> String {
             None => accepted.kind.to_string(),
         },
         Record::Duplicate { .. } => "the same bytes were accepted before".to_owned(),
-        Record::Refused { code, attempt, notice, .. } => {
-            let cost = attempt.as_ref().map_or_else(String::new, |spent| match spent.left {
+        Record::Refused { code, cost, notice, .. } => {
+            let cost = cost.as_ref().map_or_else(String::new, |cost| match cost.attempts_left {
                 0 => ", no attempt left: escalated".to_owned(),
                 left => format!(", {left} attempts left"),
             });
@@ -113,7 +116,25 @@ fn what(record: &Record) -> String {
             };
             format!("{code}{cost}{told}")
         }
+        Record::Happened(happened) => happening(happened),
+        Record::Declined { event, code, why, .. } => format!("{}: {code}: {why}", event.sentence()),
     }
+}
+
+fn happening(happened: &Happened) -> String {
+    let mut what = happened.event.sentence();
+    for step in &happened.steps {
+        what += &format!("; {} -> {} round {}", step.review, step.phase.word(), step.round);
+    }
+    if let Some(handoff) = &happened.handoff {
+        for task in &handoff.tasks {
+            what += &format!("; {} -> {}", task.id, task.target);
+        }
+        if handoff.dropped > 0 {
+            what += &format!("; {} queued findings dropped", handoff.dropped);
+        }
+    }
+    what
 }
 
 fn json(line: &Line) -> String {

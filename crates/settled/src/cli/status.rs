@@ -106,7 +106,10 @@ fn row(key: &ReviewKey, review: &Review) -> Row {
     let (reason, approval) = match &review.phase {
         Phase::Escalated(reason) => (Some(reason.to_string()), None),
         Phase::Approved(approval) => (None, Some(approval)),
-        Phase::Reviewing(_) | Phase::Fixing | Phase::Addressed { .. } => (None, None),
+        Phase::Closed(reason) => (Some(reason.word().to_owned()), None),
+        Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+            (None, None)
+        }
     };
     let mover = match review.mover() {
         Side::Person => Some("person".to_owned()),
@@ -124,7 +127,7 @@ fn row(key: &ReviewKey, review: &Review) -> Row {
         generation: review.generation,
         round: review.round,
         round_of_generation: review.round_of_generation(),
-        rounds: review.rounds.get(),
+        rounds: review.rounds.get() + review.granted,
         since: review.since,
         open_threads: review.open_threads().count(),
         open_blockers: review.open_blockers(),

@@ -1,0 +1,59 @@
+//! What is reported of a reviewer at work: that it took its request, and the turns it completed.
+
+use message_schema::Code;
+
+use super::{Answer, No, Room};
+use crate::event::Which;
+use crate::key::ReviewKey;
+use crate::phase::{EscalationReason, Invocation, Phase};
+use crate::record::{Says, Step};
+use crate::state::Review;
+
+/// The request is taken: its seconds count from now on. Taken again, nothing changes.
+pub(super) fn taken(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
+    let (key, review, open) = open_request(room, which)?;
+    if open.taken_at.is_some() {
+        return Ok(Answer::default());
+    }
+    let phase = Phase::Reviewing(Invocation { taken_at: Some(room.now), ..open.clone() });
+    Ok(Answer { steps: vec![Step::to(key, review.round, phase)], ..Answer::default() })
+}
+
+/// Turns were completed. The first one is a take; the last one of the budget, without a response,
+/// ends the invocation.
+pub(super) fn turns(room: &mut Room<'_>, which: &Which, count: u16) -> Result<Answer, No> {
+    let (key, review, open) = open_request(room, which)?;
+    if count == 0 {
+        return Err(No::new(Code::DecisionInvalid, "no turn was counted"));
+    }
+    let turns_taken = open.turns_taken.saturating_add(count).min(open.turns.get());
+    let taken_at = open.taken_at.or(Some(room.now));
+    let now = Invocation { turns_taken, taken_at, ..open.clone() };
+    if now.turns_left() > 0 {
+        return Ok(Answer {
+            steps: vec![Step::to(key, review.round, Phase::Reviewing(now))],
+            ..Answer::default()
+        });
+    }
+    let says = Says::BudgetSpent { review: key.clone(), round: review.round };
+    let phase = Phase::Escalated(EscalationReason::ReviewerBudgetExceeded);
+    Ok(Answer {
+        steps: vec![Step::to(key, review.round, phase)],
+        letters: vec![room.letter(&key.author, says)],
+        handoff: None,
+    })
+}
+
+fn open_request<'a>(
+    room: &Room<'a>,
+    which: &Which,
+) -> Result<(&'a ReviewKey, &'a Review, &'a Invocation), No> {
+    let (key, review) = room.find(which)?;
+    match review.phase.invocation() {
+        Some(open) => Ok((key, review, open)),
+        None => Err(No::new(
+            Code::NoOpenRequest,
+            format!("the review {key} is {}: no request waits for its reviewer", review.phase.word()),
+        )),
+    }
+}

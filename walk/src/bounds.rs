@@ -48,8 +48,9 @@ pub struct Bounds {
     pub(crate) decisions: u8,
     /// Whether the daemon crashes between commit and delivery.
     pub(crate) crashes: bool,
-    /// Whether the pull request is to fix findings that were handed off.
-    pub(crate) fixes: bool,
+    /// How many findings, those of the first slots, were handed off and are to be fixed by the pull
+    /// request; 0 is no fix pull request.
+    pub(crate) fixes: usize,
 }
 
 impl Bounds {
@@ -66,7 +67,7 @@ impl Bounds {
     /// Whether no slot can be told from another but by its name.
     pub(crate) fn is_symmetric(&self) -> bool {
         let are_alike = self.slots.len() > 1 && self.slots.iter().all(|slot| *slot == self.slots[0]);
-        are_alike && !self.pulls && !self.fixes && self.acts.is_empty() && !self.crashes
+        are_alike && !self.pulls && self.fixes == 0 && self.acts.is_empty() && !self.crashes
     }
 
     /// In a line: what the numbers behind it belong to.
@@ -84,7 +85,7 @@ impl Bounds {
         note(self.counts, format!("{} turns", self.turns));
         note(self.pulls, "pull request events".to_owned());
         note(policy.profile == Profile::Advisory, "advisory".to_owned());
-        note(self.fixes, "fix pull request".to_owned());
+        note(self.fixes > 0, "fix pull request".to_owned());
         note(self.decisions > 0, format!("{} of {} decisions of people", self.decisions, self.acts.len()));
         note(self.crashes, "crashes".to_owned());
         let more = if more.is_empty() { String::new() } else { format!("; {}", more.join(", ")) };
@@ -123,7 +124,7 @@ fn base(name: &'static str, rounds: u64) -> Bounds {
         acts: Vec::new(),
         decisions: 0,
         crashes: false,
-        fixes: false,
+        fixes: 0,
     }
 }
 
@@ -283,11 +284,28 @@ pub fn all() -> Vec<Bounds> {
         ),
         Bounds {
             name: "fix",
-            fixes: true,
-            generations: 5,
-            requests: fix,
-            slots: &[Slot::P0, Slot::P3, Slot::P1],
+            fixes: 2,
+            slots: mixed,
             says: Say::FIX,
+            requests: fix,
+            reports: report,
+            ..base("", 2)
+        },
+        Bounds {
+            name: "fix and more",
+            fixes: 1,
+            slots: two,
+            says: Say::FIX,
+            requests: fix,
+            reports: report,
+            ..base("", 2)
+        },
+        Bounds {
+            name: "five reviews",
+            fixes: 1,
+            generations: 5,
+            says: Say::FEW,
+            requests: fix,
             reports: report,
             ..base("", 3)
         },
@@ -321,13 +339,21 @@ pub fn small() -> Vec<Bounds> {
         ),
         Bounds {
             name: "fix",
-            fixes: true,
+            fixes: 1,
             generations: 3,
             requests: fix,
             says: Say::FEW,
             reports: report,
             ..base("", 2)
         },
-        Bounds { name: "crashes", crashes: true, says: Say::FEW, reports: report, ..base("", 1) },
+        Bounds {
+            name: "crashes",
+            crashes: true,
+            says: Say::FEW,
+            reports: report,
+            requests: ONE_HEAD,
+            ..base("", 2)
+        },
+        Bounds { name: "all generations", generations: 5, says: Say::MEANS, reports: report, ..base("", 1) },
     ]
 }

@@ -21,6 +21,7 @@ mod gate;
 mod handoff;
 mod hear;
 mod key;
+mod pair;
 mod phase;
 mod policy;
 mod post;
@@ -30,6 +31,7 @@ mod record;
 mod refusal;
 mod response;
 mod reviews;
+mod run;
 mod state;
 mod thread;
 
@@ -41,6 +43,7 @@ pub use gate::Clause;
 pub use handoff::{Handoff, Left, NoHandoff, Task, TaskFinding, TaskId};
 pub use hear::{Told, due, hear};
 pub use key::ReviewKey;
+pub use pair::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use phase::{Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, Side};
 pub use policy::{
     GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, Policy, Profile, Role, RuntimeClock, ThreadMode,
@@ -50,6 +53,7 @@ pub use pulls::Pull;
 pub use rank::{Rank, messages_max};
 pub use record::{Accepted, ContentDigest, Cost, Generation, Happened, Letter, Notice, Record, Says, Step};
 pub use refusal::{Costs, Fault, Refusal};
+pub use run::{InvalidTransition, Run};
 pub use state::{
     ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review, SUPERSESSIONS, State,
 };

@@ -9,9 +9,12 @@
 //! apply(state, record, at)                                      changes, cannot fail
 //! ```
 //!
+//! [`threads`] and [`gate`] judge one part by itself, for whoever wants to try it out.
+//!
 //! The ledger keeps the records; folding them through [`apply`] rebuilds the state. Nothing here
 //! reads a clock, a disk or the environment, and nothing is random.
 
+mod alone;
 mod apply;
 mod deadline;
 mod decide;
@@ -35,6 +38,7 @@ mod run;
 mod state;
 mod thread;
 
+pub use alone::{Cycle, gate, threads};
 pub use apply::apply;
 pub use deadline::{Deadline, patience};
 pub use decide::{Decision, Posted, decide, sender_fault};

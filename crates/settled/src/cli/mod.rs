@@ -4,6 +4,7 @@ mod init;
 mod ledger;
 mod log;
 mod serve;
+mod simulate;
 mod status;
 mod up;
 
@@ -49,6 +50,8 @@ enum Command {
     Status(status::Args),
     /// Show every decision of the ledger, oldest first
     Log(log::Args),
+    /// Play scenarios by the real rules, without a workspace
+    Simulate(simulate::Args),
     /// Work with the ledger
     Ledger(ledger::Args),
 }
@@ -61,6 +64,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Ledger(args) => ledger::run(&args),
     };
     result.unwrap_or_else(|failure| {

@@ -110,12 +110,10 @@ impl Table {
         self.now += TimeDelta::seconds(1);
         let told = Told { order: None, event };
         let record = hear(&self.state, &self.policy, told, self.now, &mut self.ids());
-        let said = match &record {
-            Record::Declined { code, .. } => Err(code.to_string()),
-            _ => Ok(()),
-        };
+        let declined =
+            if let Record::Declined { code, .. } = &record { Some(code.to_string()) } else { None };
         self.keep(record);
-        said.map(|()| self.phase())
+        declined.map_or_else(|| Ok(self.phase()), Err)
     }
 
     /// Lets time pass and every deadline that comes meanwhile.

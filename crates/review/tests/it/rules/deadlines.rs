@@ -6,10 +6,9 @@ use chrono::TimeDelta;
 use review::{Act, Deadline, EscalationReason, Event, Phase, Record, RuntimeClock, Says, patience};
 
 fn reason(table: &Table) -> &EscalationReason {
-    match &table.review().phase {
-        Phase::Escalated(reason) => reason,
-        other => panic!("{other:?} is not escalated"),
-    }
+    let phase = &table.review().phase;
+    let Phase::Escalated(reason) = phase else { panic!("{phase:?} is not escalated") };
+    reason
 }
 
 #[test]

@@ -11,7 +11,7 @@ pub mod daemon;
 mod desk;
 mod draft;
 pub mod exit;
-mod fold;
+pub mod fold;
 mod letters;
 pub mod mailroom;
 mod names;

@@ -1,6 +1,7 @@
 //! The only way the state changes: one record after the other, the same at start and while running.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority};
@@ -29,16 +30,16 @@ pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
 
 fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     let Accepted { from, id, digest, to, kind, conversation, step, .. } = accepted;
-    let review = step.as_ref().map(|step| step.review.clone());
+    if let Some(step) = step {
+        take(state, step, closer(*kind), at);
+    }
+    let review = step.as_ref().and_then(|step| state.reviews.shared(&step.review));
     if let (Some(conversation), Some(key)) = (conversation, &review) {
-        state.conversations.insert(conversation.clone(), key.clone());
+        state.conversations.insert(conversation.clone(), Arc::clone(key));
     }
     state.post.accept(from, id, *digest, review);
     if !kind.is_review() {
         to.iter().for_each(|to| state.post.count(from, to, at));
-    }
-    if let Some(step) = step {
-        take(state, step, closer(*kind), at);
     }
 }
 

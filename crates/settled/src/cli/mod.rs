@@ -4,6 +4,7 @@ mod init;
 mod ledger;
 mod log;
 mod serve;
+mod states;
 mod status;
 mod up;
 
@@ -51,6 +52,8 @@ enum Command {
     Log(log::Args),
     /// Work with the ledger
     Ledger(ledger::Args),
+    /// Print the table of states, the legal actions and the bounds
+    States(states::Args),
 }
 
 /// Runs a command.
@@ -62,6 +65,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Status(args) => status::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Ledger(args) => ledger::run(&args),
+        Command::States(args) => states::run(&args),
     };
     result.unwrap_or_else(|failure| {
         complain(&failure);

@@ -10,9 +10,11 @@ use review::{ContentDigest, Policy, Posted, Record, State};
 use spool::{Body, Draft, FileName, Found, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit, View};
 use validate_message::PacketInput;
 
+use crate::briefs;
 use crate::clock::Moment;
 use crate::draft::{Slip, named_recipients};
 use crate::names::NameBook;
+use crate::outgoing::Outgoing;
 use crate::rejection::Rejection;
 
 /// The largest message and the largest packet, in bytes.
@@ -101,11 +103,14 @@ impl Desk {
             let seq = view.next_seq() + batch.drafts.len() as u64;
             match self.judge(found, view, seq, moment) {
                 Ok(Judged::Decided(decided)) => {
-                    let (draft, record) = *decided;
+                    let (mut draft, record) = *decided;
                     let key = key(found);
                     self.waits.remove(&key);
                     self.held.remove(&key);
                     review::apply(&mut self.state, &record, moment.utc);
+                    let Self { state, policy, names, .. } = self;
+                    let brief = briefs::of(&record, state, policy, Outgoing { seq, moment }, names);
+                    draft.deliveries.extend(brief);
                     batch.drafts.push(draft);
                     batch.records.push(record);
                 }

@@ -4,6 +4,7 @@
 //!
 //! Read `mailroom` first: the way of a message on one page.
 
+mod briefs;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -86,8 +86,8 @@ impl Ground {
             }
         } else {
             let above: Vec<&Path> = path.ancestors().skip(1).collect();
-            let beneath_root = above.into_iter().rev().filter(|path| !path.as_os_str().is_empty());
-            beneath_root.map(|path| self.make_dir(path)).collect::<Result<(), _>>()?;
+            let mut beneath_root = above.into_iter().rev().filter(|path| !path.as_os_str().is_empty());
+            beneath_root.try_for_each(|path| self.make_dir(path))?;
         }
         self.make_dir(path)?;
         Ok((self.dir(path)?, true))

@@ -36,8 +36,8 @@ pub fn render_packet(packet: &FindingsPacket) -> String {
     render(packet)
 }
 
-/// Writes any of our documents as block YAML.
-pub(crate) fn render(document: &impl Serialize) -> String {
+/// Writes any document whose fields are named by text as block YAML.
+pub fn render(document: &impl Serialize) -> String {
     let value = serde_yaml::to_value(document).expect("our types are mappings with text keys");
     let Value::Mapping(fields) = &value else { return block(&value) };
     if !needs_escapes(&value) {

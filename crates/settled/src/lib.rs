@@ -17,5 +17,6 @@ pub mod mailroom;
 mod names;
 mod outgoing;
 mod rejection;
+mod snapshot;
 pub mod watch;
 pub mod workspace;

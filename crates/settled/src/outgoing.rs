@@ -185,3 +185,6 @@ fn delivery(mailbox: Mailbox, name: String, text: String, names: &mut NameBook, 
     let file = names.choose(Shelf::Mailbox(&mailbox), &wanted, seq);
     Delivery { mailbox, file, content: Content::Text(text) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,11 +32,8 @@ pub(crate) fn escalated(letter: &Letter<'_>, about: &About<'_>, reason: &Escalat
     let subject = format!("Review {} is with a person: {reason}", about.key);
     let decided = about.decision().map_or_else(String::new, |decision| told(decision, about) + "\n");
     let why = why_escalated(about, reason);
-    about.write(
-        letter,
-        subject,
-        format!("{decided}The review {} was handed to a person: {why}.\n", about.key),
-    )
+    let told = format!("{decided}The review {} was handed to a person: {why}.\n", about.key);
+    about.write(letter, subject, &told)
 }
 
 /// The pull request was closed.
@@ -63,7 +60,7 @@ pub(crate) fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason
         about.key.pr, about.key, about.review.round
     );
     let handed_off = about.handoff.map_or_else(String::new, |handoff| handed_off(handoff, about.key));
-    about.write(letter, subject, ended + &handed_off)
+    about.write(letter, subject, &(ended + &handed_off))
 }
 
 /// A person decided, and the reader moves next.
@@ -73,7 +70,7 @@ pub(crate) fn decided(letter: &Letter<'_>, about: &About<'_>) -> String {
     let told =
         about.decision().map_or_else(|| "A person decided.".to_owned(), |decision| told(decision, about));
     let now = format!("The review {} is now {}.\n", about.key, about.review.phase.word());
-    about.write(letter, subject, format!("{told}\n{now}"))
+    about.write(letter, subject, &format!("{told}\n{now}"))
 }
 
 impl About<'_> {
@@ -86,7 +83,7 @@ impl About<'_> {
         }
     }
 
-    fn write(&self, letter: &Letter<'_>, subject: String, told: String) -> String {
+    fn write(&self, letter: &Letter<'_>, subject: String, told: &str) -> String {
         let body = format!("{told}{}", self.next(letter.to));
         let said = Said {
             related_pr: Some(self.key.pr.clone()),

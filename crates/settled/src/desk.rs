@@ -14,7 +14,6 @@ use crate::briefs;
 use crate::clock::Moment;
 use crate::draft::{Slip, named_recipients};
 use crate::names::NameBook;
-use crate::outgoing::Outgoing;
 use crate::rejection::Rejection;
 
 /// The largest message and the largest packet, in bytes.
@@ -109,7 +108,7 @@ impl Desk {
                     self.held.remove(&key);
                     review::apply(&mut self.state, &record, moment.utc);
                     let Self { state, policy, names, .. } = self;
-                    let brief = briefs::of(&record, state, policy, Outgoing { seq, moment }, names);
+                    let brief = briefs::of(&record, state, policy, (seq, moment), names);
                     draft.deliveries.extend(brief);
                     batch.drafts.push(draft);
                     batch.records.push(record);

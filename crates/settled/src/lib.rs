@@ -18,6 +18,7 @@ pub mod mailroom;
 mod names;
 mod outgoing;
 mod rejection;
+mod snapshot;
 pub mod states;
 pub mod watch;
 pub mod workspace;

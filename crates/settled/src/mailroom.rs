@@ -13,6 +13,7 @@ use crate::clock::{self, Moment};
 use crate::config::{Config, ConfigError};
 use crate::desk::{Batch, Desk};
 use crate::names::NameBook;
+use crate::outgoing::Outgoing;
 use crate::{draft, fold, workspace};
 
 /// The folder of `packets/` where findings packets lie.
@@ -139,10 +140,11 @@ impl Mailroom {
     pub fn keep_deadlines(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         let mut batch = Batch::default();
         let first = self.spool.next_seq();
-        let Desk { state, policy, names, .. } = &mut self.desk;
+        let Desk { state, policy, names, agents, .. } = &mut self.desk;
         while let Some(record) = review::due(state, policy, moment.utc, &mut clock::new_message_id) {
             let seq = first + batch.drafts.len() as u64;
-            batch.drafts.push(draft::of_event(&record, seq, moment, names));
+            let outgoing = Outgoing { seq, moment, state, agents };
+            batch.drafts.push(draft::of_event(&record, &outgoing, names));
             review::apply(state, &record, moment.utc);
             batch.records.push(record);
         }

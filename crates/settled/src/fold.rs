@@ -1,8 +1,34 @@
-//! The ledger added up: from entries to the state of every review.
+//! The ledger added up: from entries to the state of every review, the names that are used, and the
+//! requests that wait to be taken.
 
 use chrono::{DateTime, Utc};
 use review::{Record, State};
 use spool::Entry;
+
+use crate::names::NameBook;
+use crate::untaken::Untaken;
+
+/// Everything the daemon knows from the ledger.
+#[derive(Debug, Default)]
+pub(crate) struct Books {
+    /// Where every review stands.
+    pub(crate) state: State,
+    /// The names used in every mailbox.
+    pub(crate) names: NameBook,
+    /// The requests nobody has taken yet.
+    pub(crate) untaken: Untaken,
+}
+
+impl Books {
+    /// Adds one entry.
+    pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), Unreadable> {
+        let (record, at) = decision(entry)?;
+        self.names.note(entry);
+        self.untaken.note(entry, &record);
+        review::apply(&mut self.state, &record, at);
+        Ok(())
+    }
+}
 
 /// A ledger line whose chain is whole but whose decision this version cannot read.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +52,7 @@ pub fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
     Ok((record, at.to_utc()))
 }
 
-/// Adds one entry to the state.
+/// Adds one entry to the state alone.
 pub fn fold(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
     let (record, at) = decision(entry)?;
     review::apply(state, &record, at);

@@ -274,6 +274,12 @@ impl Lanes {
         self.works.values().map(|work| work.items.len()).sum()
     }
 
+    /// Says whether this lane has not yet done all that record `seq` wants of it.
+    pub(crate) fn owes(&self, lane: &Lane, seq: u64) -> bool {
+        let next = self.works.get(lane).and_then(|work| work.items.front());
+        next.is_some_and(|item| item.pos.seq <= seq)
+    }
+
     /// Lists the originals that still wait to be put away, after the start.
     pub(crate) fn in_hand(&self) -> InHand {
         let in_hand = InHand::default();

@@ -6,6 +6,7 @@
 //! refuse(state, policy, refused, now) -> Record                 what a refusal costs
 //! hear(state, policy, told, now) -> Record                      what an event does: a person, a pull request, a turn
 //! due(state, now) -> Option<Record>                             what the daemon does when a deadline has come
+//! brief(state, policy, key, now) -> Option<Brief>               what a reviewer is told with its request
 //! apply(state, record, at)                                      changes, cannot fail
 //! ```
 //!
@@ -16,6 +17,7 @@
 
 mod alone;
 mod apply;
+mod brief;
 mod deadline;
 mod decide;
 mod duplicate;
@@ -40,6 +42,10 @@ mod thread;
 
 pub use alone::{Cycle, gate, threads};
 pub use apply::apply;
+pub use brief::{
+    BRIEF_VERSION, Brief, Budget, Deal, FeedbackAnswer, HeldThread, Legal, LgtmAnswer, NewFinding, NitAnswer,
+    NotAResponse, OpenThread, StructuredResponse, ThreadAnswer, Verdict, Written, brief,
+};
 pub use deadline::{Deadline, patience};
 pub use decide::{Decision, Posted, decide, sender_fault};
 pub use event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which};

@@ -62,7 +62,8 @@ fn warn_of_strangers(root: &Path) {
     }
 }
 
-fn failure(error: &DaemonError, root: &Path) -> Failure {
+/// Why serving failed, sorted by who has to act.
+pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
     match error {
         DaemonError::Mailroom(MailroomError::Spool(spool::SpoolError::Locked { .. })) => {
             let held = Failure::new(Exit::Temporary, error);

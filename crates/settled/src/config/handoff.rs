@@ -81,7 +81,7 @@ fn texts<'de, D: Deserializer<'de>>(
 
 fn verify_agents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<AgentName>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
-    let names = names.into_iter().map(|name| agent(name, "handoff.verify_agents names"));
+    let names = names.iter().map(|name| agent(name, "handoff.verify_agents names"));
     names.collect::<Result<_, _>>().map_err(Error::custom)
 }
 
@@ -90,7 +90,7 @@ fn target<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AgentName
     if name.is_empty() {
         return Ok(None);
     }
-    agent(name, "handoff.target is").map(Some).map_err(Error::custom)
+    agent(&name, "handoff.target is").map(Some).map_err(Error::custom)
 }
 
 /// Where a category leads; read by itself, so that an error is placed at the name.
@@ -101,7 +101,7 @@ struct Route(AgentName);
 impl TryFrom<String> for Route {
     type Error = String;
     fn try_from(name: String) -> Result<Self, String> {
-        agent(name, "handoff.routes leads to").map(Self)
+        agent(&name, "handoff.routes leads to").map(Self)
     }
 }
 
@@ -113,8 +113,8 @@ fn routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String,
     Ok(routes.into_iter().map(|(category, route)| (category, route.0)).collect())
 }
 
-fn agent(name: String, found: &str) -> Result<AgentName, String> {
-    match AgentName::new(name.as_str()) {
+fn agent(name: &str, found: &str) -> Result<AgentName, String> {
+    match AgentName::new(name) {
         Ok(agent) if !agent.is_daemon() => Ok(agent),
         Ok(_) => Err(format!("{found} `settled`, expected {AGENT}; `settled` is the daemon's own")),
         Err(error) => Err(format!("{found} `{name}`, {error}")),

@@ -8,8 +8,28 @@ use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{binaries, golden, names, read, seed, write};
 
 /// Every command that has a help text of its own.
-const COMMANDS: [&[&str]; 8] =
-    [&[], &["up"], &["init"], &["serve"], &["status"], &["log"], &["ledger"], &["ledger", "verify"]];
+const COMMANDS: [&[&str]; 20] = [
+    &[],
+    &["up"],
+    &["init"],
+    &["serve"],
+    &["status"],
+    &["log"],
+    &["ledger"],
+    &["ledger", "verify"],
+    &["turn"],
+    &["take"],
+    &["pr"],
+    &["pr", "merged"],
+    &["pr", "ingest"],
+    &["reopen"],
+    &["grant"],
+    &["resolve"],
+    &["wont-fix"],
+    &["queue"],
+    &["hold"],
+    &["release"],
+];
 
 fn text(output: &Output) -> String {
     assert!(output.status.success(), "{}", said(output));

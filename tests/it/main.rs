@@ -10,5 +10,6 @@ mod first_review;
 mod kill;
 mod oacp;
 mod once;
+mod orders;
 mod outbox;
 mod writers;

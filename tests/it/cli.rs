@@ -18,6 +18,18 @@ const COMMANDS: &[&[&str]] = &[
     &["states"],
     &["ledger"],
     &["ledger", "verify"],
+    &["turn"],
+    &["take"],
+    &["pr"],
+    &["pr", "merged"],
+    &["pr", "ingest"],
+    &["reopen"],
+    &["grant"],
+    &["resolve"],
+    &["wont-fix"],
+    &["queue"],
+    &["hold"],
+    &["release"],
 ];
 
 fn text(output: &Output) -> String {

@@ -26,6 +26,10 @@ const UNREADABLE: &str = "unreadable";
 /// The largest order, in bytes.
 const SIZE_MAX: u64 = 64 * 1024;
 
+/// How long, in milliseconds, a file that is no order may still become one: not every writer renames
+/// it in whole.
+const PATIENCE_MS: i64 = 2_000;
+
 /// The write permissions of everybody but the owner.
 const OTHERS_WRITE: u32 = 0o022;
 
@@ -48,6 +52,9 @@ pub(crate) enum NoOrder {
     /// It is none and never will be.
     #[error("{0}")]
     Unfit(String),
+    /// It was written just now and may not be whole; read again.
+    #[error("{0}; it may still be written")]
+    Young(String),
     /// The disk; tried again.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -169,7 +176,7 @@ pub(crate) fn waiting(root: &Path) -> io::Result<Vec<String>> {
 }
 
 /// Reads a waiting order; `None` if it is gone.
-pub(crate) fn read(root: &Path, name: &str) -> Result<Option<Order>, NoOrder> {
+pub(crate) fn read(root: &Path, name: &str, now: DateTime<Utc>) -> Result<Option<Order>, NoOrder> {
     let directory = directory(root);
     let path = directory.join(name);
     let looked = directory.symlink_metadata().and_then(|own| Ok((own, path.symlink_metadata()?)));
@@ -182,7 +189,10 @@ pub(crate) fn read(root: &Path, name: &str) -> Result<Option<Order>, NoOrder> {
     }
     let mut text = Vec::new();
     OpenOptions::new().read(true).open(&path)?.take(SIZE_MAX).read_to_end(&mut text)?;
-    Order::parse(&text).map(Some).map_err(NoOrder::Unfit)
+    Order::parse(&text).map(Some).map_err(|why| {
+        let age = now.timestamp_millis() - (data.mtime() * 1_000 + data.mtime_nsec() / 1_000_000);
+        if (0..PATIENCE_MS).contains(&age) { NoOrder::Young(why) } else { NoOrder::Unfit(why) }
+    })
 }
 
 /// Why such a file is not even opened. Between the look and the opening nobody can exchange it who
@@ -228,6 +238,9 @@ mod tests {
 
     use super::*;
 
+    /// Long after any file of these tests was written.
+    const LATER: DateTime<Utc> = DateTime::<Utc>::MAX_UTC;
+
     fn order(id: &str, second: i64) -> Order {
         let event = Event::Pull(PullEvent {
             repo: None,
@@ -250,12 +263,12 @@ mod tests {
         let names = waiting(root.path()).expect("a list");
         let ids: Vec<String> = names
             .iter()
-            .map(|name| read(root.path(), name).expect("readable").expect("there").id.to_string())
+            .map(|name| read(root.path(), name, LATER).expect("readable").expect("there").id.to_string())
             .collect();
         assert_eq!(ids, ["c", "b", "a"]);
-        assert_eq!(read(root.path(), &names[0]).expect("readable"), Some(order("c", 0)));
+        assert_eq!(read(root.path(), &names[0], LATER).expect("readable"), Some(order("c", 0)));
         remove(root.path(), &names[0]).expect("removed");
-        assert_eq!(read(root.path(), &names[0]).expect("gone"), None);
+        assert_eq!(read(root.path(), &names[0], LATER).expect("gone"), None);
     }
 
     #[test]
@@ -271,6 +284,19 @@ mod tests {
         std::fs::set_permissions(&own, Permissions::from_mode(0o777)).expect("permissions");
         let error = waiting(root.path()).expect_err("anybody may have put an order there");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_file_that_may_still_be_written_is_given_time() {
+        let root = tempfile::tempdir().expect("a directory");
+        make(root.path()).expect("made");
+        let path = directory(root.path()).join("half.json");
+        std::fs::write(&path, "{").expect("a beginning");
+        let written =
+            DateTime::<Utc>::from(path.metadata().and_then(|data| data.modified()).expect("a time"));
+        let read = |ms| read(root.path(), "half.json", written + chrono::TimeDelta::milliseconds(ms));
+        assert!(matches!(read(1_900), Err(NoOrder::Young(_))));
+        assert!(matches!(read(2_100), Err(NoOrder::Unfit(_))));
     }
 
     #[test]
@@ -304,7 +330,7 @@ mod tests {
             ("deadline.json", "the daemon's own"),
             ("no-reason.json", "who decides and why"),
         ] {
-            match read(root.path(), name) {
+            match read(root.path(), name, LATER) {
                 Err(NoOrder::Unfit(why)) => assert!(why.contains(said), "{name}: {why}"),
                 other => panic!("{name}: {other:?}"),
             }

@@ -4,6 +4,7 @@ mod init;
 mod ledger;
 mod log;
 mod order;
+mod outcome;
 mod person;
 mod pull;
 mod serve;

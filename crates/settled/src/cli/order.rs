@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use message_schema::Code;
 use message_schema::id::{AgentName, MessageId, PrNumber, Repo};
 use message_schema::line::escaped;
-use review::{Event, Phase, Record, Step, Which};
-use serde::Serialize;
+use review::{Event, Record, Which};
 use spool::{Entry, SpoolError};
 
-use super::{Failure, existing_workspace, print, serve, status};
+use super::outcome::Outcome;
+use super::{Failure, existing_workspace, print, serve};
 use crate::daemon::{self, DaemonError};
 use crate::exit::Exit;
 use crate::mailroom::MailroomError;
@@ -60,64 +60,6 @@ pub(super) struct Form {
     json: bool,
 }
 
-/// What came of an order. Fields are added, never changed.
-#[derive(Debug, Serialize)]
-struct Outcome {
-    schema_version: u32,
-    /// The order's id.
-    id: String,
-    seq: u64,
-    at: String,
-    verdict: String,
-    what: String,
-    /// The reviews it moved, and where they stand now.
-    reviews: Vec<Moved>,
-    /// The files it made, as `agent/mailbox/file`.
-    delivered: Vec<String>,
-    /// What was handed off.
-    tasks: Vec<Dispatched>,
-    /// Findings that were judged for handoff and stay, with the reason.
-    left: Vec<Stays>,
-    /// Findings that were queued and whose pull request did not land.
-    dropped: usize,
-    /// Why it changes nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Moved {
-    review: String,
-    phase: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    round: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turns_left: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stale: Option<bool>,
-    /// The threads it changed, id to state.
-    threads: std::collections::BTreeMap<String, &'static str>,
-}
-
-#[derive(Debug, Serialize)]
-struct Dispatched {
-    task: String,
-    target: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    findings: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct Stays {
-    review: String,
-    finding: String,
-    why: &'static str,
-}
-
 /// Gives the order and shows what came of it.
 pub(super) fn give(root: &Path, event: Event, form: &Form) -> Result<Exit, Failure> {
     existing_workspace(root)?;
@@ -130,12 +72,9 @@ pub(super) fn give(root: &Path, event: Event, form: &Form) -> Result<Exit, Failu
         let message = format!("the order {} is gone and the daemon {why}; its log says more", order.id);
         return Err(Failure::plain(Exit::Failed, message));
     };
-    let outcome = outcome(&order.id, &entry, &record);
+    let outcome = Outcome::of(&order.id, &entry, &record);
     if form.json {
-        let json = serde_json::to_string_pretty(&outcome).expect("text keys and plain values are JSON");
-        print(&(json + "\n"))?;
-    } else if outcome.code.is_none() {
-        print(&text(&outcome))?;
+        print(&outcome.json())?;
     }
     match record {
         Record::Declined { code, why, .. } => {
@@ -143,6 +82,9 @@ pub(super) fn give(root: &Path, event: Event, form: &Form) -> Result<Exit, Failu
                 .next(format!("settled status {}", root.display())))
         }
         Record::Happened(_) | Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+            if !form.json {
+                print(&outcome.text())?;
+            }
             Ok(Exit::Ok)
         }
     }
@@ -207,106 +149,4 @@ fn find(root: &Path, id: &MessageId) -> Result<Option<(Entry, Record)>, Failure>
     });
     read.map_err(|error| Failure::new(Exit::Failed, &error))?;
     Ok(found)
-}
-
-fn outcome(id: &MessageId, entry: &Entry, record: &Record) -> Outcome {
-    let places =
-        entry.deliveries.iter().map(|delivery| format!("{}/{}", delivery.mailbox, delivery.file)).collect();
-    let mut outcome = Outcome {
-        schema_version: 1,
-        id: id.to_string(),
-        seq: entry.seq,
-        at: entry.at.clone(),
-        verdict: entry.kind.clone(),
-        what: String::new(),
-        reviews: Vec::new(),
-        delivered: places,
-        tasks: Vec::new(),
-        left: Vec::new(),
-        dropped: 0,
-        code: None,
-        why: None,
-    };
-    match record {
-        Record::Happened(happened) => {
-            outcome.what = happened.event.sentence();
-            outcome.reviews = happened.steps.iter().map(moved).collect();
-            if let Some(handoff) = &happened.handoff {
-                outcome.tasks = handoff.tasks.iter().map(dispatched).collect();
-                outcome.left = handoff.left.iter().map(stays).collect();
-                outcome.dropped = handoff.dropped;
-            }
-        }
-        Record::Declined { event, code, why, .. } => {
-            outcome.what = event.sentence();
-            outcome.code = Some(code.as_str());
-            outcome.why = Some(why.clone());
-        }
-        Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-            unreachable!("only events are recorded under the id of an order")
-        }
-    }
-    outcome
-}
-
-fn moved(step: &Step) -> Moved {
-    let stale = match &step.phase {
-        Phase::Approved(approval) => Some(approval.stale),
-        Phase::Awaiting { .. }
-        | Phase::Reviewing(_)
-        | Phase::Fixing { .. }
-        | Phase::Addressed { .. }
-        | Phase::Escalated(_)
-        | Phase::Closed(_) => None,
-    };
-    Moved {
-        review: step.review.to_string(),
-        phase: step.phase.word(),
-        reason: status::reason(&step.phase),
-        round: step.round,
-        turns_left: step.phase.invocation().map(review::Invocation::turns_left),
-        stale,
-        threads: step.threads.iter().map(|(id, thread)| (id.to_string(), thread.state.word())).collect(),
-    }
-}
-
-fn dispatched(task: &review::Task) -> Dispatched {
-    Dispatched {
-        task: task.id.to_string(),
-        target: task.target.to_string(),
-        file: task.file.as_ref().map(ToString::to_string),
-        findings: task.findings.iter().map(|finding| finding.id.to_string()).collect(),
-    }
-}
-
-fn stays(left: &review::Left) -> Stays {
-    Stays { review: left.review.to_string(), finding: left.id.to_string(), why: left.why.word() }
-}
-
-/// The outcome of an order that was followed, for a person.
-fn text(outcome: &Outcome) -> String {
-    let mut lines = vec![outcome.what.clone()];
-    for review in &outcome.reviews {
-        let reason = review.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
-        let stale = if review.stale == Some(true) { ", stale" } else { "" };
-        let turns = review.turns_left.map_or_else(String::new, |turns| format!(", {turns} turns left"));
-        let Moved { review, phase, round, threads, .. } = review;
-        lines.push(format!("  {review}: {phase}{reason}, round {round}{turns}{stale}"));
-        lines.extend(threads.iter().map(|(id, state)| format!("    {id}: {state}")));
-    }
-    for Dispatched { task, target, findings, .. } in &outcome.tasks {
-        lines.push(format!("  handed off as {task} to {target}: {}", findings.join(", ")));
-    }
-    for Stays { review, finding, why } in &outcome.left {
-        lines.push(format!("  not handed off: {finding} of {review} ({why})"));
-    }
-    if outcome.dropped > 0 {
-        lines.push(format!("  {} queued findings were dropped", outcome.dropped));
-    }
-    lines.extend(outcome.delivered.iter().map(|file| format!("  wrote {file}")));
-    if lines.len() == 1 {
-        lines.push("  noted; no review changes".to_owned());
-    }
-    // Reasons and ids are what others wrote.
-    lines.iter().fold(String::new(), |text, line| text + &escaped(line) + "\n")
 }

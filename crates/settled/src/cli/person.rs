@@ -80,27 +80,43 @@ fn decide(target: &Target, signed: &Signed, act: Act) -> Result<Exit, Failure> {
     let root = &target.root;
     existing_workspace(root)?;
     let by = fit("the name of who decides", &signed.by.clone().unwrap_or_else(login))?;
-    let reason = fit("the reason", &reason(root, signed.reason.as_deref(), &by)?)?;
+    let agent = agent_of_this_user(root)?;
+    let reason = match source(signed.reason.as_deref(), agent.as_ref(), std::io::stdin().is_terminal())? {
+        Source::Given(reason) => reason.to_owned(),
+        Source::Typed => ask(&by)?,
+    };
+    let reason = fit("the reason", &reason)?;
     let decision = PersonsDecision { which: target.which(), by, reason, act };
     order::give(root, Event::Person(decision), &signed.form)
 }
 
-/// The reason: given with the command, or typed. Where agents run as this very user, a script of
-/// theirs could give one as well, so it has to be typed.
-fn reason(root: &Path, given: Option<&str>, by: &str) -> Result<String, Failure> {
-    let agent = agent_of_this_user(root)?;
-    let is_terminal = std::io::stdin().is_terminal();
+/// Where the reason comes from.
+#[derive(Debug, PartialEq, Eq)]
+enum Source<'a> {
+    /// It was given with the command.
+    Given(&'a str),
+    /// It is typed at the terminal.
+    Typed,
+}
+
+/// Where the reason may come from. If an agent runs as this very user, a script of its own could give
+/// one as well, so it has to be typed at a terminal.
+fn source<'a>(
+    given: Option<&'a str>,
+    agent: Option<&AgentName>,
+    is_terminal: bool,
+) -> Result<Source<'a>, Failure> {
     match (given, agent) {
-        (Some(_), Some(agent)) => Err(not_by_script(&agent, "leave out --reason and type it at a terminal")),
+        (Some(_), Some(agent)) => Err(not_by_script(agent, "leave out --reason and type it at a terminal")),
         (None, Some(agent)) if !is_terminal => {
-            Err(not_by_script(&agent, "give the command at a terminal and type the reason there"))
+            Err(not_by_script(agent, "give the command at a terminal and type the reason there"))
         }
-        (Some(reason), None) => Ok(reason.to_owned()),
+        (Some(reason), None) => Ok(Source::Given(reason)),
         (None, None) if !is_terminal => {
             let message = "no reason was given, and there is no terminal to ask for one".to_owned();
             Err(Failure::plain(Exit::Usage, message).next("the same with --reason TEXT".to_owned()))
         }
-        (None, Some(_) | None) => ask(by),
+        (None, Some(_) | None) => Ok(Source::Typed),
     }
 }
 
@@ -112,12 +128,15 @@ fn not_by_script(agent: &AgentName, how: &str) -> Failure {
     Failure::plain(Exit::NotAllowed, message).next(format!("{how}; or let agents run as other users"))
 }
 
-/// An agent whose outbox belongs to the user of this process, if there is one.
+/// An agent whose outbox belongs to the user of this process, if there is one. An outbox that is gone
+/// for the moment proves no other owner.
 fn agent_of_this_user(root: &Path) -> Result<Option<AgentName>, Failure> {
     let agents = workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let (layout, uid) = (Layout::new(root), rustix::process::geteuid().as_raw());
-    let is_ours =
-        |agent: &AgentName| layout.outbox(agent.as_str()).metadata().is_ok_and(|data| data.uid() == uid);
+    let is_ours = |agent: &AgentName| {
+        let outbox = layout.outbox(agent.as_str()).symlink_metadata();
+        outbox.map_or(true, |data| data.uid() == uid)
+    };
     Ok(agents.into_iter().find(is_ours))
 }
 
@@ -156,4 +175,42 @@ fn login() -> String {
     });
     let session = || std::env::var("LOGNAME").or_else(|_| std::env::var("USER")).ok();
     named.or_else(session).unwrap_or_else(|| format!("user {uid}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_typed_where_an_agent_could_give_it_as_well() {
+        let agent = AgentName::new("codex").expect("a name");
+        let source = |given, agent, is_terminal| source(given, agent, is_terminal).map_err(|no| no.exit);
+        for is_terminal in [true, false] {
+            assert_eq!(source(Some("x"), Some(&agent), is_terminal), Err(Exit::NotAllowed));
+            assert_eq!(source(Some("x"), None, is_terminal), Ok(Source::Given("x")));
+        }
+        assert_eq!(source(None, Some(&agent), false), Err(Exit::NotAllowed));
+        assert_eq!(source(None, None, false), Err(Exit::Usage));
+        assert_eq!(source(None, Some(&agent), true), Ok(Source::Typed));
+        assert_eq!(source(None, None, true), Ok(Source::Typed));
+    }
+
+    #[test]
+    fn an_outbox_that_is_gone_or_a_link_proves_no_other_owner() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = Layout::new(root.path()).inbox("codex");
+        std::fs::create_dir_all(inbox).expect("an inbox");
+        let agent = || agent_of_this_user(root.path()).expect("a list of agents").map(String::from);
+        assert_eq!(agent().as_deref(), Some("codex"));
+        std::os::unix::fs::symlink("/proc/1", Layout::new(root.path()).outbox("codex")).expect("a link");
+        assert_eq!(agent().as_deref(), Some("codex"));
+    }
+
+    #[test]
+    fn a_reason_is_one_line_that_says_something() {
+        assert_eq!(fit("the reason", "  it was ours\n").ok().as_deref(), Some("it was ours"));
+        for bad in ["", " \n", "a\nb", "a\u{202e}b", &"x".repeat(501)] {
+            assert_eq!(fit("the reason", bad).map_err(|no| no.exit), Err(Exit::Usage), "{bad:?}");
+        }
+    }
 }

@@ -22,6 +22,10 @@ const EXPECTED: &str = "a GitHub `pull_request` payload: `action`, `number`, `pu
 
 /// Tells what happened to a pull request.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled pr synchronize ./mailroom 86 --head 9b2f41c
+  settled pr merged ./mailroom 86
+  settled pr ingest ./mailroom payload.json")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,

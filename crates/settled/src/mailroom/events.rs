@@ -67,7 +67,7 @@ impl Mailroom {
         let mut batch = Batch::default();
         let mut heard = Vec::new();
         for name in names {
-            let order = match orders::read(&self.root, name) {
+            let order = match orders::read(&self.root, name, moment.utc) {
                 Ok(Some(order)) => order,
                 Ok(None) => continue,
                 Err(error) => {
@@ -102,6 +102,7 @@ impl Mailroom {
                     tracing::warn!(%name, why, error = %chain(&error), "not an order, and it cannot be moved away");
                 }
             },
+            NoOrder::Young(why) => tracing::debug!(%name, why, "an order may still be written"),
             // An I/O error says nothing about the order.
             NoOrder::Io(error) => {
                 tracing::warn!(%name, error = %chain(error), "an order cannot be read; it is tried again");

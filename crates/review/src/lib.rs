@@ -10,9 +10,12 @@
 //! apply(state, record, at)                                      changes, cannot fail
 //! ```
 //!
+//! [`threads`] and [`gate`] judge one part by itself, for whoever wants to try it out.
+//!
 //! The ledger keeps the records; folding them through [`apply`] rebuilds the state. Nothing here
 //! reads a clock, a disk or the environment, and nothing is random.
 
+mod alone;
 mod apply;
 mod brief;
 mod deadline;
@@ -37,6 +40,7 @@ mod run;
 mod state;
 mod thread;
 
+pub use alone::{Cycle, gate, threads};
 pub use apply::apply;
 pub use brief::{
     BRIEF_VERSION, Brief, Budget, Deal, FeedbackAnswer, HeldThread, Legal, LgtmAnswer, NewFinding, NitAnswer,

@@ -252,7 +252,7 @@ fn packet_of(view: &View<'_>, message: &Message, moment: Moment) -> Result<Optio
     view.read_packet(path.as_str(), SIZE_MAX, moment.spool()).map(Some)
 }
 
-fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
+pub(crate) fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
     let code = match unfit {
         Unfit::TooLarge(_) => Code::TooLarge,
         Unfit::Symlink | Unfit::Directory | Unfit::Special | Unfit::HardLink => Code::NotAFile,

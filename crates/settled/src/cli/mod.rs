@@ -8,6 +8,7 @@ mod outcome;
 mod person;
 mod pull;
 mod serve;
+mod simulate;
 mod states;
 mod status;
 mod turn;
@@ -58,6 +59,8 @@ enum Command {
     Status(status::Args),
     /// Show every decision of the ledger, oldest first
     Log(log::Args),
+    /// Play scenarios by the real rules, without a workspace
+    Simulate(simulate::Args),
     /// Work with the ledger
     Ledger(ledger::Args),
     /// Print the table of states, the legal actions and the bounds
@@ -107,6 +110,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Ledger(args) => ledger::run(&args),
         Command::States(args) => states::run(&args),
         Command::Turn(args) => turn::turn(&args),

@@ -15,6 +15,7 @@ const COMMANDS: &[&[&str]] = &[
     &["serve"],
     &["status"],
     &["log"],
+    &["simulate"],
     &["states"],
     &["ledger"],
     &["ledger", "verify"],

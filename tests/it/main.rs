@@ -12,4 +12,5 @@ mod oacp;
 mod once;
 mod orders;
 mod outbox;
+mod scenarios;
 mod writers;

@@ -90,10 +90,10 @@ pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Read<Deed> {
         "take" => event(Event::Taken(which(node, setup, &[])?)),
         "turn" => event(turn(node, setup)?),
         "pr" => event(Event::Pull(pull(node, setup)?)),
-        "github" => match github::pull_event(&json(node)) {
-            Ok(Some(pull)) => event(Event::Pull(pull)),
-            Ok(None) => Deed::Ignored,
-            Err(error) => return Err(Wrong::at(node.place, error.to_string())),
+        "github" => match github::read(json(node).to_string().as_bytes()) {
+            Ok(github::Read::Event(pull)) => event(Event::Pull(pull)),
+            Ok(github::Read::Other(_)) => Deed::Ignored,
+            Err(why) => return Err(Wrong::at(node.place, format!("no pull_request payload: {why}"))),
         },
         "decide" => event(Event::Person(decision(node, setup)?)),
         "wait" => Deed::Wait(span(node)?),

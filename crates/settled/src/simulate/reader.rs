@@ -113,7 +113,7 @@ fn span_of(text: &str) -> Option<TimeDelta> {
     while !rest.is_empty() {
         let unit = rest.find(|c: char| !c.is_ascii_digit())?;
         let number: i64 = rest[..unit].parse().ok()?;
-        let part = match &rest[unit..=unit] {
+        let part = match rest.get(unit..=unit)? {
             "s" => TimeDelta::try_seconds(number),
             "m" => TimeDelta::try_minutes(number),
             "h" => TimeDelta::try_hours(number),

@@ -8,13 +8,14 @@ use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{binaries, golden, names, read, seed, write};
 
 /// Every command that has a help text of its own.
-const COMMANDS: [&[&str]; 20] = [
+const COMMANDS: &[&[&str]] = &[
     &[],
     &["up"],
     &["init"],
     &["serve"],
     &["status"],
     &["log"],
+    &["states"],
     &["ledger"],
     &["ledger", "verify"],
     &["turn"],
@@ -76,7 +77,7 @@ fn after_a_review() -> Mailroom {
 
 #[test]
 fn every_command_explains_itself_with_an_example() {
-    for command in COMMANDS {
+    for &command in COMMANDS {
         let output =
             settled().args(command).arg("--help").env("COLUMNS", "100").output().expect("settled can be run");
         let help = text(&output);

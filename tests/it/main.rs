@@ -5,6 +5,7 @@ mod backlog;
 mod cli;
 mod docs;
 mod edges;
+mod events;
 mod first_review;
 mod kill;
 mod oacp;

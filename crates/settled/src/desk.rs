@@ -10,6 +10,7 @@ use review::{ContentDigest, Policy, Posted, Record, State};
 use spool::{Body, Draft, FileName, Found, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit, View};
 use validate_message::PacketInput;
 
+use crate::briefs;
 use crate::clock::Moment;
 use crate::draft::{Slip, named_recipients};
 use crate::fold::Books;
@@ -112,11 +113,14 @@ impl Desk {
             let seq = view.next_seq() + batch.drafts.len() as u64;
             match self.judge(found, view, seq, moment) {
                 Ok(Judged::Decided(decided)) => {
-                    let (draft, record) = *decided;
+                    let (mut draft, record) = *decided;
                     let key = key(found);
                     self.waits.remove(&key);
                     self.held.remove(&key);
                     review::apply(&mut self.state, &record, moment.utc);
+                    let Self { state, policy, names, .. } = self;
+                    let brief = briefs::of(&record, state, policy, (seq, moment), names);
+                    draft.deliveries.extend(brief);
                     batch.drafts.push(draft);
                     batch.records.push(record);
                 }
@@ -248,7 +252,7 @@ fn packet_of(view: &View<'_>, message: &Message, moment: Moment) -> Result<Optio
     view.read_packet(path.as_str(), SIZE_MAX, moment.spool()).map(Some)
 }
 
-fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
+pub(crate) fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
     let code = match unfit {
         Unfit::TooLarge(_) => Code::TooLarge,
         Unfit::Symlink | Unfit::Directory | Unfit::Special | Unfit::HardLink => Code::NotAFile,

@@ -33,17 +33,17 @@ impl Books {
 /// A ledger line whose chain is whole but whose decision this version cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("ledger record {seq}: {what} is not readable by this version of settled")]
-pub(crate) struct Unreadable {
+pub struct Unreadable {
     /// The record's number.
-    pub(crate) seq: u64,
+    pub seq: u64,
     /// Which part.
-    pub(crate) what: &'static str,
+    pub what: &'static str,
     /// Why.
-    pub(crate) source: Box<dyn std::error::Error + Send + Sync>,
+    pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 /// Reads what an entry decided, and when.
-pub(crate) fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
+pub fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
     let unreadable = |what, source| Unreadable { seq: entry.seq, what, source };
     let record = serde_json::from_str(entry.decision.get())
         .map_err(|error| unreadable("the decision", Box::new(error).into()))?;
@@ -53,7 +53,7 @@ pub(crate) fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreada
 }
 
 /// Adds one entry to the state alone.
-pub(crate) fn fold(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
+pub fn fold(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
     let (record, at) = decision(entry)?;
     review::apply(state, &record, at);
     Ok(())

@@ -72,7 +72,7 @@ fn request(entry: &Entry, record: &Record) -> Option<Delivered> {
     };
     let inbox = entry.deliveries.iter().find(|delivery| match delivery.mailbox {
         Mailbox::Inbox(_) => is_request,
-        Mailbox::DeadLetter(_) | Mailbox::Packets(_) => false,
+        Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => false,
     })?;
     Some(Delivered { mailbox: inbox.mailbox.clone(), file: inbox.file.clone(), seq: entry.seq })
 }

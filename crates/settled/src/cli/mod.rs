@@ -8,6 +8,8 @@ mod outcome;
 mod person;
 mod pull;
 mod serve;
+mod simulate;
+mod states;
 mod status;
 mod turn;
 mod up;
@@ -57,8 +59,12 @@ enum Command {
     Status(status::Args),
     /// Show every decision of the ledger, oldest first
     Log(log::Args),
+    /// Play scenarios by the real rules, without a workspace
+    Simulate(simulate::Args),
     /// Work with the ledger
     Ledger(ledger::Args),
+    /// Print the table of states, the legal actions and the bounds
+    States(states::Args),
     /// Count completed turns of a reviewer; at the limit its invocation ends
     Turn(turn::TurnArgs),
     /// Report that a reviewer took its request: its seconds count from now on
@@ -104,7 +110,9 @@ pub fn run(cli: Cli) -> Exit {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Ledger(args) => ledger::run(&args),
+        Command::States(args) => states::run(&args),
         Command::Turn(args) => turn::turn(&args),
         Command::Take(args) => turn::take(&args),
         Command::Pr(args) => pull::run(&args),

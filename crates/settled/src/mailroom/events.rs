@@ -7,9 +7,10 @@ use spool::SpoolError;
 
 use super::{Mailroom, Pass, chain};
 use crate::clock::{self, Moment};
-use crate::desk::Batch;
+use crate::desk::{Batch, Desk};
 use crate::draft;
 use crate::orders::{self, NoOrder};
+use crate::outgoing::Outgoing;
 
 /// How long, in milliseconds, a file that may still be unfinished holds up an order.
 const GRACE_MS: u64 = 1_000;
@@ -167,8 +168,10 @@ impl Mailroom {
     /// Adds what was decided to the batch, and to the state, so that the next is decided after it.
     fn take_down(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
         let seq = self.spool.next_seq() + batch.drafts.len() as u64;
-        batch.drafts.push(draft::of_event(&record, seq, moment, &mut self.desk.names));
-        review::apply(&mut self.desk.state, &record, moment.utc);
+        let Desk { state, names, agents, .. } = &mut self.desk;
+        let outgoing = Outgoing { seq, moment, state, agents };
+        batch.drafts.push(draft::of_event(&record, &outgoing, names));
+        review::apply(state, &record, moment.utc);
         batch.records.push(record);
     }
 }

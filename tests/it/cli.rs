@@ -185,7 +185,9 @@ fn log_shows_every_decision_with_its_reason() {
     }
     let verdicts: Vec<_> = lines.iter().filter_map(|line| line["verdict"].as_str()).collect();
     assert_eq!(verdicts[4..], ["accepted", "refused", "refused", "duplicate"]);
-    assert_eq!(lines[0]["delivered"], serde_json::json!(["codex/inbox/request-1.yaml"]));
+    let delivered =
+        serde_json::json!(["codex/inbox/request-1.yaml", "packets/briefs/86_claude_codex_r1.yaml"]);
+    assert_eq!(lines[0]["delivered"], delivered);
 }
 
 #[test]

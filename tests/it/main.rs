@@ -2,6 +2,7 @@
 
 mod agree;
 mod backlog;
+mod briefs;
 mod cli;
 mod docs;
 mod edges;

@@ -219,3 +219,47 @@ fn mismatch(place: Place, message: String, got: &[&str]) -> Mismatch {
     let got = got.iter().map(|line| (*line).to_owned()).collect();
     Mismatch { step: None, line: place.line, message, got }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// What is wrong with a scenario of these steps.
+    fn mismatches(steps: &str) -> Vec<String> {
+        let text = format!("title: x\nsteps:\n{steps}");
+        let scenario = Scenario::parse(text.as_bytes(), Path::new("x.yaml")).expect("readable");
+        let transcript = run(&scenario).expect("it can be played");
+        transcript.mismatches.into_iter().map(|one| format!("{}: {}", one.line, one.message)).collect()
+    }
+
+    #[test]
+    fn a_line_holds_if_it_begins_with_what_is_expected_word_for_word() {
+        let line = "accepted -> fixing round 12";
+        assert!(holds("accepted", line) && holds("accepted -> fixing round 12", line));
+        assert!(
+            !holds("accepted -> fixing round 1", line) && !holds("fixing", line) && !holds("accept", line)
+        );
+    }
+
+    #[test]
+    fn a_step_that_sets_the_scene_must_be_done() {
+        let refused = "  - send: review_lgtm\n";
+        assert_eq!(mismatches(refused), [""; 0], "nothing is expected of any step");
+        let wrong = mismatches(&format!("{refused}  - send: question\n    expect: accepted\n"));
+        assert_eq!(wrong, ["3: not expected: refused no_open_request field=related_pr line=7"]);
+    }
+
+    #[test]
+    fn every_verdict_has_to_be_expected_and_every_expected_line_to_come() {
+        let sent = |expect: &str| mismatches(&format!("  - send: question\n    expect: {expect}\n"));
+        assert_eq!(sent("accepted -> delivered to codex"), [""; 0]);
+        assert_eq!(
+            sent("duplicate"),
+            ["4: expected: duplicate", "3: not expected: accepted -> delivered to codex"]
+        );
+        assert_eq!(sent("nothing"), ["4: expected nothing to come of it"]);
+        assert_eq!(mismatches("  - wait: 2h\n    expect: nothing\n"), [""; 0]);
+    }
+}

@@ -13,5 +13,6 @@ mod oacp;
 mod once;
 mod orders;
 mod outbox;
+mod replay;
 mod scenarios;
 mod writers;

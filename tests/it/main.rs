@@ -3,6 +3,7 @@
 mod agree;
 mod backlog;
 mod cli;
+mod codes;
 mod docs;
 mod edges;
 mod events;

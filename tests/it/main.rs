@@ -2,6 +2,7 @@
 
 mod agree;
 mod backlog;
+mod briefs;
 mod cli;
 mod codes;
 mod docs;
@@ -13,5 +14,6 @@ mod oacp;
 mod once;
 mod orders;
 mod outbox;
+mod replay;
 mod scenarios;
 mod writers;

@@ -113,10 +113,15 @@ impl Config {
     pub fn load(root: &Path) -> Result<Self, ConfigError> {
         let path = root.join(FILE);
         match std::fs::read(&path) {
-            Ok(bytes) => Self::parse(text_of(&bytes, &path)?, &path),
+            Ok(bytes) => Self::from_bytes(&bytes, &path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(ConfigError::Unreadable { path, source }),
         }
+    }
+
+    /// Reads a config from the bytes of its file; `path` is for the error only.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, ConfigError> {
+        Self::parse(text_of(bytes, path)?, path)
     }
 
     /// Reads a config from its text; `path` is for the error only.

@@ -121,6 +121,9 @@ impl Outcome {
     /// An order that was followed, for a person.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![self.what.clone()];
+        if self.reviews.is_empty() {
+            lines.push("  noted; no review changes".to_owned());
+        }
         for review in &self.reviews {
             let reason = review.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
             let stale = if review.stale == Some(true) { ", stale" } else { "" };
@@ -139,9 +142,6 @@ impl Outcome {
             lines.push(format!("  {} queued findings were dropped", self.dropped));
         }
         lines.extend(self.delivered.iter().map(|file| format!("  wrote {file}")));
-        if lines.len() == 1 {
-            lines.push("  noted; no review changes".to_owned());
-        }
         // Reasons and ids are what others wrote.
         lines.iter().fold(String::new(), |text, line| text + &escaped(line) + "\n")
     }

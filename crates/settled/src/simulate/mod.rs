@@ -13,6 +13,7 @@ mod judge;
 mod outcome;
 mod print;
 mod reader;
+mod replay;
 mod run;
 mod settings;
 mod table;
@@ -23,6 +24,7 @@ use std::path::Path;
 pub use format::{Profile, Scenario, ScenarioError};
 pub use outcome::{Outcome, Weight};
 pub use print::{mismatches, text};
+pub use replay::{Difference, Replay, Standing, replay, told};
 pub use run::{Mismatch, Played, Transcript};
 
 /// The JSON Schema of a scenario, for editors and for whoever writes them.

@@ -29,10 +29,10 @@ pub(super) struct Table {
 
 /// Ids for what the daemon writes, one after the other.
 #[derive(Default)]
-struct Ids(u32);
+pub(super) struct Ids(u32);
 
 impl Ids {
-    fn next(&mut self) -> MessageId {
+    pub(super) fn next(&mut self) -> MessageId {
         self.0 += 1;
         MessageId::new(format!("settled-{}", self.0)).expect("letters and digits are an id")
     }

@@ -163,6 +163,7 @@ fn deferring_a_thread_makes_its_nit_in_both_thread_modes() {
             ("NIT-002", "Test gap", "gemini", "look at it after the merge"),
         ];
         assert_eq!(nits, expected);
+        assert_eq!(body.nits[0].source.as_ref().map(|id| id.as_str()), Some("F-002"));
         assert_eq!(settled(&mut table, &response), "approved");
         let states: Vec<_> = table.review().threads.values().map(|thread| thread.state).collect();
         assert_eq!(states, [ThreadState::Resolved, ThreadState::Deferred]);

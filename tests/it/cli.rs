@@ -17,6 +17,7 @@ const COMMANDS: &[&[&str]] = &[
     &["log"],
     &["simulate"],
     &["states"],
+    &["explain"],
     &["ledger"],
     &["ledger", "verify"],
     &["turn"],

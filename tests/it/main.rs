@@ -4,6 +4,7 @@ mod agree;
 mod backlog;
 mod briefs;
 mod cli;
+mod codes;
 mod docs;
 mod edges;
 mod events;

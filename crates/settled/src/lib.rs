@@ -12,6 +12,7 @@ pub mod daemon;
 mod desk;
 mod draft;
 pub mod exit;
+pub mod explain;
 pub mod fold;
 pub mod github;
 mod letters;

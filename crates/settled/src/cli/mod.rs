@@ -1,5 +1,6 @@
 //! The command line: one file per command, every one thin.
 
+mod explain;
 mod init;
 mod ledger;
 mod log;
@@ -43,6 +44,7 @@ const EXAMPLES: &str = "Examples:
   settled log ./mailroom                         every decision, oldest first
   settled pr merged ./mailroom 86                tell what happened to a pull request
   settled reopen ./mailroom 86                   give an escalated review back to the agents
+  settled explain action_missing                 what a code means and what to do
   settled ledger verify ./mailroom               check the ledger's chain
 
 Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 5 only a person may, 7 a message was refused, 9 try again.";
@@ -61,6 +63,8 @@ enum Command {
     Log(log::Args),
     /// Play scenarios by the real rules, without a workspace
     Simulate(simulate::Args),
+    /// Explain a code: what it means, an example that yields it, the same done right
+    Explain(explain::Args),
     /// Work with the ledger
     Ledger(ledger::Args),
     /// Print the table of states, the legal actions and the bounds
@@ -111,6 +115,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Status(args) => status::run(&args),
         Command::Log(args) => log::run(&args),
         Command::Simulate(args) => simulate::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Ledger(args) => ledger::run(&args),
         Command::States(args) => states::run(&args),
         Command::Turn(args) => turn::turn(&args),

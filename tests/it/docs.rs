@@ -138,7 +138,7 @@ fn follow(page: &Path) -> usize {
                 let said = last.take().unwrap_or_default();
                 assert!(markdown::shows(&text, &said), "{place} shows\n{text}but this came out\n{said}");
             }
-            "text" | "yaml" | "toml" | "json" | "rust" => {}
+            "text" | "yaml" | "toml" | "json" | "rust" | "mermaid" => {}
             other => panic!("{place}: nobody checks a block of `{other}`"),
         }
     }
@@ -201,6 +201,13 @@ fn every_code_is_on_the_page_of_codes() {
     golden::check_file(&repository().join("docs/codes.md"), &codes());
 }
 
+#[test]
+fn the_page_of_states_is_what_settled_prints() {
+    let printed = Command::new(binaries::settled()).arg("states").output().expect("settled runs");
+    let printed = String::from_utf8(printed.stdout).expect("text");
+    golden::check_file(&repository().join("docs/states.md"), &printed);
+}
+
 /// The page, printed from the code.
 fn codes() -> String {
     let mut page = String::from(
@@ -208,6 +215,8 @@ fn codes() -> String {
          Why a message was refused, or what a warning is about. One list for `validate-message` and the\n\
          daemon; a code never changes its meaning. In a report a code stands as `refused` and in each of the\n\
          `violations`. This page is printed from `crates/message-schema/src/code.rs` by the tests.\n\n\
+         `settled explain CODE` says when one meets a code and what to do, with an example that yields it and\n\
+         the same done right. It prints the page of that name in `codes`, which `settled simulate` plays.\n\n\
          *File*: found from the file and the packet it names, so `validate-message` finds it too. *Daemon*:\n\
          found only by the daemon, which knows the review and the workspace.\n\n\
          | code | found from | meaning |\n|---|---|---|\n",

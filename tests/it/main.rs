@@ -2,12 +2,18 @@
 
 mod agree;
 mod backlog;
+mod briefs;
 mod cli;
+mod codes;
 mod docs;
 mod edges;
+mod events;
 mod first_review;
 mod kill;
 mod oacp;
 mod once;
+mod orders;
 mod outbox;
+mod replay;
+mod scenarios;
 mod writers;

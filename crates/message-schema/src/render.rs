@@ -13,31 +13,31 @@ use crate::yaml::{Content, Frame, Node, Style, read_text};
 /// the envelope is not used. Texts come back trimmed of surrounding white space.
 pub fn render_message(envelope: &Envelope, body: &Body) -> String {
     let text = match body {
-        Body::Request(body) => render(body),
-        Body::Feedback(body) => render(body),
-        Body::Addressed(body) => render(body),
-        Body::Lgtm(body) => render(body),
+        Body::Request(body) => render_document(body),
+        Body::Feedback(body) => render_document(body),
+        Body::Addressed(body) => render_document(body),
+        Body::Lgtm(body) => render_document(body),
         Body::Text(text) => text.clone(),
     };
-    let mut out = render(&without_body(envelope));
+    let mut out = render_document(&without_body(envelope));
     match literal(&text) {
         Some(block) => out.push_str(&format!("body: |\n{block}")),
         None => out.push_str(&field(&"body".into(), &text.into())),
     }
     if let Some(auth) = &envelope.auth {
         // OACP takes the trailer only as the last line, in double quotes.
-        out.push_str(&format!("auth: {}\n", json(&auth.as_str().into())));
+        out.push_str(&format!("auth: {}\n", json_line(auth)));
     }
     out
 }
 
 /// Writes a findings packet as YAML.
 pub fn render_packet(packet: &FindingsPacket) -> String {
-    render(packet)
+    render_document(packet)
 }
 
-/// Writes any of our documents as block YAML.
-pub(crate) fn render(document: &impl Serialize) -> String {
+/// Writes any other document of ours, a mapping with text keys, as block YAML.
+pub fn render_document(document: &impl Serialize) -> String {
     let value = serde_yaml::to_value(document).expect("our types are mappings with text keys");
     let Value::Mapping(fields) = &value else { return block(&value) };
     if !needs_escapes(&value) {
@@ -46,21 +46,22 @@ pub(crate) fn render(document: &impl Serialize) -> String {
     fields.iter().map(|(name, value)| field(name, value)).collect()
 }
 
+/// Writes a value as one line of JSON that every YAML reader takes too, without its line break.
+pub fn json_line(value: &impl Serialize) -> String {
+    escaped(&serde_json::to_string(value).expect("our types are mappings with text keys"))
+}
+
 /// One field, as a line of JSON where a block would not come back the same.
 fn field(name: &Value, value: &Value) -> String {
     let one: Mapping = [(name.clone(), value.clone())].into_iter().collect();
     match name.as_str().filter(|_| needs_escapes(value)) {
-        Some(name) => format!("{name}: {}\n", json(value)),
+        Some(name) => format!("{name}: {}\n", json_line(value)),
         None => block(&Value::Mapping(one)),
     }
 }
 
 fn block(value: &Value) -> String {
     quote_for_yaml_1_1(serde_yaml::to_string(value).expect("a tree of values is YAML"))
-}
-
-fn json(value: &Value) -> String {
-    escaped(&serde_json::to_string(value).expect("our types are mappings with text keys"))
 }
 
 fn needs_escapes(value: &Value) -> bool {

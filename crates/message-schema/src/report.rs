@@ -92,7 +92,7 @@ words!(
 impl Report {
     /// The report as YAML.
     pub fn to_yaml(&self) -> String {
-        crate::render::render(self)
+        crate::render::render_document(self)
     }
 
     /// Reads a report written by [`Report::to_yaml`].

@@ -8,6 +8,8 @@ use message_schema::id::FindingId;
 use message_schema::packet::{CommandResult, FindingsPacket, Severity};
 use serde::{Deserialize, Serialize};
 
+use crate::phase::Invocation;
+use crate::policy::Policy;
 use crate::refusal::Fault;
 use crate::thread::{Thread, ThreadState};
 
@@ -48,6 +50,12 @@ pub(crate) struct Evidence<'a> {
     pub(crate) required: BTreeSet<&'a str>,
     /// Whether an approval without any recorded command is refused.
     pub(crate) require_validation: bool,
+}
+
+/// The commands that must be recorded as passing: those of the project and of the request.
+pub(crate) fn required<'a>(policy: &'a Policy, invocation: &'a Invocation) -> BTreeSet<&'a str> {
+    let named = invocation.validation_commands.iter().chain(&policy.gate.validation_commands);
+    named.map(|command| command.trim()).collect()
 }
 
 /// What the gate says of an lgtm.

@@ -123,11 +123,16 @@ impl Refusal {
     }
 }
 
-/// Whether a corrected message can succeed without anything else changing.
-fn is_retryable(code: Code) -> bool {
+/// Whether what was refused for this code can succeed once it is corrected, without anything else
+/// changing. No for what refuses nothing: a duplicate, a warning.
+pub fn is_retryable(code: Code) -> bool {
     !matches!(
         code,
-        Code::DuplicateTerminalResponse
+        Code::Duplicate
+            | Code::BodyFieldUnknown
+            | Code::PacketFieldUnknown
+            | Code::ReopenLimitExceeded
+            | Code::DuplicateTerminalResponse
             | Code::InvocationClosed
             | Code::RoundLimitExceeded
             | Code::IterationLimitExceeded

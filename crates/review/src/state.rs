@@ -1,6 +1,7 @@
 //! What the ledger adds up to: the mail that passed, and where each review stands.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::Priority;
@@ -11,6 +12,7 @@ use crate::event::PullEvent;
 use crate::handoff::{Task, TaskId};
 use crate::key::ReviewKey;
 use crate::phase::{CloseReason, Closer, Phase, Side};
+use crate::policy::{Policy, Profile};
 use crate::post::Post;
 use crate::pulls::{Pull, Pulls};
 use crate::reviews::Reviews;
@@ -36,7 +38,7 @@ pub const GENERATIONS_MAX: u8 = 5;
 pub struct State {
     pub(crate) post: Post,
     pub(crate) reviews: Reviews,
-    pub(crate) conversations: BTreeMap<ConversationId, ReviewKey>,
+    pub(crate) conversations: BTreeMap<ConversationId, Arc<ReviewKey>>,
     pub(crate) pulls: Pulls,
     /// The tasks handed off, by name.
     pub(crate) tasks: BTreeMap<TaskId, Task>,
@@ -153,6 +155,23 @@ impl State {
             | Phase::Closed(_) => review.round,
         };
         self.of_pr(repo, pr).map(|(_, review)| asked_for(review)).fold(0, u32::saturating_add)
+    }
+
+    /// Whether the open round takes no reply and is followed by none: the last of its generation,
+    /// or of all reviews a fix pull request may have.
+    pub(crate) fn is_last_round(&self, key: &ReviewKey, review: &Review) -> bool {
+        let is_fifth = || self.rounds_used(key.repo.as_ref(), &key.pr) >= FIX_REVIEWS_MAX;
+        review.is_last(review.round) || (review.fixes.is_some() && is_fifth())
+    }
+
+    /// Whether the quality gate only advises here: on pull requests of people, if the project says so.
+    pub(crate) fn is_advised(&self, policy: &Policy, key: &ReviewKey, review: &Review) -> bool {
+        let pull = self.pull(key.repo.as_ref(), &key.pr);
+        let author = pull.and_then(|pull| pull.author.as_deref()).unwrap_or(key.author.as_str());
+        match policy.profile {
+            Profile::Gate => false,
+            Profile::Advisory => review.fixes.is_none() && !policy.handoff.bots.contains(author),
+        }
     }
 
     /// The reviews of one pull request: of the repository, if one is named, and those that name none.

@@ -4,6 +4,7 @@
 //!
 //! Read `mailroom` first: the way of a message on one page.
 
+mod briefs;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -11,11 +12,18 @@ pub mod daemon;
 mod desk;
 mod draft;
 pub mod exit;
-mod fold;
+pub mod explain;
+pub mod fold;
+pub mod github;
 mod letters;
 pub mod mailroom;
 mod names;
+pub mod orders;
 mod outgoing;
 mod rejection;
+pub mod simulate;
+mod snapshot;
+pub mod states;
+mod untaken;
 pub mod watch;
 pub mod workspace;

@@ -126,7 +126,7 @@ impl Rejection {
             review: self.review.as_ref().map(ToString::to_string),
             legal_next: self.legal_next.clone(),
             attempts_left: about.attempts_left,
-            next_command: None,
+            next_command: Some(format!("settled explain {}", self.code)),
         }
     }
 }

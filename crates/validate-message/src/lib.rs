@@ -12,5 +12,6 @@ mod violation;
 
 pub use check::{PacketInput, check, check_delivered};
 pub use message_schema::Level;
+pub use suggest::nearest;
 pub use valid::{Packet, Valid};
 pub use violation::{Source, Violation, Violations};

@@ -1,8 +1,8 @@
-//! Did you mean: the known word nearest to a wrong one.
+//! Did you mean: the known word nearest to a wrong one. Which words are known is the caller's.
 
 /// The candidate that differs from the word by case, or by a typing slip or two; longer words
 /// may differ more. Words like `P1` are all one slip apart: there only the case may differ.
-pub(crate) fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     // A word this long is no slip of a field's name, and comparing it would cost its square.
     if word.len() > 64 {
         return None;

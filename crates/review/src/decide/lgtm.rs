@@ -22,15 +22,15 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         return Err(in_review(vec![over.fault()], key, review.legal_next(key), Costs::Invocation));
     }
     let packet = case.posted.valid.packet().map(|packet| &packet.findings);
-    let required = invocation.validation_commands.iter().chain(&case.policy.gate.validation_commands);
     let evidence = Evidence {
         lgtm: body,
         packet,
-        required: required.map(|command| command.trim()).collect(),
+        required: gate::required(case.policy, invocation),
         require_validation: case.policy.gate.require_validation,
     };
     let response = Response {
-        review,
+        threads: &review.threads,
+        round: review.round,
         packet,
         mode: case.policy.threads,
         silence: Silence::read_by(case.policy, invocation),

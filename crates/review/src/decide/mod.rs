@@ -18,12 +18,12 @@ use message_schema::id::AgentName;
 use validate_message::Valid;
 
 use crate::key::ReviewKey;
-use crate::policy::{Policy, Profile};
+use crate::policy::Policy;
 use crate::post::check_id;
 use crate::record::{Accepted, ContentDigest, Record, Step};
 use crate::refusal::{Fault, Refusal, outside_review};
 use crate::response::Newcomers;
-use crate::state::{FIX_REVIEWS_MAX, Review, State};
+use crate::state::{Review, State};
 
 /// A checked message and where it was found.
 #[derive(Clone, Copy, Debug)]
@@ -75,21 +75,12 @@ impl<'a> Case<'a> {
 }
 
 impl Case<'_> {
-    /// Whether the open round takes no reply and is followed by none: the last of its generation,
-    /// or of all reviews a fix pull request may have.
     pub(crate) fn is_last_round(&self, key: &ReviewKey, review: &Review) -> bool {
-        let is_fifth = || self.state.rounds_used(key.repo.as_ref(), &key.pr) >= FIX_REVIEWS_MAX;
-        review.is_last(review.round) || (review.fixes.is_some() && is_fifth())
+        self.state.is_last_round(key, review)
     }
 
-    /// Whether the quality gate only advises here: on pull requests of people, if the project says so.
     pub(crate) fn is_advised(&self, key: &ReviewKey, review: &Review) -> bool {
-        let pull = self.state.pull(key.repo.as_ref(), &key.pr);
-        let author = pull.and_then(|pull| pull.author.as_deref()).unwrap_or(key.author.as_str());
-        match self.policy.profile {
-            Profile::Gate => false,
-            Profile::Advisory => review.fixes.is_none() && !self.policy.handoff.bots.contains(author),
-        }
+        self.state.is_advised(self.policy, key, review)
     }
 
     /// Which new findings of an lgtm may still block; nothing is downgraded but on fix pull requests.

@@ -1,0 +1,147 @@
+//! Briefs: whatever their schema admits is accepted, as far as threads go, and what it does not
+//! admit is refused by the rules too.
+
+mod examples;
+mod play;
+mod schema;
+
+use message_schema::body::Body;
+use message_schema::id::PacketPath;
+use message_schema::render_packet;
+use review::{Act, Brief, Event, PersonsDecision, Told, Which, Written, apply, brief, hear};
+use serde_json::{Value, json};
+
+use crate::table::{Note, Table, codex, text, valid_or_codes};
+
+/// The brief of the open request, and its schema at work.
+struct Asked {
+    brief: Brief,
+    validator: jsonschema::Validator,
+}
+
+impl Asked {
+    fn of(table: &Table) -> Self {
+        let (key, _) = table.state.reviews().next().expect("a review");
+        let brief = brief(&table.state, &table.policy, key, table.now).expect("an open request");
+        let validator = jsonschema::validator_for(&brief.response_schema).expect("a schema");
+        Self { brief, validator }
+    }
+
+    fn admits(&self, response: &Value) -> bool {
+        self.validator.is_valid(response)
+    }
+}
+
+/// What becomes of a response; the table is left as it was.
+#[derive(Clone, Debug, PartialEq)]
+enum Fate {
+    /// It cannot be put into words of the wire.
+    Unwritable(String),
+    /// It is refused, with these codes.
+    Refused(Vec<String>),
+    /// It is accepted, and leads to this phase.
+    Accepted(String),
+}
+
+impl Fate {
+    /// Whether nothing about threads speaks against it.
+    fn is_fine_with_threads(&self) -> bool {
+        let about_threads = |code: &String| {
+            code.starts_with("action_")
+                || code.starts_with("thread_")
+                || ["p0", "blocking", "nits"]
+                    .iter()
+                    .any(|clause| code == &format!("quality_gate_violation {clause}"))
+        };
+        match self {
+            Self::Unwritable(_) => false,
+            Self::Refused(codes) => !codes.iter().any(about_threads),
+            Self::Accepted(_) => true,
+        }
+    }
+}
+
+fn write(table: &Table, response: &Value) -> Result<Written, String> {
+    let (key, review) = table.state.reviews().next().expect("a review");
+    let path = PacketPath::new("packets/findings/p.yaml").expect("a path");
+    let read = review::StructuredResponse::read(response);
+    read.and_then(|read| read.write(key, review, &path)).map_err(|error| error.to_string())
+}
+
+fn fate(table: &mut Table, response: &Value) -> Fate {
+    match write(table, response) {
+        Ok(written) => {
+            let packet = written.packet.as_ref().map(render_packet);
+            fate_of(table, &written.body, packet.as_deref())
+        }
+        Err(why) => Fate::Unwritable(why),
+    }
+}
+
+fn fate_of(table: &mut Table, body: &Body, packet: Option<&str>) -> Fate {
+    let before = table.state.clone();
+    let said = post(table, body, packet);
+    table.state = before;
+    said.map_or_else(Fate::Refused, Fate::Accepted)
+}
+
+/// Sends a response and stays with what it does.
+fn post(table: &mut Table, body: &Body, packet: Option<&str>) -> Result<String, Vec<String>> {
+    let (kind, body) = match body {
+        Body::Feedback(body) => ("review_feedback", json!(body)),
+        Body::Lgtm(body) => ("review_lgtm", json!(body)),
+        Body::Request(_) | Body::Addressed(_) | Body::Text(_) => unreachable!("no response"),
+    };
+    // JSON is YAML.
+    let text = text(
+        &Note { body: &body.to_string(), packet, ..codex(kind) },
+        &format!("msg-response-{}", table.records.len()),
+    );
+    valid_or_codes(&text, packet)?;
+    table.post("codex", &text, packet)
+}
+
+/// A person decides about the only review.
+fn decide(table: &mut Table, act: Act) {
+    let (key, _) = table.state.reviews().next().expect("a review");
+    let decision =
+        PersonsDecision { which: Which::of(key), by: "ada".to_owned(), reason: "so".to_owned(), act };
+    let event = Event::Person(decision);
+    let mut ids = || "settled-decided".parse().expect("an id");
+    let record = hear(&table.state, &table.policy, Told { order: None, event: &event }, table.now, &mut ids);
+    apply(&mut table.state, &record, table.now);
+}
+
+/// An answer to one thread.
+fn deal(action: &str, stance: &str) -> Value {
+    match action {
+        "defer" => json!({ "action": "defer", "owner": "", "next_action": "" }),
+        _ => json!({ "action": action, "stance": stance, "evidence": "" }),
+    }
+}
+
+fn feedback(threads: &Value) -> Value {
+    json!({ "response": {
+        "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
+        "escalation": "", "validated_head": "",
+    } })
+}
+
+fn lgtm(threads: &Value) -> Value {
+    json!({ "response": {
+        "type": "review_lgtm", "threads": threads, "nits": [], "commands_run": [],
+        "merge_ready": true, "validated_head": "",
+    } })
+}
+
+/// The same verdict with what else its schema asks for in this state.
+fn completed(brief: &Brief, mut response: Value) -> Value {
+    let verdicts = brief.response_schema["properties"]["response"]["anyOf"].as_array().expect("verdicts");
+    for field in ["reopen", "escalate"] {
+        let is_asked = verdicts[0]["properties"].get(field).is_some();
+        if is_asked && response["response"]["type"] == "review_feedback" {
+            response["response"][field] = json!([]);
+        }
+    }
+    response
+}

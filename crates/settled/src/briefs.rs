@@ -1,0 +1,36 @@
+//! The brief that lies beside a delivered request: its file's name and its text.
+
+use message_schema::envelope::MessageType;
+use message_schema::{json_line, render_document};
+use review::{Brief, Policy, Record, State};
+use spool::{Content, Delivery, FileName, Mailbox};
+
+use crate::clock::Moment;
+use crate::names::{NameBook, Shelf};
+
+/// The file a record makes beside a request it accepts; `state` is the state after the record.
+pub(crate) fn of(
+    record: &Record,
+    state: &State,
+    policy: &Policy,
+    (seq, moment): (u64, Moment),
+    names: &mut NameBook,
+) -> Option<Delivery> {
+    let Record::Accepted(accepted) = record else { return None };
+    let step = accepted.step.as_ref().filter(|_| accepted.kind == MessageType::ReviewRequest)?;
+    let brief = review::brief(state, policy, &step.review, moment.utc)?;
+    let mailbox = Mailbox::Packets("briefs".to_owned());
+    let file = names.choose(Shelf::Mailbox(&mailbox), &name(&brief), seq);
+    Some(Delivery { mailbox, file, content: Content::Text(text(&brief)) })
+}
+
+fn name(brief: &Brief) -> FileName {
+    let Brief { pr, author, reviewer, round, .. } = brief;
+    FileName::new(format!("{pr}_{author}_{reviewer}_r{round}.yaml"))
+        .expect("a number and two agent names are at most 180 bytes without a slash")
+}
+
+/// The fields as a person reads them, and the schema on one line, where a program takes it.
+fn text(brief: &Brief) -> String {
+    format!("{}response_schema: {}\n", render_document(brief), json_line(&brief.response_schema))
+}

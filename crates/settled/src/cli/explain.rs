@@ -1,0 +1,56 @@
+//! `settled explain`: what a code means, and what to do about it.
+
+use message_schema::Code;
+
+use super::{Failure, print};
+use crate::exit::Exit;
+use crate::explain::{self, Explained};
+
+/// Explains codes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled explain action_missing                   what it means, how it comes, the same done right
+  settled explain action_missing --json | jq -r .fixed
+  settled explain --list                           every code with its sentence")]
+pub(super) struct Args {
+    /// The code, as it stands in a report
+    #[arg(value_name = "CODE", required_unless_present = "list")]
+    code: Option<String>,
+    /// Every code with its sentence
+    #[arg(long, conflicts_with = "code")]
+    list: bool,
+    /// One JSON document; with --list one for each code, each on its line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    print(&match (&args.code, args.json) {
+        (Some(word), true) => pretty(&explain::explain(known(word)?)),
+        (Some(word), false) => explain::explain(known(word)?).text(),
+        (None, true) => Code::ALL.iter().map(|code| line(&explain::explain(*code))).collect(),
+        (None, false) => list(),
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn known(word: &str) -> Result<Code, Failure> {
+    explain::find(word).map_err(|near| {
+        let next = near.map_or("--list", Code::as_str);
+        Failure::plain(Exit::NotFound, format!("there is no code {word:?}"))
+            .next(format!("settled explain {next}"))
+    })
+}
+
+fn list() -> String {
+    let width = Code::ALL.iter().map(|code| code.as_str().len()).max().unwrap_or(0);
+    Code::ALL.iter().map(|code| format!("{:width$}  {}\n", code.as_str(), code.sentence())).collect()
+}
+
+fn pretty(explained: &Explained) -> String {
+    serde_json::to_string_pretty(explained).expect("text keys and plain values are JSON") + "\n"
+}
+
+fn line(explained: &Explained) -> String {
+    serde_json::to_string(explained).expect("text keys and plain values are JSON") + "\n"
+}

@@ -337,6 +337,16 @@ pub fn small() -> Vec<Bounds> {
             HandoffMode::Full,
             Bounds { name: "handoff full", says: Say::FEW, reports: report, ..base("", 1) },
         ),
+        handoff(
+            HandoffMode::Full,
+            Bounds {
+                name: "handoff, a bot's",
+                pull_author: Some("fixer-bot"),
+                says: Say::MEANS,
+                reports: report,
+                ..base("", 1)
+            },
+        ),
         Bounds {
             name: "fix",
             fixes: 1,

@@ -1,8 +1,9 @@
-//! Long jobs for developers: `cargo xtask bench`, `cargo xtask walk`.
+//! Long jobs for developers: `cargo xtask bench`, `cargo xtask walk`, `cargo xtask mutants`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
 mod bench;
+mod mutants;
 mod walk;
 
 use std::process::ExitCode;
@@ -23,6 +24,8 @@ enum Job {
     Bench(bench::Args),
     /// Walk every reachable state of a review and check every law on every step
     Walk(walk::Args),
+    /// Break the code in a copy, one mutant after the other, and name the test that notices each
+    Mutants(mutants::Args),
 }
 
 fn main() -> ExitCode {
@@ -30,6 +33,10 @@ fn main() -> ExitCode {
     let is_good = match job {
         Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
         Job::Walk(args) => walk::walk(&args),
+        Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {
+            println!("mutants: {error}");
+            false
+        }),
     };
     if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

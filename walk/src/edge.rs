@@ -1,9 +1,11 @@
 //! A step of a walk, as it is shown on the way to a breach, and what is counted on the way.
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 
-use review::Event;
+use message_schema::Code;
+use review::{EscalationReason, Event, Phase};
 
 use crate::deck::Card;
 use crate::node::Node;
@@ -63,4 +65,39 @@ pub(crate) struct Tally {
     pub(crate) declined: AtomicU64,
     /// Steps into a generation, or a decision, beyond the bounds.
     pub(crate) cut: AtomicU64,
+    /// Where reviews ended and what was refused.
+    pub(crate) seen: Mutex<Seen>,
+}
+
+/// What was met on the way: a walk that never met an end says nothing about it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// In how many states a review has ended so.
+    pub(crate) ends: BTreeMap<String, u64>,
+    /// The codes of refusals.
+    pub(crate) codes: BTreeSet<Code>,
+}
+
+impl Tally {
+    /// Notes what was met in one state.
+    pub(crate) fn meet(&self, node: &Node, codes: BTreeSet<Code>) {
+        let mut seen = self.seen.lock().expect("nobody panics with the lock");
+        seen.codes.extend(codes);
+        for standing in node.reviews.values() {
+            if let Some(end) = end(&standing.review.phase) {
+                *seen.ends.entry(end).or_default() += 1;
+            }
+        }
+    }
+}
+
+fn end(phase: &Phase) -> Option<String> {
+    match phase {
+        Phase::Approved(approval) if approval.by_rule => Some("approved by rule".to_owned()),
+        Phase::Approved(_) => Some("approved".to_owned()),
+        Phase::Escalated(EscalationReason::Reviewer(_)) => Some("escalated reviewer's words".to_owned()),
+        Phase::Escalated(reason) => Some(format!("escalated {reason}")),
+        Phase::Closed(reason) => Some(format!("closed {}", reason.word())),
+        Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => None,
+    }
 }

@@ -1,11 +1,12 @@
 //! What can happen in a state, and what the rules make of it: every message of the deck that fits,
 //! every event. Each step is judged by `law` where it is made.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
+use message_schema::Code;
 use message_schema::id::MessageId;
 use message_schema::id::{AgentName, PrNumber};
 use review::{
@@ -37,12 +38,22 @@ pub(crate) struct Place<'a> {
     state: State,
     /// What a refusal led to here, by what it cost.
     costs: BTreeMap<Option<(ReviewKey, &'static str)>, Option<Node>>,
+    /// The codes messages were refused with here.
+    codes: BTreeSet<Code>,
 }
 
 impl<'a> Place<'a> {
     /// Stands in a state.
     pub(crate) fn new(bounds: &'a Bounds, deck: &'a Deck, tally: &'a Tally, node: &'a Node) -> Self {
-        Self { bounds, deck, tally, node, state: node.state(), costs: BTreeMap::new() }
+        Self {
+            bounds,
+            deck,
+            tally,
+            node,
+            state: node.state(),
+            costs: BTreeMap::new(),
+            codes: BTreeSet::new(),
+        }
     }
 
     /// Every step from here.
@@ -60,6 +71,7 @@ impl<'a> Place<'a> {
         for (event, at) in events(self.bounds, self.node) {
             edges.extend(self.tell(event, at));
         }
+        self.tally.meet(self.node, self.codes);
     }
 
     fn post_all(&mut self, reviewer: &AgentName, edges: &mut Vec<Edge>) {
@@ -145,6 +157,7 @@ impl<'a> Place<'a> {
             }
             Err(refusal) => {
                 count(&self.tally.refused);
+                self.codes.insert(refusal.code());
                 self.refuse(card, &refusal)
             }
         }

@@ -1,9 +1,11 @@
 //! A walk from the first state to the last, and what is said about it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use message_schema::Code;
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::bounds::Bounds;
@@ -32,6 +34,10 @@ pub struct Report {
     pub cut: u64,
     /// How long it took.
     pub took: Duration,
+    /// In how many states a review has ended so.
+    pub ends: BTreeMap<String, u64>,
+    /// The codes messages were refused with.
+    pub codes: BTreeSet<Code>,
     /// The laws that were broken, each with the way to the breach.
     pub broken: Vec<String>,
 }
@@ -60,6 +66,7 @@ pub fn run(bounds: Bounds, threads: usize) -> Report {
         broken.push(format!("{text}  -> {why}"));
     }
     let tally = &checker.model().tally;
+    let seen = tally.seen.lock().expect("the walk is over").clone();
     let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     Report {
         name,
@@ -72,6 +79,8 @@ pub fn run(bounds: Bounds, threads: usize) -> Report {
         declined: read(&tally.declined),
         cut: read(&tally.cut),
         took,
+        ends: seen.ends,
+        codes: seen.codes,
         broken,
     }
 }
@@ -85,8 +94,20 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, bounds, states, depth, accepted, refused, happened, declined, cut, took, broken } =
-            self;
+        let Self {
+            name,
+            bounds,
+            states,
+            depth,
+            accepted,
+            refused,
+            happened,
+            declined,
+            cut,
+            took,
+            broken,
+            ..
+        } = self;
         writeln!(f, "{name}: {bounds}")?;
         write!(
             f,

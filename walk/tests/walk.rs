@@ -1,17 +1,65 @@
 //! The walks that fit into the suite, and the thread rules by themselves. `cargo xtask walk` takes
 //! the large ones.
 
+use std::collections::BTreeSet;
+
+use message_schema::Code;
 use message_schema::packet::Stance::{self, Accepts, SeeksChange};
 use review::REPLIES_MAX;
 use settled_walk::{Replies, alone, follow, run, small};
 
+/// Each way a review can end; a walk that never ended so would say nothing about it.
+const ENDS: [&str; 12] = [
+    "approved",
+    "approved by rule",
+    "closed commented",
+    "closed merged",
+    "closed not_merged",
+    "escalated author_timeout",
+    "escalated blocker_held",
+    "escalated max_rounds_exceeded",
+    "escalated protocol_violation",
+    "escalated reviewer's words",
+    "escalated reviewer_budget_exceeded",
+    "escalated reviewer_timeout",
+];
+
+/// What is refused on the way, so that no rule is out of the walk's reach unnoticed.
+const CODES: [Code; 20] = [
+    Code::SenderMismatch,
+    Code::WrongDirection,
+    Code::NoOpenRequest,
+    Code::DuplicateTerminalResponse,
+    Code::InvocationClosed,
+    Code::RoundMismatch,
+    Code::AddressedRequired,
+    Code::RequestAlreadyOpen,
+    Code::SupersedesUnknown,
+    Code::RoundLimitExceeded,
+    Code::AlreadyApproved,
+    Code::IterationLimitExceeded,
+    Code::ReviewClosed,
+    Code::TurnBudgetExceeded,
+    Code::QualityGateViolation,
+    Code::ActionMissing,
+    Code::ThreadUnknown,
+    Code::ThreadNotOpen,
+    Code::ActionIllegal,
+    Code::DuplicateFinding,
+];
+
 #[test]
 fn every_law_holds_on_every_step_within_small_bounds() {
+    let (mut ends, mut codes) = (BTreeSet::new(), BTreeSet::new());
     for bounds in small() {
         let report = run(bounds, 2);
         assert!(report.broken.is_empty(), "{report}");
-        assert!(report.states > 20 && report.accepted > 20 && report.refused > 20, "hardly walked: {report}");
+        ends.extend(report.ends.into_keys());
+        codes.extend(report.codes);
     }
+    assert_eq!(ends.iter().map(String::as_str).collect::<Vec<_>>(), ENDS);
+    let missed: Vec<_> = CODES.iter().filter(|code| !codes.contains(code)).collect();
+    assert!(missed.is_empty(), "{missed:?} were never met, but {codes:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `cargo xtask walk`: every walk of the rules, its numbers, and the way to each breach.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Instant;
@@ -19,6 +20,7 @@ pub(crate) struct Args {
 pub(crate) fn walk(args: &Args) -> bool {
     let threads = available_parallelism().map_or(1, NonZeroUsize::get);
     let began = Instant::now();
+    let (mut ends, mut codes) = (BTreeMap::<String, u64>::new(), BTreeSet::new());
     let (mut states, mut steps, mut broken) = (0, 0, 0);
     let is_asked = |name: &str| args.only.as_ref().is_none_or(|only| name.starts_with(only.as_str()));
     for bounds in all().into_iter().filter(|bounds| is_asked(bounds.name())) {
@@ -27,7 +29,15 @@ pub(crate) fn walk(args: &Args) -> bool {
         states += report.states;
         steps += report.steps();
         broken += report.broken.len();
+        codes.extend(report.codes);
+        for (end, count) in report.ends {
+            *ends.entry(end).or_default() += count;
+        }
     }
+    println!("\nends met, in so many states:");
+    ends.iter().for_each(|(end, count)| println!("    {end}: {count}"));
+    let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+    println!("\nrefused with: {}", codes.join(", "));
     println!("\non every step of every walk:");
     for (_, sentence) in Law::ALL {
         println!("    {sentence}");

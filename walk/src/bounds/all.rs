@@ -145,7 +145,14 @@ pub fn all() -> Vec<Bounds> {
             requests: ONE_HEAD,
             ..base("", 3)
         },
-        Bounds { name: "three threads again", slots: three, says: Say::FEW, reports: report, ..base("", 2) },
+        Bounds {
+            name: "three threads again",
+            slots: three,
+            says: Say::FEW,
+            reports: report,
+            requests: ONE_HEAD,
+            ..base("", 3)
+        },
         explicit(Bounds { name: "two threads", slots: two, says: Say::SOME, reports: report, ..base("", 3) }),
         Bounds {
             name: "mixed",
@@ -246,6 +253,7 @@ pub fn small() -> Vec<Bounds> {
         Bounds { requests: ONE_HEAD, ..means(1, 1) },
         explicit(Bounds { name: "two threads", slots: two, says: Say::FEW, reports: report, ..base("", 2) }),
         Bounds { says: Say::FEW, ..people(2, 1) },
+        advisory(Bounds { name: "advisory", says: Say::FEW, reports: report, ..base("", 1) }),
         handoff(
             HandoffMode::Full,
             Bounds { name: "handoff full", says: Say::FEW, reports: report, ..base("", 1) },

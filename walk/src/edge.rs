@@ -76,6 +76,8 @@ pub(crate) struct Seen {
     pub(crate) ends: BTreeMap<String, u64>,
     /// The codes of refusals.
     pub(crate) codes: BTreeSet<Code>,
+    /// The most messages one generation has accepted.
+    pub(crate) most: u32,
 }
 
 impl Tally {
@@ -84,6 +86,7 @@ impl Tally {
         let mut seen = self.seen.lock().expect("nobody panics with the lock");
         seen.codes.extend(codes);
         for standing in node.reviews.values() {
+            seen.most = seen.most.max(standing.accepted);
             if let Some(end) = end(&standing.review.phase) {
                 *seen.ends.entry(end).or_default() += 1;
             }

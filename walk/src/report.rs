@@ -34,6 +34,8 @@ pub struct Report {
     pub cut: u64,
     /// How long it took.
     pub took: Duration,
+    /// The most messages one generation has accepted.
+    pub most: u32,
     /// In how many states a review has ended so.
     pub ends: BTreeMap<String, u64>,
     /// The codes messages were refused with.
@@ -79,6 +81,7 @@ pub fn run(bounds: Bounds, threads: usize) -> Report {
         declined: read(&tally.declined),
         cut: read(&tally.cut),
         took,
+        most: seen.most,
         ends: seen.ends,
         codes: seen.codes,
         broken,
@@ -105,6 +108,7 @@ impl fmt::Display for Report {
             declined,
             cut,
             took,
+            most,
             broken,
             ..
         } = self;
@@ -112,7 +116,7 @@ impl fmt::Display for Report {
         write!(
             f,
             "    {states} states, {} steps ({accepted} accepted, {refused} refused, {happened} events, {declined} \
-             untimely), depth {depth}, {cut} cut off, {:.2} s",
+             untimely), at most {most} messages a generation, depth {depth}, {cut} cut off, {:.2} s",
             self.steps(),
             took.as_secs_f64()
         )?;

@@ -50,13 +50,15 @@ const CODES: [Code; 20] = [
 
 #[test]
 fn every_law_holds_on_every_step_within_small_bounds() {
-    let (mut ends, mut codes) = (BTreeSet::new(), BTreeSet::new());
+    let (mut ends, mut codes, mut most) = (BTreeSet::new(), BTreeSet::new(), 0);
     for bounds in small() {
         let report = run(bounds, 2);
         assert!(report.broken.is_empty(), "{report}");
+        most = most.max(report.most);
         ends.extend(report.ends.into_keys());
         codes.extend(report.codes);
     }
+    assert_eq!(most, 5, "two rounds: two requests, two responses and a report between them");
     assert_eq!(ends.iter().map(String::as_str).collect::<Vec<_>>(), ENDS);
     let missed: Vec<_> = CODES.iter().filter(|code| !codes.contains(code)).collect();
     assert!(missed.is_empty(), "{missed:?} were never met, but {codes:?}");

@@ -3,7 +3,9 @@
 use super::{ok, refused};
 use crate::table::{Note, Table, agent, claude, codex, packet};
 use message_schema::limit::Rounds;
-use review::{EscalationReason, HandoffMode, Phase, PullAction, ThreadState};
+use review::{
+    Act, EscalationReason, Event, HandoffMode, PersonsDecision, Phase, PullAction, ThreadState, Which,
+};
 
 /// Pull request 86 is merged with a P1, a blocking P2 and a P3 in a.rs, all handed off to gemini.
 fn handed_off() -> Table {
@@ -159,4 +161,11 @@ fn the_fifth_review_approves_or_escalates_whoever_gives_it() {
     assert_eq!(ended.expect("claude's").1.phase, Phase::Escalated(EscalationReason::MaxRoundsExceeded));
     addressed(&mut table, "codex", 2).expect("addressed");
     assert_eq!(fix_request(&mut table, "codex", ""), refused(&["iteration_limit_exceeded"]));
+    let which = Which { pr: "90".parse().expect("a number"), repo: None, reviewer: Some(agent("claude")) };
+    for act in [Act::Reopen, Act::Grant { rounds: 1 }] {
+        let (by, reason) = ("ada".to_owned(), "once more".to_owned());
+        let decision = PersonsDecision { which: which.clone(), by, reason, act };
+        let declined = table.hear(&Event::Person(decision));
+        assert_eq!(declined, Err("iteration_limit_exceeded".to_owned()), "no sixth review");
+    }
 }

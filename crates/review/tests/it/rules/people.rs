@@ -85,6 +85,17 @@ fn a_granted_round_is_one_more() {
 }
 
 #[test]
+fn a_granted_round_can_end_in_approval() {
+    let mut table = rounds_over();
+    assert!(table.review().threads.values().any(review::Thread::is_held));
+    table.person(Act::Grant { rounds: 1 }).expect("granted");
+    assert!(table.review().threads.values().all(review::Thread::is_open), "what was held is open again");
+    table.addressed(2, &[]).expect("addressed");
+    table.request().expect("round 3");
+    assert_eq!(table.lgtm("", None), ok("approved"));
+}
+
+#[test]
 fn a_round_is_granted_only_where_rounds_are_the_limit() {
     let mut table = Table::default();
     table.request().expect("opens");

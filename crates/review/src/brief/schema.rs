@@ -99,21 +99,16 @@ fn threads(
 }
 
 /// A finding that no thread is about. It has no id: whoever writes the packet gives it one that is
-/// free. Only a P2 says whether it blocks.
+/// free. What it says of blocking counts for a P2; the other severities decide by themselves.
 fn new_finding() -> Value {
-    let with = |severity: Value, blocking: Option<Value>| {
-        let mut fields = json!({ "severity": severity });
-        if let Some(blocking) = blocking {
-            fields["blocking"] = blocking;
-        }
-        for text in ["title", "file", "lines", "category", "evidence", "recommendation", "introduced_by"] {
-            fields[text] = json!({ "type": "string" });
-        }
-        object(fields)
-    };
-    let given = json!({ "type": "string", "enum": [Severity::P0, Severity::P1, Severity::P3] });
-    let chosen = json!({ "type": "string", "const": Severity::P2 });
-    json!({ "anyOf": [with(given, None), with(chosen, Some(json!({ "type": "boolean" })))] })
+    let mut fields = json!({
+        "severity": { "type": "string", "enum": Severity::ALL },
+        "blocking": { "type": "boolean" },
+    });
+    for text in ["title", "file", "lines", "category", "evidence", "recommendation", "introduced_by"] {
+        fields[text] = json!({ "type": "string" });
+    }
+    object(fields)
 }
 
 fn commands_run() -> Value {

@@ -111,14 +111,11 @@ proptest! {
         let brief = &asked.brief;
         let mut response = completed(brief, feedback(&dealt(brief, &[("escalate", "accepts"); 4])));
         let found = severities.iter().enumerate().map(|(n, severity)| {
-            let mut finding = json!({ "severity": severity });
+            let mut finding = json!({ "severity": severity, "blocking": back });
             for field in ["title", "file", "lines", "category", "evidence", "recommendation", "introduced_by"] {
                 finding[field] = "".into();
             }
             finding["file"] = format!("new{n}.rs").into();
-            if *severity == "P2" {
-                finding["blocking"] = back.into();
-            }
             finding
         });
         response["response"]["new_findings"] = found.collect();

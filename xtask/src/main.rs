@@ -1,8 +1,10 @@
-//! Long jobs for developers: `cargo xtask bench`.
+//! Long jobs for developers: `cargo xtask bench`, `cargo xtask walk`, `cargo xtask mutants`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
 mod bench;
+mod mutants;
+mod walk;
 
 use std::process::ExitCode;
 
@@ -20,15 +22,21 @@ struct Cli {
 enum Job {
     /// Measure the real binary, each figure beside the physical limit it is compared with
     Bench(bench::Args),
+    /// Walk every reachable state of a review and check every law on every step
+    Walk(walk::Args),
+    /// Break the code in a copy, one mutant after the other, and name the test that notices each
+    Mutants(mutants::Args),
 }
 
 fn main() -> ExitCode {
-    let Cli { job: Job::Bench(args) } = Cli::parse();
-    match bench::run(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            println!("bench: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    let Cli { job } = Cli::parse();
+    let is_good = match job {
+        Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
+        Job::Walk(args) => walk::walk(&args),
+        Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {
+            println!("mutants: {error}");
+            false
+        }),
+    };
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

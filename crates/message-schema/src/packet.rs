@@ -225,7 +225,7 @@ words!(
 );
 
 /// Lines of a file, from 1, first to last inclusive; written `40-45` or `40`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct LineRange {
     first: u32,

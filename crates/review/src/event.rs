@@ -8,7 +8,7 @@ use crate::deadline::Deadline;
 use crate::key::ReviewKey;
 
 /// One thing that happened, as whoever saw it reports it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// A deadline of the daemon's has come.
@@ -64,7 +64,7 @@ impl Event {
 }
 
 /// A review as people name it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Which {
     /// The pull request.
     pub pr: PrNumber,
@@ -84,7 +84,7 @@ impl Which {
 }
 
 /// A pull request event, as a forge or `settled pr` reports it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PullEvent {
     /// The repository, where it is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -131,7 +131,7 @@ impl PullAction {
 }
 
 /// A person's decision about one review, with the name and the reason it is recorded under.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PersonsDecision {
     /// The review.
     #[serde(flatten)]
@@ -145,7 +145,7 @@ pub struct PersonsDecision {
 }
 
 /// What a person can decide.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Act {
     /// The review goes on in a new generation; what a person held is open again.

@@ -36,7 +36,7 @@ impl fmt::Display for TaskId {
 }
 
 /// Findings of one file for one target: one packet, one message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Task {
     /// Its name.
     pub id: TaskId,
@@ -55,7 +55,7 @@ pub struct Task {
 }
 
 /// A finding as it was handed off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskFinding {
     /// The review it was raised in.
     pub review: ReviewKey,

@@ -6,7 +6,7 @@ use message_schema::id::{AgentName, PrNumber, Repo};
 use serde::{Deserialize, Serialize};
 
 /// Names one review for the life of its pull request.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ReviewKey {
     /// The repository, where the requests name one.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -13,7 +13,7 @@ use crate::gate::Clause;
 use crate::key::ReviewKey;
 
 /// The phase of a review; each carries only what is true in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// A person opened the review again; the author owes the request of the new generation.
@@ -44,7 +44,7 @@ pub enum Phase {
 }
 
 /// One reviewer invocation: the open request and what is left of its means.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Invocation {
     /// The request that opened it.
     pub request: MessageId,
@@ -90,7 +90,7 @@ impl Invocation {
 }
 
 /// What the author reported about the feedback of a round.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Addressed {
     /// The findings it named; empty means all.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -101,7 +101,7 @@ pub struct Addressed {
 }
 
 /// An approval and the commit it is bound to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Approval {
     /// The commit approved; `None` is an approval bound to no commit, which no gate check passes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -159,7 +159,7 @@ impl CloseReason {
 
 /// Why a review was handed to a person. What a reviewer wrote is kept apart from what the daemon
 /// found: the same words do not mean the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EscalationReason {
     /// The last round is over and the gate did not pass.
@@ -209,7 +209,7 @@ impl std::fmt::Display for EscalationReason {
 }
 
 /// Who ended the last invocation: decides how a late response is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Closer {
     /// The reviewer gave its one response.

@@ -8,6 +8,7 @@ use message_schema::envelope::Priority;
 use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId, PrNumber, Repo};
 use message_schema::limit::Rounds;
 
+use crate::event::PullEvent;
 use crate::handoff::{Task, TaskId};
 use crate::key::ReviewKey;
 use crate::phase::{CloseReason, Closer, Phase, Side};
@@ -46,7 +47,7 @@ pub struct State {
 }
 
 /// One review over the life of its pull request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Review {
     /// Which generation is running, from 1.
     pub generation: u8,
@@ -79,6 +80,24 @@ pub struct Review {
 }
 
 impl State {
+    /// A state in which these reviews stand, these pull requests have had their last event and these
+    /// tasks were handed off, before any mail: what the rules of a review depend on and nothing
+    /// else. A walk of all states needs it, since a state that remembers every message never
+    /// comes twice.
+    pub fn of<'a>(
+        reviews: impl IntoIterator<Item = (&'a ReviewKey, &'a Review)>,
+        pulls: impl IntoIterator<Item = &'a PullEvent>,
+        tasks: impl IntoIterator<Item = &'a Task>,
+    ) -> Self {
+        let mut state = Self::default();
+        for (key, review) in reviews {
+            state.reviews.change(key, Some(review.clone()), |_| ());
+        }
+        pulls.into_iter().for_each(|event| state.pulls.note(event));
+        state.tasks.extend(tasks.into_iter().map(|task| (task.id.clone(), task.clone())));
+        state
+    }
+
     /// The reviews, ordered by key.
     pub fn reviews(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
         self.reviews.iter()

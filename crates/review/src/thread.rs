@@ -14,7 +14,7 @@ pub const STANCE_HELD_MAX: u8 = 2;
 pub const REPLIES_MAX: u8 = 3;
 
 /// A finding under discussion.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Thread {
     /// How bad it is; a later packet can raise it, never lower it.
     pub severity: Severity,
@@ -85,7 +85,7 @@ impl Fate {
 }
 
 /// The reviewer's stance in the last cycle and how often it was held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Dialogue {
     /// What the reviewer wanted in its last cycle.
     pub stance: Stance,
@@ -96,7 +96,7 @@ pub struct Dialogue {
 }
 
 /// Where a thread stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
     /// Needs exactly one action in each round.
@@ -110,7 +110,7 @@ pub enum ThreadState {
 }
 
 /// Which action handed a thread to a person.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
     /// Not fixed, and no more arguing.

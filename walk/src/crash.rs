@@ -1,0 +1,52 @@
+//! The daemon dies between commit and delivery: what it reads back from the ledger, line for line
+//! through JSON, must be the state it had.
+
+use chrono::{DateTime, Utc};
+use review::{Record, State, apply};
+
+use crate::law::{Broken, Law};
+use crate::moves::{Edge, Place, What};
+use crate::node::{Line, Node};
+
+/// From a committed record the daemon delivers, or dies and starts again.
+pub(crate) fn edges(place: &Place<'_>, edges: &mut Vec<Edge>) {
+    let delivered = Node { waiting: false, ..place.node.clone() };
+    let broken = started_again(place.node, &delivered).err();
+    edges.push(Edge { what: What::Crashed, next: Box::new(Node { broken, ..delivered.clone() }) });
+    edges.push(Edge { what: What::Delivered, next: Box::new(delivered) });
+}
+
+fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
+    let mut lines = Vec::new();
+    let mut last = node.ledger.as_deref();
+    while let Some(Line { record, at, before }) = last {
+        lines.push((record, *at));
+        last = before.as_deref();
+    }
+    let mut state = State::of([], [], &[]);
+    for (record, at) in lines.into_iter().rev() {
+        read_back(record, at, &mut state)?;
+    }
+    for (key, standing) in &expected.reviews {
+        let mut review = state.review(key).cloned();
+        if let Some(review) = &mut review {
+            review.since = standing.review.since;
+            review.threads.values_mut().for_each(|thread| thread.opened_in = 1);
+        }
+        if review.as_ref() != Some(&standing.review) {
+            return Err(Broken::new(Law::CrashesLoseNothing, format!("{review:?}, but it was {standing:?}")));
+        }
+    }
+    Ok(())
+}
+
+fn read_back(record: &Record, at: DateTime<Utc>, state: &mut State) -> Result<(), Broken> {
+    let broken = |why: String| Broken::new(Law::CrashesLoseNothing, why);
+    let json = serde_json::to_string(record).map_err(|error| broken(error.to_string()))?;
+    let read: Record = serde_json::from_str(&json).map_err(|error| broken(format!("{error}: {json}")))?;
+    if read != *record {
+        return Err(broken(format!("{json} reads back as {read:?}")));
+    }
+    apply(state, &read, at);
+    Ok(())
+}

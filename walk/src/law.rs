@@ -1,0 +1,169 @@
+//! What must hold on every step of a walk, whatever the rules answered. It asks the state before and
+//! the state after, and the rules only for what the reviewer was told it may do.
+
+mod response;
+mod step;
+
+use message_schema::packet::Severity;
+use review::{
+    Addressed, Deadline, Event, Invocation, Phase, Policy, Profile, Record, Review, ReviewKey, State, Thread,
+    Told, due, hear,
+};
+
+use crate::ids;
+use crate::node::Node;
+
+pub(crate) use self::response::rank;
+pub(crate) use self::step::{Moved, step};
+
+/// One law.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Law {
+    /// The rank falls with every accepted message, attempt, take, turn and deadline.
+    RankFalls,
+    /// A refusal changes nothing, or lowers the rank.
+    RefusalsAreInert,
+    /// Every phase that is not final has a deadline of the daemon's, and it leads to a final one.
+    DaemonGoesOn,
+    /// Nothing an agent sends moves a deadline away.
+    DeadlinesStand,
+    /// A round has at most one terminal response.
+    OneResponse,
+    /// What was accepted acted legally, and threads fall in rank.
+    LegalActions,
+    /// Counters outlive rounds, generations and reviewers.
+    CountersStay,
+    /// No approval over a blocker that is open or with a person.
+    NoBlockedApproval,
+    /// A finding is handed off at most once, and only when its pull request was merged.
+    HandedOffOnce,
+    /// A generation accepts no more messages than was said before.
+    FewMessages,
+    /// The same message again is a duplicate and changes nothing.
+    DuplicatesAreInert,
+    /// The ledger, read back after a crash, gives the same state.
+    CrashesLoseNothing,
+    /// A review ends approved, escalated or closed.
+    KnownEnds,
+}
+
+impl Law {
+    /// Every law, with the sentence it is reported under.
+    pub const ALL: [(Self, &'static str); 13] = [
+        (Self::RankFalls, "the rank falls on every step"),
+        (Self::RefusalsAreInert, "a refusal changes nothing or lowers the rank"),
+        (Self::DaemonGoesOn, "every state that is not final has a way on that the daemon owns"),
+        (Self::DeadlinesStand, "no agent moves a deadline away"),
+        (Self::OneResponse, "at most one terminal response per round"),
+        (Self::LegalActions, "legal actions only, and each lowers its thread's rank"),
+        (Self::CountersStay, "no counter is ever reset"),
+        (Self::NoBlockedApproval, "no approval over an open or held blocker"),
+        (Self::HandedOffOnce, "handed off at most once, never before the merge"),
+        (Self::FewMessages, "no more messages per generation than 5 n - 1"),
+        (Self::DuplicatesAreInert, "a duplicate changes nothing"),
+        (Self::CrashesLoseNothing, "a crash between commit and delivery loses nothing"),
+        (Self::KnownEnds, "every end is an approval, an escalation or a close"),
+    ];
+
+    /// The sentence it is reported under.
+    pub fn sentence(self) -> &'static str {
+        Self::ALL.iter().find(|(law, _)| *law == self).expect("every law is listed").1
+    }
+}
+
+/// A law that was broken, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Broken {
+    /// The law.
+    pub(crate) law: Law,
+    /// What was found.
+    pub(crate) why: String,
+}
+
+impl Broken {
+    /// A breach of this law.
+    pub(crate) fn new(law: Law, why: impl Into<String>) -> Self {
+        Self { law, why: why.into() }
+    }
+}
+
+/// Fails with a breach of the law unless the claim holds.
+fn holds(claim: bool, law: Law, why: impl FnOnce() -> String) -> Result<(), Broken> {
+    if claim { Ok(()) } else { Err(Broken::new(law, why())) }
+}
+
+/// What must hold of a state by itself: whoever falls silent here, the daemon can go on.
+pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<(), Broken> {
+    for (key, standing) in &node.reviews {
+        let review = &standing.review;
+        let is_end = match review.phase {
+            Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => true,
+            Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+                false
+            }
+        };
+        holds(is_end == review.phase.is_final(), Law::KnownEnds, || format!("{:?}", review.phase))?;
+        let armed = review.deadline();
+        holds(armed.is_some() != is_end, Law::DaemonGoesOn, || format!("{key}: {armed:?}"))?;
+        for which in [Deadline::PickUp, Deadline::Runtime, Deadline::Author] {
+            let early = match armed {
+                Some((at, this)) if this == which => at - chrono::TimeDelta::seconds(1),
+                Some(_) | None => crate::deck::minute(1_000_000),
+            };
+            let event = Event::Deadline { review: key.clone(), which };
+            let told = Told { order: None, event: &event };
+            let is_declined = matches!(hear(state, policy, told, early, &mut ids()), Record::Declined { .. });
+            holds(is_declined, Law::DaemonGoesOn, || {
+                format!("{key}: {which:?} fires although it is not due")
+            })?;
+        }
+    }
+    let first =
+        node.reviews.values().filter_map(|standing| standing.review.deadline()).min_by_key(|(at, _)| *at);
+    let Some((at, _)) = first else { return Ok(()) };
+    let fires = due(state, policy, at, &mut ids()).is_some();
+    holds(fires, Law::DaemonGoesOn, || format!("nothing is due at {at}, the deadline"))
+}
+
+/// Whether the gate only advises on this review, as the protocol says it.
+fn is_advised(policy: &Policy, node: &Node, key: &ReviewKey, review: &Review) -> bool {
+    let opener = node.pull.as_ref().and_then(|pull| pull.author.as_deref()).unwrap_or(key.author.as_str());
+    policy.profile == Profile::Advisory && review.fixes.is_none() && !policy.handoff.bots.contains(opener)
+}
+
+/// Threads that must keep an approval away.
+fn blockers(review: &Review) -> impl Iterator<Item = &Thread> {
+    review.threads.values().filter(|thread| {
+        let is_bad = match thread.severity {
+            Severity::P0 | Severity::P1 => true,
+            Severity::P2 | Severity::P3 => thread.blocking,
+        };
+        is_bad && (thread.is_open() || thread.is_held())
+    })
+}
+
+/// What the author reported before the open request or the next one.
+pub(crate) fn report(phase: &Phase) -> Option<&Addressed> {
+    match phase {
+        Phase::Reviewing(Invocation { addressed, .. }) => addressed.as_ref(),
+        Phase::Addressed { report, .. } => Some(report),
+        Phase::Awaiting { .. }
+        | Phase::Fixing { .. }
+        | Phase::Approved(_)
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => None,
+    }
+}
+
+/// The same, to be changed.
+pub(crate) fn report_mut(phase: &mut Phase) -> Option<&mut Addressed> {
+    match phase {
+        Phase::Reviewing(Invocation { addressed, .. }) => addressed.as_mut(),
+        Phase::Addressed { report, .. } => Some(report),
+        Phase::Awaiting { .. }
+        | Phase::Fixing { .. }
+        | Phase::Approved(_)
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => None,
+    }
+}

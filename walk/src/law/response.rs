@@ -1,0 +1,161 @@
+//! The laws about an accepted response: each open thread was given one legal action, and what it was
+//! given is what became of it.
+
+use message_schema::envelope::MessageType;
+use message_schema::id::FindingId;
+use message_schema::packet::{Action, Stance};
+use review::{FIX_REVIEWS_MAX, REPLIES_MAX, Review, ReviewKey, Thread, ThreadMode, ThreadState};
+
+use super::{Broken, Law, holds, report};
+use crate::bounds::Bounds;
+use crate::deck::Card;
+use crate::node::Node;
+use crate::say::{NAMES, Say};
+
+/// Judges what a response did to every thread.
+pub(super) fn judge(
+    bounds: &Bounds,
+    before: &Node,
+    card: &Card,
+    key: &ReviewKey,
+    was: &Review,
+    now: &Review,
+) -> Result<(), Broken> {
+    let reviews: u32 = before.reviews.values().map(|standing| standing.review.round).sum();
+    let is_last = was.is_last(was.round) || (was.fixes.is_some() && reviews >= FIX_REVIEWS_MAX);
+    let said = |id: &FindingId| {
+        let place = NAMES.iter().position(|(name, ..)| *name == id.as_str());
+        place.and_then(|place| card.says.get(place)).copied().unwrap_or(Say::Silent)
+    };
+    for (id, after) in &now.threads {
+        let judged = match was.threads.get(id) {
+            None => holds(NAMES.iter().any(|(name, ..)| *name == id.as_str()), Law::LegalActions, || {
+                format!("`{id}` repeats a thread and opened one of its own")
+            }),
+            Some(thread) if thread.is_open() => {
+                let heard = Heard { bounds, card, was, id, thread, after, is_last };
+                heard.open(said(id))
+            }
+            Some(thread) => settled(id, thread, after, said(id)),
+        };
+        judged.map_err(|broken| Broken { why: format!("{key}: {}", broken.why), ..broken })?;
+    }
+    Ok(())
+}
+
+/// What was said of an open thread, and what became of it.
+struct Heard<'a> {
+    bounds: &'a Bounds,
+    card: &'a Card,
+    was: &'a Review,
+    id: &'a FindingId,
+    thread: &'a Thread,
+    after: &'a Thread,
+    is_last: bool,
+}
+
+impl Heard<'_> {
+    fn open(&self, said: Say) -> Result<(), Broken> {
+        match said {
+            Say::Silent => self.silence(),
+            Say::Act(action, stance) => self.act(action, stance),
+            Say::Status(status, stance) => self.status(status.is_settled(), stance),
+            Say::Worse => self.status(false, None),
+            Say::Both => self.breach("was resolved and raised again in one breath"),
+            Say::Again | Say::AgainEscalated => self.breach("was raised again while it is open"),
+        }
+    }
+
+    fn breach(&self, why: &str) -> Result<(), Broken> {
+        Err(Broken::new(Law::LegalActions, format!("{} {why}: {:?}", self.id, self.after)))
+    }
+
+    fn status(&self, is_settled: bool, stance: Option<Stance>) -> Result<(), Broken> {
+        match self.bounds.policy.threads {
+            ThreadMode::Inferred if is_settled => self.act(Action::Resolve, stance),
+            ThreadMode::Inferred if self.is_last => self.act(Action::Escalate, stance),
+            ThreadMode::Inferred => self.act(Action::Reply, stance),
+            ThreadMode::Explicit => self.left(),
+        }
+    }
+
+    fn act(&self, action: Action, stance: Option<Stance>) -> Result<(), Broken> {
+        let stance = stance.unwrap_or(self.thread.dialogue.stance);
+        if !self.thread.legal_actions(stance, self.is_last).contains(&action) {
+            return self.breach(&format!("took {action}, which is not legal"));
+        }
+        if self.is_last && action == Action::Reply {
+            return self.breach("took a reply in the last round");
+        }
+        let became = match action {
+            Action::Resolve => self.after.state == ThreadState::Resolved,
+            Action::Veto | Action::Escalate => self.after.is_held(),
+            // In an approval a nit covers what goes on being discussed, if it does not block.
+            Action::Reply => self.after.is_open() || self.is_deferred(),
+        };
+        if !became {
+            return self.breach(&format!("took {action}"));
+        }
+        if self.after.dialogue.replies > REPLIES_MAX || rank(self.after) >= rank(self.thread) {
+            return self.breach("did not fall in rank");
+        }
+        Ok(())
+    }
+
+    /// Silence resolves what the author reported, where silence is read so.
+    fn silence(&self) -> Result<(), Broken> {
+        let reported = report(&self.was.phase)
+            .is_some_and(|report| report.findings.is_empty() || report.findings.contains(self.id));
+        let is_inferred = self.bounds.policy.threads == ThreadMode::Inferred;
+        if self.after.state == ThreadState::Resolved && reported && is_inferred {
+            Ok(())
+        } else {
+            self.left()
+        }
+    }
+
+    fn is_deferred(&self) -> bool {
+        let is_lgtm = self.card.valid.envelope().kind == MessageType::ReviewLgtm;
+        is_lgtm && self.after.state == ThreadState::Deferred && !self.after.blocking
+    }
+
+    /// Without an action a thread stays only as a spent budget or a nit leaves it.
+    fn left(&self) -> Result<(), Broken> {
+        let is_carried = self.card.carries && self.after.is_open();
+        if self.is_deferred() || is_carried { Ok(()) } else { self.breach("was given no action") }
+    }
+}
+
+/// A thread that was not open opens once, and after that can only be handed to a person.
+fn settled(id: &FindingId, thread: &Thread, after: &Thread, said: Say) -> Result<(), Broken> {
+    let is_final = thread.reopened || thread.by_person;
+    if thread.state == after.state {
+        return Ok(());
+    }
+    let may = match (thread.state, after.state) {
+        (ThreadState::Resolved, ThreadState::Open) => {
+            !is_final && after.reopened && rank(after) < rank(thread)
+        }
+        (ThreadState::Resolved, ThreadState::Held(_)) => {
+            is_final && matches!(said, Say::Act(Action::Escalate, _) | Say::AgainEscalated)
+        }
+        // Reopened and covered by a nit in the same breath.
+        (ThreadState::Resolved, ThreadState::Deferred) => !is_final && after.reopened && !after.blocking,
+        (ThreadState::Deferred, ThreadState::Open) => {
+            after.blocking && (!thread.blocking || after.severity < thread.severity)
+        }
+        (ThreadState::Open | ThreadState::Held(_), _)
+        | (ThreadState::Resolved, ThreadState::Resolved)
+        | (ThreadState::Deferred, ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred) => {
+            false
+        }
+    };
+    holds(may, Law::LegalActions, || format!("{id}: {thread:?} became {after:?}"))
+}
+
+/// What a thread has left: each action lowers it.
+pub(crate) fn rank(thread: &Thread) -> i32 {
+    let unused = 2 * i32::from(!thread.reopened);
+    let replies = i32::from(REPLIES_MAX) - i32::from(thread.dialogue.replies);
+    unused + replies + i32::from(thread.is_open())
+}

@@ -1,0 +1,32 @@
+//! Every reachable state of a review, walked on the real rules: whatever agents, people, the pull
+//! request and the clock do, within bounds that are stated, every review ends and no law is broken.
+//!
+//! A state is the review as `review::State` holds it; a step posts a message that was read and
+//! checked like any other, or tells an event, and asks `review::decide`, `refuse`, `hear` and
+//! `apply`. There is no second copy of the rules here: `law` says what must be true between the
+//! state before and the state after.
+
+mod bounds;
+mod crash;
+mod deck;
+mod law;
+mod moves;
+mod node;
+mod report;
+mod say;
+mod thread;
+mod walk;
+
+pub use bounds::{Bounds, all, small};
+pub use law::Law;
+pub use report::{Report, run};
+pub use thread::{Replies, alone, follow};
+
+/// Fresh ids for the letters of one record; the walk forgets them with the mail.
+fn ids() -> impl FnMut() -> message_schema::id::MessageId {
+    let mut number = 0_u8;
+    move || {
+        number += 1;
+        message_schema::id::MessageId::new(format!("settled-{number}")).expect("an id")
+    }
+}

@@ -1,0 +1,383 @@
+//! What can happen in a state, and what the rules make of it: every message of the deck that fits,
+//! every event. Each step is judged by `law` where it is made.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::{DateTime, Utc};
+use message_schema::id::MessageId;
+use message_schema::id::{AgentName, CommitSha, PrNumber};
+use review::{
+    Costs, Decision, Event, PersonsDecision, Phase, Posted, PullAction, PullEvent, Record, Refused,
+    ReviewKey, State, Told, Which, apply, decide, hear, refuse,
+};
+
+use crate::bounds::Bounds;
+use crate::deck::{AUTHOR, Card, Deck, PR, agent, minute, start};
+use crate::law::{self, Broken, Law, Moved};
+use crate::node::{Line, Node, Standing, likeness};
+
+/// One step: what moved, and where to.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Edge {
+    /// What moved.
+    pub(crate) what: What,
+    /// The state after it.
+    pub(crate) next: Box<Node>,
+}
+
+/// What moves a review.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// A message.
+    Posted(Arc<Card>),
+    /// Anything else that is heard of.
+    Heard(Event),
+    /// The daemon delivers what it has committed.
+    Delivered,
+    /// The daemon dies between commit and delivery, and starts again.
+    Crashed,
+    /// Nothing: the state itself breaks a law.
+    Looked,
+}
+
+impl PartialEq for What {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Posted(card) => f.write_str(&card.label),
+            Self::Heard(event) => f.write_str(&event.sentence()),
+            Self::Delivered => f.write_str("delivered"),
+            Self::Crashed => f.write_str("killed before delivery, started again"),
+            Self::Looked => f.write_str("looked at"),
+        }
+    }
+}
+
+/// What was counted beside the states.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// Messages accepted.
+    pub(crate) accepted: AtomicU64,
+    /// Messages refused.
+    pub(crate) refused: AtomicU64,
+    /// Events that moved something.
+    pub(crate) happened: AtomicU64,
+    /// Events that came at the wrong time.
+    pub(crate) declined: AtomicU64,
+    /// Steps into a generation, or a decision, beyond the bounds.
+    pub(crate) cut: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Where a walk makes its steps from.
+pub(crate) struct Place<'a> {
+    /// The bounds.
+    pub(crate) bounds: &'a Bounds,
+    /// The messages.
+    pub(crate) deck: &'a Deck,
+    /// The counters.
+    pub(crate) tally: &'a Tally,
+    /// The state.
+    pub(crate) node: &'a Node,
+    state: State,
+    /// What a refusal led to here, by what it cost: nothing else of it reaches the review.
+    costs: BTreeMap<(ReviewKey, bool), Node>,
+}
+
+impl<'a> Place<'a> {
+    /// Stands in a state.
+    pub(crate) fn new(bounds: &'a Bounds, deck: &'a Deck, tally: &'a Tally, node: &'a Node) -> Self {
+        Self { bounds, deck, tally, node, state: node.state(), costs: BTreeMap::new() }
+    }
+
+    /// Every step from here.
+    pub(crate) fn edges(mut self, edges: &mut Vec<Edge>) {
+        if self.node.waiting {
+            return crate::crash::edges(&self, edges);
+        }
+        if let Err(broken) = law::standing(self.node, &self.state, &self.bounds.policy) {
+            let next = Box::new(Node { broken: Some(broken), ..self.node.clone() });
+            return edges.push(Edge { what: What::Looked, next });
+        }
+        for name in self.bounds.reviewers {
+            self.post_all(&agent(name), edges);
+        }
+        for (event, at) in self.events() {
+            edges.extend(self.tell(event, at));
+        }
+    }
+
+    fn post_all(&mut self, reviewer: &AgentName, edges: &mut Vec<Edge>) {
+        let key =
+            ReviewKey::new(None, &PrNumber::new(PR).expect("a number"), agent(AUTHOR), reviewer.clone());
+        let standing = self.node.reviews.get(&key);
+        let round = standing.map_or(1, |standing| standing.review.round);
+        let hand = self.deck.hand(self.bounds, reviewer, round);
+        let alike = self.alike(standing);
+        let is_open = standing.is_some_and(|standing| matches!(standing.review.phase, Phase::Reviewing(_)));
+        for card in &hand.full {
+            // Without an open request nobody looks at the threads: the uniform ones stand for all.
+            let is_uniform = card.says.iter().all(|say| *say == card.says[0]);
+            if (is_open || is_uniform) && self.fits(card, standing, &alike) {
+                edges.extend(self.post(card));
+            }
+        }
+        for card in &hand.rest {
+            // A stranger's request for an unknown pull request would open a review of its own.
+            let may_open = !self.node.reviews.is_empty() || card.outbox == agent(AUTHOR);
+            if may_open && self.fits(card, standing, &[]) {
+                edges.extend(self.post(card));
+            }
+        }
+    }
+
+    /// For each slot, whether it cannot be told from the one before it.
+    fn alike(&self, standing: Option<&Standing>) -> Vec<bool> {
+        if !self.bounds.is_symmetric() {
+            return Vec::new();
+        }
+        let threads: Vec<Option<u64>> = (0..self.bounds.slots.len())
+            .map(|place| {
+                let review = &standing?.review;
+                let (id, thread) = review.threads.iter().find(|(id, _)| is_in(id.as_str(), place))?;
+                Some(likeness(review, id, thread))
+            })
+            .collect();
+        (0..threads.len()).map(|place| place > 0 && threads[place] == threads[place - 1]).collect()
+    }
+
+    /// Whether the message is to be posted here: of those that only exchange what cannot be told
+    /// apart, one is enough.
+    fn fits(&self, card: &Card, standing: Option<&Standing>, alike: &[bool]) -> bool {
+        let is_there = |place: usize| {
+            standing
+                .is_some_and(|standing| standing.review.threads.keys().any(|id| is_in(id.as_str(), place)))
+        };
+        let is_within =
+            card.says.iter().enumerate().all(|(place, say)| !say.needs_thread() || is_there(place));
+        let is_first = alike.iter().enumerate().all(|(place, is_alike)| {
+            !is_alike || card.says.is_empty() || card.says[place - 1] <= card.says[place]
+        });
+        is_within && is_first
+    }
+
+    fn post(&mut self, card: &Arc<Card>) -> Option<Edge> {
+        let posted = Posted { outbox: &card.outbox, digest: card.digest, valid: &card.valid };
+        let what = || What::Posted(Arc::clone(card));
+        match decide(&self.state, &self.bounds.policy, posted, card.at) {
+            Ok(Decision::Accept(accepted)) => {
+                count(&self.tally.accepted);
+                let key = accepted.step.as_ref()?.review.clone();
+                let mut next = self.after(Record::Accepted(accepted), card.at);
+                let answers = card.valid.envelope().kind.is_terminal_response();
+                let before = self.node.reviews.get(&key);
+                if let Some(standing) = next.node.reviews.get_mut(&key) {
+                    let is_same = before.is_some_and(|b| b.review.generation == standing.review.generation);
+                    standing.accepted = if is_same { standing.accepted + 1 } else { 1 };
+                }
+                let moved = Moved::Accepted(card, &key);
+                let judged = law::step(self.bounds, self.node, moved, &next.node);
+                let judged = judged.and_then(|()| self.again(card, &next.state));
+                if answers && let Some(standing) = next.node.reviews.get_mut(&key) {
+                    standing.answered = standing.review.round;
+                }
+                self.edge(what(), next.node, judged)
+            }
+            Ok(Decision::Duplicate(record)) => {
+                let broken =
+                    Broken::new(Law::DuplicatesAreInert, format!("nothing was sent before {record:?}"));
+                self.edge(what(), self.node.clone(), Err(broken))
+            }
+            Err(refusal) => {
+                count(&self.tally.refused);
+                let costs = refusal.review.as_deref().map(|key| (key, refusal.costs));
+                let (key, costs) = match costs {
+                    Some((key, costs @ (Costs::Attempt | Costs::Invocation))) => (key, costs),
+                    Some((_, Costs::Nothing)) | None => return None,
+                };
+                let place = (key.clone(), costs == Costs::Attempt);
+                if let Some(known) = self.costs.get(&place) {
+                    return Some(Edge { what: what(), next: Box::new(known.clone()) });
+                }
+                let ids = ["notice", "word"].map(|word| MessageId::new(word).expect("an id"));
+                let refused = Refused {
+                    outbox: &card.outbox,
+                    code: refusal.code(),
+                    costs: Some((key, costs)),
+                    to_daemon: false,
+                    is_review: true,
+                    parent: None,
+                    notice: &ids[0],
+                    announcement: &ids[1],
+                };
+                let next = self.after(refuse(&self.state, &refused, card.at), card.at).node;
+                let judged = law::step(self.bounds, self.node, Moved::Refused, &next);
+                let edge = self.edge(what(), next, judged)?;
+                self.costs.insert(place, (*edge.next).clone());
+                Some(edge)
+            }
+        }
+    }
+
+    /// The same message again.
+    fn again(&self, card: &Card, state: &State) -> Result<(), Broken> {
+        let posted = Posted { outbox: &card.outbox, digest: card.digest, valid: &card.valid };
+        let broken = |why: String| Broken::new(Law::DuplicatesAreInert, why);
+        match decide(state, &self.bounds.policy, posted, card.at) {
+            Ok(Decision::Duplicate(record)) => {
+                let mut same = state.clone();
+                apply(&mut same, &record, card.at);
+                if same == *state { Ok(()) } else { Err(broken("a duplicate changed the state".to_owned())) }
+            }
+            Ok(Decision::Accept(_)) => Err(broken("accepted a second time".to_owned())),
+            Err(refusal) => Err(broken(format!("the same bytes are refused: {}", refusal.code()))),
+        }
+    }
+
+    fn events(&self) -> Vec<(Event, DateTime<Utc>)> {
+        let mut events = Vec::new();
+        for (key, standing) in &self.node.reviews {
+            if let Some((at, which)) = standing.review.deadline() {
+                events.push((Event::Deadline { review: key.clone(), which }, at));
+            }
+            if self.bounds.counts {
+                let which = Which::of(key);
+                events.push((Event::Taken(which.clone()), minute(2)));
+                events.push((Event::Turns { which: which.clone(), count: 1 }, minute(3)));
+                events.push((Event::Turns { which, count: u16::MAX }, minute(3)));
+            }
+            for act in &self.bounds.acts {
+                let (which, by, reason) = (Which::of(key), "anna".to_owned(), "seen".to_owned());
+                let decision = PersonsDecision { which, by, reason, act: act.clone() };
+                events.push((Event::Person(decision), minute(7)));
+            }
+        }
+        if self.bounds.pulls {
+            use PullAction::{Closed, Merged, Opened, Reopened, Synchronize};
+            let heads =
+                [(Opened, "aaaaaa1"), (Synchronize, "cccccc1"), (Closed, ""), (Merged, ""), (Reopened, "")];
+            for (action, head) in heads {
+                let pull = PullEvent {
+                    repo: None,
+                    pr: PrNumber::new(PR).expect("a number"),
+                    action,
+                    author: self.bounds.pull_author.map(str::to_owned),
+                    head: CommitSha::new(head).ok(),
+                };
+                events.push((Event::Pull(pull), minute(6)));
+            }
+        }
+        events
+    }
+
+    fn tell(&mut self, event: Event, at: DateTime<Utc>) -> Option<Edge> {
+        let told = Told { order: None, event: &event };
+        let record = hear(&self.state, &self.bounds.policy, told, at, &mut crate::ids());
+        let is_person = matches!(event, Event::Person(_));
+        match record {
+            Record::Happened(happened) => {
+                let mut next = self.after(Record::Happened(happened.clone()), at).node;
+                if is_person {
+                    next.decisions += 1;
+                    for (key, standing) in &mut next.reviews {
+                        let before = self.node.reviews.get(key);
+                        if before.is_some_and(|before| before.review.generation != standing.review.generation)
+                        {
+                            standing.accepted = 0;
+                        }
+                    }
+                }
+                for finding in happened.handoff.iter().flat_map(|h| &h.tasks).flat_map(|task| &task.findings)
+                {
+                    *next.dispatched.entry(finding.id.clone()).or_default() += 1;
+                }
+                let judged = law::step(self.bounds, self.node, Moved::Happened(&happened), &next);
+                count(&self.tally.happened);
+                self.edge(What::Heard(event), next, judged)
+            }
+            record @ Record::Declined { .. } => {
+                count(&self.tally.declined);
+                let next = self.after(record, at).node;
+                let judged = law::step(self.bounds, self.node, Moved::Declined, &next);
+                judged.is_err().then(|| self.edge(What::Heard(event), next, judged)).flatten()
+            }
+            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+                let broken = Broken::new(Law::KnownEnds, "an event was judged like a message");
+                self.edge(What::Heard(event), self.node.clone(), Err(broken))
+            }
+        }
+    }
+
+    /// The state after a record, and the node it makes before anything is settled or counted.
+    fn after(&self, record: Record, at: DateTime<Utc>) -> After {
+        let mut state = self.state.clone();
+        apply(&mut state, &record, at);
+        let past =
+            |key: &ReviewKey| self.node.reviews.get(key).map_or((0, 0), |of| (of.accepted, of.answered));
+        let reviews = state.reviews().map(|(key, review)| {
+            let (accepted, answered) = past(key);
+            (key.clone(), Standing { review: review.clone(), accepted, answered })
+        });
+        let mut node = Node {
+            reviews: reviews.collect(),
+            pull: None,
+            tasks: state.tasks().cloned().collect(),
+            dispatched: self.node.dispatched.clone(),
+            decisions: self.node.decisions,
+            waiting: self.bounds.crashes,
+            broken: None,
+            ledger: None,
+        };
+        if self.bounds.pulls {
+            let pr = PrNumber::new(PR).expect("a number");
+            // Where it stands is shown to people; the rules compare the head an event brings.
+            node.pull = state.pull(None, &pr).map(|pull| PullEvent {
+                repo: None,
+                pr: pr.clone(),
+                action: pull.last,
+                author: pull.author.clone(),
+                head: None,
+            });
+        }
+        // Settled once before the laws look, so that an untouched review is equal to itself.
+        for standing in node.reviews.values_mut() {
+            standing.review.since = start();
+            standing.review.threads.values_mut().for_each(|thread| thread.opened_in = 1);
+        }
+        if self.bounds.crashes {
+            node.ledger = Some(Arc::new(Line { record, at, before: self.node.ledger.clone() }));
+        }
+        After { state, node }
+    }
+
+    fn edge(&self, what: What, mut next: Node, judged: Result<(), Broken>) -> Option<Edge> {
+        next.broken = judged.err();
+        let is_beyond =
+            next.generations() > self.bounds.generations || next.decisions > self.bounds.decisions;
+        if is_beyond && next.broken.is_none() {
+            count(&self.tally.cut);
+            return None;
+        }
+        next.settle(self.bounds);
+        Some(Edge { what, next: Box::new(next) })
+    }
+}
+
+struct After {
+    state: State,
+    node: Node,
+}
+
+fn is_in(id: &str, place: usize) -> bool {
+    crate::say::NAMES[place].0 == id
+}

@@ -1,0 +1,169 @@
+//! One state of a walk: the reviews as the rules keep them, and the little history that the laws
+//! speak of. Two states that differ only in what the rules never look at are one.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{FindingId, RepoPath};
+use review::{PullEvent, Record, Review, ReviewKey, State, Task, Thread};
+
+use crate::bounds::Bounds;
+use crate::deck::start;
+use crate::law::Broken;
+use crate::say::NAMES;
+
+/// A review and what is remembered of its past.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Standing {
+    /// The review.
+    pub(crate) review: Review,
+    /// Messages accepted in its generation.
+    pub(crate) accepted: u32,
+    /// The round of its last terminal response; 0 before the first.
+    pub(crate) answered: u32,
+}
+
+/// A state of the walk.
+#[derive(Clone, Debug)]
+pub(crate) struct Node {
+    /// The reviews of the pull request.
+    pub(crate) reviews: BTreeMap<ReviewKey, Standing>,
+    /// The last event of the pull request.
+    pub(crate) pull: Option<PullEvent>,
+    /// The tasks handed off.
+    pub(crate) tasks: Vec<Task>,
+    /// How often each finding was handed off.
+    pub(crate) dispatched: BTreeMap<FindingId, u8>,
+    /// Decisions of people so far.
+    pub(crate) decisions: u8,
+    /// Whether the last record is in the ledger and its mail is not delivered.
+    pub(crate) waiting: bool,
+    /// The law that the step to here broke.
+    pub(crate) broken: Option<Broken>,
+    /// The ledger on one way to here; only walks with crashes keep it, and it is no part of what
+    /// makes two states the same.
+    pub(crate) ledger: Option<Arc<Line>>,
+}
+
+/// A line of the ledger, and those before it.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// The record.
+    pub(crate) record: Record,
+    /// When it was committed.
+    pub(crate) at: DateTime<Utc>,
+    /// The line before it.
+    pub(crate) before: Option<Arc<Line>>,
+}
+
+impl Node {
+    /// The state before anything happened.
+    pub(crate) fn first(tasks: Vec<Task>) -> Self {
+        Self {
+            reviews: BTreeMap::new(),
+            pull: None,
+            tasks,
+            dispatched: BTreeMap::new(),
+            decisions: 0,
+            waiting: false,
+            broken: None,
+            ledger: None,
+        }
+    }
+
+    /// What the rules are handed.
+    pub(crate) fn state(&self) -> State {
+        let reviews = self.reviews.iter().map(|(key, standing)| (key, &standing.review));
+        State::of(reviews, &self.pull, &self.tasks)
+    }
+
+    /// The generations used, over all reviewers.
+    pub(crate) fn generations(&self) -> u32 {
+        self.reviews.values().map(|standing| u32::from(standing.review.generation)).sum()
+    }
+
+    /// Makes the state the same as every other that the rules cannot tell from it: the instant a
+    /// phase began and the round a finding was opened in are shown to people and decide nothing, and
+    /// where all slots are alike the threads stand in one order.
+    pub(crate) fn settle(&mut self, bounds: &Bounds) {
+        for standing in self.reviews.values_mut() {
+            standing.review.since = start();
+            standing.review.threads.values_mut().for_each(|thread| thread.opened_in = 1);
+            if bounds.is_symmetric() {
+                sort_threads(&mut standing.review);
+            }
+        }
+    }
+
+    fn identity(&self) -> impl Eq + Hash {
+        let Self { reviews, pull, tasks, dispatched, decisions, waiting, broken, ledger: _ } = self;
+        (reviews, pull, tasks, dispatched, decisions, waiting, broken)
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Node {}
+
+impl Hash for Node {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.identity().hash(hasher);
+    }
+}
+
+/// Gives the threads the names of the first slots, in the order of all that is not their name. The
+/// rules treat names alike, and every packet of the deck exists under every exchange of names.
+fn sort_threads(review: &mut Review) {
+    let mut threads: Vec<_> = std::mem::take(&mut review.threads)
+        .into_iter()
+        .map(|(id, thread)| (likeness(review, &id, &thread), id, thread))
+        .collect();
+    threads.sort_by_key(|(likeness, ..)| *likeness);
+    let mut renamed = BTreeMap::new();
+    for ((_, old, thread), (id, file, title)) in threads.into_iter().zip(NAMES) {
+        let id = FindingId::new(id).expect("a finding's id");
+        let thread = Thread {
+            title: Some(title.to_owned()),
+            words: Some(title.to_owned()),
+            file: Some(file.parse::<RepoPath>().expect("a path")),
+            ..thread
+        };
+        review.threads.insert(id.clone(), thread);
+        renamed.insert(old, id);
+    }
+    let rename = |id: &FindingId| renamed.get(id).unwrap_or(id).clone();
+    if let Some(report) = crate::law::report_mut(&mut review.phase) {
+        report.findings = report.findings.iter().map(rename).collect();
+        report.findings.sort();
+    }
+}
+
+/// A number that is equal for threads which differ in their names alone.
+pub(crate) fn likeness(review: &Review, id: &FindingId, thread: &Thread) -> u64 {
+    let Thread {
+        severity,
+        blocking,
+        title: _,
+        file: _,
+        lines,
+        words: _,
+        fingerprint,
+        opened_in: _,
+        dialogue,
+        state,
+        reopened,
+        by_person,
+        fate,
+    } = thread;
+    let is_reported = crate::law::report(&review.phase).is_some_and(|report| report.findings.contains(id));
+    let mut hasher = DefaultHasher::new();
+    (severity, blocking, lines, fingerprint, dialogue, state, reopened, by_person, fate, is_reported)
+        .hash(&mut hasher);
+    hasher.finish()
+}

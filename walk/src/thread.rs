@@ -1,0 +1,106 @@
+//! One thread by itself, without any limit on rounds: its own rules end it. And the stance rule as
+//! it was published, without a count of replies, which does not.
+
+use message_schema::packet::{Action, Severity, Stance};
+use review::{Dialogue, Fate, REPLIES_MAX, Thread, ThreadState};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+use crate::law::rank;
+
+/// Which count of replies is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replies {
+    /// The one the daemon owns.
+    Counted,
+    /// None, as in the rule that was published: same stance + 1, else 0, `reply` below 2.
+    Forgotten,
+}
+
+/// A thread and whether the last step took it back to where it had been, or raised its rank.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Talk {
+    thread: Thread,
+    is_falling: bool,
+}
+
+/// A walk of one thread.
+struct Alone(Replies);
+
+impl Model for Alone {
+    type State = Talk;
+    type Action = (Action, Stance);
+
+    fn init_states(&self) -> Vec<Talk> {
+        [Stance::SeeksChange, Stance::Accepts]
+            .map(|stance| Talk { thread: opened(stance), is_falling: true })
+            .to_vec()
+    }
+
+    fn actions(&self, talk: &Talk, steps: &mut Vec<(Action, Stance)>) {
+        for stance in [Stance::SeeksChange, Stance::Accepts] {
+            let legal = talk.thread.legal_actions(stance, false);
+            steps.extend(legal.iter().map(|action| (*action, stance)));
+        }
+    }
+
+    fn next_state(&self, talk: &Talk, (action, stance): (Action, Stance)) -> Option<Talk> {
+        let mut thread = talk.thread.after(action, stance);
+        if self.0 == Replies::Forgotten {
+            thread.dialogue.replies = 0;
+        }
+        let is_bounded = thread.dialogue.replies <= REPLIES_MAX;
+        Some(Talk { is_falling: is_bounded && rank(&thread) < rank(&talk.thread), thread })
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![Property::always("the thread's rank falls with every action", |_, talk: &Talk| talk.is_falling)]
+    }
+}
+
+/// Walks a thread through everything its reviewer may do: the states there are, and a way to a step
+/// that does not lower its rank, if there is one.
+pub fn alone(replies: Replies) -> (usize, Option<Vec<(Action, Stance)>>) {
+    let walk = Alone(replies).checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let way = walk.discoveries().into_values().next().map(|path| path.into_actions());
+    (walk.unique_state_count(), way)
+}
+
+/// Follows one sequence of replies from a thread opened with `seeks_change`, as long as each is
+/// legal and none leads to a thread that was there before; the cycles taken, and whether it ended
+/// by coming back.
+pub fn follow(replies: Replies, stances: impl IntoIterator<Item = Stance>) -> (Vec<Thread>, bool) {
+    let mut seen = vec![opened(Stance::SeeksChange)];
+    for stance in stances {
+        let last = seen.last().expect("the thread that was opened");
+        if !last.legal_actions(stance, false).contains(&Action::Reply) {
+            return (seen, false);
+        }
+        let mut next = last.after(Action::Reply, stance);
+        if replies == Replies::Forgotten {
+            next.dialogue.replies = 0;
+        }
+        if seen.contains(&next) {
+            return (seen, true);
+        }
+        seen.push(next);
+    }
+    (seen, false)
+}
+
+fn opened(stance: Stance) -> Thread {
+    Thread {
+        severity: Severity::P1,
+        blocking: true,
+        title: None,
+        file: None,
+        lines: None,
+        words: None,
+        fingerprint: None,
+        opened_in: 1,
+        dialogue: Dialogue { stance, round_count: 0, replies: 0 },
+        state: ThreadState::Open,
+        reopened: false,
+        by_person: false,
+        fate: Fate::default(),
+    }
+}

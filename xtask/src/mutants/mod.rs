@@ -1,0 +1,168 @@
+//! `cargo xtask mutants`: breaks the code in a copy, one mutant after the other, and names the test
+//! that noticed. A test that cannot fail proves nothing; a mutant nobody notices is such a proof.
+
+mod mutant;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Args as ClapArgs;
+
+use self::mutant::Mutant;
+
+/// Break the code in a copy, one mutant after the other, and name the test that notices each
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Only mutants whose name contains this
+    #[arg(long, value_name = "WORD")]
+    only: Option<String>,
+    /// Where the table is written, beside standard output
+    #[arg(long, value_name = "FILE")]
+    table: Option<PathBuf>,
+}
+
+/// How long one run of tests may take before it counts as one that never ends.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The command behind the word a mutant names its tests by.
+fn suite(word: &str) -> Option<&'static [&'static str]> {
+    match word {
+        "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
+        "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
+        "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
+        _ => None,
+    }
+}
+
+/// Runs them; whether each was noticed.
+pub(crate) fn run(args: &Args) -> Result<bool, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().map_err(|e| e.to_string())?;
+    let copy = std::env::temp_dir().join("settled-mutants");
+    copy_sources(&root, &copy)?;
+    let is_asked =
+        |mutant: &Mutant| args.only.as_ref().is_none_or(|word| mutant.name.contains(word.as_str()));
+    let mutants: Vec<Mutant> = Mutant::all(&root)?.into_iter().filter(is_asked).collect();
+    check_the_unbroken(&copy, &mutants)?;
+
+    let mut table = "| mutant | what goes wrong | caught by | seconds |\n|---|---|---|---:|\n".to_owned();
+    print!("{table}");
+    let mut survivors = 0;
+    for mutant in &mutants {
+        let began = Instant::now();
+        let caught = with_mutant(&copy, mutant)?;
+        survivors += u32::from(caught.is_none());
+        let caught = caught.unwrap_or_else(|| "**nobody**".to_owned());
+        let seconds = began.elapsed().as_secs_f64();
+        let line = format!("| {} | {} | {caught} | {seconds:.0} |\n", mutant.name, mutant.what);
+        print!("{line}");
+        table += &line;
+    }
+    println!("\n{} mutants, {survivors} survived", mutants.len());
+    if let Some(path) = &args.table {
+        std::fs::write(path, table).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(survivors == 0)
+}
+
+/// What is under version control or could be, copied where it differs: an untouched copy keeps its
+/// times, and what is built of it stays built.
+fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    for name in String::from_utf8_lossy(&listed.stdout).lines() {
+        let (from, to) = (root.join(name), copy.join(name));
+        let Ok(bytes) = std::fs::read(&from) else { continue };
+        if std::fs::read(&to).ok().as_ref() != Some(&bytes) {
+            write(&to, &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    let named = |error: std::io::Error| format!("{}: {error}", path.display());
+    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(named)?;
+    std::fs::write(path, bytes).map_err(named)
+}
+
+/// A test that fails without a mutant would catch everything.
+fn check_the_unbroken(copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
+    let mut words: Vec<&String> = mutants.iter().flat_map(|mutant| &mutant.tests).collect();
+    words.sort();
+    words.dedup();
+    for word in words {
+        if let Some(failure) = failure(copy, word)? {
+            return Err(format!("{word} fails without a mutant: {failure}"));
+        }
+    }
+    Ok(())
+}
+
+/// Who noticed the mutant; `None` if nobody did. The copy is whole again afterwards.
+fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
+    let mut before: Vec<(PathBuf, String)> = Vec::new();
+    let mut caught = Ok(None);
+    for change in &mutant.changes {
+        let path = copy.join(&change.file);
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        match change.made_in(&text) {
+            Ok(changed) => write(&path, changed.as_bytes())?,
+            Err(error) => caught = Err(format!("{}: {error}", mutant.name)),
+        }
+        before.push((path, text));
+    }
+    for word in &mutant.tests {
+        if matches!(caught, Ok(None)) {
+            caught = failure(copy, word).map(|found| found.map(|found| format!("{word}: {found}")));
+        }
+    }
+    for (path, text) in before.iter().rev() {
+        write(path, text.as_bytes())?;
+    }
+    caught.map_err(|error| format!("{}: {error}", mutant.name))
+}
+
+/// What failed of these tests, if anything did; an error if they could not be built.
+fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
+    let command = suite(word).ok_or_else(|| format!("there are no tests called `{word}`"))?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let log = copy.join("target-of-mutants.log");
+    let file = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let errors = file.try_clone().map_err(|error| error.to_string())?;
+    let mut child = Command::new(cargo)
+        .args(command)
+        .current_dir(copy)
+        .env("CARGO_TARGET_DIR", copy.join("target"))
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+            break status;
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
+            return Ok(Some(format!("no end after {} s", PATIENCE.as_secs())));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let text = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+    if status.success() {
+        return Ok(None);
+    }
+    let find =
+        |prefix: &str| text.lines().find_map(|line| line.trim().strip_prefix(prefix).map(str::to_owned));
+    let test = text.lines().find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+    match (find("broken: "), test) {
+        (Some(law), _) => Ok(Some(format!("*{law}*"))),
+        (None, Some(test)) => Ok(Some(format!("`{test}`"))),
+        (None, None) => Err(format!("the tests did not run:\n{text}")),
+    }
+}

@@ -1,0 +1,38 @@
+//! `cargo xtask walk`: every walk of the rules, its numbers, and the way to each breach.
+
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
+use std::time::Instant;
+
+use clap::Args as ClapArgs;
+use settled_walk::{Law, all, run};
+
+/// Walk every reachable state of a review and check every law on every step
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Args {
+    /// Walk only those whose name begins so
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
+}
+
+/// Walks; whether every law held.
+pub(crate) fn walk(args: &Args) -> bool {
+    let threads = available_parallelism().map_or(1, NonZeroUsize::get);
+    let began = Instant::now();
+    let (mut states, mut steps, mut broken) = (0, 0, 0);
+    let is_asked = |name: &str| args.only.as_ref().is_none_or(|only| name.starts_with(only.as_str()));
+    for bounds in all().into_iter().filter(|bounds| is_asked(bounds.name())) {
+        let report = run(bounds, threads);
+        println!("{report}");
+        states += report.states;
+        steps += report.steps();
+        broken += report.broken.len();
+    }
+    println!("\non every step of every walk:");
+    for (_, sentence) in Law::ALL {
+        println!("    {sentence}");
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    println!("\n{states} states, {steps} steps, {threads} threads, {seconds:.1} s: {broken} laws broken");
+    broken == 0
+}

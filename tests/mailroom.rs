@@ -1,6 +1,7 @@
 //! A mailroom in a temporary directory, and the real daemon that serves it.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
@@ -63,15 +64,35 @@ impl Mailroom {
         let (command, rest) = args.split_first().expect("a command");
         let mut program = settled();
         program.arg(command);
-        // `settled ledger verify ROOT`
+        // `settled ledger verify ROOT`, `settled pr merged ROOT 86`
         let rest = match rest.split_first() {
-            Some((sub, rest)) if *command == "ledger" => {
+            Some((sub, rest)) if ["ledger", "pr"].contains(command) => {
                 program.arg(sub);
                 rest
             }
             Some(_) | None => rest,
         };
         program.arg(&self.root).args(rest).output().expect("settled can be run")
+    }
+
+    /// Runs `settled COMMAND ROOT REST` at a terminal on which this line is typed.
+    pub fn at_terminal(&self, args: &[&str], typed: &str) -> Output {
+        let (command, rest) = args.split_first().expect("a command");
+        let (program, root) = (binaries::settled().display().to_string(), self.root.display().to_string());
+        let words = [&[&program, *command, &root], rest].concat();
+        let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        let mut script = Command::new("script");
+        script.args(["-qec", &line, "/dev/null"]).env_remove("SETTLED_ROOT").stdin(Stdio::piped());
+        let started = script.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = started.unwrap_or_else(|error| {
+            panic!("`script` makes the terminal for these tests and cannot be run: {error} (Debian: apt install bsdutils)")
+        });
+        // The end of the input would end the terminal, so it is kept open until the command is done.
+        let mut keyboard = child.stdin.take().expect("it was piped");
+        writeln!(keyboard, "{typed}").expect("the terminal takes a line");
+        let output = child.wait_with_output().expect("it is our child");
+        drop(keyboard);
+        output
     }
 
     /// Judges and delivers what is there.

@@ -98,11 +98,13 @@ fn whatever_the_validator_finds_stands_in_the_daemons_report() {
 
 #[test]
 fn every_example_that_is_called_valid_is_valid() {
-    let files: Vec<String> = names(repository().join("packets/valid"))
-        .into_iter()
-        .filter(|name| !name.ends_with(".expected"))
-        .map(|name| format!("packets/valid/{name}"))
-        .collect();
+    let in_folder = |folder: &'static str| {
+        let named = names(repository().join(folder)).into_iter();
+        named
+            .filter(|name| name.ends_with(".yaml") || name.ends_with(".json"))
+            .map(move |name| format!("{folder}/{name}"))
+    };
+    let files: Vec<String> = in_folder("packets/valid").chain(in_folder("packets/valid/inbox")).collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let output = validate(&[&["--root", "."][..], &files].concat());
     assert!(output.status.success(), "{}", said(&output));

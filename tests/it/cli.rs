@@ -8,8 +8,30 @@ use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{binaries, golden, names, read, seed, write};
 
 /// Every command that has a help text of its own.
-const COMMANDS: [&[&str]; 8] =
-    [&[], &["up"], &["init"], &["serve"], &["status"], &["log"], &["ledger"], &["ledger", "verify"]];
+const COMMANDS: &[&[&str]] = &[
+    &[],
+    &["up"],
+    &["init"],
+    &["serve"],
+    &["status"],
+    &["log"],
+    &["simulate"],
+    &["states"],
+    &["ledger"],
+    &["ledger", "verify"],
+    &["turn"],
+    &["take"],
+    &["pr"],
+    &["pr", "merged"],
+    &["pr", "ingest"],
+    &["reopen"],
+    &["grant"],
+    &["resolve"],
+    &["wont-fix"],
+    &["queue"],
+    &["hold"],
+    &["release"],
+];
 
 fn text(output: &Output) -> String {
     assert!(output.status.success(), "{}", said(output));
@@ -56,7 +78,7 @@ fn after_a_review() -> Mailroom {
 
 #[test]
 fn every_command_explains_itself_with_an_example() {
-    for command in COMMANDS {
+    for &command in COMMANDS {
         let output =
             settled().args(command).arg("--help").env("COLUMNS", "100").output().expect("settled can be run");
         let help = text(&output);
@@ -163,7 +185,9 @@ fn log_shows_every_decision_with_its_reason() {
     }
     let verdicts: Vec<_> = lines.iter().filter_map(|line| line["verdict"].as_str()).collect();
     assert_eq!(verdicts[4..], ["accepted", "refused", "refused", "duplicate"]);
-    assert_eq!(lines[0]["delivered"], serde_json::json!(["codex/inbox/request-1.yaml"]));
+    let delivered =
+        serde_json::json!(["codex/inbox/request-1.yaml", "packets/briefs/86_claude_codex_r1.yaml"]);
+    assert_eq!(lines[0]["delivered"], delivered);
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn follow(page: &Path) -> usize {
                 let said = last.take().unwrap_or_default();
                 assert!(markdown::shows(&text, &said), "{place} shows\n{text}but this came out\n{said}");
             }
-            "text" | "yaml" | "toml" | "json" | "rust" => {}
+            "text" | "yaml" | "toml" | "json" | "rust" | "mermaid" => {}
             other => panic!("{place}: nobody checks a block of `{other}`"),
         }
     }
@@ -199,6 +199,13 @@ fn every_path_of_the_repository_that_is_named_exists() {
 #[test]
 fn every_code_is_on_the_page_of_codes() {
     golden::check_file(&repository().join("docs/codes.md"), &codes());
+}
+
+#[test]
+fn the_page_of_states_is_what_settled_prints() {
+    let printed = Command::new(binaries::settled()).arg("states").output().expect("settled runs");
+    let printed = String::from_utf8(printed.stdout).expect("text");
+    golden::check_file(&repository().join("docs/states.md"), &printed);
 }
 
 /// The page, printed from the code.

@@ -1,6 +1,7 @@
 //! The only way the state changes: one record after the other, the same at start and while running.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority};
@@ -29,16 +30,16 @@ pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
 
 fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     let Accepted { from, id, digest, to, kind, conversation, step, .. } = accepted;
-    let review = step.as_ref().map(|step| step.review.clone());
+    if let Some(step) = step {
+        take(state, step, closer(*kind), at);
+    }
+    let review = step.as_ref().and_then(|step| state.reviews.shared(&step.review));
     if let (Some(conversation), Some(key)) = (conversation, &review) {
-        state.conversations.insert(conversation.clone(), key.clone());
+        state.conversations.insert(conversation.clone(), Arc::clone(key));
     }
     state.post.accept(from, id, *digest, review);
     if !kind.is_review() {
         to.iter().for_each(|to| state.post.count(from, to, at));
-    }
-    if let Some(step) = step {
-        take(state, step, closer(*kind), at);
     }
 }
 
@@ -68,44 +69,56 @@ fn wrote(state: &mut State, letters: &[Letter]) {
 /// A step of an unknown review that opens nothing cannot come from `decide` and is passed over.
 fn take(state: &mut State, step: &Step, closer: Closer, at: DateTime<Utc>) {
     let make = step.opens.map(|generation| opened(generation, step, at));
-    state.reviews.change(&step.review, make, |review| {
+    state.reviews.change(&step.review, make, |review| review.take(step, closer, at));
+}
+
+impl Review {
+    /// The review as a step of the daemon's own leaves it, without applying it: what a letter about the
+    /// step can promise.
+    pub fn after(&self, step: &Step, at: DateTime<Utc>) -> Self {
+        let mut review = self.clone();
+        review.take(step, Closer::Daemon, at);
+        review
+    }
+
+    fn take(&mut self, step: &Step, closer: Closer, at: DateTime<Utc>) {
         if let Some(generation) = step.opens {
             // A person who reopens a review opens the generation, and its first request fixes the rounds.
-            if generation.number != review.generation {
-                review.generation = generation.number;
-                review.granted = 0;
-                review.first_round = step.round;
-                review.commit = None;
-                review.declared_head = None;
+            if generation.number != self.generation {
+                self.generation = generation.number;
+                self.granted = 0;
+                self.first_round = step.round;
+                self.commit = None;
+                self.declared_head = None;
             }
-            review.rounds = generation.rounds;
+            self.rounds = generation.rounds;
         }
-        review.granted += step.granted;
+        self.granted += step.granted;
         if step.given_back {
-            review.given_back.push(at);
+            self.given_back.push(at);
         }
         if step.fixes.is_some() {
-            review.fixes.clone_from(&step.fixes);
+            self.fixes.clone_from(&step.fixes);
         }
         if let Phase::Reviewing(open) = &step.phase {
-            review.priority = open.priority;
-            review.closed_by = None;
-        } else if review.phase.invocation().is_some() {
-            review.closed_by = Some(closer);
+            self.priority = open.priority;
+            self.closed_by = None;
+        } else if self.phase.invocation().is_some() {
+            self.closed_by = Some(closer);
         }
-        if review.phase.word() != step.phase.word() || review.round != step.round {
-            review.since = at;
+        if self.phase.word() != step.phase.word() || self.round != step.round {
+            self.since = at;
         }
-        review.round = step.round;
-        review.phase = step.phase.clone();
-        review.threads.extend(step.threads.iter().map(|(id, thread)| (id.clone(), thread.clone())));
+        self.round = step.round;
+        self.phase = step.phase.clone();
+        self.threads.extend(step.threads.iter().map(|(id, thread)| (id.clone(), thread.clone())));
         if step.commit.is_some() {
-            review.commit.clone_from(&step.commit);
+            self.commit.clone_from(&step.commit);
         }
         if step.declared_head.is_some() {
-            review.declared_head.clone_from(&step.declared_head);
+            self.declared_head.clone_from(&step.declared_head);
         }
-    });
+    }
 }
 
 /// A review as its first step makes it.

@@ -51,6 +51,7 @@ impl Event {
         match self {
             Self::Deadline { which, .. } => format!("deadline {}", which.word()),
             Self::Taken(which) => format!("request of pull request {} taken", which.pr),
+            Self::Turns { which, count: 1 } => format!("1 turn on pull request {}", which.pr),
             Self::Turns { which, count } => format!("{count} turns on pull request {}", which.pr),
             Self::Pull(event) => format!("pull request {} {}", event.pr, event.action.word()),
             Self::Person(decision) => {

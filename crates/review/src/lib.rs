@@ -10,9 +10,12 @@
 //! apply(state, record, at)                                      changes, cannot fail
 //! ```
 //!
+//! [`threads`] and [`gate`] judge one part by itself, for whoever wants to try it out.
+//!
 //! The ledger keeps the records; folding them through [`apply`] rebuilds the state. Nothing here
 //! reads a clock, a disk or the environment, and nothing is random.
 
+mod alone;
 mod apply;
 mod brief;
 mod deadline;
@@ -23,6 +26,7 @@ mod gate;
 mod handoff;
 mod hear;
 mod key;
+mod pair;
 mod phase;
 mod policy;
 mod post;
@@ -32,9 +36,11 @@ mod record;
 mod refusal;
 mod response;
 mod reviews;
+mod run;
 mod state;
 mod thread;
 
+pub use alone::{Cycle, gate, threads};
 pub use apply::apply;
 pub use brief::{
     BRIEF_VERSION, Brief, Budget, Deal, FeedbackAnswer, HeldThread, Legal, LgtmAnswer, NewFinding, NitAnswer,
@@ -47,6 +53,7 @@ pub use gate::Clause;
 pub use handoff::{Handoff, Left, NoHandoff, Task, TaskFinding, TaskId};
 pub use hear::{Told, due, hear};
 pub use key::ReviewKey;
+pub use pair::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use phase::{Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, Side};
 pub use policy::{
     GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, Policy, Profile, Role, RuntimeClock, ThreadMode,
@@ -56,6 +63,7 @@ pub use pulls::Pull;
 pub use rank::{Rank, messages_max};
 pub use record::{Accepted, ContentDigest, Cost, Generation, Happened, Letter, Notice, Record, Says, Step};
 pub use refusal::{Costs, Fault, Refusal};
+pub use run::{InvalidTransition, Run};
 pub use state::{
     ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review, SUPERSESSIONS, State,
 };

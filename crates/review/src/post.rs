@@ -2,6 +2,7 @@
 //! one agent is told of a refusal. It knows nothing of reviews beyond their keys.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;
@@ -30,7 +31,7 @@ pub(crate) struct Post {
 #[derive(Clone, Debug, PartialEq)]
 struct Known {
     digest: ContentDigest,
-    review: Option<ReviewKey>,
+    review: Option<Arc<ReviewKey>>,
 }
 
 /// When an agent was last told of refusals, and how many were withheld since.
@@ -64,7 +65,7 @@ impl Post {
     }
 
     pub(crate) fn review_of(&self, sender: &AgentName, id: &MessageId) -> Option<&ReviewKey> {
-        self.known.get(sender)?.get(id)?.review.as_ref()
+        self.known.get(sender)?.get(id)?.review.as_deref()
     }
 
     /// Whether the daemon itself wrote the message with this id.
@@ -85,10 +86,15 @@ impl Post {
         from: &AgentName,
         id: &MessageId,
         digest: ContentDigest,
-        review: Option<ReviewKey>,
+        review: Option<Arc<ReviewKey>>,
     ) {
         self.accepted += 1;
-        self.known.entry(from.clone()).or_default().insert(id.clone(), Known { digest, review });
+        let known = Known { digest, review };
+        if let Some(ids) = self.known.get_mut(from) {
+            ids.insert(id.clone(), known);
+        } else {
+            self.known.entry(from.clone()).or_default().insert(id.clone(), known);
+        }
     }
 
     /// Counts a message of the limited kinds; what lies an hour back is forgotten.

@@ -2,6 +2,7 @@
 //! looking through all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
@@ -9,20 +10,25 @@ use message_schema::id::{AgentName, PrNumber};
 use crate::key::ReviewKey;
 use crate::state::Review;
 
-/// Every review, and the indexes that follow from them.
+/// Every review, and the indexes that follow from them. A key is kept once and shared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Reviews {
-    by_key: BTreeMap<ReviewKey, Review>,
-    by_pr: BTreeMap<PrNumber, BTreeSet<ReviewKey>>,
+    by_key: BTreeMap<Arc<ReviewKey>, Review>,
+    by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
     /// Reviews that an agent can move, by author and reviewer.
-    open: BTreeMap<(AgentName, AgentName), BTreeSet<ReviewKey>>,
+    open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
     /// When the daemon ends the wait of each review that is not final.
-    deadlines: BTreeSet<(DateTime<Utc>, ReviewKey)>,
+    deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
 }
 
 impl Reviews {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
-        self.by_key.iter()
+        self.by_key.iter().map(|(key, review)| (&**key, review))
+    }
+
+    /// The key as it is kept, to be shared.
+    pub(crate) fn shared(&self, key: &ReviewKey) -> Option<Arc<ReviewKey>> {
+        self.by_key.get_key_value(key).map(|(key, _)| Arc::clone(key))
     }
 
     pub(crate) fn get(&self, key: &ReviewKey) -> Option<&Review> {
@@ -35,7 +41,7 @@ impl Reviews {
         pr: &PrNumber,
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
         let keys = self.by_pr.get(&pr.to_canonical()).into_iter().flatten();
-        keys.filter_map(|key| self.by_key.get_key_value(key))
+        keys.filter_map(|key| self.by_key.get_key_value(key)).map(|(key, review)| (&**key, review))
     }
 
     /// The reviews between two agents that are not final.
@@ -44,35 +50,65 @@ impl Reviews {
         author: &AgentName,
         reviewer: &AgentName,
     ) -> impl ExactSizeIterator<Item = &ReviewKey> {
-        static NONE: BTreeSet<ReviewKey> = BTreeSet::new();
-        self.open.get(&(author.clone(), reviewer.clone())).unwrap_or(&NONE).iter()
+        static NONE: BTreeSet<Arc<ReviewKey>> = BTreeSet::new();
+        self.open.get(&(author.clone(), reviewer.clone())).unwrap_or(&NONE).iter().map(|key| &**key)
     }
 
     pub(crate) fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
-        self.deadlines.first().map(|(at, key)| (*at, key))
+        self.deadlines.first().map(|(at, key)| (*at, &**key))
     }
 
     /// Changes a review, making it first if `make` gives one, and keeps the indexes true.
     pub(crate) fn change(&mut self, key: &ReviewKey, make: Option<Review>, change: impl FnOnce(&mut Review)) {
-        if let Some(review) = make
-            && !self.by_key.contains_key(key)
-        {
-            self.by_pr.entry(key.pr.clone()).or_default().insert(key.clone());
-            self.by_key.insert(key.clone(), review);
-        }
-        let Some(review) = self.by_key.get_mut(key) else { return };
-        if let Some((at, _)) = review.deadline() {
-            self.deadlines.remove(&(at, key.clone()));
-        }
+        let known = match (self.shared(key), make) {
+            (Some(known), _) => known,
+            (None, Some(review)) => self.open_new(key, review),
+            (None, None) => return,
+        };
+        let Some(review) = self.by_key.get_mut(&known) else { return };
+        let before = review.deadline();
+        let was_open = !review.phase.is_final();
         change(review);
-        if let Some((at, _)) = review.deadline() {
-            self.deadlines.insert((at, key.clone()));
+        let (after, is_open) = (review.deadline(), !review.phase.is_final());
+        if before != after {
+            self.keep_deadline(&known, before.map(|(at, _)| at), after.map(|(at, _)| at));
         }
-        let pair = (key.author.clone(), key.reviewer.clone());
+        if was_open != is_open {
+            self.keep_open(known, is_open);
+        }
+    }
+
+    fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
+        let key = Arc::new(key.clone());
+        let of_pr = self.by_pr.entry(key.pr.clone()).or_default();
+        of_pr.push(Arc::clone(&key));
+        of_pr.sort_unstable();
+        self.keep_deadline(&key, None, review.deadline().map(|(at, _)| at));
         if !review.phase.is_final() {
-            self.open.entry(pair).or_default().insert(key.clone());
-        } else if let Some(open) = self.open.get_mut(&pair) {
-            open.remove(key);
+            self.keep_open(Arc::clone(&key), true);
+        }
+        self.by_key.insert(Arc::clone(&key), review);
+        key
+    }
+
+    fn keep_deadline(
+        &mut self,
+        key: &Arc<ReviewKey>,
+        before: Option<DateTime<Utc>>,
+        after: Option<DateTime<Utc>>,
+    ) {
+        if let Some(at) = before {
+            self.deadlines.remove(&(at, Arc::clone(key)));
+        }
+        self.deadlines.extend(after.map(|at| (at, Arc::clone(key))));
+    }
+
+    fn keep_open(&mut self, key: Arc<ReviewKey>, is_open: bool) {
+        let pair = self.open.entry((key.author.clone(), key.reviewer.clone())).or_default();
+        if is_open {
+            pair.insert(key);
+        } else {
+            pair.remove(&key);
         }
     }
 }

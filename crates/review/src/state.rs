@@ -1,6 +1,7 @@
 //! What the ledger adds up to: the mail that passed, and where each review stands.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::Priority;
@@ -36,7 +37,7 @@ pub const GENERATIONS_MAX: u8 = 5;
 pub struct State {
     pub(crate) post: Post,
     pub(crate) reviews: Reviews,
-    pub(crate) conversations: BTreeMap<ConversationId, ReviewKey>,
+    pub(crate) conversations: BTreeMap<ConversationId, Arc<ReviewKey>>,
     pub(crate) pulls: Pulls,
     /// The tasks handed off, by name.
     pub(crate) tasks: BTreeMap<TaskId, Task>,

@@ -5,22 +5,22 @@ use message_schema::{escaped_json, render_lines};
 use review::{Brief, Policy, Record, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
+use crate::clock::Moment;
 use crate::names::{NameBook, Shelf};
-use crate::outgoing::Outgoing;
 
 /// The file a record makes beside a request it accepts; `state` is the state after the record.
 pub(crate) fn of(
     record: &Record,
     state: &State,
     policy: &Policy,
-    outgoing: Outgoing,
+    (seq, moment): (u64, Moment),
     names: &mut NameBook,
 ) -> Option<Delivery> {
     let Record::Accepted(accepted) = record else { return None };
     let step = accepted.step.as_ref().filter(|_| accepted.kind == MessageType::ReviewRequest)?;
-    let brief = review::brief(state, policy, &step.review, outgoing.moment.utc)?;
+    let brief = review::brief(state, policy, &step.review, moment.utc)?;
     let mailbox = Mailbox::Packets("briefs".to_owned());
-    let file = names.choose(Shelf::Mailbox(&mailbox), &name(&brief), outgoing.seq);
+    let file = names.choose(Shelf::Mailbox(&mailbox), &name(&brief), seq);
     Some(Delivery { mailbox, file, content: Content::Text(text(&brief)) })
 }
 

@@ -51,3 +51,9 @@ pub fn new_message_id() -> MessageId {
     let ulid = ulid::Ulid::generate();
     MessageId::new(format!("settled-{ulid}")).expect("a ULID is within the alphabet of message ids")
 }
+
+/// A new id for an order.
+pub fn new_order_id() -> MessageId {
+    let ulid = ulid::Ulid::generate();
+    MessageId::new(format!("order-{ulid}")).expect("a ULID is within the alphabet of message ids")
+}

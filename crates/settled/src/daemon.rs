@@ -220,7 +220,9 @@ impl Daemon {
     fn watch_all(&mut self) -> bool {
         self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
         let mut any = false;
-        for directory in self.outboxes.keys().chain([&self.findings]) {
+        // What happens among the orders only has to wake the loop: every pass looks for them.
+        let orders = self.mailroom.orders();
+        for directory in self.outboxes.keys().chain([&self.findings, &orders]) {
             match self.watch.keep(directory) {
                 Ok(is_new) => any |= is_new,
                 Err(error) => {

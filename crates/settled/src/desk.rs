@@ -13,9 +13,10 @@ use validate_message::PacketInput;
 use crate::briefs;
 use crate::clock::Moment;
 use crate::draft::{Slip, named_recipients};
+use crate::fold::Books;
 use crate::names::NameBook;
-use crate::outgoing::Outgoing;
 use crate::rejection::Rejection;
+use crate::untaken::Untaken;
 
 /// The largest message and the largest packet, in bytes.
 const SIZE_MAX: u64 = 256 * 1024;
@@ -41,6 +42,7 @@ pub(crate) struct Desk {
     pub(crate) policy: Policy,
     pub(crate) state: State,
     pub(crate) names: NameBook,
+    pub(crate) untaken: Untaken,
     /// Files that were given time, and since when they have been the same.
     waits: HashMap<(String, FileName), (Stamp, u64)>,
     /// Review messages that wait for a packet, or behind one that does.
@@ -70,18 +72,26 @@ enum Judged {
 }
 
 impl Desk {
-    pub(crate) fn new(policy: Policy, state: State, names: NameBook) -> Self {
+    pub(crate) fn new(policy: Policy, books: Books) -> Self {
         let intake = Intake::new(SIZE_MAX, QUIET_MS);
+        let Books { state, names, untaken } = books;
         Self {
             intake,
             agents: Arc::from([]),
             policy,
             state,
             names,
+            untaken,
             waits: HashMap::new(),
             held: HashMap::new(),
             held_count: 0,
         }
+    }
+
+    /// Takes what the ledger says in place of what was known.
+    pub(crate) fn keep(&mut self, books: Books) {
+        let Books { state, names, untaken } = books;
+        (self.state, self.names, self.untaken) = (state, names, untaken);
     }
 
     /// Judges what is ready, at most one batch.
@@ -109,7 +119,7 @@ impl Desk {
                     self.held.remove(&key);
                     review::apply(&mut self.state, &record, moment.utc);
                     let Self { state, policy, names, .. } = self;
-                    let brief = briefs::of(&record, state, policy, Outgoing { seq, moment }, names);
+                    let brief = briefs::of(&record, state, policy, (seq, moment), names);
                     draft.deliveries.extend(brief);
                     batch.drafts.push(draft);
                     batch.records.push(record);
@@ -242,7 +252,7 @@ fn packet_of(view: &View<'_>, message: &Message, moment: Moment) -> Result<Optio
     view.read_packet(path.as_str(), SIZE_MAX, moment.spool()).map(Some)
 }
 
-fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
+pub(crate) fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
     let code = match unfit {
         Unfit::TooLarge(_) => Code::TooLarge,
         Unfit::Symlink | Unfit::Directory | Unfit::Special | Unfit::HardLink => Code::NotAFile,

@@ -10,7 +10,7 @@ use spool::{Away, Body, Content, Delivery, Draft, Found, Mailbox, Original};
 use crate::clock::{self, Moment};
 use crate::letters;
 use crate::names::{NameBook, Shelf};
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Occasion, Outgoing};
 use crate::rejection::{About, Rejection};
 
 /// The file under judgement and the place its record will take.
@@ -98,14 +98,14 @@ impl Slip<'_> {
             file: report_file,
             content: Content::Text(report.to_yaml()),
         }];
-        let outgoing = Outgoing { seq: self.seq, moment: self.moment };
+        let outgoing = Outgoing { seq: self.seq, moment: self.moment, state, agents: self.agents };
         if let Notice::Sent { id, summed_up } = notice {
             let letter = outgoing.head(id, self.outbox);
             let text = letters::notice(&letter, &report, self.message, *summed_up);
-            deliveries.push(outgoing.posted(self.outbox, "notice", text, names));
+            deliveries.push(outgoing.posted(self.outbox, "notice", 0, text, names));
         }
-        for letter in cost.iter().flat_map(|cost| &cost.letters) {
-            deliveries.extend(outgoing.letter(letter, names));
+        if let Some(cost) = cost {
+            deliveries.extend(outgoing.letters(Occasion::Refused(cost), names));
         }
         deliveries.extend(self.withdrawn(names));
         let original = self.original(Away::DeadLetter(kept), None);
@@ -161,18 +161,21 @@ impl Slip<'_> {
     }
 }
 
-/// What the ledger keeps of an event, with every file it makes.
-pub(crate) fn of_event(record: &Record, seq: u64, moment: Moment, names: &mut NameBook) -> Draft {
-    let (letters, order) = match record {
-        Record::Happened(happened) => (&happened.letters[..], &happened.order),
-        Record::Declined { order, .. } => (&[][..], order),
+/// What the ledger keeps of an event, with every file it makes: letters with their packets, and the
+/// snapshot of a pull request.
+pub(crate) fn of_event(record: &Record, outgoing: &Outgoing<'_>, names: &mut NameBook) -> Draft {
+    let (deliveries, order) = match record {
+        Record::Happened(happened) => {
+            let mut deliveries = outgoing.letters(Occasion::Happened(happened), names);
+            deliveries.extend(outgoing.snapshot(&happened.event, names));
+            (deliveries, &happened.order)
+        }
+        Record::Declined { order, .. } => (Vec::new(), order),
         Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
             unreachable!("messages are drafted with their originals")
         }
     };
-    let outgoing = Outgoing { seq, moment };
-    let deliveries = letters.iter().flat_map(|letter| outgoing.letter(letter, names)).collect();
-    Draft { id: order.as_ref().map(ToString::to_string), ..draft(record, moment, deliveries) }
+    Draft { id: order.as_ref().map(ToString::to_string), ..draft(record, outgoing.moment, deliveries) }
 }
 
 fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> Draft {

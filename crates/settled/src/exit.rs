@@ -13,6 +13,8 @@ pub enum Exit {
     Usage = 2,
     /// What was named does not exist.
     NotFound = 3,
+    /// Only a person, or the owner of the workspace, may do this.
+    NotAllowed = 5,
     /// At least one message was refused.
     InvalidMessage = 7,
     /// Something stands in the way for now: try again.

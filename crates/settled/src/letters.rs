@@ -1,17 +1,24 @@
-//! What the daemon itself writes to agents: notices of refusals, and word of a review that ended
-//! without them. Every letter is a message like any other, signed `settled`.
+//! What the daemon itself writes to agents. Every letter is a message like any other, signed
+//! `settled`; here is what they share, and the notice of a refusal. What the others say is written
+//! in the modules below.
+
+pub(crate) mod budget;
+pub(crate) mod handoff;
+pub(crate) mod news;
 
 use message_schema::body::Body;
 use message_schema::envelope::{DAEMON, Envelope, MessageType, Priority, Recipients, Timestamp};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::{Message, Report, line, render_message};
-use review::ReviewKey;
 
-/// A body holds at most 20 000 characters; a longer report is cut and points to the whole.
+/// A body holds at most 20 000 characters; a longer one is cut and points to the whole.
 const BODY_CHARS_MAX: usize = 20_000;
 
-/// A letter's envelope fields that differ from letter to letter.
-#[derive(Debug)]
+/// A subject holds at most 200 characters.
+const SUBJECT_CHARS_MAX: usize = 200;
+
+/// A letter's envelope fields that are fixed by the record.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Letter<'a> {
     /// Its id.
     pub(crate) id: &'a MessageId,
@@ -21,6 +28,18 @@ pub(crate) struct Letter<'a> {
     pub(crate) at: Timestamp,
 }
 
+/// What a letter says.
+#[derive(Debug)]
+struct Said {
+    kind: MessageType,
+    priority: Priority,
+    subject: String,
+    body: Body,
+    related_pr: Option<PrNumber>,
+    related_packet: Option<String>,
+    parent_message_id: Option<String>,
+}
+
 /// Tells the owner of an outbox that a message was refused, with the report as the body.
 pub(crate) fn notice(
     letter: &Letter<'_>,
@@ -28,50 +47,47 @@ pub(crate) fn notice(
     about: Option<&Message>,
     summed_up: u32,
 ) -> String {
-    let subject = format!("Refused: {} ({})", one_line(&report.file, 120), report.refused);
     let earlier = match summed_up {
         0 => String::new(),
         count => format!("{count} earlier refusals were not announced; see dead_letter/.\n"),
     };
-    let yaml = report.to_yaml();
-    let mut body = format!("{earlier}{yaml}");
-    if body.chars().count() > BODY_CHARS_MAX {
-        let rest = "\n(cut: the whole report stands in dead_letter/)\n";
-        body = body.chars().take(BODY_CHARS_MAX - rest.len()).collect::<String>() + rest;
-    }
-    let parent = about.and_then(Message::id).map(String::from);
-    write(letter, &subject, body, about.and_then(Message::related_pr), parent)
+    let body = earlier + &report.to_yaml();
+    let said = Said {
+        related_pr: about.and_then(Message::related_pr),
+        parent_message_id: about.and_then(Message::id).map(String::from),
+        ..notification(
+            format!("Refused: {} ({})", one_line(&report.file, 120), report.refused),
+            fitted(body, "the whole report stands in dead_letter/"),
+        )
+    };
+    write(letter, said)
 }
 
-/// Tells the author that the daemon handed the review to a person.
-pub(crate) fn escalated(letter: &Letter<'_>, review: &ReviewKey, reason: &str) -> String {
-    let subject = format!("Review {review} is with a person: {reason}");
-    let body = format!(
-        "The review {review} was escalated: {reason}.\nNo agent can move it; a person decides what happens next.\n"
-    );
-    write(letter, &subject, body, Some(review.pr.clone()), None)
-}
-
-fn write(
-    letter: &Letter<'_>,
-    subject: &str,
-    body: String,
-    related_pr: Option<PrNumber>,
-    parent_message_id: Option<String>,
-) -> String {
-    let from = AgentName::new(DAEMON).expect("the daemon's name is within the grammar of agent names");
-    let envelope = Envelope {
-        id: letter.id.clone(),
-        from,
-        to: Recipients::One(letter.to.clone()),
+fn notification(subject: String, body: String) -> Said {
+    Said {
         kind: MessageType::Notification,
         priority: Priority::P1,
-        created_at_utc: letter.at,
-        related_pr,
-        subject: one_line(subject, 200),
+        subject,
+        body: Body::Text(body),
+        related_pr: None,
         related_packet: None,
+        parent_message_id: None,
+    }
+}
+
+fn write(letter: &Letter<'_>, said: Said) -> String {
+    let envelope = Envelope {
+        id: letter.id.clone(),
+        from: daemon(),
+        to: Recipients::One(letter.to.clone()),
+        kind: said.kind,
+        priority: said.priority,
+        created_at_utc: letter.at,
+        related_pr: said.related_pr,
+        subject: one_line(&said.subject, SUBJECT_CHARS_MAX),
+        related_packet: said.related_packet,
         conversation_id: None,
-        parent_message_id,
+        parent_message_id: said.parent_message_id,
         context_keys: None,
         expires_at: None,
         channel: None,
@@ -85,9 +101,24 @@ fn write(
         body: String::new(),
         auth: None,
     };
-    render_message(&envelope, &Body::Text(body))
+    render_message(&envelope, &said.body)
 }
 
+fn daemon() -> AgentName {
+    AgentName::new(DAEMON).expect("the daemon's name is within the grammar of agent names")
+}
+
+/// The body, cut where it is longer than a body may be, with word of where the whole is.
+fn fitted(body: String, whole: &str) -> String {
+    if body.chars().count() <= BODY_CHARS_MAX {
+        return body;
+    }
+    let rest = format!("\n(cut: {whole})\n");
+    body.chars().take(BODY_CHARS_MAX - rest.chars().count()).collect::<String>() + &rest
+}
+
+/// A text of somebody else's as a part of a line: at most so many characters, and none that would
+/// break out of it.
 fn one_line(text: &str, chars_max: usize) -> String {
     let shown = |c: char| if line::is_trap(c) { ' ' } else { c };
     text.chars().map(shown).take(chars_max).collect()
@@ -100,33 +131,45 @@ mod tests {
 
     use super::*;
 
+    fn report(file: &str, to: &AgentName, at: Timestamp) -> Report {
+        Report {
+            schema_version: 1,
+            file: file.to_owned(),
+            digest: "unread".to_owned(),
+            message_id: None,
+            from_outbox: to.clone(),
+            received_at: at,
+            refused: Code::Empty,
+            summary: String::new(),
+            retryable: true,
+            violations: Vec::new(),
+            review: None,
+            legal_next: Vec::new(),
+            attempts_left: None,
+            next_command: None,
+        }
+    }
+
     #[test]
     fn a_notice_keeps_the_rules_whatever_the_refused_file_is_called() {
         let to = AgentName::new("claude").expect("a name");
         let at = Timestamp::parse("2026-02-13T10:00:00Z").expect("an instant");
         for file in ["x\u{202e}lmay.yaml", "x\u{2028}\u{85}\u{1b}[2J.yaml", &"\u{200f}".repeat(255)] {
-            let report = Report {
-                schema_version: 1,
-                file: file.to_owned(),
-                digest: "unread".to_owned(),
-                message_id: None,
-                from_outbox: to.clone(),
-                received_at: at,
-                refused: Code::Empty,
-                summary: String::new(),
-                retryable: true,
-                violations: Vec::new(),
-                review: None,
-                legal_next: Vec::new(),
-                attempts_left: None,
-                next_command: None,
-            };
             let letter = Letter { id: &MessageId::new("settled-1").expect("an id"), to: &to, at };
-            let text = notice(&letter, &report, None, 0);
+            let text = notice(&letter, &report(file, &to, at), None, 0);
             let message = parse(text.as_bytes()).expect("readable");
             let subject = coerce(message.root(), Schema::Envelope.shape())["subject"].clone();
             let subject = subject.as_str().expect("a text");
             assert!(line::is_one_line(subject) && subject.ends_with("(empty)"), "{subject:?}");
         }
+    }
+
+    #[test]
+    fn a_body_is_cut_where_a_body_ends_and_says_so() {
+        let whole = "ä".repeat(BODY_CHARS_MAX);
+        assert_eq!(fitted(whole.clone(), "elsewhere"), whole);
+        let cut = fitted(whole + "x", "elsewhere");
+        assert_eq!(cut.chars().count(), BODY_CHARS_MAX);
+        assert!(cut.ends_with("ä\n(cut: elsewhere)\n"), "{}", &cut[cut.len() - 40..]);
     }
 }

@@ -1,19 +1,20 @@
 //! The way of a message, on one page: found, read, checked and decided at the desk, committed to
-//! the ledger, delivered by the spool.
+//! the ledger, delivered by the spool. What comes besides messages is in `events`.
+
+mod events;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
-use review::{Record, State};
+use review::Record;
 use spool::{FileName, Os, Recovery, Spool, SpoolError};
 
-use crate::clock::{self, Moment};
+use crate::clock::Moment;
 use crate::config::{Config, ConfigError};
 use crate::desk::{Batch, Desk};
-use crate::names::NameBook;
-use crate::{draft, fold, workspace};
+use crate::fold::Books;
+use crate::{orders, workspace};
 
 /// The folder of `packets/` where findings packets lie.
 const FINDINGS: &str = "findings";
@@ -35,6 +36,10 @@ pub struct Mailroom {
     config: Config,
     spool: Spool,
     desk: Desk,
+    /// Since when orders have been waiting, on the monotonic clock.
+    orders_since: Option<u64>,
+    /// Whether a sweep asks which requests have left their inboxes.
+    looks_for_takes: bool,
 }
 
 /// What one pass did.
@@ -63,20 +68,28 @@ impl Mailroom {
     /// Opens the workspace: takes the lock, folds the ledger, finishes what was left undone.
     pub fn open(root: &Path) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
-        let mut state = State::default();
-        let mut names = NameBook::default();
-        let opened = Spool::open(root, Arc::new(Os), &mut |entry| {
-            names.note(entry);
-            fold::fold(&mut state, entry).map_err(Into::into)
-        })?;
-        let desk = Desk::new(config.policy([]), state, names);
-        let mut mailroom = Self { root: root.to_owned(), config, spool: opened.spool, desk };
+        let mut books = Books::default();
+        let opened = Spool::open(root, Arc::new(Os), &mut |entry| books.add(entry).map_err(Into::into))?;
+        if let Err(error) = orders::make(root) {
+            tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
+        }
+        let desk = Desk::new(config.policy([]), books);
+        let mut mailroom = Self {
+            root: root.to_owned(),
+            config,
+            spool: opened.spool,
+            desk,
+            orders_since: None,
+            looks_for_takes: false,
+        };
         mailroom.call_the_roll()?;
         Ok((mailroom, opened.recovery))
     }
 
-    /// Looks who has a mailbox now, and through every outbox.
+    /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
+    /// taken.
     pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        self.looks_for_takes = true;
         self.call_the_roll()?;
         let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
         for trouble in self.desk.intake.scan(&self.spool.view(), &agents) {
@@ -119,8 +132,10 @@ impl Mailroom {
     ///
     /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
     /// is delivered before its commit. If a commit fails for want of room, the state is folded
-    /// anew and the files, which never left their outboxes, are judged again later.
+    /// anew and the files, which never left their outboxes, are judged again later. When no message is
+    /// left to judge, the orders are heard that waited before the pass.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
+        let orders = self.find_orders(moment);
         let Self { spool, desk, .. } = self;
         let (before, batch) = spool.deliver_while(moment.mono, |view| desk.judge_batch(view, moment))?;
         let mut pass = Pass::default();
@@ -128,32 +143,11 @@ impl Mailroom {
 
         self.commit(batch, &mut pass)?;
         if self.desk.intake.next_wakeup() != Some(0) {
+            self.hear(&orders, moment, &mut pass)?;
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
         Ok(pass)
-    }
-
-    /// Ends every wait whose deadline has come. What lies finished in an outbox has been judged before:
-    /// whoever answered in time is heard, however late the daemon looks.
-    pub fn keep_deadlines(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
-        let mut batch = Batch::default();
-        let first = self.spool.next_seq();
-        let Desk { state, policy, names, .. } = &mut self.desk;
-        while let Some(record) = review::due(state, policy, moment.utc, &mut clock::new_message_id) {
-            let seq = first + batch.drafts.len() as u64;
-            batch.drafts.push(draft::of_event(&record, seq, moment, names));
-            review::apply(state, &record, moment.utc);
-            batch.records.push(record);
-        }
-        let mut pass = Pass::default();
-        self.commit(batch, &mut pass)?;
-        Ok(pass)
-    }
-
-    /// When the next wait is over, by the time of day.
-    pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
-        self.desk.state.next_deadline().map(|(at, _)| at)
     }
 
     fn commit(&mut self, batch: Batch, pass: &mut Pass) -> Result<(), SpoolError> {
@@ -164,6 +158,7 @@ impl Mailroom {
             Ok(committed) => {
                 for (entry, record) in committed.iter().zip(&batch.records) {
                     log(entry, record);
+                    self.desk.untaken.note(entry, record);
                     pass.count(record);
                 }
                 Ok(())
@@ -188,13 +183,9 @@ impl Mailroom {
 
     /// Forgets what was decided and not committed.
     fn start_over(&mut self) -> Result<(), SpoolError> {
-        self.desk.state = State::default();
-        self.desk.names = NameBook::default();
-        let Desk { state, names, .. } = &mut self.desk;
-        spool::read_ledger(&self.root, &mut |entry| {
-            names.note(entry);
-            fold::fold(state, entry).map_err(Into::into)
-        })?;
+        let mut books = Books::default();
+        spool::read_ledger(&self.root, &mut |entry| books.add(entry).map_err(Into::into))?;
+        self.desk.keep(books);
         Ok(())
     }
 
@@ -205,7 +196,8 @@ impl Mailroom {
 
     /// When there is something to do without any event, on the monotonic clock; 0 for now.
     pub fn next_wakeup(&self) -> Option<u64> {
-        [self.desk.intake.next_wakeup(), self.spool.next_retry()].into_iter().flatten().min()
+        let due = [self.desk.intake.next_wakeup(), self.spool.next_retry(), self.orders_due()];
+        due.into_iter().flatten().min()
     }
 
     /// When a file is to be looked at without any event, on the monotonic clock; 0 for now.
@@ -221,6 +213,11 @@ impl Mailroom {
     /// The outbox directory of every agent on the roll.
     pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
         self.desk.agents.iter().map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
+    }
+
+    /// Where orders lie.
+    pub fn orders(&self) -> PathBuf {
+        orders::directory(&self.root)
     }
 
     /// Where findings packets lie.

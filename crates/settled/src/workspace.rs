@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use message_schema::id::AgentName;
 use spool::{Layout, SpoolError};
 
-use crate::config;
+use crate::{config, orders};
 
 /// What stops a workspace from being made.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +14,9 @@ pub enum InitError {
     /// A directory could not be made.
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    /// The place for orders could not be made.
+    #[error("cannot make the place for orders: {0}")]
+    Orders(#[source] std::io::Error),
     /// The config template could not be written.
     #[error("{path}: {source}", path = path.display())]
     Config {
@@ -29,6 +32,10 @@ pub enum InitError {
 pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError> {
     let names: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
     let mut made = Layout::init(root, &names)?;
+    if orders::make(root).map_err(InitError::Orders)? {
+        let orders = orders::directory(root);
+        made.push(orders.strip_prefix(root).expect("it lies below the root").to_owned());
+    }
     let path = root.join(config::FILE);
     match std::fs::File::create_new(&path).and_then(|mut file| file.write_all(config::TEMPLATE.as_bytes())) {
         Ok(()) => made.push(config::FILE.into()),

@@ -57,9 +57,13 @@ impl Ground {
         Ok(Dir { handle, path: path.to_owned() })
     }
 
-    /// Opens a directory beneath the root if there is one.
+    /// Opens a directory beneath the root, or the root itself for an empty path, if there is one.
     pub(crate) fn dir_if_there(&self, path: &Path) -> Result<Option<Dir>, SpoolError> {
-        let opened = disk::if_there(self.disk.open_dir(&self.root, path));
+        let opened = if path.as_os_str().is_empty() {
+            self.root.try_clone().map(Some)
+        } else {
+            disk::if_there(self.disk.open_dir(&self.root, path))
+        };
         let handle = opened.map_err(|source| self.error("open", path, source))?;
         Ok(handle.map(|handle| Dir { handle, path: path.to_owned() }))
     }
@@ -80,16 +84,21 @@ impl Ground {
                     io::ErrorKind::NotFound.into(),
                 ));
             }
-        } else if let Some(parent) = path.parent() {
-            self.make_dir(parent)?;
+        } else {
+            let above: Vec<&Path> = path.ancestors().skip(1).collect();
+            let mut beneath_root = above.into_iter().rev().filter(|path| !path.as_os_str().is_empty());
+            beneath_root.try_for_each(|path| self.make_dir(path))?;
         }
         self.make_dir(path)?;
         Ok((self.dir(path)?, true))
     }
 
-    /// Makes a directory if there is none.
+    /// Makes a directory if there is none, in a parent that no link leads to.
     fn make_dir(&self, path: &Path) -> Result<(), SpoolError> {
-        match self.disk.make_dir(&self.root, path) {
+        let parent = self.dir_if_there(path.parent().unwrap_or(Path::new("")))?;
+        let parent = parent.ok_or_else(|| self.error("make", path, io::ErrorKind::NotFound.into()))?;
+        let name = path.file_name().map_or(path, Path::new);
+        match self.disk.make_dir(&parent.handle, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             result => result.map_err(|source| self.error("make", path, source)),
         }

@@ -21,6 +21,8 @@ pub(crate) const LOCK: &str = ".settled/lock";
 
 /// The folders of `packets/`.
 pub(crate) const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
+/// Where snapshots of pull requests lie, relative to the root; one directory per number.
+pub(crate) const PULLS: &str = "events/pr";
 const AGENT_DIRECTORIES: [&str; 5] = ["outbox", "inbox", "sent", "dead_letter", "archive"];
 const SEGMENT_DIGITS: usize = 20;
 
@@ -46,7 +48,7 @@ impl Layout {
     pub fn init(root: impl Into<PathBuf>, agents: &[&str]) -> Result<Vec<PathBuf>, SpoolError> {
         let layout = Layout::new(root);
         let mut wanted: Vec<PathBuf> =
-            [LEDGER, CURSORS, TORN, AGENTS, "events/pr"].iter().map(PathBuf::from).collect();
+            [LEDGER, CURSORS, TORN, AGENTS, PULLS].iter().map(PathBuf::from).collect();
         wanted.extend(PACKETS.iter().map(|folder| packets_dir(folder)));
         for agent in agents {
             if !is_agent_name(agent) {
@@ -155,6 +157,7 @@ pub(crate) fn mailbox_dir(mailbox: &Mailbox) -> PathBuf {
         Mailbox::Inbox(agent) => agent_dir(agent, "inbox"),
         Mailbox::DeadLetter(agent) => agent_dir(agent, "dead_letter"),
         Mailbox::Packets(folder) => packets_dir(folder),
+        Mailbox::PullRequest(number) => Path::new(PULLS).join(number),
     }
 }
 
@@ -164,7 +167,7 @@ pub(crate) fn resting_places(mailbox: &Mailbox) -> Vec<PathBuf> {
         Mailbox::Inbox(agent) => {
             vec![agent_dir(agent, "inbox"), agent_dir(agent, "archive"), agent_dir(agent, "inbox/archive")]
         }
-        Mailbox::DeadLetter(_) | Mailbox::Packets(_) => vec![mailbox_dir(mailbox)],
+        Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => vec![mailbox_dir(mailbox)],
     }
 }
 
@@ -199,7 +202,8 @@ pub(crate) fn away_temporary(seq: u64) -> FileName {
     FileName::new(format!(".settled-{seq}.away.tmp")).expect("digits and fixed text are a name")
 }
 
-/// Gives the name of a lane's cursor file; `lane` is an agent or `packets`, a slash and a directory.
+/// Gives the name of a lane's cursor file; `lane` is an agent, `packets` or `events/pr`, a slash and a
+/// directory.
 pub(crate) fn cursor_name(lane: &str) -> FileName {
     FileName::new(format!("{}.cursor", lane.replace('/', "."))).expect("an agent's name is short and no path")
 }

@@ -27,6 +27,7 @@ mod recover;
 mod spool;
 mod survey;
 mod view;
+mod whereabouts;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
 pub use crate::digest::{Digest, NotADigest};

@@ -7,7 +7,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::layout::{PACKETS, is_agent_name};
+use crate::layout::{PACKETS, PULLS, is_agent_name};
+
+/// A pull request's number has at most so many digits.
+const PULL_DIGITS_MAX: usize = 20;
 
 /// Where files are delivered.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +21,8 @@ pub enum Mailbox {
     DeadLetter(String),
     /// `packets/<this>/`: findings, handoff or briefs.
     Packets(String),
+    /// `events/pr/<this>/`: snapshots of the pull request of this number, 1 to 20 digits.
+    PullRequest(String),
 }
 
 impl fmt::Display for Mailbox {
@@ -26,6 +31,7 @@ impl fmt::Display for Mailbox {
             Mailbox::Inbox(agent) => write!(f, "{agent}/inbox"),
             Mailbox::DeadLetter(agent) => write!(f, "{agent}/dead_letter"),
             Mailbox::Packets(folder) => write!(f, "packets/{folder}"),
+            Mailbox::PullRequest(number) => write!(f, "{PULLS}/{number}"),
         }
     }
 }
@@ -33,7 +39,7 @@ impl fmt::Display for Mailbox {
 /// A text was read where a mailbox was expected.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "a mailbox is `<agent>/inbox`, `<agent>/dead_letter`, or `packets/` with findings, handoff or briefs"
+    "a mailbox is `<agent>/inbox`, `<agent>/dead_letter`, `packets/` with findings, handoff or briefs, or `events/pr/<number>`"
 )]
 pub struct NotAMailbox;
 
@@ -45,6 +51,7 @@ impl FromStr for Mailbox {
             Some((agent, "inbox")) => Mailbox::Inbox(agent.to_owned()),
             Some((agent, "dead_letter")) => Mailbox::DeadLetter(agent.to_owned()),
             Some(("packets", folder)) => Mailbox::Packets(folder.to_owned()),
+            Some((PULLS, number)) => Mailbox::PullRequest(number.to_owned()),
             Some(_) | None => return Err(NotAMailbox),
         };
         if mailbox.is_possible() { Ok(mailbox) } else { Err(NotAMailbox) }
@@ -52,19 +59,23 @@ impl FromStr for Mailbox {
 }
 
 impl Mailbox {
-    /// Gives the agent to whom it belongs; packets are nobody's.
+    /// Gives the agent to whom it belongs; packets and snapshots are nobody's.
     pub(crate) fn owner(&self) -> Option<&str> {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => Some(agent),
-            Mailbox::Packets(_) => None,
+            Mailbox::Packets(_) | Mailbox::PullRequest(_) => None,
         }
     }
 
-    /// Says whether such a mailbox can exist: the agent's name is a plain directory name, the folder one of ours.
+    /// Says whether such a mailbox can exist: the agent's name is a plain directory name, the folder one of ours,
+    /// the number all digits.
     pub(crate) fn is_possible(&self) -> bool {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => is_agent_name(agent),
             Mailbox::Packets(folder) => PACKETS.contains(&folder.as_str()),
+            Mailbox::PullRequest(number) => {
+                (1..=PULL_DIGITS_MAX).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())
+            }
         }
     }
 }
@@ -87,14 +98,27 @@ mod tests {
 
     #[test]
     fn a_mailbox_survives_its_text_and_never_leaves_the_tree() {
-        for text in ["codex/inbox", "codex/dead_letter", "packets/briefs", "packets/inbox"] {
+        for text in ["codex/inbox", "codex/dead_letter", "packets/briefs", "packets/inbox", "events/pr/86"] {
             assert_eq!(
                 text.parse::<Mailbox>().map(|mailbox| mailbox.to_string()).ok().as_deref(),
                 Some(text)
             );
         }
-        for text in ["", "/inbox", "../inbox", "a/b/inbox", "packets/other", "codex/outbox", ".settled/inbox"]
-        {
+        let long = format!("events/pr/{}", "9".repeat(21));
+        for text in [
+            "",
+            "/inbox",
+            "../inbox",
+            "a/b/inbox",
+            "packets/other",
+            "codex/outbox",
+            ".settled/inbox",
+            "events/pr/",
+            "events/pr/..",
+            "events/pr/8x",
+            "events/86",
+            &long,
+        ] {
             assert!(text.parse::<Mailbox>().is_err(), "{text} was read as a mailbox");
         }
     }

@@ -134,6 +134,8 @@ fn the_daemon_s_letters_are_correct_where_it_delivers_them_and_nowhere_else() {
         );
     }
     assert_eq!(run(root.path(), &["-"], &letter).status.code(), Some(0));
+    let handoff = letter.replace("type: notification", "type: handoff");
+    assert_eq!(run(root.path(), &["-"], &handoff).status.code(), Some(0));
     let question = letter.replace("type: notification", "type: question");
     assert_line(
         &run(root.path(), &["-"], &question),

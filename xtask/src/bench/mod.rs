@@ -7,6 +7,7 @@ mod latency;
 mod one;
 mod raw;
 mod room;
+mod rules;
 mod start;
 mod waiting;
 
@@ -19,7 +20,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, idle, start
+    /// Only these: one, waiting, latency, idle, start, rules
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
@@ -31,6 +32,9 @@ pub(crate) struct Args {
     /// How many records the ledger holds at the start
     #[arg(long, default_value_t = 100_000)]
     records: usize,
+    /// How many reviews are open while the rules alone are measured
+    #[arg(long, default_value_t = 10_000)]
+    reviews: usize,
     /// How long the idle daemon is watched, in seconds
     #[arg(long, default_value_t = 30)]
     idle_s: u64,
@@ -38,6 +42,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let wants = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
+    if wants("rules") {
+        rules::run(args.reviews)?;
+    }
+    if args.only.iter().all(|only| only == "rules") && !args.only.is_empty() {
+        return Ok(());
+    }
     room::build()?;
     let ground = Ground::prepare(args.dir.as_deref())?;
     println!("measured on {}\n", ground.describe());

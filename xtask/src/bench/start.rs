@@ -33,6 +33,10 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
         std::fs::read(segment?.path())?;
     }
     let read = read.elapsed().as_secs_f64();
+    let folded = Instant::now();
+    let mut state = review::State::default();
+    spool::read_ledger(&root, &mut |entry| Ok(settled::fold::fold(&mut state, entry)?))?;
+    let folded = folded.elapsed().as_secs_f64();
     let served = room::Served::start(&root)?;
     let resident = idle::resident_kib(served.pid())? / 1024.0;
     println!(
@@ -40,6 +44,7 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
         bytes as f64 / 1048576.0
     );
     println!("  reading the bytes                     {read:>9.2} s");
+    println!("  the fold: chain, lines and state      {folded:>9.2} s    to reach: 1 s");
     println!("  settled serve --once                  {took:>9.2} s    to reach: 2 s");
     println!("  ratio                                 {:>9.2}", took / read);
     println!("  resident memory while serving         {resident:>9.1} MiB\n");

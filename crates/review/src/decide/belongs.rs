@@ -102,7 +102,7 @@ fn by_thread_of_messages<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
     let parent = envelope.parent_message_id.as_deref().and_then(|id| id.parse().ok()).and_then(|id| {
         [&envelope.from, case.recipient()].into_iter().find_map(|who| case.state.review_of_message(who, &id))
     });
-    parent.or_else(|| case.state.conversations.get(envelope.conversation_id.as_ref()?))
+    parent.or_else(|| case.state.conversations.get(envelope.conversation_id.as_ref()?).map(|key| &**key))
 }
 
 fn only_one_between<'a>(case: &Case<'a>, part: Part) -> Result<&'a ReviewKey, Refusal> {

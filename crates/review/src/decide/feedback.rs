@@ -32,7 +32,8 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         }
     };
     let response = Response {
-        review,
+        threads: &review.threads,
+        round: review.round,
         packet: case.posted.valid.packet().map(|packet| &packet.findings),
         mode: case.policy.threads,
         silence,

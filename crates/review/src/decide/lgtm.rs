@@ -29,7 +29,8 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         require_validation: case.policy.gate.require_validation,
     };
     let response = Response {
-        review,
+        threads: &review.threads,
+        round: review.round,
         packet,
         mode: case.policy.threads,
         silence: Silence::read_by(case.policy, invocation),

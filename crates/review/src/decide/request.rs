@@ -24,6 +24,15 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Re
         Some(review) if review.phase.is_final() => request.reopen(review),
         Some(review) => request.next_round(review),
     }?;
+    let is_replacement = case.state.review(&key).is_some_and(|review| review.phase.invocation().is_some());
+    if let Some(named) = &body.supersedes_message_id
+        && !is_replacement
+    {
+        let round = answer.step.round;
+        let warning =
+            format!("supersedes_message_id: `{named}` is not open; the request opens round {round}");
+        answer.warnings.push(warning);
+    }
     if body.run_trigger == Some(RunTrigger::Verify) && !request.is_verify_run() {
         let author = &key.author;
         answer.warnings.push(format!(

@@ -18,12 +18,14 @@ use crate::gate::nit_cover;
 use crate::phase::Invocation;
 use crate::policy::{Policy, ThreadMode};
 use crate::refusal::Fault;
-use crate::state::Review;
 use crate::thread::{Hold, Thread, ThreadState};
 
 /// A feedback or lgtm, as far as threads go.
 pub(crate) struct Response<'a> {
-    pub(crate) review: &'a Review,
+    /// The threads as they stand.
+    pub(crate) threads: &'a BTreeMap<FindingId, Thread>,
+    /// The round it answers.
+    pub(crate) round: u32,
     pub(crate) packet: Option<&'a FindingsPacket>,
     pub(crate) mode: ThreadMode,
     pub(crate) silence: Silence<'a>,
@@ -119,7 +121,7 @@ struct Sheet<'a> {
 
 impl Sheet<'_> {
     fn read(&mut self, finding: &Finding) {
-        let threads = &self.response.review.threads;
+        let threads = self.response.threads;
         let id = finding.same_as.as_ref().unwrap_or(&finding.id);
         if *id != finding.id && threads.contains_key(&finding.id) {
             return self.fault(speaks_of_two(finding, id));
@@ -153,7 +155,7 @@ impl Sheet<'_> {
     /// packet opens, else a resolved one. What the packet does to a thread is no way round it.
     fn repeated(&self, finding: &Finding) -> Option<(FindingId, Thread)> {
         let mark = Mark::of_finding(finding);
-        let before = self.response.review.threads.iter();
+        let before = self.response.threads.iter();
         let now = self.changed.iter();
         let mut matching: Vec<(&FindingId, &Thread)> =
             before.chain(now).filter(|(_, thread)| mark.matches(&Mark::of_thread(thread))).collect();
@@ -165,13 +167,13 @@ impl Sheet<'_> {
         if leaves_unfixed(finding, finding.severity) {
             return self.fault(wont_fix_is_a_persons(id, finding.severity));
         }
-        let mut thread = Thread::opened_by(finding, self.response.review.round);
+        let mut thread = Thread::opened_by(finding, self.response.round);
         thread.fate.verify_run = self.response.verify_run;
         if thread.is_open()
             && let Some(why) = self.comes_too_late(&thread, finding)
         {
             thread.state = ThreadState::Deferred;
-            let round = self.response.review.round;
+            let round = self.response.round;
             self.warnings.push(format!("`{id}` is deferred: it is new in round {round}, {why}"));
         }
         self.changed.insert(id.clone(), thread);
@@ -274,8 +276,9 @@ impl Sheet<'_> {
     fn read_silence(&mut self) {
         let open: BTreeMap<&FindingId, Thread> = self
             .response
-            .review
-            .open_threads()
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.is_open())
             .filter(|(id, _)| !self.named.contains(*id))
             .map(|(id, thread)| (id, self.changed.get(id).unwrap_or(thread).clone()))
             .collect();

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    ContentDigest, Decision, Policy, Posted, Rank, Record, Refused, Review, State, apply, decide, refuse,
+    Act, ContentDigest, Decision, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent, Rank,
+    Record, Refused, Review, State, Told, Which, apply, decide, due, hear, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -103,6 +104,79 @@ impl Table {
         said
     }
 
+    /// Tells the rules of an event; `Ok` is the phase's word afterwards, `Err` the code it was
+    /// declined with.
+    pub(crate) fn hear(&mut self, event: &Event) -> Result<String, String> {
+        self.now += TimeDelta::seconds(1);
+        let told = Told { order: None, event };
+        let record = hear(&self.state, &self.policy, told, self.now, &mut self.ids());
+        let declined =
+            if let Record::Declined { code, .. } = &record { Some(code.to_string()) } else { None };
+        self.keep(record);
+        declined.map_or_else(|| Ok(self.phase()), Err)
+    }
+
+    /// Lets time pass and every deadline that comes meanwhile.
+    pub(crate) fn wait(&mut self, time: TimeDelta) -> String {
+        let until = self.now + time;
+        while let Some((at, _)) = self.state.next_deadline().filter(|(at, _)| *at <= until) {
+            self.now = at.max(self.now);
+            let record = due(&self.state, &self.policy, self.now, &mut self.ids());
+            self.keep(record.expect("a deadline that has come makes a record"));
+        }
+        self.now = until;
+        self.phase()
+    }
+
+    fn ids(&self) -> impl FnMut() -> MessageId + use<> {
+        let (number, mut letter) = (self.records.len(), 0);
+        move || {
+            letter += 1;
+            MessageId::new(format!("settled-{number}-{letter}")).expect("an id")
+        }
+    }
+
+    fn keep(&mut self, record: Record) {
+        apply(&mut self.state, &record, self.now);
+        self.records.push((record, self.now));
+    }
+
+    fn phase(&self) -> String {
+        self.state.reviews().next().map_or("none", |(_, review)| review.phase.word()).to_owned()
+    }
+
+    pub(crate) fn person(&mut self, act: Act) -> Result<String, String> {
+        let (by, reason) = ("ada".to_owned(), "seen".to_owned());
+        self.hear(&Event::Person(PersonsDecision { which: which(), by, reason, act }))
+    }
+
+    pub(crate) fn pull(&mut self, action: PullAction, head: Option<&str>) -> Result<String, String> {
+        self.pull_by("claude-dev", action, head)
+    }
+
+    pub(crate) fn pull_by(
+        &mut self,
+        author: &str,
+        action: PullAction,
+        head: Option<&str>,
+    ) -> Result<String, String> {
+        let head = head.map(|head| head.parse().expect("a commit"));
+        let (pr, author) = ("86".parse().expect("a number"), Some(author.to_owned()));
+        self.hear(&Event::Pull(PullEvent { repo: None, pr, action, author, head }))
+    }
+
+    /// What the last record handed off: `task -> target ids`, and what stayed: `id why`.
+    pub(crate) fn handoff(&self) -> (Vec<String>, Vec<String>) {
+        let Record::Happened(happened) = self.last_record() else { return Default::default() };
+        let handoff = happened.handoff.clone().unwrap_or_default();
+        let task = |task: &review::Task| {
+            let ids: Vec<_> = task.findings.iter().map(|finding| finding.id.to_string()).collect();
+            format!("{} -> {} {}", task.id, task.target, ids.join(" "))
+        };
+        let left = handoff.left.iter().map(|left| format!("{} {}", left.id, left.why.word()));
+        (handoff.tasks.iter().map(task).collect(), left.collect())
+    }
+
     pub(crate) fn review(&self) -> &Review {
         self.state.reviews().next().expect("a review").1
     }
@@ -178,6 +252,10 @@ impl Table {
         let body = format!("quality_gate_result: pass\nmerge_ready: true\n{named}{fields}");
         self.send(&Note { body: &body, packet: packet.as_deref(), ..codex("review_lgtm") })
     }
+}
+
+pub(crate) fn which() -> Which {
+    Which { pr: "86".parse().expect("a number"), repo: None, reviewer: None }
 }
 
 pub(crate) fn claude(kind: &str) -> Note<'_> {

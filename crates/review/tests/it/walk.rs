@@ -98,6 +98,12 @@ proptest! {
             let state = table.state.clone();
             let accepted = make(&mut table, play);
             let after = table.rank();
+            if let Some((key, review)) = state.reviews().next() {
+                let now = table.state.review(key).expect("reviews stay");
+                if now.generation == review.generation {
+                    prop_assert!(review.run().go(now.run()).is_ok(), "{play:?}: {:?} -> {:?}", review.run(), now.run());
+                }
+            }
             if accepted {
                 prop_assert!(after < before, "{play:?} was accepted: {before:?} -> {after:?}");
                 let generation = table.review().generation;

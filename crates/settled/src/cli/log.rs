@@ -7,7 +7,7 @@ use review::{Happened, Notice, Record};
 use serde::Serialize;
 use spool::{Content, Delivery, Entry};
 
-use super::{Failure, Root, existing_workspace};
+use super::{Failure, Root, existing_workspace, status};
 use crate::exit::Exit;
 use crate::fold;
 
@@ -124,7 +124,21 @@ fn what(record: &Record) -> String {
 fn happening(happened: &Happened) -> String {
     let mut what = happened.event.sentence();
     for step in &happened.steps {
-        what += &format!("; {} -> {} round {}", step.review, step.phase.word(), step.round);
+        // A single review is named at the end of the line.
+        if happened.steps.len() > 1 {
+            what += &format!("; {}", step.review);
+        }
+        what += &format!(" -> {}", step.phase.word());
+        if let Some(reason) = status::reason(&step.phase) {
+            what += &format!(" ({reason})");
+        }
+        what += &format!(" round {}", step.round);
+        if let Some(open) = step.phase.invocation() {
+            what += &format!(", {} turns left", open.turns_left());
+        }
+        for (id, thread) in &step.threads {
+            what += &format!(", {id} {}", thread.state.word());
+        }
     }
     if let Some(handoff) = &happened.handoff {
         for task in &handoff.tasks {

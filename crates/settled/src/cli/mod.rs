@@ -3,8 +3,15 @@
 mod init;
 mod ledger;
 mod log;
+mod order;
+mod outcome;
+mod person;
+mod pull;
 mod serve;
+mod simulate;
+mod states;
 mod status;
+mod turn;
 mod up;
 
 use std::io::Write as _;
@@ -12,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 use message_schema::id::AgentName;
+use review::Act;
 
 use crate::exit::Exit;
 use crate::workspace;
@@ -33,9 +41,11 @@ const EXAMPLES: &str = "Examples:
   settled status ./mailroom                      whose move is it
   settled serve --once ./mailroom                judge and deliver what is there, then exit
   settled log ./mailroom                         every decision, oldest first
+  settled pr merged ./mailroom 86                tell what happened to a pull request
+  settled reopen ./mailroom 86                   give an escalated review back to the agents
   settled ledger verify ./mailroom               check the ledger's chain
 
-Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 7 a message was refused, 9 try again.";
+Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 5 only a person may, 7 a message was refused, 9 try again.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -49,8 +59,47 @@ enum Command {
     Status(status::Args),
     /// Show every decision of the ledger, oldest first
     Log(log::Args),
+    /// Play scenarios by the real rules, without a workspace
+    Simulate(simulate::Args),
     /// Work with the ledger
     Ledger(ledger::Args),
+    /// Print the table of states, the legal actions and the bounds
+    States(states::Args),
+    /// Count completed turns of a reviewer; at the limit its invocation ends
+    Turn(turn::TurnArgs),
+    /// Report that a reviewer took its request: its seconds count from now on
+    Take(turn::TakeArgs),
+    /// Tell what happened to a pull request
+    Pr(pull::Args),
+    /// Give a review that ended back to the agents, in a new generation
+    #[command(after_help = "Examples:
+  settled reopen ./mailroom 86
+  settled reopen ./mailroom 86 --reviewer codex --reason \"the blocker was ours\"")]
+    Reopen(person::OfReview),
+    /// Grant a review one more round
+    #[command(after_help = "Examples:
+  settled grant ./mailroom 86 --rounds 1")]
+    Grant(person::OfRounds),
+    /// Declare a thread done with
+    #[command(after_help = "Examples:
+  settled resolve ./mailroom 86 F-001")]
+    Resolve(person::OfThread),
+    /// Leave a thread as it is, on purpose
+    #[command(after_help = "Examples:
+  settled wont-fix ./mailroom 86 F-001")]
+    WontFix(person::OfThread),
+    /// Hand a thread off when the pull request is merged, whatever the mode
+    #[command(after_help = "Examples:
+  settled queue ./mailroom 86 F-001")]
+    Queue(person::OfThread),
+    /// Take a thread out of the agents' hands
+    #[command(after_help = "Examples:
+  settled hold ./mailroom 86 F-001")]
+    Hold(person::OfThread),
+    /// Give a held thread back to the agents
+    #[command(after_help = "Examples:
+  settled release ./mailroom 86 F-001")]
+    Release(person::OfThread),
 }
 
 /// Runs a command.
@@ -61,7 +110,19 @@ pub fn run(cli: Cli) -> Exit {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => status::run(&args),
         Command::Log(args) => log::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
         Command::Ledger(args) => ledger::run(&args),
+        Command::States(args) => states::run(&args),
+        Command::Turn(args) => turn::turn(&args),
+        Command::Take(args) => turn::take(&args),
+        Command::Pr(args) => pull::run(&args),
+        Command::Reopen(args) => person::reopen(&args),
+        Command::Grant(args) => person::grant(&args),
+        Command::Resolve(args) => person::of_thread(&args, Act::Resolve),
+        Command::WontFix(args) => person::of_thread(&args, Act::WontFix),
+        Command::Queue(args) => person::of_thread(&args, Act::Queue),
+        Command::Hold(args) => person::of_thread(&args, Act::Hold),
+        Command::Release(args) => person::of_thread(&args, Act::Release),
     };
     result.unwrap_or_else(|failure| {
         complain(&failure);

@@ -52,17 +52,18 @@ fn once(root: &Path) -> Result<Exit, Failure> {
     Ok(if tally.refused > 0 { Exit::InvalidMessage } else { Exit::Ok })
 }
 
-/// Warns of entries in the config that speak of no agent of this workspace. What cannot be read is
+/// Warns of names in the config that are of no agent of this workspace. What cannot be read is
 /// the daemon's to complain about.
 fn warn_of_strangers(root: &Path) {
     if let (Ok(config), Ok(agents)) = (Config::load(root), workspace::agents(root)) {
         for agent in config.strangers(&agents) {
-            tracing::warn!(%agent, "settled.toml has an entry for an agent without a mailbox");
+            tracing::warn!(%agent, "settled.toml names an agent without a mailbox");
         }
     }
 }
 
-fn failure(error: &DaemonError, root: &Path) -> Failure {
+/// Why serving failed, sorted by who has to act.
+pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
     match error {
         DaemonError::Mailroom(MailroomError::Spool(spool::SpoolError::Locked { .. })) => {
             let held = Failure::new(Exit::Temporary, error);

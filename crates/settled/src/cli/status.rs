@@ -5,7 +5,7 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::line;
-use review::{Phase, Review, ReviewKey, Side, State};
+use review::{Invocation, Phase, Review, ReviewKey, Side, State};
 use serde::Serialize;
 
 use super::{Failure, Root, existing_workspace, print};
@@ -61,10 +61,24 @@ struct Row {
     open_blockers: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     attempts_left: Option<u8>,
+    /// Turns left of the open request's budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns_left: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    taken_at: Option<DateTime<Utc>>,
+    /// Which deadline runs: `pick_up`, `runtime` or `author`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<&'static str>,
+    /// When the daemon ends the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due_at: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     approved_commit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     merge_ready: Option<bool>,
+    /// Whether the pull request has got another head since the approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<bool>,
     threads: BTreeMap<String, String>,
     legal_next: Vec<String>,
 }
@@ -103,14 +117,16 @@ fn gather(root: &Path) -> Result<Status, Failure> {
 }
 
 fn row(key: &ReviewKey, review: &Review) -> Row {
-    let (reason, approval) = match &review.phase {
-        Phase::Escalated(reason) => (Some(reason.to_string()), None),
-        Phase::Approved(approval) => (None, Some(approval)),
-        Phase::Closed(reason) => (Some(reason.word().to_owned()), None),
-        Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
-            (None, None)
-        }
+    let approval = match &review.phase {
+        Phase::Approved(approval) => Some(approval),
+        Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => None,
     };
+    let (open, deadline) = (review.phase.invocation(), review.deadline());
     let mover = match review.mover() {
         Side::Person => Some("person".to_owned()),
         Side::Author | Side::Reviewer | Side::Nobody => review.phase.mover_of(key).map(ToString::to_string),
@@ -122,7 +138,7 @@ fn row(key: &ReviewKey, review: &Review) -> Row {
         author: key.author.to_string(),
         reviewer: key.reviewer.to_string(),
         phase: review.phase.word(),
-        reason,
+        reason: reason(&review.phase),
         mover,
         generation: review.generation,
         round: review.round,
@@ -132,8 +148,13 @@ fn row(key: &ReviewKey, review: &Review) -> Row {
         open_threads: review.open_threads().count(),
         open_blockers: review.open_blockers(),
         attempts_left: review.attempts_left(),
+        turns_left: open.map(Invocation::turns_left),
+        taken_at: open.and_then(|open| open.taken_at),
+        waits_for: deadline.map(|(_, which)| which.word()),
+        due_at: deadline.map(|(at, _)| at),
         approved_commit: approval.and_then(|approval| approval.commit.as_ref()).map(ToString::to_string),
         merge_ready: approval.map(|approval| approval.merge_ready),
+        stale: approval.map(|approval| approval.stale),
         threads: review
             .threads
             .iter()
@@ -143,12 +164,26 @@ fn row(key: &ReviewKey, review: &Review) -> Row {
     }
 }
 
+/// Why a review ended as it did, where the phase alone does not say it.
+pub(super) fn reason(phase: &Phase) -> Option<String> {
+    match phase {
+        Phase::Escalated(reason) => Some(reason.to_string()),
+        Phase::Closed(reason) => Some(reason.word().to_owned()),
+        Phase::Approved(_)
+        | Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. } => None,
+    }
+}
+
 fn table(status: &Status, now: DateTime<Utc>) -> String {
-    let mut lines = vec![["REVIEW", "PHASE", "ROUND", "MOVE", "SINCE", "OPEN"].map(str::to_owned)];
+    let mut lines = vec![["REVIEW", "PHASE", "ROUND", "MOVE", "SINCE", "DUE", "OPEN"].map(str::to_owned)];
     for row in &status.reviews {
         // A reviewer may give the reason in its own words.
         let phase = match &row.reason {
             Some(reason) => format!("{} ({})", row.phase, line::escaped(reason)),
+            None if row.stale == Some(true) => format!("{} (stale)", row.phase),
             None => row.phase.to_owned(),
         };
         let open = match (row.open_threads, row.open_blockers) {
@@ -161,6 +196,7 @@ fn table(status: &Status, now: DateTime<Utc>) -> String {
             format!("{} of {}", row.round_of_generation, row.rounds),
             row.mover.clone().unwrap_or_else(|| "-".to_owned()),
             ago(now - row.since),
+            due(row, now),
             open,
         ]);
     }
@@ -171,6 +207,13 @@ fn table(status: &Status, now: DateTime<Utc>) -> String {
         status.accepted, status.refused, status.waiting
     );
     text
+}
+
+/// What the review waits for, how long still, and the turns left of an open request.
+fn due(row: &Row, now: DateTime<Utc>) -> String {
+    let (Some(which), Some(at)) = (row.waits_for, row.due_at) else { return "-".to_owned() };
+    let turns = row.turns_left.map_or_else(String::new, |turns| format!(", {turns} turns left"));
+    format!("{which} {}{turns}", ahead(at - now))
 }
 
 fn columns<const N: usize>(lines: &[[String; N]]) -> String {
@@ -184,12 +227,19 @@ fn columns<const N: usize>(lines: &[[String; N]]) -> String {
 }
 
 fn ago(passed: TimeDelta) -> String {
-    match passed.num_seconds() {
-        ..0 => "in the future".to_owned(),
-        seconds @ 0..120 => format!("{seconds} s ago"),
-        seconds @ 120..7200 => format!("{} min ago", seconds / 60),
-        seconds @ 7200..172_800 => format!("{} h ago", seconds / 3600),
-        seconds => format!("{} d ago", seconds / 86_400),
+    if passed < TimeDelta::zero() { "in the future".to_owned() } else { format!("{} ago", span(passed)) }
+}
+
+fn ahead(left: TimeDelta) -> String {
+    if left < TimeDelta::zero() { "overdue".to_owned() } else { format!("in {}", span(left)) }
+}
+
+fn span(length: TimeDelta) -> String {
+    match length.num_seconds() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
     }
 }
 
@@ -216,8 +266,13 @@ mod tests {
             open_threads: 0,
             open_blockers: 0,
             attempts_left: None,
+            turns_left: None,
+            taken_at: None,
+            waits_for: None,
+            due_at: None,
             approved_commit: None,
             merge_ready: None,
+            stale: None,
             threads: BTreeMap::new(),
             legal_next: Vec::new(),
         };

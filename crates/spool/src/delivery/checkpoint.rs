@@ -28,8 +28,9 @@ impl Touched {
             self.lanes.insert(lane.clone());
         }
         self.dir(dir);
-        if made && let Some(parent) = dir.parent() {
-            self.dir(parent);
+        if made {
+            // Those above it may be new as well, up to the root.
+            dir.ancestors().skip(1).for_each(|above| self.dir(above));
         }
     }
 

@@ -216,14 +216,17 @@ impl Lanes {
         }
     }
 
-    /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn. Lanes share no
-    /// directory and no cursor, so where there is much to do two threads share the lanes.
+    /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn. Packets come
+    /// first, so that whoever reads a message finds the packet it names. Lanes share no directory and no cursor, so
+    /// where there is much to do two threads share the others.
     pub(crate) fn pass(&mut self, ground: &Ground, in_hand: &InHand, now: u64) -> Pass {
         let due = |work: &&mut Work| {
             (!work.items.is_empty() || work.rest.is_some())
                 && work.rest.as_ref().is_none_or(|rest| rest.until <= now)
         };
-        let mut works: Vec<&mut Work> = self.works.values_mut().filter(due).collect();
+        let is_of_packets = |work: &&mut Work| matches!(work.lane, Lane::Mailbox(Mailbox::Packets(_)));
+        let (packets, mut works): (Vec<&mut Work>, Vec<&mut Work>) =
+            self.works.values_mut().filter(due).partition(is_of_packets);
         let waiting: usize = works.iter().map(|work| work.items.len()).sum();
         let turns = |works: Vec<&mut Work>| {
             let mut done = (Touched::default(), Pass::default());
@@ -232,7 +235,8 @@ impl Lanes {
             }
             done
         };
-        let (touched, mut pass) = if works.len() > 1 && waiting >= WORTH_A_THREAD {
+        let (packets_touched, packets_pass) = turns(packets);
+        let (touched, pass) = if works.len() > 1 && waiting >= WORTH_A_THREAD {
             works.sort_by_key(|work| std::cmp::Reverse(work.items.len()));
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for (n, work) in works.into_iter().enumerate() {
@@ -248,7 +252,9 @@ impl Lanes {
         } else {
             turns(works)
         };
+        self.touched.merge(packets_touched);
         self.touched.merge(touched);
+        let mut pass = packets_pass.and(pass);
         pass.parked.sort_by(|a, b| a.lane.cmp(&b.lane));
         pass
     }
@@ -266,6 +272,12 @@ impl Lanes {
     /// Says how many files wait in all lanes.
     pub(crate) fn waiting(&self) -> usize {
         self.works.values().map(|work| work.items.len()).sum()
+    }
+
+    /// Says whether this lane has not yet done all that record `seq` wants of it.
+    pub(crate) fn owes(&self, lane: &Lane, seq: u64) -> bool {
+        let next = self.works.get(lane).and_then(|work| work.items.front());
+        next.is_some_and(|item| item.pos.seq <= seq)
     }
 
     /// Lists the originals that still wait to be put away, after the start.

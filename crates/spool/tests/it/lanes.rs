@@ -234,3 +234,26 @@ fn whatever_fails_once_in_a_lane_is_done_in_its_next_turn() {
         assert!(workspace.show("agents/codex/inbox").is_empty(), "{context}");
     }
 }
+
+#[test]
+fn a_file_has_left_once_it_was_delivered_and_is_gone() {
+    let workspace = Workspace::new(&["codex"]);
+    workspace.write("agents/codex/inbox/b.yaml", "of another origin");
+    let mut spool = open(&workspace);
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    commit(&mut spool, inbox("codex"), "b.yaml", "second");
+    let left = |spool: &Spool, file: &str, seq| {
+        let file = file.parse().expect("a name");
+        spool.has_left(&inbox("codex"), &file, seq).expect("a look")
+    };
+    assert!(!left(&spool, "a.yaml", 1), "it has not even come");
+    spool.deliver(0).expect("a pass");
+    assert!(!left(&spool, "a.yaml", 1) && !left(&spool, "b.yaml", 2));
+
+    std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("the reader takes it");
+    assert!(left(&spool, "a.yaml", 1));
+    std::fs::remove_file(workspace.path("agents/codex/inbox/b.yaml")).expect("another file");
+    assert!(!left(&spool, "b.yaml", 2), "it lies there under its numbered name");
+    std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("a mailbox");
+    assert!(!left(&spool, "a.yaml", 1), "a mailbox that is gone was not read");
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spool::{Digest, Fault, FaultyDisk, Spool, SpoolError, read_ledger, verify};
+use spool::{Digest, Fault, FaultyDisk, Mailbox, Spool, SpoolError, read_ledger, verify};
 
 use crate::daemon::{BOOT, Workspace, inbox, notice};
 
@@ -177,7 +177,8 @@ fn a_batch_decided_for_another_end_is_not_written() {
 fn a_draft_that_leads_out_of_the_tree_is_not_written() {
     let workspace = written();
     let mut spool = open(&workspace).expect("a start");
-    for mailbox in [inbox("../codex"), inbox(""), spool::Mailbox::Packets("other".to_owned())] {
+    let [packets, pull] = [Mailbox::Packets("other".to_owned()), Mailbox::PullRequest("../86".to_owned())];
+    for mailbox in [inbox("../codex"), inbox(""), packets, pull] {
         let error = spool.commit(6, vec![notice(mailbox, "x.yaml", "text")]).expect_err("a refusal");
         assert!(matches!(error, SpoolError::Unfit { index: 0, .. }), "{error}");
     }

@@ -8,3 +8,4 @@ mod lanes;
 mod ledger;
 mod packet;
 mod power;
+mod pulls;

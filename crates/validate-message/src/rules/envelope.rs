@@ -38,7 +38,19 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
 /// Whether the message is of a type that the daemon writes, and signed with its very name.
 fn is_letter(message: &Message) -> bool {
     let is_daemons = message.root().field("from").and_then(|from| from.value.text()) == Some(DAEMON);
-    is_daemons && matches!(message.kind(), Some(MessageType::Notification | MessageType::ReviewFeedback))
+    let is_written_by_it = |kind| match kind {
+        MessageType::Notification | MessageType::ReviewFeedback | MessageType::Handoff => true,
+        MessageType::ReviewRequest
+        | MessageType::ReviewAddressed
+        | MessageType::ReviewLgtm
+        | MessageType::Question
+        | MessageType::TaskRequest
+        | MessageType::FollowUp
+        | MessageType::HandoffComplete
+        | MessageType::BrainstormRequest
+        | MessageType::BrainstormFollowup => false,
+    };
+    is_daemons && message.kind().is_some_and(is_written_by_it)
 }
 
 fn code(_: &[Step], kind: Kind) -> Code {

@@ -1,0 +1,162 @@
+//! Fix pull requests: judged by whether they fix what they are for, in at most five reviews.
+
+use super::{ok, refused};
+use crate::table::{Note, Table, agent, claude, codex, packet};
+use message_schema::limit::Rounds;
+use review::{EscalationReason, HandoffMode, Phase, PullAction, ThreadState};
+
+/// Pull request 86 is merged with a P1, a blocking P2 and a P3 in a.rs, all handed off to gemini.
+fn handed_off() -> Table {
+    let mut table = Table::default();
+    table.policy.handoff.mode = HandoffMode::Full;
+    table.policy.handoff.target = Some(agent("gemini"));
+    table.policy.rounds = Rounds::new(3).expect("in range");
+    table.request().expect("opens");
+    let findings = "F-1 P1 open title: leak; file: a.rs
+F-2 P2 open title: untested; file: a.rs; blocking: true
+F-3 P3 open title: typo; file: a.rs";
+    table.feedback(1, findings).expect("feedback");
+    table.pull(PullAction::Merged, None).expect("merged");
+    assert_eq!(table.handoff().0, ["handoff-pr86-1 -> gemini F-1 F-2 F-3"]);
+    table
+}
+
+fn fix_request(table: &mut Table, reviewer: &str, fields: &str) -> Result<String, Vec<String>> {
+    let body = format!("pr: 90\nbranch: fix\ndiff_summary: the fix\nhandoff_ref: handoff-pr86-1\n{fields}");
+    table.send(&Note { from: "gemini", to: reviewer, envelope: "", body: &body, ..claude("review_request") })
+}
+
+fn feedback(
+    table: &mut Table,
+    reviewer: &str,
+    round: u32,
+    blocking: usize,
+    findings: &str,
+) -> Result<String, Vec<String>> {
+    let packet = packet(findings);
+    let body =
+        format!("findings_packet: packets/findings/p.yaml\nround: {round}\nblocking_count: {blocking}");
+    let note = Note {
+        from: reviewer,
+        to: "gemini",
+        envelope: "related_pr: 90\n",
+        body: &body,
+        packet: Some(&packet),
+        ..codex("review_feedback")
+    };
+    table.send(&note)
+}
+
+fn addressed(table: &mut Table, reviewer: &str, round: u32) -> Result<String, Vec<String>> {
+    let body = format!("commit_sha: abc1234\nchanges_summary: fixed\nround: {round}");
+    table.send(&Note {
+        from: "gemini",
+        to: reviewer,
+        envelope: "related_pr: 90\n",
+        body: &body,
+        ..claude("review_addressed")
+    })
+}
+
+fn fix_review(table: &Table) -> &review::Review {
+    table.state.reviews().find(|(key, _)| key.pr.as_str() == "90").expect("the fix").1
+}
+
+#[test]
+fn the_task_s_findings_are_open_from_the_start_and_the_mild_ones_deferred() {
+    let mut table = handed_off();
+    assert_eq!(fix_request(&mut table, "codex", ""), ok("reviewing"));
+    let states: Vec<_> = fix_review(&table).threads.values().map(|thread| thread.state).collect();
+    assert_eq!(states, [ThreadState::Open, ThreadState::Open, ThreadState::Deferred]);
+}
+
+#[test]
+fn a_task_of_another_agent_or_of_nobody_has_no_effect() {
+    let mut table = handed_off();
+    let body = "pr: 91\nbranch: fix\ndiff_summary: s\nhandoff_ref: handoff-pr86-1";
+    assert_eq!(table.send(&Note { envelope: "", body, ..claude("review_request") }), ok("reviewing"));
+    let review::Record::Accepted(accepted) = table.last_record() else { unreachable!() };
+    assert!(accepted.warnings[0].contains("handoff_ref"), "{:?}", accepted.warnings);
+    assert!(table.state.reviews().all(|(_, review)| review.fixes.is_none()));
+}
+
+#[test]
+fn feedback_in_which_nothing_blocks_approves_by_rule() {
+    let mut table = handed_off();
+    fix_request(&mut table, "codex", "declared_head: abc1234").expect("opens");
+    let said = feedback(
+        &mut table,
+        "codex",
+        1,
+        1,
+        "F-1 P1 fixed\nF-2 P2 fixed blocking: true\nN-1 P1 open title: style of the fix; file: c.rs",
+    );
+    assert_eq!(said, ok("approved"));
+    let Phase::Approved(approval) = &fix_review(&table).phase else { unreachable!() };
+    assert!(approval.by_rule && approval.commit.is_some());
+    assert_eq!(fix_review(&table).threads[&"N-1".parse().expect("an id")].state, ThreadState::Deferred);
+}
+
+#[test]
+fn a_carried_blocker_and_a_new_p0_hold_it_up() {
+    let mut table = handed_off();
+    fix_request(&mut table, "codex", "").expect("opens");
+    let said =
+        feedback(&mut table, "codex", 1, 1, "F-1 P1 not_fixed action: reply\nF-2 P2 fixed blocking: true");
+    assert_eq!(said, ok("fixing"));
+    let mut table = handed_off();
+    fix_request(&mut table, "codex", "").expect("opens");
+    let said = feedback(
+        &mut table,
+        "codex",
+        1,
+        1,
+        "F-1 P1 fixed\nF-2 P2 fixed blocking: true\nN-1 P0 open title: crash; file: c.rs",
+    );
+    assert_eq!(said, ok("fixing"));
+}
+
+#[test]
+fn an_approval_cannot_pass_over_a_carried_blocker() {
+    let mut table = handed_off();
+    fix_request(&mut table, "codex", "").expect("opens");
+    let packet = packet("F-1 P1 open action: veto\nF-2 P2 fixed blocking: true");
+    let body = "quality_gate_result: pass\nmerge_ready: true\nfindings_packet: packets/findings/p.yaml";
+    let note = Note {
+        to: "gemini",
+        envelope: "related_pr: 90\n",
+        body,
+        packet: Some(&packet),
+        ..codex("review_lgtm")
+    };
+    assert_eq!(table.send(&note), refused(&["quality_gate_violation blocking"]));
+}
+
+#[test]
+fn the_fifth_review_approves_or_escalates_whoever_gives_it() {
+    let mut table = handed_off();
+    let packet = "F-1 P1 not_fixed action: reply\nF-2 P2 fixed blocking: true";
+    let again = "F-1 P1 not_fixed action: reply; stance: accepts";
+    fix_request(&mut table, "codex", "").expect("opens");
+    feedback(&mut table, "codex", 1, 1, packet).expect("1");
+    addressed(&mut table, "codex", 1).expect("addressed");
+    fix_request(&mut table, "codex", "").expect("2");
+    feedback(&mut table, "codex", 2, 1, again).expect("2");
+    fix_request(&mut table, "claude", "").expect("3");
+    feedback(&mut table, "claude", 1, 1, packet).expect("3");
+    addressed(&mut table, "claude", 1).expect("addressed");
+    fix_request(&mut table, "claude", "").expect("4");
+    feedback(&mut table, "claude", 2, 1, again).expect("4");
+    addressed(&mut table, "claude", 2).expect("addressed");
+    fix_request(&mut table, "claude", "").expect("5");
+    assert_eq!(
+        feedback(&mut table, "claude", 3, 1, "F-1 P1 not_fixed action: reply"),
+        refused(&["action_illegal"])
+    );
+    assert_eq!(feedback(&mut table, "claude", 3, 1, "F-1 P1 not_fixed action: veto"), ok("escalated"));
+    let ended =
+        table.state.reviews().find(|(key, _)| key.reviewer.as_str() == "claude" && key.pr.as_str() == "90");
+    assert_eq!(ended.expect("claude's").1.phase, Phase::Escalated(EscalationReason::MaxRoundsExceeded));
+    addressed(&mut table, "codex", 2).expect("addressed");
+    assert_eq!(fix_request(&mut table, "codex", ""), refused(&["iteration_limit_exceeded"]));
+}

@@ -1,0 +1,145 @@
+//! `settled pr`: what happened to a pull request, told by hand or by a forge's payload.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use message_schema::id::{CommitSha, PrNumber, Repo};
+use message_schema::line::escaped;
+use review::{Event, PullAction, PullEvent};
+
+use super::order::{self, Form};
+use super::{Failure, existing_workspace, print};
+use crate::exit::Exit;
+use crate::github;
+
+/// The largest payload that is read, in bytes; a forge sends up to 25 MiB.
+const PAYLOAD_MAX: u64 = 32 * 1024 * 1024;
+
+/// What a payload has to be.
+const EXPECTED: &str = "a GitHub `pull_request` payload: `action`, `number`, `pull_request` with `merged`, \
+                        `head.sha` and `user.login`, `repository` with `full_name`";
+
+/// Tells what happened to a pull request.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled pr synchronize ./mailroom 86 --head 9b2f41c
+  settled pr merged ./mailroom 86
+  settled pr ingest ./mailroom payload.json")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// It was opened
+    #[command(after_help = "Examples:
+  settled pr opened ./mailroom 86 --head 9b2f41c --author octocat")]
+    Opened(Told),
+    /// It has new commits: an approval of another commit is stale from now on
+    #[command(after_help = "Examples:
+  settled pr synchronize ./mailroom 86 --head 9b2f41c")]
+    Synchronize(Told),
+    /// It was opened again
+    #[command(after_help = "Examples:
+  settled pr reopened ./mailroom 86 --head 9b2f41c")]
+    Reopened(Told),
+    /// It was closed without being merged: its reviews end
+    #[command(after_help = "Examples:
+  settled pr closed ./mailroom 86")]
+    Closed(Told),
+    /// It was merged: its reviews end, and findings are handed off
+    #[command(after_help = "Examples:
+  settled pr merged ./mailroom 86 --repo owner/name --head 9b2f41c")]
+    Merged(Told),
+    /// Read a GitHub `pull_request` payload
+    #[command(after_help = "Examples:
+  settled pr ingest ./mailroom payload.json
+  settled pr ingest ./mailroom - < \"$GITHUB_EVENT_PATH\"")]
+    Ingest(Ingest),
+}
+
+/// An event told by hand.
+#[derive(Debug, clap::Args)]
+struct Told {
+    /// The workspace
+    #[arg(value_name = "ROOT")]
+    root: PathBuf,
+    /// The number of the pull request
+    #[arg(value_name = "PR")]
+    pr: PrNumber,
+    /// The repository
+    #[arg(long, value_name = "OWNER/NAME")]
+    repo: Option<Repo>,
+    /// The commit it stands at
+    #[arg(long, value_name = "SHA")]
+    head: Option<CommitSha>,
+    /// Who opened it, by its name at the forge
+    #[arg(long, value_name = "LOGIN")]
+    author: Option<String>,
+    #[command(flatten)]
+    form: Form,
+}
+
+/// An event in a file.
+#[derive(Debug, clap::Args)]
+struct Ingest {
+    /// The workspace
+    #[arg(value_name = "ROOT")]
+    root: PathBuf,
+    /// The payload; `-` is standard input
+    #[arg(value_name = "PAYLOAD")]
+    payload: PathBuf,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::Opened(told) => tell(told, PullAction::Opened),
+        Command::Synchronize(told) => tell(told, PullAction::Synchronize),
+        Command::Reopened(told) => tell(told, PullAction::Reopened),
+        Command::Closed(told) => tell(told, PullAction::Closed),
+        Command::Merged(told) => tell(told, PullAction::Merged),
+        Command::Ingest(args) => ingest(args),
+    }
+}
+
+fn tell(told: &Told, action: PullAction) -> Result<Exit, Failure> {
+    let Told { pr, repo, head, author, .. } = told;
+    let event =
+        PullEvent { repo: repo.clone(), pr: pr.clone(), action, author: author.clone(), head: head.clone() };
+    order::give(&told.root, Event::Pull(event), &told.form)
+}
+
+fn ingest(args: &Ingest) -> Result<Exit, Failure> {
+    existing_workspace(&args.root)?;
+    let name = args.payload.display();
+    match github::read(&bytes(&args.payload)?) {
+        Ok(github::Read::Event(event)) => order::give(&args.root, Event::Pull(event), &args.form),
+        Ok(github::Read::Other(action)) => {
+            print(&format!("ignored: `{}` moves no review\n", escaped(&action)))?;
+            Ok(Exit::Ok)
+        }
+        Err(why) => {
+            Err(Failure::plain(Exit::Failed, format!("{name}: {}; expected {EXPECTED}", escaped(&why))))
+        }
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error: &std::io::Error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
+        Failure::plain(exit, format!("{}: {error}", path.display()))
+    };
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().take(PAYLOAD_MAX).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|file| file.take(PAYLOAD_MAX).read_to_end(&mut bytes))
+    };
+    read.map_err(|error| failed(&error))?;
+    Ok(bytes)
+}

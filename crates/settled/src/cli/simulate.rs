@@ -1,0 +1,74 @@
+//! `settled simulate`: scenarios, and a ledger under another policy.
+
+use std::path::{Path, PathBuf};
+
+use super::{Failure, existing_workspace, print};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::{simulate, workspace};
+
+/// Runs scenarios.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled simulate round.yaml                    play a scenario and say what came of it
+  settled simulate tests/scenarios/gate/*.yaml   play many; exit code 1 if one came out otherwise
+  settled simulate round.yaml --json | jq '.steps[].outcomes[].line'
+  settled simulate --ledger ./mailroom --config other.toml
+                                                 what would have been decided otherwise")]
+pub(super) struct Args {
+    /// The scenarios
+    #[arg(value_name = "SCENARIO", required_unless_present = "ledger", conflicts_with = "ledger")]
+    scenarios: Vec<PathBuf>,
+    /// A workspace whose ledger is judged again
+    #[arg(long, value_name = "ROOT", requires = "config")]
+    ledger: Option<PathBuf>,
+    /// The settled.toml to judge it under
+    #[arg(long, value_name = "FILE", requires = "ledger")]
+    config: Option<PathBuf>,
+    /// JSON instead of text: one document per scenario, each on its line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    match (&args.ledger, &args.config) {
+        (Some(root), Some(config)) => replay(root, config, args.json),
+        (Some(_), None) | (None, _) => scenarios(&args.scenarios, args.json),
+    }
+}
+
+fn scenarios(files: &[PathBuf], as_json: bool) -> Result<Exit, Failure> {
+    let mut exit = Exit::Ok;
+    for file in files {
+        let transcript =
+            simulate::simulate(&read(file)?, file).map_err(|error| Failure::new(Exit::Usage, &error))?;
+        if !transcript.mismatches.is_empty() {
+            exit = Exit::Failed;
+        }
+        print(&if as_json { json(&transcript) } else { simulate::text(&transcript, file) })?;
+    }
+    Ok(exit)
+}
+
+fn replay(root: &Path, config: &Path, as_json: bool) -> Result<Exit, Failure> {
+    existing_workspace(root)?;
+    let bytes = read(config)?;
+    let config = Config::from_bytes(&bytes, config).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
+    let agents = workspace::agents(root).map_err(|error| failed(&error))?;
+    let replay = simulate::replay(root, config.policy(agents)).map_err(|error| failed(&error))?;
+    print(&if as_json { json(&replay) } else { simulate::told(&replay) })?;
+    Ok(Exit::Ok)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
+        Failure::plain(exit, format!("{}: {error}", file.display()))
+    })
+}
+
+fn json(document: &impl serde::Serialize) -> String {
+    serde_json::to_string(document).expect("text keys and plain values are JSON") + "\n"
+}

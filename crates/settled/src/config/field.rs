@@ -1,0 +1,116 @@
+//! How each value of `settled.toml` is read: what is accepted, and the words in which the rest is
+//! refused. The place of a value is added by `config`.
+
+use std::collections::BTreeMap;
+
+use message_schema::id::AgentName;
+use message_schema::limit::Rounds;
+use message_schema::packet::Severity;
+use review::{HandoffMode, MessagesPerHour, Profile, RuntimeClock, ThreadMode};
+use serde::de::value::StringDeserializer;
+use serde::de::{Error, IntoDeserializer};
+use serde::{Deserialize, Deserializer};
+
+use super::AgentSection;
+
+pub(super) fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rounds, D::Error> {
+    let number = integer(deserializer, "rounds.max", "1, 2 or 3")?;
+    u64::try_from(number)
+        .ok()
+        .and_then(|n| Rounds::new(n).ok())
+        .ok_or_else(|| Error::custom(format!("rounds.max is {number}, expected 1, 2 or 3")))
+}
+
+pub(super) fn messages_per_hour<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<MessagesPerHour, D::Error> {
+    let number = integer(deserializer, "limits.messages_per_hour", "1 to 10000")?;
+    u64::try_from(number)
+        .ok()
+        .and_then(MessagesPerHour::new)
+        .ok_or_else(|| Error::custom(format!("limits.messages_per_hour is {number}, expected 1 to 10000")))
+}
+
+fn integer<'de, D: Deserializer<'de>>(deserializer: D, key: &str, range: &str) -> Result<i64, D::Error> {
+    i64::deserialize(deserializer)
+        .map_err(|_| Error::custom(format!("{key} is not an integer, expected an integer, {range}")))
+}
+
+/// One of the words of a setting; the key and the words are told in the error.
+fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    expected: &str,
+) -> Result<T, D::Error> {
+    let text = text(deserializer, key, expected)?;
+    let value: StringDeserializer<serde::de::value::Error> = text.clone().into_deserializer();
+    T::deserialize(value).map_err(|_| Error::custom(format!("{key} is \"{text}\", expected {expected}")))
+}
+
+pub(super) fn text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    expected: &str,
+) -> Result<String, D::Error> {
+    String::deserialize(deserializer)
+        .map_err(|_| Error::custom(format!("{key} is not a text, expected {expected}")))
+}
+
+pub(super) fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Profile, D::Error> {
+    word(deserializer, "profile", "\"gate\" or \"advisory\"")
+}
+
+pub(super) fn runtime_clock<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuntimeClock, D::Error> {
+    word(deserializer, "runtime_clock", "\"take\" or \"delivery\"")
+}
+
+pub(super) fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ThreadMode, D::Error> {
+    word(deserializer, "threads", "\"inferred\" or \"explicit\"")
+}
+
+pub(super) fn handoff_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HandoffMode, D::Error> {
+    word(deserializer, "handoff.mode", "\"off\", \"threshold\" or \"full\"")
+}
+
+pub(super) fn handoff_threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Severity, D::Error> {
+    word(deserializer, "handoff.threshold", "\"P0\", \"P1\", \"P2\" or \"P3\"")
+}
+
+pub(super) fn commands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let commands = Vec::<String>::deserialize(deserializer)?;
+    no_blank(&commands, "command", "a command line").map_err(Error::custom)?;
+    Ok(commands)
+}
+
+/// The reader knows the place of the list, not of its items, so the first blank one is numbered.
+pub(super) fn no_blank(items: &[String], item: &str, expected: &str) -> Result<(), String> {
+    match items.iter().position(|text| text.trim().is_empty()) {
+        Some(at) => Err(format!("{item} {} is blank, expected {expected}", at + 1)),
+        None => Ok(()),
+    }
+}
+
+/// An agent that can have a mailbox.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+struct Agent(AgentName);
+
+impl TryFrom<String> for Agent {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        match AgentName::new(text) {
+            Ok(name) if name.is_daemon() => {
+                Err("`settled` is the daemon's own name and no agent's".to_owned())
+            }
+            Ok(name) => Ok(Self(name)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+pub(super) fn agents<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<AgentName, AgentSection>, D::Error> {
+    let agents = BTreeMap::<Agent, AgentSection>::deserialize(deserializer)?;
+    Ok(agents.into_iter().map(|(agent, section)| (agent.0, section)).collect())
+}

@@ -1,0 +1,196 @@
+//! What a config says, and the words in which a wrong one is refused.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use message_schema::id::AgentName;
+use message_schema::packet::Severity;
+use review::{HandoffMode, Profile, RuntimeClock};
+
+use super::{Config, TEMPLATE, text_of};
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(text, Path::new("settled.toml")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_template_is_the_default() {
+    assert_eq!(parse(TEMPLATE), Ok(Config::default()));
+}
+
+#[test]
+fn the_template_shows_every_key_with_its_default() {
+    let live: String = TEMPLATE
+        .lines()
+        .map(|line| line.strip_prefix("#: ").unwrap_or(line))
+        .fold(String::new(), |text, line| text + line + "\n");
+    let config = parse(&live).expect("the commented keys are valid");
+    assert_eq!(Config { agents: BTreeMap::new(), ..config.clone() }, Config::default());
+    assert_eq!(config.agents.len(), 1, "the template shows an agent");
+    // A list that the compiler cannot make: whoever adds a key to the config meets it in `Config`.
+    let keys = [
+        "profile",
+        "runtime_clock",
+        "threads",
+        "[rounds]",
+        "max",
+        "[gate]",
+        "require_validation",
+        "validation_commands",
+        "[handoff]",
+        "mode",
+        "threshold",
+        "categories",
+        "bots",
+        "verify_agents",
+        "target",
+        "[handoff.routes]",
+        "[limits]",
+        "messages_per_hour",
+        "roles",
+    ];
+    for key in keys {
+        let line = |line: &str| line.strip_prefix("#: ").is_some_and(|live| live.starts_with(key));
+        assert!(TEMPLATE.lines().any(line), "the template does not show {key}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_place() {
+    let error = parse("[rounds]\nmax = 2\nmaks = 3\n").expect_err("unknown");
+    assert!(error.starts_with("settled.toml:3:1: config_invalid: unknown field `maks`"), "{error}");
+}
+
+#[test]
+fn four_rounds_are_refused_with_their_place() {
+    let error = parse("[rounds]\nmax = 4\n").expect_err("out of range");
+    assert!(error.starts_with("settled.toml:2:7: config_invalid: rounds.max is 4"), "{error}");
+}
+
+#[test]
+fn a_value_of_another_kind_is_told_in_words_with_its_place() {
+    for (text, said) in [
+        (
+            "[rounds]\nmax = \"2\"\n",
+            "settled.toml:2:7: config_invalid: rounds.max is not an integer, expected an integer, 1, 2 or 3",
+        ),
+        (
+            "[limits]\nmessages_per_hour = 1.5\n",
+            "settled.toml:2:21: config_invalid: limits.messages_per_hour is not an integer, expected an integer, 1 to 10000",
+        ),
+        ("rounds = 2\n", "settled.toml:1:10: config_invalid: invalid type: integer `2`, expected a table"),
+        (
+            "[agents]\ncodex = 1\n",
+            "settled.toml:2:9: config_invalid: invalid type: integer `1`, expected a table",
+        ),
+    ] {
+        assert_eq!(parse(text), Err(said.to_owned()));
+    }
+}
+
+#[test]
+fn a_blank_command_could_never_be_recorded_and_is_refused() {
+    let error = parse("[gate]\nvalidation_commands = [\"make\", \" \"]\n").expect_err("blank");
+    assert_eq!(error, "settled.toml:2:23: config_invalid: command 2 is blank, expected a command line");
+}
+
+#[test]
+fn the_daemon_is_no_agent() {
+    let error = parse("[agents.settled]\nroles = [\"author\"]\n").expect_err("the daemon");
+    assert_eq!(error, "settled.toml:1:9: config_invalid: `settled` is the daemon's own name and no agent's");
+}
+
+#[test]
+fn an_entry_without_a_mailbox_is_a_stranger_and_no_error() {
+    let config = parse("[agents.codex]\n[agents.codx]\n").expect("valid");
+    let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+    let strangers: Vec<&str> = config.strangers(&agents).into_iter().map(AgentName::as_str).collect();
+    assert_eq!(strangers, ["codx"]);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused_at_their_place() {
+    let error = text_of(b"# gro\xc3\x9f\n# x\xff\n", Path::new("settled.toml")).expect_err("not UTF-8");
+    let said = "settled.toml:2:4: config_invalid: the bytes from here on are not UTF-8 text";
+    assert_eq!(error.to_string(), said);
+}
+
+#[test]
+fn an_agent_that_could_not_exist_is_refused() {
+    let error = parse("[agents.\"../x\"]\nroles = [\"author\"]\n").expect_err("not a name");
+    assert!(error.contains("agent name"), "{error}");
+}
+
+#[test]
+fn every_key_of_a_handoff_is_read() {
+    let text = "profile = \"advisory\"\nruntime_clock = \"delivery\"\n[handoff]\nmode = \"threshold\"\nthreshold = \"P2\"\n\
+                categories = [\"security\"]\nbots = [\"renovate[bot]\"]\nverify_agents = [\"fixer\"]\ntarget = \"claude\"\n\
+                [handoff.routes]\nsecurity = \"codex\"\n";
+    let config = parse(text).expect("valid");
+    let policy = config.policy([]);
+    assert_eq!((policy.profile, policy.runtime_clock), (Profile::Advisory, RuntimeClock::Delivery));
+    let handoff = &policy.handoff;
+    assert_eq!((handoff.mode, handoff.threshold), (HandoffMode::Threshold, Severity::P2));
+    assert!(handoff.categories.contains("security") && handoff.bots.contains("renovate[bot]"));
+    let strangers: Vec<&str> = config.strangers(&[]).into_iter().map(AgentName::as_str).collect();
+    assert_eq!(strangers, ["claude", "codex", "fixer"], "target, route and verify agent");
+    assert_eq!(handoff.target.as_ref().map(AgentName::as_str), Some("claude"));
+    assert_eq!(handoff.routes["security"].as_str(), "codex");
+    assert_eq!(handoff.verify_agents.len(), 1);
+}
+
+#[test]
+fn an_empty_target_is_nobody() {
+    assert_eq!(parse("[handoff]\ntarget = \"\"\n"), Ok(Config::default()));
+}
+
+#[test]
+fn a_wrong_word_is_told_with_its_key_and_what_would_have_been_accepted() {
+    for (text, said) in [
+        (
+            "profile = \"strict\"\n",
+            "1:11: config_invalid: profile is \"strict\", expected \"gate\" or \"advisory\"",
+        ),
+        (
+            "runtime_clock = 1\n",
+            "1:17: config_invalid: runtime_clock is not a text, expected \"take\" or \"delivery\"",
+        ),
+        (
+            "threads = \"x\"\n",
+            "1:11: config_invalid: threads is \"x\", expected \"inferred\" or \"explicit\"",
+        ),
+        (
+            "[handoff]\nmode = \"on\"\n",
+            "2:8: config_invalid: handoff.mode is \"on\", expected \"off\", \"threshold\" or \"full\"",
+        ),
+        (
+            "[handoff]\nthreshold = \"p1\"\n",
+            "2:13: config_invalid: handoff.threshold is \"p1\", expected \"P0\", \"P1\", \"P2\" or \"P3\"",
+        ),
+        (
+            "[handoff]\ncategories = [\"a\", \"\"]\n",
+            "2:14: config_invalid: handoff.categories: category 2 is blank, expected the kind of a finding",
+        ),
+        (
+            "[handoff]\nbots = [\" \"]\n",
+            "2:8: config_invalid: handoff.bots: name 1 is blank, expected a name at the forge",
+        ),
+        (
+            "[handoff]\ntarget = \"settled\"\n",
+            "2:10: config_invalid: handoff.target is `settled`, expected the name of an agent; `settled` is the daemon's own",
+        ),
+        ("[handoff]\nmodus = \"off\"\n", "2:1: config_invalid: unknown field `modus`"),
+        (
+            "[handoff.routes]\n\" \" = \"codex\"\n",
+            "1:1: config_invalid: handoff.routes has a blank category, expected the kind of a finding",
+        ),
+        (
+            "[handoff]\nverify_agents = [\"a b\"]\n",
+            "2:17: config_invalid: handoff.verify_agents names `a b`, ",
+        ),
+        ("[handoff.routes]\nsecurity = \"../x\"\n", "2:12: config_invalid: handoff.routes leads to `../x`, "),
+    ] {
+        let error = parse(text).expect_err("wrong");
+        assert!(error.starts_with(&format!("settled.toml:{said}")), "{text}{error}");
+    }
+}

@@ -1,0 +1,342 @@
+//! Orders: what a person or a runner tells the daemon, one file each in `.settled/orders/`. Writes
+//! them durably and reads them back; what they do to a review is the rules' to say.
+//!
+//! Whoever can write there decides like a person, so nobody but the owner of `.settled` can.
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use message_schema::id::MessageId;
+use review::Event;
+use serde::{Deserialize, Serialize};
+use spool::Layout;
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+
+/// The directory below `.settled`.
+const ORDERS: &str = "orders";
+
+/// Where files that are no orders go, below the orders.
+const UNREADABLE: &str = "unreadable";
+
+/// The largest order, in bytes.
+const SIZE_MAX: u64 = 64 * 1024;
+
+/// How long, in milliseconds, a file that is no order may still become one: not every writer renames
+/// it in whole.
+const PATIENCE_MS: i64 = 2_000;
+
+/// The write permissions of everybody but the owner.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Something a person or a runner asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The version of the form: 1.
+    pub schema_version: u32,
+    /// Its id; one id counts once.
+    pub id: MessageId,
+    /// When it was asked.
+    pub asked_at: DateTime<Utc>,
+    /// What happened or is decided; never a deadline, which is the daemon's own.
+    pub event: Event,
+}
+
+/// Why a file is not read as an order.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoOrder {
+    /// It is none and never will be.
+    #[error("{0}")]
+    Unfit(String),
+    /// It was written just now and may not be whole; read again.
+    #[error("{0}; it may still be written")]
+    Young(String),
+    /// The disk; tried again.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Order {
+    /// An order as this version writes it.
+    pub fn new(id: MessageId, asked_at: DateTime<Utc>, event: Event) -> Self {
+        Self { schema_version: VERSION, id, asked_at, event }
+    }
+
+    /// Reads an order; the error says what would have been accepted.
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let order: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        if order.schema_version != VERSION {
+            return Err(format!("schema_version is {}, expected {VERSION}", order.schema_version));
+        }
+        match &order.event {
+            Event::Deadline { .. } => Err("a deadline is the daemon's own to see".to_owned()),
+            Event::Person(decision) if decision.by.trim().is_empty() || decision.reason.trim().is_empty() => {
+                Err("a person's decision names who decides and why".to_owned())
+            }
+            Event::Person(_) | Event::Taken(_) | Event::Turns { .. } | Event::Pull(_) => Ok(order),
+        }
+    }
+
+    /// The file's name: sorted by name, orders are sorted by time.
+    fn file_name(&self) -> String {
+        format!("{}_{}.json", self.asked_at.format("%Y%m%dT%H%M%S%3fZ"), self.id)
+    }
+}
+
+/// Where orders lie.
+pub fn directory(root: &Path) -> PathBuf {
+    Layout::new(root).own().join(ORDERS)
+}
+
+/// Makes the place for orders, if it is missing, and sees to it that nobody but the owner can write
+/// there. Says whether it made it.
+pub fn make(root: &Path) -> io::Result<bool> {
+    let own = Layout::new(root).own();
+    made(DirBuilder::new().mode(0o755).create(&own))?;
+    let is_new = made(DirBuilder::new().mode(0o700).create(own.join(ORDERS)))?;
+    for directory in [own.join(ORDERS), own] {
+        let data = directory.symlink_metadata()?;
+        if !data.is_dir() {
+            let what = format!("{} is not a directory", directory.display());
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
+        }
+        // A workspace made under a generous umask: whoever can rename a directory in `.settled` can
+        // put orders of its own in the place of this one.
+        if data.mode() & OTHERS_WRITE != 0 {
+            std::fs::set_permissions(
+                &directory,
+                Permissions::from_mode(data.mode() & 0o7777 & !OTHERS_WRITE),
+            )?;
+        }
+    }
+    Ok(is_new)
+}
+
+fn made(result: io::Result<()>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes an order so that it survives a power cut, and gives its path. The daemon removes the file
+/// once the order is in the ledger.
+pub fn write(root: &Path, order: &Order) -> io::Result<PathBuf> {
+    make(root)?;
+    let directory = directory(root);
+    let path = directory.join(order.file_name());
+    let temporary = directory.join(format!(".{}.tmp", order.file_name()));
+    let text = serde_json::to_string(order).expect("orders have text keys and plain values") + "\n";
+    let written = File::create_new(&temporary).and_then(|mut file| {
+        // A daemon of another user has to read what root wrote; the directory lets nobody else in.
+        file.set_permissions(Permissions::from_mode(0o644))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, &path)?;
+        File::open(&directory)?.sync_all()
+    });
+    if written.is_err() {
+        // What is left of it has a name nobody reads.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written.map(|()| path)
+}
+
+/// The names of the orders that wait, oldest first. Dotfiles and other endings than `.json` are left
+/// alone. It is an error if others than the owner could have written there.
+pub(crate) fn waiting(root: &Path) -> io::Result<Vec<String>> {
+    let directory = directory(root);
+    let listed = match std::fs::read_dir(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    for place in [&directory, &Layout::new(root).own()] {
+        if place.symlink_metadata()?.mode() & OTHERS_WRITE != 0 {
+            let what = format!("others than its owner can write to {}", place.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
+    }
+    let mut names = Vec::new();
+    for entry in listed {
+        // A name that is no text is not one we give out.
+        if let Ok(name) = entry?.file_name().into_string()
+            && !name.starts_with('.')
+            && name.ends_with(".json")
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Reads a waiting order; `None` if it is gone.
+pub(crate) fn read(root: &Path, name: &str, now: DateTime<Utc>) -> Result<Option<Order>, NoOrder> {
+    let directory = directory(root);
+    let path = directory.join(name);
+    let looked = directory.symlink_metadata().and_then(|own| Ok((own, path.symlink_metadata()?)));
+    let (own, data) = match looked {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        looked => looked?,
+    };
+    if let Some(why) = unfit(&data, &own) {
+        return Err(NoOrder::Unfit(why));
+    }
+    let mut text = Vec::new();
+    OpenOptions::new().read(true).open(&path)?.take(SIZE_MAX).read_to_end(&mut text)?;
+    Order::parse(&text).map(Some).map_err(|why| {
+        let age = now.timestamp_millis() - (data.mtime() * 1_000 + data.mtime_nsec() / 1_000_000);
+        if (0..PATIENCE_MS).contains(&age) { NoOrder::Young(why) } else { NoOrder::Unfit(why) }
+    })
+}
+
+/// Why such a file is not even opened. Between the look and the opening nobody can exchange it who
+/// could not write an order of its own.
+fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
+    if !data.is_file() {
+        return Some("it is not a regular file".to_owned());
+    }
+    if data.len() > SIZE_MAX {
+        return Some(format!("it has {} bytes, expected at most {SIZE_MAX}", data.len()));
+    }
+    // Root may give orders to a daemon of another user.
+    if data.uid() != own.uid() && data.uid() != 0 {
+        return Some(format!("it belongs to user {}, expected {} or root", data.uid(), own.uid()));
+    }
+    None
+}
+
+/// Moves what is no order out of the way, where a person can look at it.
+pub(crate) fn put_aside(root: &Path, name: &str) -> io::Result<()> {
+    let directory = directory(root);
+    made(DirBuilder::new().mode(0o700).create(directory.join(UNREADABLE)))?;
+    std::fs::rename(directory.join(name), directory.join(UNREADABLE).join(name))
+}
+
+/// Where a file of that name is, if it was found to be no order.
+pub(crate) fn is_put_aside(root: &Path, name: &str) -> bool {
+    directory(root).join(UNREADABLE).join(name).symlink_metadata().is_ok()
+}
+
+/// Removes an order that is in the ledger. A kill or a power cut before this leaves one that is known
+/// by its id.
+pub(crate) fn remove(root: &Path, name: &str) -> io::Result<()> {
+    match std::fs::remove_file(directory(root).join(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use review::{PullAction, PullEvent};
+
+    use super::*;
+
+    /// Long after any file of these tests was written.
+    const LATER: DateTime<Utc> = DateTime::<Utc>::MAX_UTC;
+
+    fn order(id: &str, second: i64) -> Order {
+        let event = Event::Pull(PullEvent {
+            repo: None,
+            pr: "86".parse().expect("a number"),
+            action: PullAction::Opened,
+            author: None,
+            head: None,
+        });
+        let at = DateTime::from_timestamp(1_771_000_000 + second, 0).expect("an instant");
+        Order::new(id.parse().expect("an id"), at, event)
+    }
+
+    #[test]
+    fn an_order_is_read_as_it_was_written_and_the_oldest_comes_first() {
+        let root = tempfile::tempdir().expect("a directory");
+        for (id, second) in [("c", 0), ("a", 2), ("b", 1)] {
+            write(root.path(), &order(id, second)).expect("an order");
+        }
+        std::fs::write(directory(root.path()).join(".x.json.tmp"), "{").expect("a leftover");
+        let names = waiting(root.path()).expect("a list");
+        let ids: Vec<String> = names
+            .iter()
+            .map(|name| read(root.path(), name, LATER).expect("readable").expect("there").id.to_string())
+            .collect();
+        assert_eq!(ids, ["c", "b", "a"]);
+        assert_eq!(read(root.path(), &names[0], LATER).expect("readable"), Some(order("c", 0)));
+        remove(root.path(), &names[0]).expect("removed");
+        assert_eq!(read(root.path(), &names[0], LATER).expect("gone"), None);
+    }
+
+    #[test]
+    fn nobody_but_the_owner_can_write_where_orders_lie() {
+        let root = tempfile::tempdir().expect("a directory");
+        let own = Layout::new(root.path()).own();
+        std::fs::create_dir(&own).expect("a directory");
+        std::fs::set_permissions(&own, Permissions::from_mode(0o775)).expect("permissions");
+        assert!(make(root.path()).expect("made") && !make(root.path()).expect("there already"));
+        let mode = |path: &Path| path.metadata().expect("there").mode() & 0o7777;
+        assert_eq!((mode(&own), mode(&directory(root.path()))), (0o755, 0o700));
+
+        std::fs::set_permissions(&own, Permissions::from_mode(0o777)).expect("permissions");
+        let error = waiting(root.path()).expect_err("anybody may have put an order there");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_file_that_may_still_be_written_is_given_time() {
+        let root = tempfile::tempdir().expect("a directory");
+        make(root.path()).expect("made");
+        let path = directory(root.path()).join("half.json");
+        std::fs::write(&path, "{").expect("a beginning");
+        let written =
+            DateTime::<Utc>::from(path.metadata().and_then(|data| data.modified()).expect("a time"));
+        let read = |ms| read(root.path(), "half.json", written + chrono::TimeDelta::milliseconds(ms));
+        assert!(matches!(read(1_900), Err(NoOrder::Young(_))));
+        assert!(matches!(read(2_100), Err(NoOrder::Unfit(_))));
+    }
+
+    #[test]
+    fn what_is_no_order_says_why() {
+        let root = tempfile::tempdir().expect("a directory");
+        make(root.path()).expect("made");
+        let place = directory(root.path());
+        let good = serde_json::to_string(&order("a", 0)).expect("JSON");
+        std::os::unix::fs::symlink("/etc/hostname", place.join("link.json")).expect("a link");
+        std::fs::create_dir(place.join("dir.json")).expect("a directory");
+        let deadline = r#"{"deadline":{"review":{"pr":"86","author":"a","reviewer":"b"},"which":"author"}}"#;
+        let person = r#"{"person":{"pr":"86","by":"ann","reason":" ","act":"reopen"}}"#;
+        let event =
+            good.split_once("\"event\":").expect("an event").1.trim_end_matches('}').to_owned() + "}}";
+        for (name, text) in [
+            ("big.json", format!("{good}{}", " ".repeat(64 * 1024))),
+            ("half.json", good[..40].to_owned()),
+            ("newer.json", good.replace("\"schema_version\":1", "\"schema_version\":2")),
+            ("deadline.json", good.replace(&event, deadline)),
+            ("no-reason.json", good.replace(&event, person)),
+        ] {
+            assert_ne!(text, good, "{name}");
+            std::fs::write(place.join(name), text).expect("a file");
+        }
+        for (name, said) in [
+            ("link.json", "regular file"),
+            ("dir.json", "regular file"),
+            ("big.json", "at most 65536"),
+            ("half.json", "EOF"),
+            ("newer.json", "schema_version is 2, expected 1"),
+            ("deadline.json", "the daemon's own"),
+            ("no-reason.json", "who decides and why"),
+        ] {
+            match read(root.path(), name, LATER) {
+                Err(NoOrder::Unfit(why)) => assert!(why.contains(said), "{name}: {why}"),
+                other => panic!("{name}: {other:?}"),
+            }
+            put_aside(root.path(), name).expect("moved");
+            assert!(is_put_aside(root.path(), name));
+        }
+        assert_eq!(waiting(root.path()).expect("a list"), [""; 0]);
+    }
+}

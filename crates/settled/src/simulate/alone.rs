@@ -1,0 +1,214 @@
+//! The profiles that exercise one part by itself: the threads of one reviewer, the quality gate,
+//! the handoff of findings, the run of a pair of commands.
+
+use std::collections::BTreeMap;
+
+use message_schema::Code;
+use message_schema::body::Body;
+use message_schema::id::{FindingId, MessageId};
+use message_schema::yaml::{Content, Node};
+use review::{
+    Accepted, ContentDigest, Cycle, EscalationReason, Fault, Generation, Pair, PairEvent, Phase, Policy,
+    Record, ReviewKey, Run, Signal, Step, Thread,
+};
+
+use super::compose::packet_text;
+use super::deeds::PairDeed;
+use super::findings::{self, Line};
+use super::format::{PairSetup, Setup};
+use super::outcome::{self, Outcome};
+use super::reader::{Read, Wrong, fields, one_or_many, parsed, text, value};
+use super::yaml::Writer;
+
+/// The threads of one reviewer, and how many cycles they went through.
+#[derive(Default)]
+pub(super) struct Threads {
+    pub(super) all: BTreeMap<FindingId, Thread>,
+    cycles: u32,
+}
+
+impl Threads {
+    /// The threads a scenario begins with.
+    pub(super) fn of(setup: &Setup) -> Read<Self> {
+        let all = setup.threads.as_ref().map_or(Ok(BTreeMap::new()), findings::threads)?;
+        Ok(Self { all, cycles: 0 })
+    }
+
+    /// One answer of the reviewer: threads it opens, actions on those that are there.
+    pub(super) fn cycle(&mut self, node: &Node, policy: &Policy) -> Read<Vec<Outcome>> {
+        fields(node, "cycle", &["open", "act", "addressed"])?;
+        let mut lines = Vec::new();
+        for field in value(node, "open").map_or(&[][..], Node::fields) {
+            let (fields, filled) = findings::opened(&field.value)?;
+            lines.push(Line { id: &field.key, fields, filled });
+        }
+        for field in value(node, "act").map_or(&[][..], Node::fields) {
+            lines.push(self.act(&field.key, &field.value)?);
+        }
+        let addressed = match node.field("addressed") {
+            Some(field) => {
+                Some(one_or_many(&field.value).iter().map(parsed).collect::<Read<Vec<FindingId>>>()?)
+            }
+            None => None,
+        };
+        let packet = match findings::check(&findings::packet(&lines)) {
+            Ok(packet) => packet,
+            Err(outcomes) => return Ok(outcomes),
+        };
+        let number = self.cycles + 1;
+        let cycle = Cycle { number, packet: &packet, mode: policy.threads, addressed: addressed.as_deref() };
+        Ok(match review::threads(&self.all, &cycle) {
+            Ok(after) => {
+                self.cycles = number;
+                let before = std::mem::replace(&mut self.all, after);
+                let verdict = Outcome::yes(format!("accepted -> cycle {number}"));
+                std::iter::once(verdict).chain(changed(&before, &self.all)).collect()
+            }
+            Err(faults) => refused(&faults),
+        })
+    }
+
+    /// A finding about a thread that is known: a bare word is the action.
+    fn act<'a>(&self, id: &'a str, node: &'a Node) -> Read<Line<'a>> {
+        let known = id.parse().ok().and_then(|id: FindingId| self.all.get(&id));
+        let mut filled = vec![("status", "open".to_owned())];
+        filled.push(("severity", known.map_or("P1", |thread| thread.severity.as_str()).to_owned()));
+        // A P2 has to say whether it blocks; of the others it goes without saying.
+        if let Some(thread) = known.filter(|thread| thread.severity.as_str() == "P2") {
+            filled.push(("blocking", thread.blocking.to_string()));
+        }
+        match &node.content {
+            Content::Scalar(_) => {
+                filled.push(("action", text(node)?.trim().to_owned()));
+                Ok(Line { id, fields: &[], filled })
+            }
+            Content::Map(fields) => Ok(Line { id, fields, filled }),
+            Content::List(_) => Err(Wrong::at(node.place, "expected one action, or the fields of a finding")),
+        }
+    }
+
+    /// An approval is held against the quality gate; what its nits cover becomes deferred.
+    pub(super) fn lgtm(&mut self, step: &Node, policy: &Policy) -> Read<Vec<Outcome>> {
+        let packet = step.field("packet").map(|field| packet_text(&field.value));
+        let given = step.field("lgtm").map(|field| &field.value);
+        let mut body = Writer::default();
+        let has = |key: &str| given.is_some_and(|body| body.field(key).is_some());
+        for (key, text) in [("quality_gate_result", "pass"), ("merge_ready", "true")] {
+            if !has(key) {
+                body.plain(key, text);
+            }
+        }
+        if packet.is_some() && !has("findings_packet") {
+            body.plain("findings_packet", "packets/findings/1.yaml");
+        }
+        given.map_or(&[][..], Node::fields).iter().for_each(|field| body.field(0, &field.key, &field.value));
+        let valid = match findings::check_message("review_lgtm", &body.into_text(), packet.as_deref()) {
+            Ok(valid) => valid,
+            Err(outcomes) => return Ok(outcomes),
+        };
+        let Body::Lgtm(lgtm) = valid.body() else { unreachable!("the message was written as a review_lgtm") };
+        let packet = valid.packet().map(|packet| &packet.findings);
+        Ok(match review::gate(&self.all, lgtm, packet, &policy.gate) {
+            Ok(deferred) => {
+                let before = self.all.clone();
+                self.all.extend(deferred);
+                std::iter::once(Outcome::yes("accepted -> pass")).chain(changed(&before, &self.all)).collect()
+            }
+            Err(faults) => refused(&faults),
+        })
+    }
+
+    /// Where every thread stands.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.all.iter().map(|(id, thread)| outcome::thread(id.as_str(), thread)).collect()
+    }
+}
+
+fn changed(before: &BTreeMap<FindingId, Thread>, after: &BTreeMap<FindingId, Thread>) -> Vec<Outcome> {
+    let new = after.iter().filter(|(id, thread)| before.get(*id) != Some(*thread));
+    new.map(|(id, thread)| Outcome::note(outcome::thread(id.as_str(), thread))).collect()
+}
+
+fn refused(faults: &[Fault]) -> Vec<Outcome> {
+    faults.iter().map(outcome::fault).collect()
+}
+
+/// The record of a review that ended with these threads, so that its pull request can be merged.
+pub(super) fn ended_with(setup: &Setup) -> Read<Option<Record>> {
+    let Some(node) = &setup.threads else { return Ok(None) };
+    let (author, reviewer) = (setup.author().clone(), setup.reviewer().clone());
+    let key = ReviewKey::new(None, &setup.pr, author.clone(), reviewer.clone());
+    let phase = Phase::Escalated(EscalationReason::MaxRoundsExceeded);
+    let opens = Generation { number: 1, rounds: setup.config.rounds.max };
+    let step = Step { opens: Some(opens), threads: findings::threads(node)?, ..Step::to(&key, 1, phase) };
+    Ok(Some(Record::Accepted(Box::new(Accepted {
+        from: author,
+        id: MessageId::new("msg-0").expect("letters and digits are an id"),
+        digest: ContentDigest([0; 32]),
+        to: vec![reviewer],
+        kind: message_schema::envelope::MessageType::ReviewRequest,
+        conversation: None,
+        step: Some(step),
+        warnings: Vec::new(),
+        packet: None,
+    }))))
+}
+
+/// A run goes from one state to another, or cannot.
+pub(super) fn transition(from: Run, to: Run) -> Vec<Outcome> {
+    vec![match from.go(to) {
+        Ok(to) => Outcome::yes(format!("accepted -> {}", to.word())),
+        Err(invalid) => invalid_transition(&invalid),
+    }]
+}
+
+fn invalid_transition(invalid: &review::InvalidTransition) -> Outcome {
+    let code = Code::InvalidTransition;
+    Outcome::no(format!("refused {code} from={} to={}", invalid.from.word(), invalid.to.word()), code)
+        .with(None, invalid.to_string())
+}
+
+/// A pair of commands, and the words it reads.
+pub(super) struct PairTable {
+    pair: Pair,
+    setup: PairSetup,
+}
+
+impl PairTable {
+    pub(super) fn new(setup: &PairSetup) -> Self {
+        Self { pair: Pair::new(setup.has_reviewer, setup.iterations), setup: setup.clone() }
+    }
+
+    /// Something happens to the commands.
+    pub(super) fn happen(&mut self, deed: &PairDeed) -> Vec<Outcome> {
+        let (event, signal) = match deed {
+            PairDeed::Started => (PairEvent::Started, None),
+            PairDeed::StartFailed => (PairEvent::StartFailed, None),
+            PairDeed::Crashed => (PairEvent::Crashed, None),
+            PairDeed::Interrupted => (PairEvent::Interrupted, None),
+            PairDeed::Output(output) => {
+                let signal = Signal::read(output, &self.setup.words);
+                (PairEvent::Ended(signal), Some(format!("signal {}", signal.word())))
+            }
+        };
+        let signal = signal.map(Outcome::note);
+        let verdict = match self.pair.after(event) {
+            Ok(pair) => {
+                self.pair = pair;
+                Outcome::yes(format!("accepted -> {}", self.stands()))
+            }
+            Err(invalid) => invalid_transition(&invalid),
+        };
+        std::iter::once(verdict).chain(signal).collect()
+    }
+
+    fn stands(&self) -> String {
+        let why = self.pair.failure().map_or_else(String::new, |failure| format!(" {}", failure.word()));
+        format!("{} iteration {}{why}", self.pair.run().word(), self.pair.iteration())
+    }
+
+    /// Where the pair stands.
+    pub(super) fn lines(&self) -> Vec<String> {
+        vec![format!("pair {}", self.stands())]
+    }
+}

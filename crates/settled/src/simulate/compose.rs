@@ -1,0 +1,279 @@
+//! From a `send` step to the file an agent would have written: what the step leaves out of the
+//! envelope, the body and the packet is filled in, so that a scenario says only what matters.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use message_schema::Schema;
+use message_schema::envelope::MessageType;
+use message_schema::id::{AgentName, PrNumber};
+use message_schema::packet::FindingsPacket;
+use message_schema::yaml::{Content, Node};
+
+use super::format::Setup;
+use super::reader::{Read, Wrong, one_or_many, optional, text, value};
+use super::yaml::Writer;
+
+/// A file as it lies in an outbox, and the packet its author laid down before.
+#[derive(Clone, Debug)]
+pub(super) struct Mail {
+    pub(super) outbox: AgentName,
+    pub(super) text: String,
+    pub(super) packet: Option<(String, Laid)>,
+    /// What it is, in a few words.
+    pub(super) label: String,
+}
+
+/// What lies where a packet is named.
+#[derive(Clone, Debug)]
+pub(super) enum Laid {
+    /// A file with this text.
+    Text(String),
+    /// Something that must not be read; the text says what.
+    Unsafe(String),
+    /// More than may be read.
+    TooLarge,
+}
+
+/// What a message is written in view of.
+pub(super) struct Around<'a> {
+    pub(super) setup: &'a Setup,
+    /// The number of the message, from 1.
+    pub(super) number: usize,
+    pub(super) now: DateTime<Utc>,
+    /// The round a message about the pull request is in, if there is a review.
+    pub(super) round: &'a dyn Fn(&PrNumber) -> Option<u32>,
+}
+
+/// Keys of a step that are no fields of the envelope.
+const OURS: [&str; 6] = ["outbox", "packet", "packet_path", "packet_entry", "without", "body"];
+
+/// The fields every envelope has, in the order they are written.
+const HEAD: [&str; 8] = ["id", "from", "to", "type", "priority", "created_at_utc", "related_pr", "subject"];
+
+/// Writes the message of a step.
+pub(super) fn mail(step: &Node, around: &Around<'_>) -> Read<Mail> {
+    let writing = Writing::begin(step, around)?;
+    let packet = writing.packet()?;
+    let body = writing.body(packet.as_ref())?;
+    let mut out = Writer::default();
+    for key in HEAD.into_iter().filter(|key| !writing.without.contains(key)) {
+        match (step.field(key), writing.filled(key)) {
+            (Some(field), _) => out.field(0, key, &field.value),
+            (None, Some(text)) => out.plain(key, &text),
+            (None, None) => {}
+        }
+    }
+    for field in step.fields() {
+        let key = field.key.as_str();
+        if !HEAD.contains(&key) && !OURS.contains(&key) {
+            out.field(0, key, &field.value);
+        }
+    }
+    match body {
+        Written::Text(text) if !writing.without.contains(&"body") => out.literal("body", &text),
+        Written::Tree(node) => out.field(0, "body", node),
+        Written::Text(_) => {}
+    }
+    let from = writing.from.clone();
+    let outbox =
+        optional(step, "outbox")?.unwrap_or_else(|| from.parse().unwrap_or(around.setup.author().clone()));
+    let label = format!("{} {from} -> {}", writing.kind, writing.to);
+    Ok(Mail { outbox, text: out.into_text(), packet, label })
+}
+
+/// The step that is written, and what it says of the parties.
+struct Writing<'a> {
+    step: &'a Node,
+    around: &'a Around<'a>,
+    kind: String,
+    known: Option<MessageType>,
+    from: String,
+    to: String,
+    without: Vec<&'a str>,
+}
+
+/// A body that was made up, or that is written as it is.
+enum Written<'a> {
+    Text(String),
+    Tree(&'a Node),
+}
+
+impl<'a> Writing<'a> {
+    /// A bare word is the type alone.
+    fn begin(step: &'a Node, around: &'a Around<'a>) -> Read<Self> {
+        let kind = match (step.scalar(), value(step, "type")) {
+            (Some(scalar), _) => scalar.text.trim(),
+            (None, Some(node)) => text(node)?.trim(),
+            (None, None) => return Err(Wrong::at(step.place, "a message needs `type`")),
+        };
+        let known = MessageType::from_word(kind);
+        let answers = known.is_some_and(MessageType::is_terminal_response);
+        let setup = around.setup;
+        let (from, to) =
+            if answers { (setup.reviewer(), setup.author()) } else { (setup.author(), setup.reviewer()) };
+        let named = |key: &str| value(step, key).and_then(Node::text).map(|text| text.trim().to_owned());
+        let from = named("from").unwrap_or_else(|| from.to_string());
+        // Whoever does not write to its usual partner writes to the first other agent.
+        let usual = if from == to.as_str() {
+            setup.agents.iter().find(|name| name.as_str() != from)
+        } else {
+            Some(to)
+        };
+        let to = named("to").unwrap_or_else(|| usual.unwrap_or(to).to_string());
+        let without = match value(step, "without") {
+            Some(node) => one_or_many(node).iter().map(text).collect::<Read<_>>()?,
+            None => Vec::new(),
+        };
+        Ok(Self { step, around, kind: kind.to_owned(), known, from, to, without })
+    }
+
+    fn is_review(&self) -> bool {
+        self.known.is_some_and(MessageType::is_review)
+    }
+
+    /// What stands in the envelope where the step says nothing.
+    fn filled(&self, key: &str) -> Option<String> {
+        Some(match key {
+            "id" => format!("msg-{}", self.around.number),
+            "from" => self.from.clone(),
+            "to" => self.to.clone(),
+            "type" => self.kind.clone(),
+            "priority" => "P2".to_owned(),
+            "created_at_utc" => {
+                format!("\"{}\"", self.around.now.to_rfc3339_opts(SecondsFormat::Secs, true))
+            }
+            // A request names its pull request in the body.
+            "related_pr" if self.is_review() && self.known != Some(MessageType::ReviewRequest) => {
+                format!("\"{}\"", self.around.setup.pr)
+            }
+            "subject" => format!("{} {}", self.kind, self.around.number),
+            _ => return None,
+        })
+    }
+
+    fn packet(&self) -> Read<Option<(String, Laid)>> {
+        let path = match value(self.step, "packet_path") {
+            Some(node) => text(node)?.to_owned(),
+            None => format!("packets/findings/{}.yaml", self.around.number),
+        };
+        if let Some(node) = value(self.step, "packet_entry") {
+            let laid = match text(node)?.trim() {
+                "too_large" => Laid::TooLarge,
+                what => Laid::Unsafe(what.to_owned()),
+            };
+            return Ok(Some((path, laid)));
+        }
+        let Some(field) = self.step.field("packet") else { return Ok(None) };
+        Ok(Some((path, Laid::Text(packet_text(&field.value)))))
+    }
+
+    fn body(&self, packet: Option<&(String, Laid)>) -> Read<Written<'a>> {
+        let given = self.step.field("body").map(|field| &field.value);
+        match given.map(|node| (node, &node.content)) {
+            Some((node, Content::Scalar(scalar))) if !node.is_absent() => {
+                return Ok(Written::Text(scalar.text.clone()));
+            }
+            Some((node, Content::Map(_) | Content::List(_))) if !self.is_review() => {
+                return Ok(Written::Tree(node));
+            }
+            Some((node, Content::List(_))) => return Ok(Written::Tree(node)),
+            Some((_, Content::Scalar(_) | Content::Map(_))) | None => {}
+        }
+        if !self.is_review() {
+            return Ok(Written::Text("A text.".to_owned()));
+        }
+        let mut out = Writer::default();
+        let has = |key: &str| given.is_some_and(|body| body.field(key).is_some());
+        for (key, text) in self.body_fields(given, packet) {
+            if !has(key) && !self.without.contains(&key) {
+                out.plain(key, &text);
+            }
+        }
+        for field in given.map(Node::fields).unwrap_or_default() {
+            out.field(0, &field.key, &field.value);
+        }
+        Ok(Written::Text(out.into_text()))
+    }
+
+    /// What the body says where the step says nothing: all that its type requires.
+    fn body_fields(
+        &self,
+        given: Option<&Node>,
+        packet: Option<&(String, Laid)>,
+    ) -> Vec<(&'static str, String)> {
+        let named =
+            self.step.field_text("related_pr").or_else(|| given.and_then(|body| body.field_text("pr")));
+        let pr =
+            named.and_then(|text| PrNumber::new(text).ok()).unwrap_or_else(|| self.around.setup.pr.clone());
+        let round = || (self.around.round)(&pr).unwrap_or(1).to_string();
+        match self.known {
+            Some(MessageType::ReviewRequest) => vec![
+                ("pr", format!("\"{pr}\"")),
+                ("branch", "fix".to_owned()),
+                ("diff_summary", "A fix.".to_owned()),
+            ],
+            Some(MessageType::ReviewFeedback) => {
+                let path =
+                    packet.map_or_else(|| "packets/findings/none.yaml".to_owned(), |(path, _)| path.clone());
+                vec![
+                    ("findings_packet", path),
+                    ("round", round()),
+                    ("blocking_count", blocking_count(packet.map(|(_, laid)| laid)).to_string()),
+                ]
+            }
+            Some(MessageType::ReviewAddressed) => vec![
+                ("commit_sha", "c0ffee1".to_owned()),
+                ("changes_summary", "Fixed.".to_owned()),
+                ("round", round()),
+            ],
+            Some(MessageType::ReviewLgtm) => {
+                let mut fields =
+                    vec![("quality_gate_result", "pass".to_owned()), ("merge_ready", "true".to_owned())];
+                fields.extend(packet.map(|(path, _)| ("findings_packet", path.clone())));
+                fields
+            }
+            Some(_) | None => Vec::new(),
+        }
+    }
+}
+
+/// The text of a packet: as written, or from a mapping; a bare list is the findings, each open
+/// unless it says otherwise.
+pub(super) fn packet_text(node: &Node) -> String {
+    let mut out = Writer::default();
+    match &node.content {
+        Content::Scalar(scalar) => return scalar.text.clone(),
+        Content::Map(fields) => fields.iter().for_each(|field| out.field(0, &field.key, &field.value)),
+        Content::List(items) if items.is_empty() => out.plain("findings", "[]"),
+        Content::List(_) => {
+            out.field(0, "findings", node);
+            return with_status(&out.into_text());
+        }
+    }
+    out.into_text()
+}
+
+/// Gives every finding without a status the status `open`.
+fn with_status(text: &str) -> String {
+    let mut out = String::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        out += line;
+        out.push('\n');
+        if line == "  -" {
+            let rest = lines.clone().take_while(|line| line.starts_with("    "));
+            if !rest.into_iter().any(|line| line.starts_with("    status:")) {
+                out += "    status: open\n";
+            }
+        }
+    }
+    out
+}
+
+/// How many findings of the packet block, as far as it can be read.
+pub(super) fn blocking_count(laid: Option<&Laid>) -> usize {
+    let Some(Laid::Text(text)) = laid else { return 0 };
+    let Ok(tree) = message_schema::parse_packet(text.as_bytes()) else { return 0 };
+    let packet = message_schema::coerce(&tree, Schema::FindingsPacket.shape());
+    let packet: Result<FindingsPacket, _> = serde_json::from_value(packet);
+    packet.map_or(0, |packet| packet.findings.iter().filter(|finding| finding.counts_as_blocking()).count())
+}

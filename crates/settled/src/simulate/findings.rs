@@ -1,0 +1,150 @@
+//! Threads and findings in short hand (`F-001: P1`), made into the packet a reviewer would have
+//! written and checked as such: for the profiles that begin with threads or know no messages.
+
+use std::collections::BTreeMap;
+
+use message_schema::id::FindingId;
+use message_schema::packet::FindingsPacket;
+use message_schema::yaml::{Content, Field, Node};
+use review::{Hold, Thread, ThreadState};
+use validate_message::{PacketInput, Valid};
+
+use super::compose::{Laid, blocking_count};
+use super::outcome::{self, Outcome};
+use super::reader::{Read, Wrong, optional, text, value};
+use super::yaml::Writer;
+
+/// The path a packet lies at where nobody says where.
+const PATH: &str = "packets/findings/1.yaml";
+
+/// Fields of a finding that nobody wrote.
+pub(super) type Filled = Vec<(&'static str, String)>;
+
+/// A finding of a packet under construction.
+pub(super) struct Line<'a> {
+    pub(super) id: &'a str,
+    /// What the scenario says of it.
+    pub(super) fields: &'a [Field],
+    /// What it leaves out.
+    pub(super) filled: Filled,
+}
+
+/// Writes the findings of a packet.
+pub(super) fn packet(lines: &[Line<'_>]) -> String {
+    let mut out = Writer::default();
+    if lines.is_empty() {
+        out.plain("findings", "[]");
+        return out.into_text();
+    }
+    out.plain("findings", "");
+    for line in lines {
+        let has = |key: &str| line.fields.iter().any(|field| field.key == key);
+        out.plain("  - id", line.id);
+        for (key, text) in line.filled.iter().filter(|(key, _)| !has(key)) {
+            out.plain(&format!("    {key}"), text);
+        }
+        for field in line.fields.iter().filter(|field| !OURS.contains(&field.key.as_str())) {
+            out.field(2, &field.key, &field.value);
+        }
+    }
+    out.into_text()
+}
+
+/// Keys of a thread that are no fields of a finding.
+const OURS: [&str; 3] = ["state", "verify_run", "queued"];
+
+/// The filled fields of a finding that is new; a bare severity is one that does not block below P1.
+pub(super) fn opened(node: &Node) -> Read<(&[Field], Filled)> {
+    let mut filled = vec![("status", "open".to_owned())];
+    match &node.content {
+        Content::Map(fields) => Ok((fields, filled)),
+        Content::Scalar(_) => {
+            let severity = text(node)?.trim();
+            if severity == "P2" {
+                filled.push(("blocking", "false".to_owned()));
+            }
+            filled.push(("severity", severity.to_owned()));
+            Ok((&[], filled))
+        }
+        Content::List(_) => Err(Wrong::at(node.place, "expected a severity, or the fields of a finding")),
+    }
+}
+
+/// Checks a packet as a feedback would bring it.
+pub(super) fn check(packet: &str) -> Result<FindingsPacket, Vec<Outcome>> {
+    let count = blocking_count(Some(&Laid::Text(packet.to_owned())));
+    let body = format!("findings_packet: {PATH}\nround: 1\nblocking_count: {count}\n");
+    let valid = check_message("review_feedback", &body, Some(packet))?;
+    let packet = valid.packet().expect("a feedback was checked with its packet");
+    Ok(packet.findings.clone())
+}
+
+/// Checks a body as its message would bring it.
+pub(super) fn check_message(kind: &str, body: &str, packet: Option<&str>) -> Result<Valid, Vec<Outcome>> {
+    let mut out = Writer::default();
+    for (key, text) in [("id", "msg-1"), ("from", "codex"), ("to", "claude"), ("type", kind)] {
+        out.plain(key, text);
+    }
+    out.plain("priority", "P2");
+    out.plain("created_at_utc", "2026-02-13T10:00:00Z");
+    out.plain("subject", kind);
+    out.literal("body", body);
+    let text = out.into_text();
+    let message = message_schema::parse(text.as_bytes()).expect("a mapping of texts is readable");
+    let packet = match (packet, message.packet_path()) {
+        (Some(text), Some(_)) => PacketInput::Bytes(text.as_bytes()),
+        (None, Some(_)) => PacketInput::Missing,
+        (_, None) => PacketInput::NotNamed,
+    };
+    validate_message::check(&message, packet).map_err(|violations| {
+        let told = violations.iter().map(|violation| violation.reported("message.yaml"));
+        told.map(|violation| outcome::violation(&violation, None)).collect()
+    })
+}
+
+/// The threads a scenario begins with.
+pub(super) fn threads(node: &Node) -> Read<BTreeMap<FindingId, Thread>> {
+    let Content::Map(all) = &node.content else {
+        return Err(Wrong::at(node.place, "expected threads by their id, such as F-001: P1"));
+    };
+    let lines: Read<Vec<Line<'_>>> = all
+        .iter()
+        .map(|field| {
+            let (fields, filled) = opened(&field.value)?;
+            Ok(Line { id: &field.key, fields, filled })
+        })
+        .collect();
+    let packet = check(&packet(&lines?)).map_err(|outcomes| {
+        let said: Vec<&str> = outcomes.iter().filter_map(|outcome| outcome.message.as_deref()).collect();
+        Wrong::at(node.place, said.join("; "))
+    })?;
+    packet
+        .findings
+        .iter()
+        .zip(all)
+        .map(|(finding, field)| {
+            let mut thread = Thread::opened_by(finding, 1);
+            if let Some(state) = value(&field.value, "state") {
+                thread.state = state_of(state)?;
+            }
+            thread.fate.verify_run = optional(&field.value, "verify_run")?.unwrap_or(false);
+            thread.fate.queued = optional(&field.value, "queued")?.unwrap_or(false);
+            Ok((finding.id.clone(), thread))
+        })
+        .collect()
+}
+
+fn state_of(node: &Node) -> Read<ThreadState> {
+    Ok(match text(node)?.trim() {
+        "open" => ThreadState::Open,
+        "resolved" => ThreadState::Resolved,
+        "deferred" => ThreadState::Deferred,
+        "veto" => ThreadState::Held(Hold::Veto),
+        "escalate" => ThreadState::Held(Hold::Escalate),
+        "person" => ThreadState::Held(Hold::Person),
+        other => {
+            let expected = "open, resolved, deferred, or held by veto, escalate or person";
+            return Err(Wrong::at(node.place, format!("`{other}`: expected {expected}")));
+        }
+    })
+}

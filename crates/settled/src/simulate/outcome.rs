@@ -1,0 +1,264 @@
+//! What a step comes to, one fact a line: stable, greppable, and the same words in which a scenario
+//! says what it expects.
+
+use message_schema::envelope::DAEMON;
+use message_schema::line::escaped;
+use message_schema::{Code, Level, ReportedViolation};
+use review::{Fault, Handoff, Letter, Notice, Phase, Record, Review, ReviewKey, Says, Step, Thread};
+use serde::Serialize;
+
+/// One fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// The line.
+    pub line: String,
+    /// The code it is about, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<Code>,
+    /// The same in a sentence, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What the line says of the step.
+    pub weight: Weight,
+}
+
+/// What a line says of its step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// It was done.
+    Yes,
+    /// It was not done.
+    No,
+    /// Something that came with it.
+    Note,
+}
+
+impl Outcome {
+    /// A step that was done.
+    pub(super) fn yes(line: impl Into<String>) -> Self {
+        Self::new(Weight::Yes, line)
+    }
+
+    /// A step that was not done.
+    pub(super) fn no(line: impl Into<String>, code: Code) -> Self {
+        Self { code: Some(code), ..Self::new(Weight::No, line) }
+    }
+
+    /// What came with it.
+    pub(super) fn note(line: impl Into<String>) -> Self {
+        Self::new(Weight::Note, line)
+    }
+
+    fn new(weight: Weight, line: impl Into<String>) -> Self {
+        // Reasons, ids and warnings hold what agents wrote.
+        Self { line: escaped(&line.into()), code: None, message: None, weight }
+    }
+
+    pub(super) fn with(self, code: Option<Code>, message: impl Into<String>) -> Self {
+        Self { code: code.or(self.code), message: Some(message.into()), ..self }
+    }
+}
+
+/// A violation: `refused CODE [clause=…] [thread=…] [field=…] [line=…]`.
+pub(super) fn violation(violation: &ReportedViolation, fault: Option<&Fault>) -> Outcome {
+    let details = Details {
+        clause: fault.and_then(|fault| fault.clause).map(review::Clause::as_str),
+        thread: fault.and_then(|fault| fault.thread.as_ref()).map(ToString::to_string),
+        field: violation.field.as_deref(),
+        line: violation.line,
+    };
+    let outcome = match violation.level {
+        Level::Error => Outcome::no(format!("refused {}{details}", violation.code), violation.code),
+        Level::Warning => Outcome::note(format!("warning {}{details}", violation.code)),
+    };
+    outcome.with(Some(violation.code), &violation.message)
+}
+
+/// A fault without a file it could stand in.
+pub(super) fn fault(fault: &Fault) -> Outcome {
+    let details = Details {
+        clause: fault.clause.map(review::Clause::as_str),
+        thread: fault.thread.as_ref().map(ToString::to_string),
+        field: fault.field.as_deref(),
+        line: None,
+    };
+    Outcome::no(format!("refused {}{details}", fault.code), fault.code).with(None, &fault.message)
+}
+
+struct Details<'a> {
+    clause: Option<&'a str>,
+    thread: Option<String>,
+    field: Option<&'a str>,
+    line: Option<u32>,
+}
+
+impl std::fmt::Display for Details<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(clause) = self.clause {
+            write!(f, " clause={clause}")?;
+        }
+        if let Some(thread) = &self.thread {
+            write!(f, " thread={thread}")?;
+        }
+        if let Some(field) = self.field {
+            write!(f, " field={field}")?;
+        }
+        self.line.map_or(Ok(()), |line| write!(f, " line={line}"))
+    }
+}
+
+/// What a record says was decided, and all that follows from it.
+pub(super) fn record(record: &Record) -> Vec<Outcome> {
+    match record {
+        Record::Accepted(accepted) => match &accepted.step {
+            Some(step) => {
+                let verdict = Outcome::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
+                std::iter::once(verdict).chain(threads(step)).collect()
+            }
+            None => {
+                let to: Vec<&str> = accepted.to.iter().map(|name| name.as_str()).collect();
+                vec![Outcome::yes(format!("accepted -> delivered to {}", to.join(", ")))]
+            }
+        },
+        Record::Duplicate { .. } => {
+            vec![Outcome { code: Some(Code::Duplicate), ..Outcome::yes(Code::Duplicate.as_str()) }]
+        }
+        Record::Refused { code, .. } => {
+            let verdict = Outcome::no(format!("refused {code}"), *code);
+            std::iter::once(verdict).chain(cost(record)).collect()
+        }
+        Record::Happened(happened) => {
+            let mut all = vec![Outcome::yes(format!("recorded {}", happened.event.sentence()))];
+            for step in &happened.steps {
+                all.push(Outcome::note(format!(
+                    "review {}: {}",
+                    step.review,
+                    phase(&step.phase, step.round)
+                )));
+                all.extend(threads(step));
+            }
+            all.extend(happened.handoff.iter().flat_map(handoff));
+            all.extend(happened.letters.iter().map(letter));
+            all
+        }
+        Record::Declined { code, why, .. } => {
+            vec![Outcome::no(format!("declined {code}"), *code).with(None, why)]
+        }
+    }
+}
+
+/// What a refusal cost, and whether its sender is told.
+pub(super) fn cost(record: &Record) -> Vec<Outcome> {
+    let Record::Refused { from, cost, notice, .. } = record else { return Vec::new() };
+    let mut all = Vec::new();
+    if let Some(cost) = cost {
+        all.push(Outcome::note(format!("attempts_left {}", cost.attempts_left)));
+        if cost.attempts_left == 0 {
+            let Step { review, round, .. } = &cost.step;
+            all.push(Outcome::note(format!("review {review}: {}", phase(&cost.step.phase, *round))));
+        }
+        all.extend(cost.letters.iter().map(letter));
+    }
+    all.push(Outcome::note(match notice {
+        Notice::Sent { summed_up: 0, .. } => format!("{DAEMON} -> {from} notification refused"),
+        Notice::Sent { summed_up, .. } => {
+            format!("{DAEMON} -> {from} notification refused summed_up={summed_up}")
+        }
+        Notice::Withheld => "notice withheld".to_owned(),
+        Notice::Never => "notice never".to_owned(),
+    }));
+    all
+}
+
+/// A phase and its round, with what only that phase has: `escalated round 2 max_rounds_exceeded`.
+pub(super) fn phase(phase: &Phase, round: u32) -> String {
+    let more = match phase {
+        Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+            String::new()
+        }
+        Phase::Approved(approval) => {
+            let commit =
+                approval.commit.as_ref().map_or_else(|| " unbound".to_owned(), |sha| format!(" {sha}"));
+            let flags = [
+                (approval.stale, " stale"),
+                (approval.by_rule, " by_rule"),
+                (!approval.merge_ready && !approval.by_rule, " waits"),
+            ];
+            let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, word)| word);
+            let broken = approval.broken.iter().map(|clause| format!(" broken={}", clause.as_str()));
+            commit + &flags.collect::<String>() + &broken.collect::<String>()
+        }
+        Phase::Escalated(reason) => format!(" {reason}"),
+        Phase::Closed(reason) => format!(" {}", reason.word()),
+    };
+    format!("{} round {round}{more}", phase.word())
+}
+
+fn threads(step: &Step) -> impl Iterator<Item = Outcome> {
+    step.threads.iter().map(|(id, changed)| Outcome::note(thread(id.as_str(), changed)))
+}
+
+/// A thread: where it stands, how bad it is, its counters, its fate.
+pub(super) fn thread(id: &str, thread: &Thread) -> String {
+    let Thread { severity, dialogue, fate, .. } = thread;
+    let flags = [
+        (thread.reopened, " reopened"),
+        (thread.by_person, " by_person"),
+        (fate.queued, " queued"),
+        (fate.verify_run, " verify_run"),
+        (fate.carried, " carried"),
+    ];
+    let flags: String = flags.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
+    let task = fate.task.as_ref().map_or_else(String::new, |task| format!(" task={task}"));
+    format!(
+        "thread {id} {} {severity}{} {} round_count={} replies={}{flags}{task}",
+        thread.state.word(),
+        if thread.blocking { " blocking" } else { "" },
+        dialogue.stance,
+        dialogue.round_count,
+        dialogue.replies
+    )
+}
+
+fn handoff(handoff: &Handoff) -> Vec<Outcome> {
+    let tasks = handoff.tasks.iter().map(|task| {
+        let ids: Vec<&str> = task.findings.iter().map(|finding| finding.id.as_str()).collect();
+        Outcome::note(format!("handoff {} -> {} {}", task.id, task.target, ids.join(",")))
+    });
+    let left = handoff.left.iter().map(|left| Outcome::note(format!("left {} {}", left.id, left.why.word())));
+    let dropped = (handoff.dropped > 0).then(|| Outcome::note(format!("dropped {}", handoff.dropped)));
+    tasks.chain(left).chain(dropped).collect()
+}
+
+fn letter(letter: &Letter) -> Outcome {
+    let Letter { to, says, .. } = letter;
+    let what = match says {
+        Says::Escalated { reason, .. } => format!("notification escalated {reason}"),
+        Says::BudgetSpent { .. } => "review_feedback reviewer_budget_exceeded".to_owned(),
+        Says::Closed { reason, .. } => format!("notification closed {}", reason.word()),
+        Says::Decided { .. } => "notification decided".to_owned(),
+        Says::Handoff { task } => format!("handoff {task}"),
+    };
+    Outcome::note(format!("{DAEMON} -> {to} {what}"))
+}
+
+/// Where a review stands at the end: its phase, its counters, its threads.
+pub(super) fn review(key: &ReviewKey, review: &Review) -> Vec<String> {
+    let mut lines = vec![
+        format!("review {key}: {}", phase(&review.phase, review.round)),
+        format!("generation {}", review.generation),
+        format!("rounds {} granted {}", review.rounds.get(), review.granted),
+    ];
+    if let Some(open) = review.phase.invocation() {
+        lines.push(format!("attempts_left {}", open.attempts_left));
+        lines.push(format!("supersessions_left {}", open.supersessions_left));
+        lines.push(format!("turns_left {}", open.turns_left()));
+    }
+    if let Some((at, which)) = review.deadline() {
+        lines.push(format!("deadline {} {}", which.word(), at.format("%Y-%m-%dT%H:%M:%SZ")));
+    }
+    lines.push(format!("run {}", review.run().word()));
+    lines.extend(review.threads.iter().map(|(id, one)| thread(id.as_str(), one)));
+    lines
+}

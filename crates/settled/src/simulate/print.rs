@@ -1,0 +1,51 @@
+//! A transcript as text: one fact a line, what belongs to a step indented below it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use message_schema::line::escaped;
+
+use super::outcome::Outcome;
+use super::run::{Mismatch, Played, Transcript};
+
+/// The transcript for a person; `file` is the scenario's.
+pub fn text(transcript: &Transcript, file: &Path) -> String {
+    let mut out = format!("{}: {}\n", file.display(), escaped(&transcript.title));
+    for played in &transcript.steps {
+        step(&mut out, played);
+    }
+    out += "final\n";
+    for line in &transcript.end {
+        out += &format!("  {line}\n");
+    }
+    out += &mismatches(transcript, file);
+    out
+}
+
+/// Where the scenario came out otherwise; nothing if it came out as expected.
+pub fn mismatches(transcript: &Transcript, file: &Path) -> String {
+    let mut out = String::new();
+    for Mismatch { step, line, message, got } in &transcript.mismatches {
+        let step = step.map_or_else(|| "final".to_owned(), |step| format!("step {step}"));
+        out += &format!("{}:{line}: {step}: {}\n", file.display(), escaped(message));
+        if got.is_empty() {
+            out += "    got: nothing\n";
+        }
+        for line in got {
+            out += &format!("    got: {line}\n");
+        }
+    }
+    out
+}
+
+fn step(out: &mut String, played: &Played) {
+    let Played { step, at, deed, outcomes } = played;
+    // Writing to a text cannot fail.
+    let _ = writeln!(out, "{step:>3}  {at}  {}", escaped(deed));
+    for Outcome { line, message, .. } in outcomes {
+        let _ = writeln!(out, "     {line}");
+        if let Some(message) = message {
+            let _ = writeln!(out, "         {}", escaped(message));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Fields of a scenario file, read with their places: a word that is not known is an error with
+//! line and column, never passed over.
+
+use std::str::FromStr;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::Place;
+use message_schema::envelope::Timestamp;
+use message_schema::yaml::{Content, Field, Node};
+
+/// What is wrong in a scenario file, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wrong {
+    /// The place.
+    pub(super) place: Place,
+    /// What stands there and what would have been accepted.
+    pub(super) message: String,
+}
+
+pub(super) type Read<T> = Result<T, Wrong>;
+
+impl Wrong {
+    pub(super) fn at(place: Place, message: impl Into<String>) -> Self {
+        Self { place, message: message.into() }
+    }
+}
+
+/// The fields of a mapping that may have these and no others.
+pub(super) fn fields<'n>(node: &'n Node, what: &str, known: &[&str]) -> Read<&'n [Field]> {
+    let Content::Map(fields) = &node.content else {
+        return Err(Wrong::at(node.place, format!("{what} is {}, expected a mapping", node.kind())));
+    };
+    match fields.iter().find(|field| !known.contains(&field.key.as_str())) {
+        Some(field) => Err(Wrong::at(
+            field.key_place,
+            format!("{what} has no `{}`, expected one of {}", field.key, known.join(", ")),
+        )),
+        None => Ok(fields),
+    }
+}
+
+/// The value of a field, if the mapping has it and it is not left empty.
+pub(super) fn value<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    node.field(key).map(|field| &field.value).filter(|value| !value.is_absent())
+}
+
+/// The letters of a scalar.
+pub(super) fn text(node: &Node) -> Read<&str> {
+    node.text().ok_or_else(|| Wrong::at(node.place, format!("expected a text, found {}", node.kind())))
+}
+
+/// A scalar that is of the type.
+pub(super) fn parsed<T>(node: &Node) -> Read<T>
+where
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    let text = text(node)?.trim();
+    text.parse().map_err(|error| Wrong::at(node.place, format!("`{text}`: {error}")))
+}
+
+/// A field that is of the type, if it is there.
+pub(super) fn optional<T>(node: &Node, key: &str) -> Read<Option<T>>
+where
+    T: FromStr,
+    T::Err: std::fmt::Display,
+{
+    value(node, key).map(parsed).transpose()
+}
+
+/// A field that has to be there.
+pub(super) fn required<'n>(node: &'n Node, what: &str, key: &str) -> Read<&'n Node> {
+    value(node, key).ok_or_else(|| Wrong::at(node.place, format!("{what} needs `{key}`")))
+}
+
+/// The items of a list, or the one value that stands in place of a list.
+pub(super) fn one_or_many(node: &Node) -> &[Node] {
+    match &node.content {
+        Content::List(items) => items,
+        Content::Scalar(_) | Content::Map(_) => std::slice::from_ref(node),
+    }
+}
+
+/// A word out of a closed set, read by the type that knows it.
+pub(super) fn word<T: serde::de::DeserializeOwned>(node: &Node) -> Read<T> {
+    let text = text(node)?.trim();
+    serde_json::from_value(text.into()).map_err(|error| Wrong::at(node.place, error.to_string()))
+}
+
+/// A span of time written `90s`, `15m`, `2h`, `7d` or several of these in a row.
+pub(super) fn span(node: &Node) -> Read<TimeDelta> {
+    let text = text(node)?.trim();
+    span_of(text).ok_or_else(|| {
+        let message = format!("`{text}` is no span of time, expected one like 90s, 15m, 2h, 7d or 1h30m");
+        Wrong::at(node.place, message)
+    })
+}
+
+/// An instant, or a span after the start written `+2h`.
+pub(super) fn instant(node: &Node, start: DateTime<Utc>) -> Read<DateTime<Utc>> {
+    let text = text(node)?.trim();
+    let after = text.strip_prefix('+').and_then(span_of).map(|span| start + span);
+    let at = after.or_else(|| Timestamp::parse(text).map(Timestamp::utc));
+    at.ok_or_else(|| {
+        let expected = Timestamp::EXPECTED;
+        Wrong::at(node.place, format!("`{text}`: expected {expected}, or a span after the start like +2h"))
+    })
+}
+
+fn span_of(text: &str) -> Option<TimeDelta> {
+    let mut rest = text;
+    let mut span = TimeDelta::zero();
+    while !rest.is_empty() {
+        let unit = rest.find(|c: char| !c.is_ascii_digit())?;
+        let number: i64 = rest[..unit].parse().ok()?;
+        let part = match rest.get(unit..=unit)? {
+            "s" => TimeDelta::try_seconds(number),
+            "m" => TimeDelta::try_minutes(number),
+            "h" => TimeDelta::try_hours(number),
+            "d" => TimeDelta::try_days(number),
+            _ => None,
+        };
+        span = span.checked_add(&part.filter(|_| number <= SPAN_MAX)?)?;
+        rest = &rest[unit + 1..];
+    }
+    (!text.is_empty()).then_some(span)
+}
+
+/// No number in a span is larger: a calendar has an end.
+const SPAN_MAX: i64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_numbers_with_units() {
+        assert_eq!(span_of("90s"), Some(TimeDelta::seconds(90)));
+        assert_eq!(span_of("1d2h30m"), Some(TimeDelta::minutes(26 * 60 + 30)));
+        for bad in ["", "2", "h", "2w", "-2h", "2 h", "2é", "9999999d"] {
+            assert_eq!(span_of(bad), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `docs/states.md`, printed from the code: what each input does in each phase, found by trying it
+//! with the real rules; which actions are legal on a thread; and the bounds.
+
+mod bounds;
+mod probe;
+mod threads;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use self::probe::{Input, Probe, Stand};
+
+/// The page, in Markdown.
+pub fn page() -> String {
+    let tried: Vec<(Stand, Vec<(Input, String)>)> = Stand::ALL
+        .into_iter()
+        .map(|stand| (stand, Input::ALL.into_iter().map(|input| (input, outcome(stand, input))).collect()))
+        .collect();
+    let mut page = String::from(
+        "# States\n\nPrinted by `settled states`: every cell below was found by trying it with the rules that the daemon\n\
+         runs. A test keeps this page equal to the print. What the words mean stands in\n[protocol.md](protocol.md), why it ends in [termination.md](termination.md).\n\n",
+    );
+    page += &diagram(&tried);
+    page += "\n## What a message does\n\nA phase is where the review stands afterwards; a `code` is why the message is refused.\n\n";
+    page += &matrix(&tried, &Input::MESSAGES);
+    page += "\n## What else moves a review\n\n\"-\" says that nothing is changed, a `code` why it is declined.\n\n";
+    page += &matrix(&tried, &Input::EVENTS);
+    page += "\n## Who moves, and until when\n\n";
+    page += &movers();
+    page += &threads::section();
+    page += &bounds::section();
+    page
+}
+
+/// What one input does where a review stands so.
+fn outcome(stand: Stand, input: Input) -> String {
+    let mut probe = Probe::at(stand);
+    probe.try_input(input)
+}
+
+fn matrix(tried: &[(Stand, Vec<(Input, String)>)], columns: &[Input]) -> String {
+    let mut text = String::from("| phase |");
+    for input in columns {
+        let _ = write!(text, " {} |", input.title());
+    }
+    text += &format!("\n|---|{}\n", "---|".repeat(columns.len()));
+    for (stand, outcomes) in tried {
+        let _ = write!(text, "| {} |", stand.title());
+        for (_, outcome) in outcomes.iter().filter(|(input, _)| columns.contains(input)) {
+            let _ = write!(text, " {outcome} |");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The phases and what leads from one to another, over all that was tried.
+fn diagram(tried: &[(Stand, Vec<(Input, String)>)]) -> String {
+    let mut edges: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for (stand, outcomes) in tried {
+        for (input, outcome) in outcomes {
+            let from = stand.phase();
+            let is_move =
+                probe::PHASES.contains(&outcome.as_str()) && (from != outcome || from == "reviewing");
+            if is_move && input.is_edge() {
+                edges.entry((from, outcome)).or_default().insert(input.edge());
+            }
+        }
+    }
+    let mut text = String::from("```mermaid\nstateDiagram-v2\n");
+    for ((from, to), inputs) in edges {
+        let from = if from == "none" { "[*]" } else { from };
+        let words: Vec<&str> = inputs.into_iter().collect();
+        let _ = writeln!(text, "    {from} --> {to}: {}", words.join(", "));
+    }
+    text + "```\n"
+}
+
+fn movers() -> String {
+    let mut text = String::from("| phase | who moves | the daemon's deadline | run |\n|---|---|---|---|\n");
+    for stand in Stand::ALL {
+        let probe = Probe::at(stand);
+        let Some(review) = probe.review() else { continue };
+        let deadline = review.deadline().map_or("none", |(_, which)| which.word());
+        let mover = match review.mover() {
+            review::Side::Author => "author",
+            review::Side::Reviewer => "reviewer",
+            review::Side::Person => "a person",
+            review::Side::Nobody => "nobody",
+        };
+        let _ = writeln!(text, "| {} | {mover} | {deadline} | {} |", stand.title(), review.run().word());
+    }
+    text
+}

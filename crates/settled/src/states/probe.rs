@@ -1,0 +1,318 @@
+//! A review brought to where it is to stand by real messages and events, and one more input.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::id::{AgentName, MessageId};
+use review::{
+    Act, ContentDigest, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent, Record, Refused,
+    Review, State, Told, Which,
+};
+use validate_message::PacketInput;
+
+/// Every phase a review can be in.
+pub(super) const PHASES: [&str; 7] =
+    ["awaiting", "reviewing", "fixing", "addressed", "approved", "escalated", "closed"];
+
+macro_rules! listed {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $title:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(super) enum $name { $($variant),+ }
+
+        impl $name {
+            pub(super) const ALL: [Self; [$($title),+].len()] = [$(Self::$variant),+];
+
+            pub(super) fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title),+ }
+            }
+        }
+    };
+}
+
+listed!(
+    /// Where a review stands.
+    Stand {
+        Unopened = "none",
+        Reviewing = "reviewing",
+        LastRound = "reviewing, last round",
+        Fixing = "fixing, something blocks",
+        Unblocked = "fixing, nothing blocks",
+        Addressed = "addressed",
+        Approved = "approved",
+        Stale = "approved, stale",
+        Escalated = "escalated",
+        Awaiting = "awaiting",
+        Closed = "closed with its pull request",
+        PullReopened = "closed, pull request open again",
+    }
+);
+
+listed!(
+    /// What comes next.
+    Input {
+        Request = "request",
+        Supersede = "request that replaces",
+        Feedback = "feedback",
+        Lgtm = "lgtm",
+        Addressed = "addressed",
+        Deadline = "deadline",
+        LastTurn = "last turn",
+        Synchronize = "new head",
+        ClosePull = "closed",
+        MergePull = "merged",
+        Reopen = "a person reopens",
+        Grant = "a person grants a round",
+    }
+);
+
+impl Input {
+    pub(super) const MESSAGES: [Self; 5] =
+        [Self::Request, Self::Supersede, Self::Feedback, Self::Lgtm, Self::Addressed];
+    pub(super) const EVENTS: [Self; 7] = [
+        Self::Deadline,
+        Self::LastTurn,
+        Self::Synchronize,
+        Self::ClosePull,
+        Self::MergePull,
+        Self::Reopen,
+        Self::Grant,
+    ];
+
+    /// The word on an arrow.
+    pub(super) fn edge(self) -> &'static str {
+        match self {
+            Self::Request | Self::Supersede => "request",
+            Self::ClosePull | Self::MergePull => "pull request closed",
+            Self::Reopen | Self::Grant => "a person",
+            Self::LastTurn | Self::Deadline => "deadline or budget",
+            Self::Feedback | Self::Lgtm | Self::Addressed | Self::Synchronize => self.title(),
+        }
+    }
+
+    /// Whether it can lead to another phase; a new head only ages an approval.
+    pub(super) fn is_edge(self) -> bool {
+        self != Self::Synchronize
+    }
+}
+
+impl Stand {
+    /// The phase's word.
+    pub(super) fn phase(self) -> &'static str {
+        self.title().split(',').next().and_then(|title| title.split(' ').next()).unwrap_or("none")
+    }
+}
+
+/// One workspace with at most one review, of pull request 86 by claude with codex.
+pub(super) struct Probe {
+    state: State,
+    policy: Policy,
+    now: DateTime<Utc>,
+    sent: u32,
+}
+
+impl Probe {
+    /// Brings a review to where it is to stand.
+    pub(super) fn at(stand: Stand) -> Self {
+        let agents = ["claude", "codex"].map(|name| (agent(name), BTreeSet::new()));
+        let policy = Policy { agents: BTreeMap::from(agents), ..Policy::default() };
+        let mut probe = Self { state: State::default(), policy, now: DateTime::UNIX_EPOCH, sent: 0 };
+        let fix = [Input::Request, Input::Feedback];
+        let steps: &[Input] = match stand {
+            Stand::Unopened => &[],
+            Stand::Reviewing | Stand::Unblocked => &[Input::Request],
+            Stand::LastRound => &[Input::Request, Input::Feedback, Input::Addressed, Input::Request],
+            Stand::Fixing => &fix,
+            Stand::Addressed => &[Input::Request, Input::Feedback, Input::Addressed],
+            Stand::Approved => &[Input::Request, Input::Lgtm],
+            Stand::Stale => &[Input::Request, Input::Lgtm, Input::Synchronize],
+            Stand::Escalated => {
+                &[Input::Request, Input::Feedback, Input::Addressed, Input::Request, Input::Feedback]
+            }
+            Stand::Awaiting => &[Input::Request, Input::Deadline, Input::Reopen],
+            Stand::Closed | Stand::PullReopened => &[Input::Request, Input::ClosePull],
+        };
+        for input in steps {
+            probe.try_input(*input);
+        }
+        match stand {
+            Stand::Unblocked => drop(probe.post(&feedback(1, ""), Some("findings: []\n"))),
+            Stand::PullReopened => drop(probe.pull(PullAction::Reopened)),
+            Stand::Unopened
+            | Stand::Reviewing
+            | Stand::LastRound
+            | Stand::Fixing
+            | Stand::Addressed
+            | Stand::Approved
+            | Stand::Stale
+            | Stand::Escalated
+            | Stand::Awaiting
+            | Stand::Closed => {}
+        }
+        assert_eq!(probe.phase(), stand.phase(), "the probe stands where it was brought to");
+        probe
+    }
+
+    pub(super) fn review(&self) -> Option<&Review> {
+        self.state.reviews().next().map(|(_, review)| review)
+    }
+
+    /// The phase's word after the input, or the code it came to nothing with.
+    pub(super) fn try_input(&mut self, input: Input) -> String {
+        let round = self.review().map_or(1, |review| review.round);
+        let open = self.review().and_then(|review| review.phase.invocation());
+        let open = open.map_or_else(|| "msg-0".to_owned(), |open| open.request.to_string());
+        let packet = |status| {
+            format!(
+                "findings:\n  - {{id: F-001, severity: P1, status: {status}, title: a bug, file: a.rs}}\n"
+            )
+        };
+        match input {
+            Input::Request => self.post(&request(""), None),
+            Input::Supersede => self.post(&request(&format!("  supersedes_message_id: {open}\n")), None),
+            Input::Feedback => {
+                let packet = packet("open");
+                self.post(&feedback(round, &packet), Some(&packet))
+            }
+            Input::Lgtm => self.post(&lgtm(), Some(&packet("fixed"))),
+            Input::Addressed => self.post(&addressed(round), None),
+            Input::Deadline => self.deadline(),
+            Input::LastTurn => {
+                let which = which();
+                self.hear(&Event::Turns { which, count: 8 })
+            }
+            Input::Synchronize => self.pull(PullAction::Synchronize),
+            Input::ClosePull => self.pull(PullAction::Closed),
+            Input::MergePull => self.pull(PullAction::Merged),
+            Input::Reopen => self.person(Act::Reopen),
+            Input::Grant => self.person(Act::Grant { rounds: 1 }),
+        }
+    }
+
+    fn phase(&self) -> &'static str {
+        self.review().map_or("none", |review| review.phase.word())
+    }
+
+    fn post(&mut self, (from, kind, body): &(&str, &str, String), packet: Option<&str>) -> String {
+        self.sent += 1;
+        self.now += TimeDelta::seconds(1);
+        let to = if *from == "claude" { "codex" } else { "claude" };
+        let text = format!(
+            "id: msg-{}\nfrom: {from}\nto: {to}\ntype: {kind}\npriority: P1\nrelated_pr: 86\n\
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: change 86\nbody: |\n{body}",
+            self.sent
+        );
+        let message = message_schema::parse(text.as_bytes()).expect("a probe's message is well-formed");
+        let packet = packet.map_or(PacketInput::NotNamed, |packet| PacketInput::Bytes(packet.as_bytes()));
+        let valid = validate_message::check(&message, packet).expect("a probe's message is correct");
+        let outbox = agent(from);
+        let posted = Posted { outbox: &outbox, digest: ContentDigest([0; 32]), valid: &valid };
+        match review::decide(&self.state, &self.policy, posted, self.now) {
+            Ok(decision) => {
+                review::apply(&mut self.state, &decision.into_record(), self.now);
+                self.phase().to_owned()
+            }
+            Err(refusal) => {
+                let ids = [self.id(), self.id()];
+                let refused = Refused {
+                    outbox: &outbox,
+                    code: refusal.code(),
+                    costs: refusal.review.as_deref().map(|key| (key, refusal.costs)),
+                    to_daemon: false,
+                    is_review: true,
+                    parent: None,
+                    notice: &ids[0],
+                    announcement: &ids[1],
+                };
+                let record = review::refuse(&self.state, &refused, self.now);
+                review::apply(&mut self.state, &record, self.now);
+                format!("`{}`", refusal.code())
+            }
+        }
+    }
+
+    fn deadline(&mut self) -> String {
+        let Some((at, _)) = self.state.next_deadline() else { return "-".to_owned() };
+        self.now = at;
+        let mut ids = self.ids();
+        let record = review::due(&self.state, &self.policy, self.now, &mut ids);
+        let record = record.expect("a deadline that has come makes a record");
+        review::apply(&mut self.state, &record, self.now);
+        self.phase().to_owned()
+    }
+
+    fn pull(&mut self, action: PullAction) -> String {
+        let head = Some("fffffff".parse().expect("a commit"));
+        let pr = which().pr;
+        self.hear(&Event::Pull(PullEvent { repo: None, pr, action, author: None, head }))
+    }
+
+    fn person(&mut self, act: Act) -> String {
+        let (by, reason) = ("a person".to_owned(), "to see what it does".to_owned());
+        self.hear(&Event::Person(PersonsDecision { which: which(), by, reason, act }))
+    }
+
+    fn hear(&mut self, event: &Event) -> String {
+        self.now += TimeDelta::seconds(1);
+        let mut ids = self.ids();
+        let record = review::hear(&self.state, &self.policy, Told { order: None, event }, self.now, &mut ids);
+        let before = self.review().cloned();
+        review::apply(&mut self.state, &record, self.now);
+        let is_same = self.review() == before.as_ref();
+        match record {
+            Record::Declined { code, .. } => format!("`{code}`"),
+            Record::Happened(_) if is_same => "-".to_owned(),
+            Record::Happened(_) => match &self.review().map(|review| &review.phase) {
+                Some(review::Phase::Approved(approval)) if approval.stale => "stale".to_owned(),
+                Some(_) | None => self.phase().to_owned(),
+            },
+            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+                unreachable!("an event makes no record of a message")
+            }
+        }
+    }
+
+    fn ids(&mut self) -> impl FnMut() -> MessageId + use<> {
+        let (id, mut letter) = (self.id(), 0);
+        move || {
+            letter += 1;
+            MessageId::new(format!("{id}-{letter}")).expect("letters and digits")
+        }
+    }
+
+    fn id(&mut self) -> MessageId {
+        self.sent += 1;
+        MessageId::new(format!("settled-{}", self.sent)).expect("letters and digits")
+    }
+}
+
+fn agent(name: &str) -> AgentName {
+    AgentName::new(name).expect("an agent's name")
+}
+
+fn which() -> Which {
+    Which { pr: "86".parse().expect("a number"), repo: None, reviewer: None }
+}
+
+fn request(more: &str) -> (&'static str, &'static str, String) {
+    let body = "  pr: 86\n  branch: change-86\n  diff_summary: a change\n  declared_head: abc1234\n";
+    ("claude", "review_request", format!("{body}{more}"))
+}
+
+fn feedback(round: u32, packet: &str) -> (&'static str, &'static str, String) {
+    let count = u8::from(!packet.is_empty());
+    let body =
+        format!("  findings_packet: packets/findings/f.yaml\n  round: {round}\n  blocking_count: {count}\n");
+    ("codex", "review_feedback", body)
+}
+
+fn lgtm() -> (&'static str, &'static str, String) {
+    let body =
+        "  quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/f.yaml\n";
+    ("codex", "review_lgtm", body.to_owned())
+}
+
+fn addressed(round: u32) -> (&'static str, &'static str, String) {
+    let body = format!("  commit_sha: abc1234\n  changes_summary: fixed\n  round: {round}\n");
+    ("claude", "review_addressed", body)
+}

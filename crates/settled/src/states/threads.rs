@@ -1,0 +1,109 @@
+//! Which actions are legal on a thread, for every value of its counters that can be reached.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use message_schema::packet::{Action, Severity, Stance};
+use review::{Dialogue, Fate, REPLIES_MAX, Thread, ThreadState};
+
+pub(super) fn section() -> String {
+    let reached = reached();
+    let mut text = String::from(
+        "\n## Legal actions on an open thread\n\nBy its counters: `round_count` is how often the stance was repeated in a row, `replies` how many were\n\
+         given. Resolve, veto and escalate are always legal; the table says when reply is. Resolve closes a\n\
+         thread, veto and escalate hand it to a person; on a thread that is not open no action is legal, but a\n\
+         resolved one can be opened again, once, and then only be escalated.\n\n\
+         | round_count | replies | same stance | other stance | last round |\n|---|---|---|---|---|\n",
+    );
+    for (round_count, replies) in reached {
+        let thread = thread(Stance::SeeksChange, round_count, replies);
+        let says = |stance, last| {
+            let legal = thread.legal_actions(stance, last);
+            if legal.contains(&Action::Reply) { "reply" } else { "no reply" }
+        };
+        let _ = writeln!(
+            text,
+            "| {round_count} | {replies} | {} | {} | {} |",
+            says(Stance::SeeksChange, false),
+            says(Stance::Accepts, false),
+            says(Stance::SeeksChange, true)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\nA thread alone, without any limit of rounds, is discussed in at most {} cycles after the one that opened\n\
+         it ({} if the stance never changes), opened again included. Without the limit of {REPLIES_MAX} replies there is no such\n\
+         number: a stance that changes with every cycle never counts beyond 0.",
+        longest(true),
+        longest(false)
+    );
+    text
+}
+
+fn thread(stance: Stance, round_count: u8, replies: u8) -> Thread {
+    Thread {
+        severity: Severity::P1,
+        blocking: true,
+        title: None,
+        file: None,
+        lines: None,
+        words: None,
+        fingerprint: None,
+        opened_in: 1,
+        dialogue: Dialogue { stance, round_count, replies },
+        state: ThreadState::Open,
+        reopened: false,
+        by_person: false,
+        fate: Fate::default(),
+    }
+}
+
+const STANCES: [Stance; 2] = [Stance::SeeksChange, Stance::Accepts];
+
+/// The counters an open thread can have, in order.
+fn reached() -> BTreeSet<(u8, u8)> {
+    let mut seen = BTreeMap::new();
+    let mut open = vec![thread(Stance::SeeksChange, 0, 0)];
+    while let Some(thread) = open.pop() {
+        let Dialogue { stance, round_count, replies } = thread.dialogue;
+        if seen.insert((round_count, replies, stance), ()).is_some() {
+            continue;
+        }
+        for stance in STANCES {
+            if thread.legal_actions(stance, false).contains(&Action::Reply) {
+                open.push(thread.after(Action::Reply, stance));
+            }
+        }
+    }
+    seen.into_keys().map(|(round_count, replies, _)| (round_count, replies)).collect()
+}
+
+/// The most cycles a thread takes until it is closed for good: the longest way through its
+/// actions, once more after it was opened again.
+fn longest(may_flip: bool) -> u32 {
+    fn cycles(thread: &Thread, may_flip: bool) -> u32 {
+        let stances = STANCES.into_iter().filter(|stance| may_flip || *stance == thread.dialogue.stance);
+        let ends = |stance: Stance, action| 1 + after(&thread.after(action, stance), may_flip);
+        stances
+            .flat_map(|stance| {
+                thread.legal_actions(stance, false).iter().map(move |action| (stance, *action))
+            })
+            .map(|(stance, action)| ends(stance, action))
+            .max()
+            .unwrap_or(0)
+    }
+    fn after(thread: &Thread, may_flip: bool) -> u32 {
+        match thread.state {
+            ThreadState::Open => cycles(thread, may_flip),
+            // Opening it again takes a cycle, in which it gets no action.
+            ThreadState::Resolved if !thread.reopened => {
+                let again = Thread { state: ThreadState::Open, reopened: true, ..thread.clone() };
+                1 + cycles(&again, may_flip)
+            }
+            // The last word on one that was resolved again: escalate.
+            ThreadState::Resolved => 1,
+            ThreadState::Held(_) | ThreadState::Deferred => 0,
+        }
+    }
+    cycles(&thread(Stance::SeeksChange, 0, 0), may_flip)
+}

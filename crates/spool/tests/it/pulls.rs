@@ -1,0 +1,118 @@
+//! Snapshots of pull requests: directories that nobody made before the first of them, and packets
+//! that are there before the message that names them.
+
+use std::sync::Arc;
+
+use spool::{Content, Delivery, Draft, Fault, FaultyDisk, Lane, Mailbox, Spool, SpoolError};
+
+use crate::daemon::{BOOT, OTHER_BOOT, Workspace, inbox, name, notice};
+
+const SNAPSHOT: &str = "action: merged";
+
+fn pull() -> Mailbox {
+    Mailbox::PullRequest("86".to_owned())
+}
+
+/// A workspace as another program makes one: without `events/`.
+fn bare() -> Workspace {
+    let workspace = Workspace::new(&["codex"]);
+    std::fs::remove_dir_all(workspace.path("events")).expect("a directory");
+    workspace
+}
+
+fn open(workspace: &Workspace, disk: Arc<FaultyDisk>) -> Result<Spool, SpoolError> {
+    Spool::open(workspace.root(), disk, &mut |_| Ok(())).map(|opened| opened.spool)
+}
+
+/// Starts, commits the snapshot if the ledger has none yet, and delivers it for good.
+fn run(workspace: &Workspace, disk: Arc<FaultyDisk>) -> Result<(), SpoolError> {
+    let mut spool = open(workspace, disk)?;
+    if spool.next_seq() == 1 {
+        spool.commit(1, vec![notice(pull(), "merged.yaml", SNAPSHOT)])?;
+    }
+    spool.deliver(0)?;
+    spool.checkpoint()
+}
+
+fn shown(workspace: &Workspace) -> Vec<(String, String)> {
+    workspace.show("events/pr/86").into_iter().collect()
+}
+
+#[test]
+fn a_snapshot_makes_every_directory_above_it_and_syncs_each() {
+    let workspace = bare();
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool = open(&workspace, Arc::clone(&disk)).expect("a start");
+    spool.commit(1, vec![notice(pull(), "merged.yaml", SNAPSHOT)]).expect("a commit");
+    assert_eq!(spool.deliver(0).expect("a pass").delivered, 1);
+    assert_eq!(shown(&workspace), [("merged.yaml".to_owned(), SNAPSHOT.to_owned())]);
+    disk.set(None);
+    spool.checkpoint().expect("a checkpoint");
+    let synced = disk.log().iter().filter(|line| line.contains("sync directory")).count();
+    assert_eq!(synced, 5, "events/pr/86, events/pr, events, the root, the cursors: {:#?}", disk.log());
+}
+
+#[test]
+fn a_kill_at_any_change_of_a_first_snapshot_has_no_effect() {
+    let whole = Arc::new(FaultyDisk::new(BOOT));
+    run(&bare(), Arc::clone(&whole)).expect("a run without faults");
+    assert!(whole.changes() > 12, "only {} changes", whole.changes());
+    for n in 1..=whole.changes() {
+        for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
+            for boot in [BOOT, OTHER_BOOT] {
+                let workspace = bare();
+                let disk = Arc::new(FaultyDisk::new(BOOT));
+                disk.set(Some(fault));
+                assert!(run(&workspace, Arc::clone(&disk)).is_err() && disk.stopped(), "{fault:?}");
+                run(&workspace, Arc::new(FaultyDisk::new(boot))).expect("a run without faults");
+                let all = [("merged.yaml".to_owned(), SNAPSHOT.to_owned())];
+                assert_eq!(shown(&workspace), all, "{fault:?}: {:?}", disk.log().last());
+                assert!(workspace.hidden("events/pr/86").is_empty(), "{fault:?}");
+                assert_eq!(spool::verify(workspace.root()).expect("a whole ledger").records, 1, "{fault:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_made_behind_a_link() {
+    let workspace = bare();
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    std::os::unix::fs::symlink(elsewhere.path(), workspace.path("events")).expect("a link");
+    let mut spool = open(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+    spool.commit(1, vec![notice(pull(), "merged.yaml", SNAPSHOT)]).expect("a commit");
+    let pass = spool.deliver(0).expect("a pass");
+    assert_eq!(pass.parked[0].lane, Lane::Mailbox(pull()));
+    assert_eq!(std::fs::read_dir(elsewhere.path()).expect("a directory").count(), 0);
+}
+
+/// A message and the packet it names, in one record.
+fn with_packet(n: usize) -> Draft {
+    let file = format!("packet-{n}.yaml");
+    let mailbox = Mailbox::Packets("findings".to_owned());
+    let packet = Delivery { mailbox, file: name(&file), content: Content::Text(file) };
+    let mut draft = notice(inbox("codex"), &format!("message-{n}.yaml"), "see packet");
+    draft.deliveries.push(packet);
+    draft
+}
+
+#[test]
+fn a_packet_is_there_before_the_message_that_names_it() {
+    // So few that one thread does it, and so many that two share the lanes.
+    for count in [1, 200] {
+        let workspace = Workspace::new(&["codex"]);
+        let disk = Arc::new(FaultyDisk::new(BOOT));
+        let mut spool = open(&workspace, Arc::clone(&disk)).expect("a start");
+        spool.commit(1, (1..=count).map(with_packet).collect()).expect("a commit");
+        disk.set(None);
+        assert_eq!(spool.deliver(0).expect("a pass").delivered, 2 * count);
+        let log = disk.log();
+        let of = |what: &str| -> Vec<usize> {
+            let renamed = |line: &&String| line.contains("rename") && line.contains(what);
+            log.iter().enumerate().filter(|(_, line)| renamed(line)).map(|(at, _)| at).collect()
+        };
+        let (packets, messages) = (of("packet-"), of("message-"));
+        assert_eq!((packets.len(), messages.len()), (count, count));
+        assert!(packets.last() < messages.first(), "{count} records");
+    }
+}

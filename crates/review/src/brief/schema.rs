@@ -17,7 +17,7 @@ use message_schema::id::FindingId;
 use message_schema::packet::{CommandResult, Severity};
 
 use super::choice::Choice;
-use super::json::{BOOLEAN, TEXT, any_of, json, list, object, one_of, only, reference, short_list};
+use super::json::{BOOLEAN, TEXT, json, list, object, one_of, only, reference, short_list};
 use super::{Asked, resolved};
 use crate::response::NEW_FINDINGS_MAX;
 use crate::thread::Thread;

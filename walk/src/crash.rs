@@ -4,8 +4,9 @@
 use chrono::{DateTime, Utc};
 use review::{Record, State, apply};
 
+use crate::edge::{Edge, What};
 use crate::law::{Broken, Law};
-use crate::moves::{Edge, Place, What};
+use crate::moves::Place;
 use crate::node::{Line, Node};
 
 /// From a committed record the daemon delivers, or dies and starts again.

@@ -1,15 +1,17 @@
 //! The messages of a walk: each distinct text is read and checked once, like a file from an
 //! outbox, and posted in every state it fits. It leaves to `moves` which are posted where.
 
+mod write;
+
 use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::AgentName;
 use review::ContentDigest;
-use validate_message::{PacketInput, Valid, check};
+use validate_message::Valid;
 
 use crate::bounds::Bounds;
-use crate::say::{NAMES, Say};
+use crate::say::Say;
 
 /// The author.
 pub(crate) const AUTHOR: &str = "claude";
@@ -55,55 +57,6 @@ pub(crate) struct Card {
     pub(crate) carries: bool,
 }
 
-/// A message before it is written.
-#[derive(Clone, Copy)]
-struct Draft<'a> {
-    label: &'a str,
-    outbox: &'a str,
-    from: &'a str,
-    to: &'a str,
-    kind: &'a str,
-    /// Envelope lines beside the required ones.
-    envelope: &'a str,
-    body: &'a str,
-    minute: i64,
-}
-
-impl Draft<'_> {
-    fn card(self, says: &[Say], packet: Option<&str>, carries: bool) -> Arc<Card> {
-        let Self { label, outbox, from, to, kind, envelope, body, minute: at } = self;
-        let body: String = body.lines().map(|line| format!("  {line}\n")).collect();
-        let priority = if envelope.contains("priority:") { "" } else { "priority: P1\n" };
-        let text = format!(
-            "id: req\nfrom: {from}\nto: {to}\ntype: {kind}\ncreated_at_utc: 2026-02-13T10:00:00Z\n\
-             subject: a subject\n{priority}{envelope}body: |\n{body}"
-        );
-        let message =
-            message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let input = packet.map_or(PacketInput::NotNamed, |packet| PacketInput::Bytes(packet.as_bytes()));
-        let valid = check(&message, input)
-            .unwrap_or_else(|found| panic!("{found:#?}\n{text}{}", packet.unwrap_or_default()));
-        Arc::new(Card {
-            label: label.to_owned(),
-            outbox: agent(outbox),
-            digest: digest(&text, packet),
-            valid,
-            at: minute(at),
-            says: says.to_vec(),
-            carries,
-        })
-    }
-}
-
-/// Stands in for SHA-256: distinct texts get distinct digests.
-fn digest(text: &str, packet: Option<&str>) -> ContentDigest {
-    let mut bytes = [0_u8; 32];
-    for (place, byte) in text.bytes().chain(packet.unwrap_or_default().bytes()).enumerate() {
-        bytes[place % 32] = bytes[place % 32].wrapping_mul(31).wrapping_add(byte);
-    }
-    ContentDigest(bytes)
-}
-
 /// The messages of one round of one reviewer.
 #[derive(Debug)]
 pub(crate) struct Hand {
@@ -133,176 +86,6 @@ impl Deck {
         let of_reviewer = self.hands.iter().find(|(name, _)| name == reviewer);
         let (name, rounds) = of_reviewer.expect("only the walk's reviewers have reviews");
         let place = usize::try_from(round).expect("a round is a small number");
-        rounds[place].get_or_init(|| deal(bounds, name.as_str(), round))
-    }
-}
-
-fn deal(bounds: &Bounds, reviewer: &str, round: u32) -> Hand {
-    let combinations = combinations(bounds);
-    let mut full = Vec::new();
-    let mut rest = Vec::new();
-    for says in &combinations {
-        full.push(feedback(bounds, reviewer, round, says, "", ""));
-        full.push(lgtm(bounds, reviewer, says, "pass", "", ""));
-        // What is odd about a response beside its findings does not multiply with all of them.
-        let is_plain = says.iter().all(|say| bounds.says[..2].contains(say));
-        if !(is_plain || bounds.odd) {
-            continue;
-        }
-        for escalation in ["max_rounds_exceeded", "reviewer_budget_exceeded", "stuck"] {
-            let fields = format!("escalation: {escalation}");
-            rest.push(feedback(bounds, reviewer, round, says, &fields, ""));
-        }
-        rest.push(feedback(bounds, reviewer, round, says, "", "turns: 1001\n"));
-        rest.push(lgtm(bounds, reviewer, says, "pass", "", "turns: 1001\n"));
-        rest.push(lgtm(bounds, reviewer, says, "pass", &nits(), ""));
-    }
-    let silent = vec![Say::Silent; bounds.slots.len()];
-    for wrong in [round.saturating_sub(1).max(1), round + 1].into_iter().filter(|wrong| *wrong != round) {
-        rest.push(feedback(bounds, reviewer, wrong, &silent, "", ""));
-        rest.push(lgtm(bounds, reviewer, &silent, "pass", &format!("round: {wrong}"), ""));
-    }
-    rest.push(lgtm(bounds, reviewer, &silent, "fail", "", ""));
-    authors(bounds, reviewer, round, &mut rest);
-    strangers(reviewer, round, &mut rest);
-    Hand { full, rest }
-}
-
-fn combinations(bounds: &Bounds) -> Vec<Vec<Say>> {
-    bounds.slots.iter().fold(vec![Vec::new()], |before, _| {
-        let each = |says: &Vec<Say>, say: Say| says.iter().copied().chain([say]).collect();
-        before.iter().flat_map(|says| bounds.says.iter().map(move |say| each(says, *say))).collect()
-    })
-}
-
-fn packet(bounds: &Bounds, says: &[Say]) -> (String, usize) {
-    let written = says.iter().enumerate().map(|(place, say)| say.written(place, bounds.slots[place]));
-    let (texts, counts): (Vec<_>, Vec<_>) = written.unzip();
-    (format!("findings: [{}]\n", texts.concat().join(", ")), counts.iter().sum())
-}
-
-fn feedback(
-    bounds: &Bounds,
-    reviewer: &str,
-    round: u32,
-    says: &[Say],
-    fields: &str,
-    envelope: &str,
-) -> Arc<Card> {
-    let (packet, blocking) = packet(bounds, says);
-    let body = format!(
-        "findings_packet: packets/findings/p.yaml\nround: {round}\nblocking_count: {blocking}\n{fields}"
-    );
-    let draft = Draft {
-        label: &format!("{reviewer}: feedback of round {round} {fields}{}{says:?}", envelope.trim()),
-        outbox: reviewer,
-        from: reviewer,
-        to: AUTHOR,
-        kind: "review_feedback",
-        envelope: &format!("related_pr: {PR}\n{envelope}"),
-        body: &body,
-        minute: 4,
-    };
-    let carries = fields.contains("reviewer_budget_exceeded") || envelope.contains("turns");
-    draft.card(says, Some(&packet), carries)
-}
-
-fn lgtm(
-    bounds: &Bounds,
-    reviewer: &str,
-    says: &[Say],
-    result: &str,
-    fields: &str,
-    envelope: &str,
-) -> Arc<Card> {
-    let is_silent = says.iter().all(|say| *say == Say::Silent);
-    let named = if is_silent { "" } else { "findings_packet: packets/findings/p.yaml\n" };
-    let nits = if fields.contains("nits") { "nits " } else { fields };
-    let draft = Draft {
-        label: &format!("{reviewer}: lgtm {result} {nits}{}{says:?}", envelope.trim()),
-        outbox: reviewer,
-        from: reviewer,
-        to: AUTHOR,
-        kind: "review_lgtm",
-        envelope: &format!("related_pr: {PR}\n{envelope}"),
-        body: &format!("quality_gate_result: {result}\nmerge_ready: true\n{named}{fields}"),
-        minute: 4,
-    };
-    let packet = (!is_silent).then(|| packet(bounds, says).0);
-    draft.card(says, packet.as_deref(), false)
-}
-
-/// A nit for each thread there may be.
-fn nits() -> String {
-    let nit = |(id, ..): &(&str, &str, &str)| {
-        format!("\n  - {{nit_id: N-{id}, tier: P3, summary: s, owner: o, next_action: later, source: {id}}}")
-    };
-    format!("nits:{}", NAMES.iter().map(nit).collect::<String>())
-}
-
-/// What the author can send while the round is `round`.
-fn authors(bounds: &Bounds, reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>>) {
-    let mut request = |label: &str, fields: &str, priority: &str, minute: i64| {
-        let draft = Draft {
-            label: &format!("{AUTHOR}: request to {reviewer} {label}"),
-            outbox: AUTHOR,
-            from: AUTHOR,
-            to: reviewer,
-            kind: "review_request",
-            envelope: priority,
-            body: &format!(
-                "pr: {PR}\nbranch: b\ndiff_summary: s\nmax_turns_reviewer: {}\n{fields}",
-                bounds.turns
-            ),
-            minute,
-        };
-        rest.push(draft.card(&[], None, false));
-    };
-    for fields in bounds.requests {
-        request(fields, fields, "", 0);
-    }
-    request("of a round it does not open", &format!("round: {}", round + 2), "", 0);
-    if bounds.supersedes {
-        request("replacing the open one", "supersedes_message_id: req", "", 1);
-        request("replacing the open one, at once", "supersedes_message_id: req", "priority: P0\n", 1);
-        request("replacing no known one", "supersedes_message_id: old", "", 1);
-    }
-    let mut addressed = |round: u32, fields: &str| {
-        let draft = Draft {
-            label: &format!("{AUTHOR}: addressed of round {round} {fields}"),
-            outbox: AUTHOR,
-            from: AUTHOR,
-            to: reviewer,
-            kind: "review_addressed",
-            envelope: &format!("related_pr: {PR}\n"),
-            body: &format!("commit_sha: bbbbbb1\nchanges_summary: c\nround: {round}\n{fields}"),
-            minute: 5,
-        };
-        rest.push(draft.card(&[], None, false));
-    };
-    for fields in bounds.reports {
-        addressed(round, fields);
-    }
-    addressed(round + 1, "");
-}
-
-/// What comes from whom it must not come from.
-fn strangers(reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>>) {
-    let third = if reviewer == THIRD { "llama" } else { THIRD };
-    let lgtm = "quality_gate_result: pass\nmerge_ready: true";
-    let related = format!("related_pr: {PR}\n");
-    let request = format!("pr: {PR}\nbranch: b\ndiff_summary: s");
-    let addressed = format!("commit_sha: bbbbbb1\nchanges_summary: c\nround: {round}");
-    for (outbox, from, to, kind, envelope, body) in [
-        (AUTHOR, AUTHOR, reviewer, "review_lgtm", &*related, lgtm),
-        (third, third, AUTHOR, "review_lgtm", &related, lgtm),
-        (AUTHOR, reviewer, AUTHOR, "review_lgtm", &related, lgtm),
-        (reviewer, reviewer, AUTHOR, "review_request", "", &request),
-        (third, third, reviewer, "review_request", "", &request),
-        (reviewer, reviewer, AUTHOR, "review_addressed", &related, &addressed),
-        (third, third, reviewer, "review_addressed", &related, &addressed),
-    ] {
-        let label = &format!("{from}: {kind} to {to}, in the outbox of {outbox}");
-        rest.push(Draft { label, outbox, from, to, kind, envelope, body, minute: 4 }.card(&[], None, false));
+        rounds[place].get_or_init(|| write::deal(bounds, name.as_str(), round))
     }
 }

@@ -9,6 +9,8 @@
 mod bounds;
 mod crash;
 mod deck;
+mod edge;
+mod events;
 mod law;
 mod moves;
 mod node;

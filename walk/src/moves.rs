@@ -7,73 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
 use message_schema::id::MessageId;
-use message_schema::id::{AgentName, CommitSha, PrNumber};
+use message_schema::id::{AgentName, PrNumber};
 use review::{
-    Costs, Decision, Event, PersonsDecision, Phase, Posted, PullAction, PullEvent, Record, Refused,
-    ReviewKey, State, Told, Which, apply, decide, hear, refuse,
+    Costs, Decision, Event, Phase, Posted, PullEvent, Record, Refusal, Refused, ReviewKey, State, Told,
+    apply, decide, hear, refuse,
 };
 
 use crate::bounds::Bounds;
-use crate::deck::{AUTHOR, Card, Deck, PR, agent, minute, start};
+use crate::deck::{AUTHOR, Card, Deck, PR, agent, start};
+use crate::edge::{Edge, Tally, What};
+use crate::events::events;
 use crate::law::{self, Broken, Law, Moved};
 use crate::node::{Line, Node, Standing, likeness};
-
-/// One step: what moved, and where to.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Edge {
-    /// What moved.
-    pub(crate) what: What,
-    /// The state after it.
-    pub(crate) next: Box<Node>,
-}
-
-/// What moves a review.
-#[derive(Clone, Debug)]
-pub(crate) enum What {
-    /// A message.
-    Posted(Arc<Card>),
-    /// Anything else that is heard of.
-    Heard(Event),
-    /// The daemon delivers what it has committed.
-    Delivered,
-    /// The daemon dies between commit and delivery, and starts again.
-    Crashed,
-    /// Nothing: the state itself breaks a law.
-    Looked,
-}
-
-impl PartialEq for What {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
-    }
-}
-
-impl std::fmt::Display for What {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Posted(card) => f.write_str(&card.label),
-            Self::Heard(event) => f.write_str(&event.sentence()),
-            Self::Delivered => f.write_str("delivered"),
-            Self::Crashed => f.write_str("killed before delivery, started again"),
-            Self::Looked => f.write_str("looked at"),
-        }
-    }
-}
-
-/// What was counted beside the states.
-#[derive(Debug, Default)]
-pub(crate) struct Tally {
-    /// Messages accepted.
-    pub(crate) accepted: AtomicU64,
-    /// Messages refused.
-    pub(crate) refused: AtomicU64,
-    /// Events that moved something.
-    pub(crate) happened: AtomicU64,
-    /// Events that came at the wrong time.
-    pub(crate) declined: AtomicU64,
-    /// Steps into a generation, or a decision, beyond the bounds.
-    pub(crate) cut: AtomicU64,
-}
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
@@ -90,8 +35,8 @@ pub(crate) struct Place<'a> {
     /// The state.
     pub(crate) node: &'a Node,
     state: State,
-    /// What a refusal led to here, by what it cost: nothing else of it reaches the review.
-    costs: BTreeMap<(ReviewKey, bool), Node>,
+    /// What a refusal led to here, by what it cost.
+    costs: BTreeMap<Option<(ReviewKey, &'static str)>, Option<Node>>,
 }
 
 impl<'a> Place<'a> {
@@ -112,7 +57,7 @@ impl<'a> Place<'a> {
         for name in self.bounds.reviewers {
             self.post_all(&agent(name), edges);
         }
-        for (event, at) in self.events() {
+        for (event, at) in events(self.bounds, self.node) {
             edges.extend(self.tell(event, at));
         }
     }
@@ -200,33 +145,38 @@ impl<'a> Place<'a> {
             }
             Err(refusal) => {
                 count(&self.tally.refused);
-                let costs = refusal.review.as_deref().map(|key| (key, refusal.costs));
-                let (key, costs) = match costs {
-                    Some((key, costs @ (Costs::Attempt | Costs::Invocation))) => (key, costs),
-                    Some((_, Costs::Nothing)) | None => return None,
-                };
-                let place = (key.clone(), costs == Costs::Attempt);
-                if let Some(known) = self.costs.get(&place) {
-                    return Some(Edge { what: what(), next: Box::new(known.clone()) });
-                }
-                let ids = ["notice", "word"].map(|word| MessageId::new(word).expect("an id"));
-                let refused = Refused {
-                    outbox: &card.outbox,
-                    code: refusal.code(),
-                    costs: Some((key, costs)),
-                    to_daemon: false,
-                    is_review: true,
-                    parent: None,
-                    notice: &ids[0],
-                    announcement: &ids[1],
-                };
-                let next = self.after(refuse(&self.state, &refused, card.at), card.at).node;
-                let judged = law::step(self.bounds, self.node, Moved::Refused, &next);
-                let edge = self.edge(what(), next, judged)?;
-                self.costs.insert(place, (*edge.next).clone());
-                Some(edge)
+                self.refuse(card, &refusal)
             }
         }
+    }
+
+    /// What a refusal leads to. The code and the sentence do not reach the review, only what it
+    /// costs which review: so each cost is looked at once in a state.
+    fn refuse(&mut self, card: &Arc<Card>, refusal: &Refusal) -> Option<Edge> {
+        let costs = refusal.review.as_deref().map(|key| (key, refusal.costs));
+        let place = costs.map(|(key, costs)| (key.clone(), word(costs)));
+        let what = || What::Posted(Arc::clone(card));
+        if let Some(known) = self.costs.get(&place) {
+            return known.as_ref().map(|known| Edge { what: what(), next: Box::new(known.clone()) });
+        }
+        let ids = ["notice", "word"].map(|word| MessageId::new(word).expect("an id"));
+        let refused = Refused {
+            outbox: &card.outbox,
+            code: refusal.code(),
+            costs,
+            to_daemon: false,
+            is_review: true,
+            parent: None,
+            notice: &ids[0],
+            announcement: &ids[1],
+        };
+        let next = self.after(refuse(&self.state, &refused, card.at), card.at).node;
+        let costly = costs.filter(|(_, costs)| *costs != Costs::Nothing).map(|(key, _)| key);
+        let judged = law::step(self.bounds, self.node, Moved::Refused(costly), &next);
+        let is_inert = costly.is_none() && judged.is_ok();
+        let edge = if is_inert { None } else { self.edge(what(), next, judged) };
+        self.costs.insert(place, edge.as_ref().map(|edge| (*edge.next).clone()));
+        edge
     }
 
     /// The same message again.
@@ -242,42 +192,6 @@ impl<'a> Place<'a> {
             Ok(Decision::Accept(_)) => Err(broken("accepted a second time".to_owned())),
             Err(refusal) => Err(broken(format!("the same bytes are refused: {}", refusal.code()))),
         }
-    }
-
-    fn events(&self) -> Vec<(Event, DateTime<Utc>)> {
-        let mut events = Vec::new();
-        for (key, standing) in &self.node.reviews {
-            if let Some((at, which)) = standing.review.deadline() {
-                events.push((Event::Deadline { review: key.clone(), which }, at));
-            }
-            if self.bounds.counts {
-                let which = Which::of(key);
-                events.push((Event::Taken(which.clone()), minute(2)));
-                events.push((Event::Turns { which: which.clone(), count: 1 }, minute(3)));
-                events.push((Event::Turns { which, count: u16::MAX }, minute(3)));
-            }
-            for act in &self.bounds.acts {
-                let (which, by, reason) = (Which::of(key), "anna".to_owned(), "seen".to_owned());
-                let decision = PersonsDecision { which, by, reason, act: act.clone() };
-                events.push((Event::Person(decision), minute(7)));
-            }
-        }
-        if self.bounds.pulls {
-            use PullAction::{Closed, Merged, Opened, Reopened, Synchronize};
-            let heads =
-                [(Opened, "aaaaaa1"), (Synchronize, "cccccc1"), (Closed, ""), (Merged, ""), (Reopened, "")];
-            for (action, head) in heads {
-                let pull = PullEvent {
-                    repo: None,
-                    pr: PrNumber::new(PR).expect("a number"),
-                    action,
-                    author: self.bounds.pull_author.map(str::to_owned),
-                    head: CommitSha::new(head).ok(),
-                };
-                events.push((Event::Pull(pull), minute(6)));
-            }
-        }
-        events
     }
 
     fn tell(&mut self, event: Event, at: DateTime<Utc>) -> Option<Edge> {
@@ -376,6 +290,14 @@ impl<'a> Place<'a> {
 struct After {
     state: State,
     node: Node,
+}
+
+fn word(costs: Costs) -> &'static str {
+    match costs {
+        Costs::Nothing => "nothing",
+        Costs::Attempt => "an attempt",
+        Costs::Invocation => "the invocation",
+    }
 }
 
 fn is_in(id: &str, place: usize) -> bool {

@@ -8,8 +8,9 @@ use stateright::{Model, Property};
 
 use crate::bounds::Bounds;
 use crate::deck::{AUTHOR, Deck, REVIEWER, THIRD, agent};
+use crate::edge::{Edge, Tally};
 use crate::law::Law;
-use crate::moves::{Edge, Place, Tally};
+use crate::moves::Place;
 use crate::node::Node;
 use crate::say::NAMES;
 

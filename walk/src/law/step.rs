@@ -15,8 +15,8 @@ use crate::node::{Node, Standing};
 pub(crate) enum Moved<'a> {
     /// A message was accepted into this review.
     Accepted(&'a Card, &'a ReviewKey),
-    /// A message was refused.
-    Refused,
+    /// A message was refused, which cost this review something, if any.
+    Refused(Option<&'a ReviewKey>),
     /// Something else happened.
     Happened(&'a Happened),
     /// It was not the time for it.
@@ -29,8 +29,8 @@ pub(crate) fn step(bounds: &Bounds, before: &Node, moved: Moved<'_>, after: &Nod
         let was = before.reviews.get(key);
         match moved {
             Moved::Accepted(card, of) if of == key => accepted(bounds, before, card, key, was, now, after)?,
-            Moved::Accepted(..) | Moved::Declined => unchanged(key, was, now)?,
-            Moved::Refused => refused(key, was, now)?,
+            Moved::Refused(Some(of)) if of == key => cost(key, was, now)?,
+            Moved::Accepted(..) | Moved::Refused(_) | Moved::Declined => unchanged(key, was, now)?,
             Moved::Happened(happened) => happen(&happened.event, key, was, now)?,
         }
         if let Some(was) = was {
@@ -116,17 +116,15 @@ fn unchanged(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<
     holds(was == Some(now), Law::RefusalsAreInert, || format!("{key} changed: {now:?}"))
 }
 
-fn refused(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
-    match was {
-        Some(was) if was.review != now.review => {
-            let (from, to) = (was.review.rank(), now.review.rank());
-            holds(to < from && was.review.threads == now.review.threads, Law::RefusalsAreInert, || {
-                format!("{key}: from {from:?} to {to:?}")
-            })
-        }
-        Some(_) => Ok(()),
-        None => Err(Broken::new(Law::RefusalsAreInert, format!("{key} was opened by a refused message"))),
-    }
+/// What a refusal costs is the reviewer's means, and nothing else.
+fn cost(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
+    let Some(was) = was else {
+        return Err(Broken::new(Law::RefusalsAreInert, format!("{key} was opened by a refused message")));
+    };
+    falls(Some(&was.review), &now.review)?;
+    let (before, after) = (was.review.deadline(), now.review.deadline());
+    let is_inert = was.review.threads == now.review.threads && (after.is_none() || after == before);
+    holds(is_inert, Law::RefusalsAreInert, || format!("{key}: {:?} to {:?}", was.review, now.review))
 }
 
 fn happen(event: &Event, key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {

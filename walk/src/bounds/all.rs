@@ -1,0 +1,282 @@
+//! Every walk, and the smaller ones that fit into the suite.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use message_schema::limit::Rounds;
+use message_schema::packet::Severity;
+use review::{Act, HandoffMode, HandoffPolicy, Policy, Profile, Role, ThreadMode};
+
+use super::Bounds;
+use crate::deck::{AUTHOR, REVIEWER, THIRD, agent};
+use crate::say::{Say, Slot};
+
+fn base(name: &'static str, rounds: u64) -> Bounds {
+    let roles = |_: &str| BTreeSet::<Role>::new();
+    let agents = [AUTHOR, REVIEWER, THIRD, "llama"].map(|name| (agent(name), roles(name)));
+    let policy = Policy {
+        agents: BTreeMap::from(agents),
+        rounds: Rounds::new(rounds).expect("1 to 3 rounds"),
+        ..Policy::default()
+    };
+    Bounds {
+        name,
+        policy,
+        generations: 2,
+        slots: &[Slot::P1],
+        says: Say::ALL,
+        odd: false,
+        reviewers: &[REVIEWER],
+        requests: TWO_HEADS,
+        reports: &["", "addressed_finding_ids: [F-1]", "addressed_finding_ids: [X]"],
+        supersedes: false,
+        turns: 2,
+        counts: false,
+        pulls: false,
+        pull_author: None,
+        acts: Vec::new(),
+        decisions: 0,
+        crashes: false,
+        fixes: 0,
+    }
+}
+
+fn explicit(bounds: Bounds) -> Bounds {
+    Bounds { policy: Policy { threads: ThreadMode::Explicit, ..bounds.policy }, ..bounds }
+}
+
+fn handoff(mode: HandoffMode, bounds: Bounds) -> Bounds {
+    let handoff = HandoffPolicy {
+        mode,
+        threshold: Severity::P1,
+        bots: BTreeSet::from(["fixer-bot".to_owned()]),
+        target: Some(agent(THIRD)),
+        verify_agents: BTreeSet::from([agent(AUTHOR)]),
+        ..HandoffPolicy::default()
+    };
+    Bounds { policy: Policy { handoff, ..bounds.policy }, pulls: true, ..bounds }
+}
+
+fn advisory(bounds: Bounds) -> Bounds {
+    Bounds { policy: Policy { profile: Profile::Advisory, ..bounds.policy }, ..bounds }
+}
+
+/// One thread, everything that can be said of it.
+fn talk(rounds: u64) -> Bounds {
+    let reports: &[&str] = &["", "addressed_finding_ids: [X]"];
+    Bounds { reports, odd: rounds < 3, ..base("talk", rounds) }
+}
+
+/// What a request can ask for, and fewer words about threads.
+fn limits(rounds: u64) -> Bounds {
+    let requests: &[&str] =
+        &["", "declared_head: aaaaaa1", "declared_head: aaaaaa2", "max_rounds: 1", "max_rounds: 3"];
+    let reports: &[&str] = &["", "addressed_finding_ids: [F-1]", "touched_files: [beta.rs]"];
+    Bounds { requests, reports, says: Say::FEW, ..base("limits", rounds) }
+}
+
+/// The reviewer's means: attempts, replacements, turns, takes.
+fn means(rounds: u64, generations: u32) -> Bounds {
+    // What was addressed is another commit, so that the one head opens the next generation.
+    let requests: &[&str] = if rounds == 1 { TWO_HEADS } else { ONE_HEAD };
+    let reports: &[&str] = &[""];
+    Bounds {
+        generations,
+        requests,
+        reports,
+        says: Say::MEANS,
+        supersedes: true,
+        counts: true,
+        ..base("means", rounds)
+    }
+}
+
+const ONE_HEAD: &[&str] = &["declared_head: aaaaaa1"];
+const TWO_HEADS: &[&str] = &["declared_head: aaaaaa1", "declared_head: aaaaaa2"];
+
+/// People decide, which the termination between decisions does not depend on.
+fn people(rounds: u64, decisions: u8) -> Bounds {
+    use message_schema::id::FindingId;
+    let id = || FindingId::new("F-1").expect("an id");
+    let acts = vec![
+        Act::Reopen,
+        Act::Grant { rounds: 1 },
+        Act::Hold(id()),
+        Act::Release(id()),
+        Act::Resolve(id()),
+        Act::WontFix(id()),
+        Act::Queue(id()),
+    ];
+    let reports: &[&str] = &[""];
+    Bounds { acts, decisions, reports, requests: ONE_HEAD, says: Say::TALK, ..base("people", rounds) }
+}
+
+const EVERY_REPORT: &[&str] = &[
+    "",
+    "addressed_finding_ids: [F-1]",
+    "addressed_finding_ids: [F-2]",
+    "addressed_finding_ids: [F-3]",
+    "addressed_finding_ids: [F-1, F-2]",
+    "addressed_finding_ids: [F-1, F-3]",
+    "addressed_finding_ids: [F-2, F-3]",
+    "addressed_finding_ids: [X]",
+];
+
+/// Every walk, each with bounds it can be walked to the end in.
+pub fn all() -> Vec<Bounds> {
+    let three: &[Slot] = &[Slot::P1, Slot::P1, Slot::P1];
+    let two: &[Slot] = &[Slot::P1, Slot::P1];
+    let mixed: &[Slot] = &[Slot::P0, Slot::P3];
+    let judged: &[Slot] = &[Slot::P2, Slot::P3];
+    let report: &[&str] = &[""];
+    let touched: &[&str] = &["", "touched_files: [alpha.rs]"];
+    let verify: &[&str] = &["declared_head: aaaaaa1", "run_trigger: verify"];
+    let fix: &[&str] = &["handoff_ref: handoff-pr85-1\ndeclared_head: aaaaaa1", "declared_head: aaaaaa2"];
+    let mut walks: Vec<Bounds> = (1..=3).map(talk).collect();
+    walks.extend((1..=3).map(|rounds| explicit(talk(rounds))));
+    walks.extend((1..=3).map(limits));
+    walks.extend([means(1, 2), means(2, 2), means(3, 1)]);
+    walks.extend([
+        Bounds {
+            name: "three threads",
+            generations: 1,
+            slots: three,
+            says: Say::SOME,
+            reports: EVERY_REPORT,
+            requests: ONE_HEAD,
+            ..base("", 3)
+        },
+        Bounds { name: "three threads again", slots: three, says: Say::FEW, reports: report, ..base("", 2) },
+        explicit(Bounds { name: "two threads", slots: two, says: Say::SOME, reports: report, ..base("", 3) }),
+        Bounds {
+            name: "mixed",
+            slots: mixed,
+            says: Say::FEW,
+            reports: touched,
+            requests: ONE_HEAD,
+            ..base("", 3)
+        },
+        Bounds { name: "judged", slots: judged, says: Say::SOME, reports: touched, ..base("", 2) },
+        Bounds { name: "all generations", generations: 5, says: Say::FEW, reports: report, ..base("", 3) },
+        Bounds {
+            name: "two reviewers",
+            reviewers: &[REVIEWER, THIRD],
+            generations: 3,
+            says: Say::FEW,
+            reports: report,
+            requests: ONE_HEAD,
+            ..base("", 2)
+        },
+        people(3, 1),
+        people(3, 2),
+        advisory(Bounds { name: "advisory", slots: mixed, says: Say::SOME, reports: touched, ..base("", 2) }),
+        handoff(HandoffMode::Off, Bounds { name: "handoff off", says: Say::MEANS, ..people(1, 1) }),
+        handoff(
+            HandoffMode::Threshold,
+            Bounds {
+                name: "handoff threshold",
+                slots: mixed,
+                says: Say::MEANS,
+                reports: report,
+                requests: ONE_HEAD,
+                ..base("", 2)
+            },
+        ),
+        handoff(
+            HandoffMode::Full,
+            Bounds { name: "handoff full", requests: verify, reports: report, says: Say::FEW, ..base("", 2) },
+        ),
+        handoff(
+            HandoffMode::Full,
+            Bounds {
+                name: "handoff, a bot's",
+                pull_author: Some("fixer-bot"),
+                says: Say::MEANS,
+                ..people(1, 1)
+            },
+        ),
+        Bounds {
+            name: "fix",
+            fixes: 2,
+            slots: mixed,
+            says: Say::FIX,
+            requests: fix,
+            reports: report,
+            ..base("", 2)
+        },
+        Bounds {
+            name: "fix and more",
+            fixes: 1,
+            slots: two,
+            says: Say::FIX,
+            requests: fix,
+            reports: report,
+            ..base("", 2)
+        },
+        Bounds {
+            name: "five reviews",
+            fixes: 1,
+            generations: 5,
+            says: Say::FEW,
+            requests: fix,
+            reports: report,
+            ..base("", 3)
+        },
+        Bounds {
+            name: "crashes",
+            crashes: true,
+            says: Say::TALK,
+            requests: ONE_HEAD,
+            supersedes: true,
+            reports: report,
+            ..base("", 2)
+        },
+    ]);
+    walks
+}
+
+/// Walks of every kind that a test can take in a second or two.
+pub fn small() -> Vec<Bounds> {
+    let two: &[Slot] = &[Slot::P1, Slot::P1];
+    let report: &[&str] = &[""];
+    let fix: &[&str] = &["handoff_ref: handoff-pr85-1\ndeclared_head: aaaaaa1", "declared_head: aaaaaa2"];
+    vec![
+        Bounds { odd: false, requests: ONE_HEAD, ..talk(2) },
+        limits(1),
+        Bounds { counts: false, says: Say::FEW, ..means(1, 2) },
+        Bounds { requests: ONE_HEAD, ..means(1, 1) },
+        explicit(Bounds { name: "two threads", slots: two, says: Say::FEW, reports: report, ..base("", 2) }),
+        Bounds { says: Say::FEW, ..people(2, 1) },
+        handoff(
+            HandoffMode::Full,
+            Bounds { name: "handoff full", says: Say::FEW, reports: report, ..base("", 1) },
+        ),
+        handoff(
+            HandoffMode::Full,
+            Bounds {
+                name: "handoff, a bot's",
+                pull_author: Some("fixer-bot"),
+                says: Say::MEANS,
+                reports: report,
+                ..base("", 1)
+            },
+        ),
+        Bounds {
+            name: "fix",
+            fixes: 1,
+            generations: 3,
+            requests: fix,
+            says: Say::FEW,
+            reports: report,
+            ..base("", 2)
+        },
+        Bounds {
+            name: "crashes",
+            crashes: true,
+            says: Say::FEW,
+            reports: report,
+            requests: ONE_HEAD,
+            ..base("", 2)
+        },
+        Bounds { name: "all generations", generations: 5, says: Say::MEANS, reports: report, ..base("", 1) },
+    ]
+}

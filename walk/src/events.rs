@@ -1,0 +1,46 @@
+//! What happens in a walk besides messages: deadlines, takes, turns, pull requests, people.
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{CommitSha, PrNumber};
+use review::{Event, PersonsDecision, PullAction, PullEvent, Which};
+
+use crate::bounds::Bounds;
+use crate::deck::{PR, minute};
+use crate::node::Node;
+
+/// What can be heard of in this state, each with the time at which it is.
+pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)> {
+    let mut events = Vec::new();
+    for (key, standing) in &node.reviews {
+        if let Some((at, which)) = standing.review.deadline() {
+            events.push((Event::Deadline { review: key.clone(), which }, at));
+        }
+        if bounds.counts {
+            let which = Which::of(key);
+            events.push((Event::Taken(which.clone()), minute(2)));
+            events.push((Event::Turns { which: which.clone(), count: 1 }, minute(3)));
+            events.push((Event::Turns { which, count: u16::MAX }, minute(3)));
+        }
+        for act in &bounds.acts {
+            let (which, by, reason) = (Which::of(key), "anna".to_owned(), "seen".to_owned());
+            let decision = PersonsDecision { which, by, reason, act: act.clone() };
+            events.push((Event::Person(decision), minute(7)));
+        }
+    }
+    if bounds.pulls {
+        use PullAction::{Closed, Merged, Opened, Reopened, Synchronize};
+        let heads =
+            [(Opened, "aaaaaa1"), (Synchronize, "cccccc1"), (Closed, ""), (Merged, ""), (Reopened, "")];
+        for (action, head) in heads {
+            let pull = PullEvent {
+                repo: None,
+                pr: PrNumber::new(PR).expect("a number"),
+                action,
+                author: bounds.pull_author.map(str::to_owned),
+                head: CommitSha::new(head).ok(),
+            };
+            events.push((Event::Pull(pull), minute(6)));
+        }
+    }
+    events
+}

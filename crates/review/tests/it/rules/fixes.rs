@@ -4,7 +4,8 @@ use super::{ok, refused};
 use crate::table::{Note, Table, agent, claude, codex, packet};
 use message_schema::limit::Rounds;
 use review::{
-    Act, EscalationReason, Event, HandoffMode, PersonsDecision, Phase, PullAction, ThreadState, Which,
+    Act, EscalationReason, Event, HandoffMode, PersonsDecision, Phase, PullAction, PullEvent, ThreadState,
+    Which,
 };
 
 /// Pull request 86 is merged with a P1, a blocking P2 and a P3 in a.rs, all handed off to gemini.
@@ -97,6 +98,18 @@ fn feedback_in_which_nothing_blocks_approves_by_rule() {
     let Phase::Approved(approval) = &fix_review(&table).phase else { unreachable!() };
     assert!(approval.by_rule && approval.commit.is_some());
     assert_eq!(fix_review(&table).threads[&"N-1".parse().expect("an id")].state, ThreadState::Deferred);
+}
+
+#[test]
+fn what_a_fix_leaves_undone_is_not_handed_off_again() {
+    let mut table = handed_off();
+    fix_request(&mut table, "codex", "").expect("opens");
+    let (pr, action) = ("90".parse().expect("a number"), PullAction::Merged);
+    let merged = Event::Pull(PullEvent { repo: None, pr, action, author: None, head: None });
+    table.hear(&merged).expect("merged");
+    let (tasks, left) = table.handoff();
+    assert!(tasks.is_empty());
+    assert_eq!(left, ["F-1 already_handed_off", "F-2 already_handed_off", "F-3 already_handed_off"]);
 }
 
 #[test]

@@ -152,7 +152,10 @@ fn a_payload_of_the_forge_is_read_and_what_moves_nothing_is_said_to_be_ignored()
     let output = mailroom.run(&["pr", "ingest", &path.to_string_lossy()]);
     assert_exit(&output, 1);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("missing field `number`") && said.contains("`pull_request` payload"), "{said}");
+    assert!(
+        said.contains("missing field `pull_request`") && said.contains("`pull_request` payload"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -25,6 +25,6 @@ pub use coerce::coerce;
 pub use malformed::Malformed;
 pub use message::{Message, ReadBody, parse, parse_packet};
 pub use place::Place;
-pub use render::{json_line, render_document, render_message, render_packet};
+pub use render::{escaped_json, render_document, render_lines, render_message, render_packet};
 pub use report::{Level, Report, ReportedViolation};
 pub use schema::Schema;

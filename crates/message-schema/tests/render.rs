@@ -11,7 +11,7 @@ use message_schema::packet::{
 };
 use message_schema::report::{Level, Report, ReportedViolation};
 use message_schema::{
-    Code, Message, ReadBody, Schema, coerce, parse, parse_packet, render_message, render_packet,
+    Code, Message, ReadBody, Schema, coerce, parse, parse_packet, render_lines, render_message, render_packet,
 };
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
@@ -254,6 +254,17 @@ proptest! {
         prop_assert_eq!(read_body(&message), body, "{}", rendered);
         let theirs: Value = serde_yaml::from_str(&rendered).expect("the reference reader reads it");
         prop_assert_eq!(theirs["body"].as_str().map(str::trim), Some(read.body.as_str()), "{}", rendered);
+    }
+
+    #[test]
+    fn lines_of_json_are_read_back_equal(title in text(), items in prop::collection::vec(text(), 0..3)) {
+        let document = json!({ "items": items, "count": 2, "nested": { "title": title }, "title": title });
+        let rendered = render_lines(&document);
+        let theirs: Value = serde_yaml::from_str(&rendered).expect("the reference reader reads it");
+        prop_assert_eq!(&theirs, &document, "{}", rendered);
+        let root = parse_packet(rendered.as_bytes()).unwrap_or_else(|error| panic!("{error:?} in\n{rendered}"));
+        prop_assert_eq!(root.field_text("title"), Some(title.as_str()), "{}", rendered);
+        prop_assert!(!rendered.contains(['\u{85}', '\u{2028}', '\u{2029}', '\r']), "{}", rendered);
     }
 
     #[test]

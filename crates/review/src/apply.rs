@@ -88,8 +88,14 @@ impl Review {
                 self.generation = generation.number;
                 self.granted = 0;
                 self.first_round = step.round;
+                // What a person gives back is the same work; what a request opens is new work.
+                if !step.given_back {
+                    self.commit = None;
+                    self.declared_head = None;
+                }
+            }
+            if step.declared_head.is_some() {
                 self.commit = None;
-                self.declared_head = None;
             }
             self.rounds = generation.rounds;
         }

@@ -87,9 +87,13 @@ fn keywords(text: &str) -> BTreeSet<String> {
 
 /// Takes the commonest English endings off: enough that `handles`, `handled` and `handling` meet.
 fn stem(word: &str) -> String {
-    const ENDINGS: [(&str, &str); 8] = [
+    const ENDINGS: [(&str, &str); 12] = [
         ("ations", ""),
         ("ation", ""),
+        ("ating", ""),
+        ("ated", ""),
+        ("ates", ""),
+        ("ate", ""),
         ("ings", ""),
         ("ing", ""),
         ("ies", "y"),
@@ -155,8 +159,13 @@ mod tests {
 
     #[test]
     fn endings_do_not_tell_words_apart() {
-        for (a, b) in [("handles", "handled"), ("handling", "handle"), ("queries", "query"), ("boxes", "box")]
-        {
+        for (a, b) in [
+            ("handles", "handled"),
+            ("handling", "handle"),
+            ("queries", "query"),
+            ("boxes", "box"),
+            ("validated", "validation"),
+        ] {
             assert_eq!(stem(a), stem(b));
         }
         assert_ne!(stem("class"), stem("cla"));

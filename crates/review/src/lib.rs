@@ -47,7 +47,7 @@ pub use brief::{
     NotAResponse, OpenThread, StructuredResponse, ThreadAnswer, Verdict, Written, brief,
 };
 pub use deadline::{Deadline, patience};
-pub use decide::{Decision, Posted, decide, sender_fault};
+pub use decide::{Decision, Posted, decide, repeated, sender_fault};
 pub use event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which};
 pub use gate::Clause;
 pub use handoff::{Handoff, Left, NoHandoff, Task, TaskFinding, TaskId};

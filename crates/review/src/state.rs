@@ -67,7 +67,7 @@ pub struct Review {
     pub closed_by: Option<Closer>,
     /// Every finding ever raised here, by its id.
     pub threads: BTreeMap<FindingId, Thread>,
-    /// The last commit the author reported fixes in, within this generation.
+    /// The last commit the author reported fixes in, since it last declared a head to begin with.
     pub commit: Option<CommitSha>,
     /// The head the author last asked to have reviewed, within this generation.
     pub declared_head: Option<CommitSha>,

@@ -213,15 +213,16 @@ impl Thread {
     }
 
     /// The thread as a fix pull request takes it over: open from the start, with counters of its
-    /// own; what does not block is deferred, so that it holds nothing up.
-    pub(crate) fn carried_over(&self) -> Self {
+    /// own; what does not block is deferred, so that it holds nothing up. It was handed off, and is
+    /// not again with the fix.
+    pub(crate) fn carried_over(&self, task: &TaskId) -> Self {
         Self {
             opened_in: 1,
             dialogue: Dialogue { stance: Stance::SeeksChange, round_count: 0, replies: 0 },
             state: if self.blocking { ThreadState::Open } else { ThreadState::Deferred },
             reopened: false,
             by_person: false,
-            fate: Fate { carried: true, queued: false, task: None, verify_run: false, ..self.fate.clone() },
+            fate: Fate { carried: true, queued: false, task: Some(task.clone()), ..self.fate.clone() },
             ..self.clone()
         }
     }

@@ -1,7 +1,7 @@
 //! The brief that lies beside a delivered request: its file's name and its text.
 
 use message_schema::envelope::MessageType;
-use message_schema::{json_line, render_document};
+use message_schema::{escaped_json, render_lines};
 use review::{Brief, Policy, Record, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
@@ -30,7 +30,7 @@ fn name(brief: &Brief) -> FileName {
         .expect("a number and two agent names are at most 180 bytes without a slash")
 }
 
-/// The fields as a person reads them, and the schema on one line, where a program takes it.
+/// One line for each field and each thread; the schema on the last one, where a program takes it.
 fn text(brief: &Brief) -> String {
-    format!("{}response_schema: {}\n", render_document(brief), json_line(&brief.response_schema))
+    format!("{}response_schema: {}\n", render_lines(brief), escaped_json(&brief.response_schema))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use message_schema::id::AgentName;
 use message_schema::{Code, Message};
-use review::{ContentDigest, Policy, Posted, Record, State};
+use review::{ContentDigest, Decision, Policy, Posted, Record, State};
 use spool::{Body, Draft, FileName, Found, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit, View};
 use validate_message::PacketInput;
 
@@ -164,6 +164,12 @@ impl Desk {
         };
         let slip = Slip { message: Some(&message), ..slip };
 
+        let digest = ContentDigest(digest.bytes());
+        let before = message.id().and_then(|id| review::repeated(&self.state, outbox, &id, digest));
+        if let Some(record) = before {
+            let decision = Decision::Duplicate(record);
+            return Ok(Judged::Decided(Box::new(slip.decided(decision, &mut self.names))));
+        }
         if self.is_behind(found, &message) {
             self.hold(found, &message);
             return Ok(Judged::NotYet { until: moment.mono.saturating_add(PACKET_RETRY_MS) });
@@ -187,7 +193,7 @@ impl Desk {
             }
         };
 
-        let posted = Posted { outbox, digest: ContentDigest(digest.bytes()), valid: &valid };
+        let posted = Posted { outbox, digest, valid: &valid };
         match review::decide(&self.state, &self.policy, posted, moment.utc) {
             Ok(decision) => Ok(Judged::Decided(Box::new(slip.decided(decision, &mut self.names)))),
             Err(refusal) => {

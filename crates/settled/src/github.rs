@@ -17,7 +17,7 @@ pub enum Read {
 #[derive(Deserialize)]
 struct Payload {
     action: String,
-    number: u64,
+    number: Option<u64>,
     pull_request: Pull,
     repository: Option<Repository>,
 }
@@ -26,7 +26,8 @@ struct Payload {
 struct Pull {
     #[serde(default)]
     merged: Option<bool>,
-    head: Head,
+    number: Option<u64>,
+    head: Option<Head>,
     user: Option<User>,
 }
 
@@ -60,12 +61,13 @@ pub fn read(bytes: &[u8]) -> Result<Read, String> {
         },
         _ => return Ok(Read::Other(payload.action)),
     };
+    let number = payload.number.or(pull.number).ok_or("the `number` of the pull request is missing")?;
     Ok(Read::Event(PullEvent {
         repo: payload.repository.map(|repository| repository.full_name),
-        pr: payload.number.to_string().parse().expect("a number of at most 20 digits"),
+        pr: number.to_string().parse().expect("a number of at most 20 digits"),
         action,
         author: pull.user.map(|user| user.login),
-        head: Some(pull.head.sha),
+        head: pull.head.map(|head| head.sha),
     }))
 }
 
@@ -106,7 +108,8 @@ mod tests {
         for (text, said) in [
             ("", "EOF"),
             ("[]", "expected struct Payload"),
-            (r#"{"action":"opened","issue":{}}"#, "missing field `number`"),
+            (r#"{"action":"opened","issue":{}}"#, "missing field `pull_request`"),
+            (r#"{"action":"opened","pull_request":{}}"#, "`number` of the pull request is missing"),
             (&payload("opened", "false").replace("9b2f41c0", "main"), "expected a commit"),
             (&payload("opened", "false").replace("Owner/Name", "name"), "owner/name"),
             (&payload("closed", "null"), "does not say whether it was `merged`"),

@@ -133,7 +133,7 @@ impl Mailroom {
     /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
     /// is delivered before its commit. If a commit fails for want of room, the state is folded
     /// anew and the files, which never left their outboxes, are judged again later. When no message is
-    /// left to judge, the orders are heard that waited before the pass.
+    /// left to judge, or soon in any case, the orders are heard that waited before the pass.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         let orders = self.find_orders(moment);
         let Self { spool, desk, .. } = self;
@@ -142,8 +142,12 @@ impl Mailroom {
         self.delivered(&before, &mut pass);
 
         self.commit(batch, &mut pass)?;
-        if self.desk.intake.next_wakeup() != Some(0) {
+        let all_is_judged = self.desk.intake.next_wakeup() != Some(0);
+        // An agent that floods its outbox keeps nobody's decision waiting.
+        if all_is_judged || self.orders_due().is_some_and(|due| due <= moment.mono) {
             self.hear(&orders, moment, &mut pass)?;
+        }
+        if all_is_judged {
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }

@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for Deal {
 pub struct NewFinding {
     /// How bad it is.
     pub severity: Severity,
-    /// Whether it blocks; only a P2 says.
+    /// Whether it blocks; counts for a P2 alone.
     #[serde(default)]
     pub blocking: Option<bool>,
     /// One line on what it is.

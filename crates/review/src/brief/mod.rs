@@ -4,6 +4,7 @@
 
 mod answer;
 mod choice;
+mod json;
 mod schema;
 mod wire;
 
@@ -12,7 +13,6 @@ use message_schema::envelope::{Priority, Timestamp};
 use message_schema::id::{AgentName, FindingId, MessageId, PrNumber, Repo, RepoPath};
 use message_schema::packet::{Action, LineRange, Severity, Stance};
 use serde::Serialize;
-use serde_json::Value;
 
 pub use answer::{
     Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse, ThreadAnswer,
@@ -71,10 +71,10 @@ pub struct Brief {
     /// The commands that an lgtm must record as passing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub validation_commands: Vec<String>,
-    /// The JSON Schema (2020-12) of the response to this very request. Not written with the other
-    /// fields, so that its writer can keep it on one line.
+    /// The JSON Schema (2020-12) of the response to this very request, as one line of JSON. It is not
+    /// written with the other fields: it is no text there, and is nothing to be put into one.
     #[serde(skip)]
-    pub response_schema: Value,
+    pub response_schema: String,
 }
 
 /// What is left of a round's means when its brief is written.
@@ -137,7 +137,7 @@ pub struct OpenThread {
 }
 
 /// The legal actions on one thread.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Legal {
     /// With the stance that the author should change something.
     pub seeks_change: &'static [Action],

@@ -10,14 +10,17 @@
 //! [`StructuredResponse`](super::StructuredResponse).
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
+use message_schema::body::NitTier;
 use message_schema::id::FindingId;
 use message_schema::packet::{CommandResult, Severity};
-use serde_json::{Map, Value, json};
 
 use super::choice::Choice;
+use super::json::{BOOLEAN, TEXT, json, list, object, one_of, only, reference, short_list};
 use super::{Asked, resolved};
 use crate::response::NEW_FINDINGS_MAX;
+use crate::thread::Thread;
 
 /// The schema's own language.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -26,105 +29,98 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 const ABOUT: &str = "The response to one review_request. Every open thread is given exactly one action; \
 a text that is empty means none.";
 
+/// The parts that no review changes, made once.
+static COMMANDS_RUN: LazyLock<String> = LazyLock::new(commands_run);
+static NEW_FINDINGS: LazyLock<String> = LazyLock::new(new_findings);
+static NITS: LazyLock<String> = LazyLock::new(nits);
+
+/// Definitions that a schema refers to, by name.
+type Definitions = BTreeMap<&'static str, &'static str>;
+
 /// The schema of the response to what is asked.
-pub(super) fn of(asked: &Asked<'_>) -> Value {
-    let mut defs = BTreeMap::from([("commands_run".to_owned(), commands_run())]);
-    let mut verdicts = vec![feedback(asked, &mut defs)];
+pub(super) fn of(asked: &Asked<'_>) -> String {
+    let mut definitions = Definitions::from([("commands_run", COMMANDS_RUN.as_str())]);
+    let mut verdicts = vec![feedback(asked, &mut definitions)];
     if asked.may_approve() {
-        verdicts.push(lgtm(asked, &mut defs));
+        verdicts.push(lgtm(asked, &mut definitions));
     }
-    let mut root = object(json!({ "response": { "anyOf": verdicts } }));
-    root["$schema"] = DIALECT.into();
-    root["description"] = ABOUT.into();
-    root["$defs"] = json!(defs);
-    root
+    let verdicts = format!(r#"{{"anyOf":[{}]}}"#, verdicts.join(","));
+    let definitions: Vec<String> =
+        definitions.iter().map(|(name, schema)| format!("{}:{schema}", json(name))).collect();
+    format!(
+        r#"{{"$schema":{},"description":{},"$defs":{{{}}},{}"#,
+        json(DIALECT),
+        json(ABOUT),
+        definitions.join(","),
+        // The rest of the root stands where the brace of its object was.
+        &object(&[("response", &verdicts)])[1..]
+    )
 }
 
-/// An object that has these properties, all of them, and no other.
-pub(super) fn object(properties: Value) -> Value {
-    let names: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
-    let mut object = json!({ "type": "object", "required": names, "additionalProperties": false });
-    object["properties"] = properties;
-    object
-}
-
-fn feedback(asked: &Asked<'_>, defs: &mut BTreeMap<String, Value>) -> Value {
-    let mut fields = json!({
-        "type": { "type": "string", "const": "review_feedback" },
-        "threads": threads(asked, Choice::in_feedback, defs),
-        "new_findings": { "type": "array", "maxItems": NEW_FINDINGS_MAX, "items": new_finding() },
-        "commands_run": reference("commands_run"),
-        "escalation": { "type": "string" },
-        "validated_head": { "type": "string" },
-    });
-    for (field, for_good) in [("reopen", false), ("escalate", true)] {
+fn feedback(asked: &Asked<'_>, definitions: &mut Definitions) -> String {
+    let (kind, threads) = (only("review_feedback"), threads(asked, Choice::in_feedback, definitions));
+    let back = [("reopen", false), ("escalate", true)].map(|(field, for_good)| {
         let ids: Vec<&FindingId> = resolved(asked.review, for_good).collect();
-        if !ids.is_empty() {
-            fields[field] = json!({ "type": "array", "items": { "type": "string", "enum": ids } });
-        }
-    }
-    object(fields)
+        (field, (!ids.is_empty()).then(|| list(&one_of(&ids))))
+    });
+    let commands_run = reference("commands_run");
+    let mut fields = vec![
+        ("type", kind.as_str()),
+        ("commands_run", &commands_run),
+        ("threads", &threads),
+        ("new_findings", &NEW_FINDINGS),
+        ("validated_head", TEXT),
+        ("escalation", TEXT),
+    ];
+    fields.extend(back.iter().filter_map(|(field, ids)| Some((*field, ids.as_deref()?))));
+    object(&fields)
 }
 
-fn lgtm(asked: &Asked<'_>, defs: &mut BTreeMap<String, Value>) -> Value {
-    let nit = object(json!({
-        "tier": { "type": "string", "enum": [Severity::P2, Severity::P3] },
-        "summary": { "type": "string" },
-        "owner": { "type": "string" },
-        "next_action": { "type": "string" },
-    }));
-    object(json!({
-        "type": { "type": "string", "const": "review_lgtm" },
-        "threads": threads(asked, Choice::in_lgtm, defs),
-        "nits": { "type": "array", "items": nit },
-        "commands_run": reference("commands_run"),
-        "merge_ready": { "type": "boolean" },
-        "validated_head": { "type": "string" },
-    }))
+fn lgtm(asked: &Asked<'_>, definitions: &mut Definitions) -> String {
+    object(&[
+        ("type", &only("review_lgtm")),
+        ("commands_run", &reference("commands_run")),
+        ("threads", &threads(asked, Choice::in_lgtm, definitions)),
+        ("nits", &NITS),
+        ("validated_head", TEXT),
+        ("merge_ready", BOOLEAN),
+    ])
 }
 
 fn threads(
     asked: &Asked<'_>,
-    choice: fn(&crate::thread::Thread, &Asked<'_>) -> Choice,
-    defs: &mut BTreeMap<String, Value>,
-) -> Value {
-    let mut keys = Map::new();
-    for (id, thread) in asked.review.open_threads() {
-        let choice = choice(thread, asked);
-        let name = choice.name();
-        keys.insert(id.to_string(), reference(&name));
-        defs.entry(name).or_insert_with(|| choice.schema());
-    }
-    object(Value::Object(keys))
+    choice: fn(&Thread, &Asked<'_>) -> Choice,
+    definitions: &mut Definitions,
+) -> String {
+    let keys: Vec<(&str, String)> = asked
+        .review
+        .open_threads()
+        .map(|(id, thread)| {
+            let (name, schema) = choice(thread, asked).definition();
+            definitions.insert(name, schema);
+            (id.as_str(), reference(name))
+        })
+        .collect();
+    let keys: Vec<(&str, &str)> = keys.iter().map(|(id, schema)| (*id, schema.as_str())).collect();
+    object(&keys)
 }
 
-/// A finding that no thread is about. It has no id: whoever writes the packet gives it one that is
-/// free. Only a P2 says whether it blocks.
-fn new_finding() -> Value {
-    let with = |severity: Value, blocking: Option<Value>| {
-        let mut fields = json!({ "severity": severity });
-        if let Some(blocking) = blocking {
-            fields["blocking"] = blocking;
-        }
-        for text in ["title", "file", "lines", "category", "evidence", "recommendation", "introduced_by"] {
-            fields[text] = json!({ "type": "string" });
-        }
-        object(fields)
-    };
-    let given = json!({ "type": "string", "enum": [Severity::P0, Severity::P1, Severity::P3] });
-    let chosen = json!({ "type": "string", "const": Severity::P2 });
-    json!({ "anyOf": [with(given, None), with(chosen, Some(json!({ "type": "boolean" })))] })
+/// Findings that no thread is about. They have no id: whoever writes the packet gives each one that
+/// is free. What one says of blocking counts for a P2; the other severities decide by themselves.
+fn new_findings() -> String {
+    let severity = one_of(Severity::ALL);
+    let texts = ["title", "file", "lines", "category", "evidence", "recommendation", "introduced_by"];
+    let mut fields = vec![("severity", severity.as_str()), ("blocking", BOOLEAN)];
+    fields.extend(texts.map(|text| (text, TEXT)));
+    short_list(NEW_FINDINGS_MAX, &object(&fields))
 }
 
-fn commands_run() -> Value {
-    let run = object(json!({
-        "command": { "type": "string" },
-        "result": { "type": "string", "enum": CommandResult::ALL },
-        "notes": { "type": "string" },
-    }));
-    json!({ "type": "array", "items": run })
+fn commands_run() -> String {
+    let result = one_of(CommandResult::ALL);
+    list(&object(&[("command", TEXT), ("result", &result), ("notes", TEXT)]))
 }
 
-fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/$defs/{name}") })
+fn nits() -> String {
+    let tier = one_of(NitTier::ALL);
+    list(&object(&[("tier", &tier), ("summary", TEXT), ("owner", TEXT), ("next_action", TEXT)]))
 }

@@ -260,7 +260,7 @@ fn opened(id: FindingId, said: &NewFinding, index: usize) -> Result<Finding, Not
         severity: said.severity,
         status: Status::Open,
         // Said where it must not be, or not said where it must: the validator tells.
-        blocking: said.blocking,
+        blocking: said.blocking.filter(|_| said.severity == Severity::P2),
         title: text(&said.title),
         area: None,
         category: text(&said.category),

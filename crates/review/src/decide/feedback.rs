@@ -126,20 +126,17 @@ pub(super) fn open_invocation<'a>(key: &ReviewKey, review: &'a Review) -> Result
     if let Some(invocation) = review.phase.invocation() {
         return Ok(invocation);
     }
+    // No round is named: a reopened review stands in one that nobody was asked to answer.
     let fault = match review.closed_by {
         Some(Closer::Daemon) => Fault::new(
             Code::InvocationClosed,
-            format!(
-                "the daemon closed the invocation of round {}; it takes no response any more",
-                review.round
-            ),
+            "the daemon closed the last invocation; it takes no response any more",
         ),
-        Some(Closer::Reviewer) | None => Fault::new(
-            Code::DuplicateTerminalResponse,
-            format!("round {} already has its one response", review.round),
-        )
-        .expected("one review_feedback or review_lgtm per review_request")
-        .fix("nothing is to be done; the author's next review_request opens the next round"),
+        Some(Closer::Reviewer) | None => {
+            Fault::new(Code::DuplicateTerminalResponse, "the last request already has its one response")
+                .expected("one review_feedback or review_lgtm per review_request")
+                .fix("nothing is to be done; the author's next review_request opens the next round")
+        }
     };
     Err(in_review(vec![fault], key, review.legal_next(key), Costs::Nothing))
 }

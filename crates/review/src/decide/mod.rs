@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use message_schema::Code;
 use message_schema::body::Body;
 use message_schema::envelope::{DAEMON, Envelope};
-use message_schema::id::AgentName;
+use message_schema::id::{AgentName, MessageId};
 use validate_message::Valid;
 
 use crate::key::ReviewKey;
@@ -125,6 +125,12 @@ pub fn decide(
         }
     };
     Ok(accept(&case, answer))
+}
+
+/// The record of a message that was accepted before, byte for byte, from this very outbox: whatever
+/// has become of its packet since, it is a duplicate. Asked before the message is checked.
+pub fn repeated(state: &State, outbox: &AgentName, id: &MessageId, digest: ContentDigest) -> Option<Record> {
+    check_id(state, outbox, id, digest).ok().flatten()
 }
 
 fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {

@@ -99,7 +99,7 @@ impl Request<'_> {
             let id = std::iter::once(finding.id.clone())
                 .chain(ids.filter_map(Result::ok))
                 .find(|id| !answer.step.threads.contains_key(id));
-            answer.step.threads.extend(id.map(|id| (id, finding.thread.carried_over())));
+            answer.step.threads.extend(id.map(|id| (id, finding.thread.carried_over(&task.id))));
         }
     }
 

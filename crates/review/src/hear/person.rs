@@ -1,6 +1,8 @@
 //! What a person decides about a review. Each decision starts a new count; what happens between
 //! them ends by itself.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use message_schema::Code;
 use message_schema::id::FindingId;
@@ -11,7 +13,7 @@ use crate::event::{Act, PersonsDecision};
 use crate::key::ReviewKey;
 use crate::phase::{EscalationReason, Phase};
 use crate::record::{Generation, Says, Step};
-use crate::state::{GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
+use crate::state::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
 use crate::thread::{Fate, Hold, Thread, ThreadState};
 
 pub(super) fn hear(room: &mut Room<'_>, decision: &PersonsDecision) -> Result<Answer, No> {
@@ -56,25 +58,24 @@ fn reopen(room: &Room<'_>, key: &ReviewKey, review: &Review) -> Result<Step, No>
         let why = format!("pull request {} has used its {GENERATIONS_MAX} generations", key.pr);
         return Err(No::new(Code::IterationLimitExceeded, why));
     }
-    check_given_back(room, key)?;
-    let open = |thread: &Thread| Thread { state: ThreadState::Open, ..thread.clone() };
-    let held = review.threads.iter().filter(|(_, thread)| thread.is_held());
+    check_may_go_on(room, key, review)?;
     Ok(Step {
         opens: Some(Generation { number: review.generation + 1, rounds: room.policy.rounds }),
-        threads: held.map(|(id, thread)| (id.clone(), open(thread))).collect(),
+        threads: released(review),
         given_back: true,
         ..Step::to(key, review.round + 1, Phase::Awaiting { due: room.now + patience(review.priority) })
     })
 }
 
-/// One more round. A review that ended because its rounds were over goes on with the author.
+/// One more round. A review that ended because its rounds were over goes on with the author, and
+/// with what was held: with a blocker left to a person, the round could end in no approval.
 fn grant(room: &Room<'_>, key: &ReviewKey, review: &Review, rounds: u8) -> Result<Step, No> {
     if rounds != 1 {
         return Err(No::new(Code::DecisionInvalid, format!("{rounds} rounds were granted, expected 1")));
     }
-    let phase = match &review.phase {
+    let (phase, threads) = match &review.phase {
         Phase::Escalated(EscalationReason::MaxRoundsExceeded) => {
-            Phase::Fixing { due: room.now + patience(review.priority) }
+            (Phase::Fixing { due: room.now + patience(review.priority) }, released(review))
         }
         Phase::Escalated(_) | Phase::Approved(_) | Phase::Closed(_) => {
             let why = format!("the rounds of {key} are not what ended it; `settled reopen` opens it again");
@@ -83,10 +84,26 @@ fn grant(room: &Room<'_>, key: &ReviewKey, review: &Review, rounds: u8) -> Resul
         open @ (Phase::Awaiting { .. }
         | Phase::Reviewing(_)
         | Phase::Fixing { .. }
-        | Phase::Addressed { .. }) => open.clone(),
+        | Phase::Addressed { .. }) => (open.clone(), BTreeMap::new()),
     };
-    check_given_back(room, key)?;
-    Ok(Step { granted: rounds, given_back: true, ..Step::to(key, review.round, phase) })
+    check_may_go_on(room, key, review)?;
+    Ok(Step { granted: rounds, given_back: true, threads, ..Step::to(key, review.round, phase) })
+}
+
+/// The threads with a person, open again with their counters.
+fn released(review: &Review) -> BTreeMap<FindingId, Thread> {
+    let open = |thread: &Thread| Thread { state: ThreadState::Open, ..thread.clone() };
+    let held = review.threads.iter().filter(|(_, thread)| thread.is_held());
+    held.map(|(id, thread)| (id.clone(), open(thread))).collect()
+}
+
+/// Refuses to give back what agents could not go on with, or was given back too often.
+fn check_may_go_on(room: &Room<'_>, key: &ReviewKey, review: &Review) -> Result<(), No> {
+    if review.fixes.is_some() && room.state.rounds_used(key.repo.as_ref(), &key.pr) >= FIX_REVIEWS_MAX {
+        let why = format!("fix pull request {} has had its {FIX_REVIEWS_MAX} reviews", key.pr);
+        return Err(No::new(Code::IterationLimitExceeded, why));
+    }
+    check_given_back(room, key)
 }
 
 fn check_given_back(room: &Room<'_>, key: &ReviewKey) -> Result<(), No> {

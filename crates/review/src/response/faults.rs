@@ -44,16 +44,26 @@ pub(super) fn unknown(id: &FindingId) -> Fault {
     .expected("the id of an open thread, or a new finding without an action")
 }
 
-pub(super) fn duplicate(finding: &Finding, known: &FindingId) -> Fault {
-    Fault::new(
+/// `before` is the thread as it stood before this response; what this very response raises has none.
+pub(super) fn duplicate(finding: &Finding, known: &FindingId, before: Option<&Thread>) -> Fault {
+    let fault = Fault::new(
         Code::DuplicateFinding,
         format!("`{}` is the same as `{known}`: the same place and the same words", finding.id),
     )
     .thread(known)
     .field("id")
-    .found(&finding.id)
-    .expected(format!("an action on `{known}`, or a finding that is not known yet"))
-    .fix(format!("write the finding under the id `{known}`, with an action"))
+    .found(&finding.id);
+    // Only an open thread takes an action; advice that is refused would cost another attempt.
+    if before.is_some_and(Thread::is_open) {
+        fault
+            .expected(format!("an action on `{known}`, or a finding that is not known yet"))
+            .fix(format!("write the finding under the id `{known}`, with an action"))
+    } else {
+        fault.expected("a finding that is not known yet").fix(format!(
+            "leave `{}` out; what more there is to say belongs to `{known}`, without an action",
+            finding.id
+        ))
+    }
 }
 
 pub(super) fn too_many(count: usize) -> Fault {

@@ -137,6 +137,7 @@ impl Sheet<'_> {
 
     /// A finding under an id this review does not know: a thread of its own, unless it repeats one.
     fn read_new(&mut self, id: &FindingId, finding: &Finding) {
+        let threads = self.response.threads;
         let repeated = self.repeated(finding);
         let may_act = repeated.as_ref().is_some_and(|(_, thread)| thread.is_settled_for_good());
         if finding.same_as.is_some() || (finding.action.is_some() && !may_act) {
@@ -146,7 +147,7 @@ impl Sheet<'_> {
             Some((known, thread)) if thread.state == ThreadState::Resolved => {
                 self.restate(&known, &thread, finding);
             }
-            Some((known, _)) => self.fault(duplicate(finding, &known)),
+            Some((known, _)) => self.fault(duplicate(finding, &known, threads.get(&known))),
             None => self.open(id, finding),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Act, ContentDigest, Decision, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent, Rank,
+    Act, ContentDigest, Decision, Event, Fault, PersonsDecision, Policy, Posted, PullAction, PullEvent, Rank,
     Record, Refused, Review, State, Told, Which, apply, decide, due, hear, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
@@ -17,6 +17,8 @@ pub(crate) struct Table {
     pub(crate) now: DateTime<Utc>,
     /// Every record so far, for replay.
     pub(crate) records: Vec<(Record, DateTime<Utc>)>,
+    /// What was wrong with the last message that was refused.
+    pub(crate) faults: Vec<Fault>,
     sent: u32,
 }
 
@@ -33,6 +35,7 @@ impl Default for Table {
             policy: Policy { agents: BTreeMap::from(agents), ..Policy::default() },
             now,
             records: Vec::new(),
+            faults: Vec::new(),
             sent: 0,
         }
     }
@@ -96,7 +99,10 @@ impl Table {
                     Some(clause) => format!("{} {}", fault.code, clause.as_str()),
                     None => fault.code.to_string(),
                 });
-                (refuse(&self.state, &refused, self.now), Err(codes.collect()))
+                let codes = codes.collect();
+                let record = refuse(&self.state, &refused, self.now);
+                self.faults = refusal.faults;
+                (record, Err(codes))
             }
         };
         apply(&mut self.state, &record, self.now);

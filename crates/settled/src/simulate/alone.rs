@@ -74,7 +74,9 @@ impl Threads {
         let mut filled = vec![("status", "open".to_owned())];
         filled.push(("severity", known.map_or("P1", |thread| thread.severity.as_str()).to_owned()));
         // A P2 has to say whether it blocks; of the others it goes without saying.
-        if let Some(thread) = known.filter(|thread| thread.severity.as_str() == "P2") {
+        let said = node.field("severity").and_then(|field| text(&field.value).ok()).map(str::trim);
+        let is_p2 = |thread: &&Thread| said.unwrap_or(thread.severity.as_str()) == "P2";
+        if let Some(thread) = known.filter(is_p2) {
             filled.push(("blocking", thread.blocking.to_string()));
         }
         match &node.content {

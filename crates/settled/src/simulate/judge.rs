@@ -41,6 +41,11 @@ impl Bench<'_> {
             Ok(message) => message,
             Err(malformed) => return self.refuse(outbox, None, &Rejection::malformed(malformed, &file), &[]),
         };
+        let digest = ContentDigest(Digest::of(bytes).bytes());
+        let before = message.id().and_then(|id| review::repeated(self.state, outbox, &id, digest));
+        if let Some(record) = before {
+            return Judgement { outcomes: outcome::record(&record), record };
+        }
         let valid = match validate_message::check(&message, packet(&message)) {
             Ok(valid) => valid,
             Err(violations) => {
@@ -48,7 +53,7 @@ impl Bench<'_> {
                 return self.refuse(outbox, Some(&message), &rejection, &[]);
             }
         };
-        let posted = Posted { outbox, digest: ContentDigest(Digest::of(bytes).bytes()), valid: &valid };
+        let posted = Posted { outbox, digest, valid: &valid };
         match review::decide(self.state, self.policy, posted, self.now) {
             Ok(decision) => {
                 let record = decision.into_record();

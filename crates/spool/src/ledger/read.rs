@@ -5,7 +5,9 @@
 //! after the one before is durable. So a later batch behind the broken line proves that the line had been durable.
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
 
 use super::line::{self, NotARecord};
 use crate::disk::{Disk, Handle, Open};
@@ -44,12 +46,44 @@ pub(crate) struct End {
 /// What a visitor of the ledger is.
 pub(crate) type Visit<'a> = dyn FnMut(Entry) -> Result<(), SpoolError> + 'a;
 
-/// Reads all segments in `dir`, the ledger's directory, and hands every record to `visit`.
+/// Records that go from the reading thread to the visitor at once, and how many such portions may wait.
+const PORTION: usize = 256;
+const PORTIONS: usize = 4;
+
+/// Reads all segments in `dir`, the ledger's directory, and hands every record to `visit`. Lines are read and checked
+/// on a thread of their own while earlier ones are visited: each takes about half of the time.
 pub(crate) fn read(
     disk: &dyn Disk,
     layout: &Layout,
     dir: &Handle,
     visit: &mut Visit<'_>,
+) -> Result<End, SpoolError> {
+    std::thread::scope(|scope| {
+        let (send, receive) = sync_channel::<Vec<Entry>>(PORTIONS);
+        let reading = scope.spawn(move || {
+            let mut portion = Vec::with_capacity(PORTION);
+            let end = read_here(disk, layout, dir, &mut |entry| {
+                portion.push(entry);
+                let is_heard = portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok();
+                if is_heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            // Whoever does not listen any more has an error of its own to tell.
+            let _ = send.send(portion);
+            end
+        });
+        // The receiver goes with the first error, and the reader stops at its next portion.
+        let visited = receive.into_iter().flatten().try_for_each(visit);
+        let end = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        visited.and(end)
+    })
+}
+
+/// Reads until the end or until nobody listens.
+fn read_here(
+    disk: &dyn Disk,
+    layout: &Layout,
+    dir: &Handle,
+    tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
 ) -> Result<End, SpoolError> {
     let path = layout.root().join(layout::LEDGER);
     let names = disk.list(dir).map_err(SpoolError::io("list", &path))?;
@@ -70,7 +104,8 @@ pub(crate) fn read(
         let from = Segment { disk, file: &file, offset: 0 };
         let reader = BufReader::with_capacity(BUFFER, from);
         let len =
-            Reading { reader, path, line: 0, offset: 0, is_last: at + 1 == count }.run(&mut end, visit)?;
+            Reading { reader, path, line: 0, offset: 0, is_last: at + 1 == count }.run(&mut end, tell)?;
+        let ControlFlow::Continue(len) = len else { break };
         end.last = Some((name, len));
     }
     Ok(end)
@@ -86,8 +121,12 @@ struct Reading<R> {
 }
 
 impl<R: BufRead> Reading<R> {
-    /// Reads to the end and gives the length of what is good.
-    fn run(mut self, end: &mut End, visit: &mut Visit<'_>) -> Result<u64, SpoolError> {
+    /// Reads to the end and gives the length of what is good, unless nobody listens any more.
+    fn run(
+        mut self,
+        end: &mut End,
+        tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<(), u64>, SpoolError> {
         let mut bytes = Vec::with_capacity(8 * 1024);
         while self.next(&mut bytes)? {
             match self.check(&bytes, end) {
@@ -95,7 +134,9 @@ impl<R: BufRead> Reading<R> {
                     self.offset += bytes.len() as u64;
                     end.head = entry.seq;
                     end.digest = digest;
-                    visit(entry)?;
+                    if tell(entry).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
                 Err(Broken::TooNew(version)) => {
                     return Err(SpoolError::TooNew { segment: self.path, line: self.line, version });
@@ -103,11 +144,11 @@ impl<R: BufRead> Reading<R> {
                 Err(Broken::Chain(what)) => return Err(self.damaged(self.line, what)),
                 Err(Broken::Torn(what)) => {
                     end.torn = Some(self.torn(&mut bytes, end.head + 1, &what)?);
-                    return Ok(end.torn.as_ref().map_or(0, |torn| torn.offset));
+                    return Ok(ControlFlow::Continue(end.torn.as_ref().map_or(0, |torn| torn.offset)));
                 }
             }
         }
-        Ok(self.offset)
+        Ok(ControlFlow::Continue(self.offset))
     }
 
     fn next(&mut self, bytes: &mut Vec<u8>) -> Result<bool, SpoolError> {

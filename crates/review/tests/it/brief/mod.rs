@@ -16,6 +16,7 @@ use crate::table::{Note, Table, codex, text, valid_or_codes};
 /// The brief of the open request, and its schema at work.
 struct Asked {
     brief: Brief,
+    schema: Value,
     validator: jsonschema::Validator,
 }
 
@@ -23,8 +24,9 @@ impl Asked {
     fn of(table: &Table) -> Self {
         let (key, _) = table.state.reviews().next().expect("a review");
         let brief = brief(&table.state, &table.policy, key, table.now).expect("an open request");
-        let validator = jsonschema::validator_for(&brief.response_schema).expect("a schema");
-        Self { brief, validator }
+        let schema = serde_json::from_str(&brief.response_schema).expect("a line of JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        Self { brief, schema, validator }
     }
 
     fn admits(&self, response: &Value) -> bool {
@@ -135,8 +137,8 @@ fn lgtm(threads: &Value) -> Value {
 }
 
 /// The same verdict with what else its schema asks for in this state.
-fn completed(brief: &Brief, mut response: Value) -> Value {
-    let verdicts = brief.response_schema["properties"]["response"]["anyOf"].as_array().expect("verdicts");
+fn completed(asked: &Asked, mut response: Value) -> Value {
+    let verdicts = asked.schema["properties"]["response"]["anyOf"].as_array().expect("verdicts");
     for field in ["reopen", "escalate"] {
         let is_asked = verdicts[0]["properties"].get(field).is_some();
         if is_asked && response["response"]["type"] == "review_feedback" {

@@ -29,9 +29,9 @@ fn dealt(brief: &Brief, choices: &[(&str, &str)]) -> Value {
 }
 
 /// The responses of both kinds with the same choices.
-fn both(brief: &Brief, choices: &[(&str, &str)]) -> [Value; 2] {
-    let threads = dealt(brief, choices);
-    [feedback(&threads), lgtm(&threads)].map(|response| completed(brief, response))
+fn both(asked: &Asked, choices: &[(&str, &str)]) -> [Value; 2] {
+    let threads = dealt(&asked.brief, choices);
+    [feedback(&threads), lgtm(&threads)].map(|response| completed(asked, response))
 }
 
 fn choices() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
@@ -41,7 +41,7 @@ fn choices() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
 
 /// Some response that the schema admits, as long as there is one.
 fn admitted(asked: &Asked) -> Value {
-    let all_resolved = both(&asked.brief, &[("resolve", "accepts"); 4]);
+    let all_resolved = both(asked, &[("resolve", "accepts"); 4]);
     let found = all_resolved.into_iter().find(|response| asked.admits(response));
     found.expect("resolving everything in a feedback is always admitted")
 }
@@ -49,14 +49,7 @@ fn admitted(asked: &Asked) -> Value {
 /// Whether the rules and the schema say the same of a response, as far as threads go.
 fn agree(table: &mut Table, asked: &Asked, response: &Value) -> Result<(), TestCaseError> {
     let (admitted, fate) = (asked.admits(response), fate(table, response));
-    prop_assert_eq!(
-        admitted,
-        fate.is_fine_with_threads(),
-        "{:?}\n{}\n{}",
-        fate,
-        response,
-        asked.brief.response_schema
-    );
+    prop_assert_eq!(admitted, fate.is_fine_with_threads(), "{:?}\n{}\n{}", fate, response, asked.schema);
     Ok(())
 }
 
@@ -72,7 +65,7 @@ proptest! {
         let asked = Asked::of(&table);
         let brief = &asked.brief;
         for choices in &samples {
-            for response in both(brief, choices) {
+            for response in both(&asked, choices) {
                 agree(&mut table, &asked, &response)?;
             }
         }
@@ -81,7 +74,7 @@ proptest! {
             for choice in WORDS.iter().flat_map(|word| STANCES.map(|stance| (*word, stance))) {
                 let mut choices = [("resolve", "seeks_change"); 4];
                 choices[place] = choice;
-                for response in both(brief, &choices) {
+                for response in both(&asked, &choices) {
                     agree(&mut table, &asked, &response)?;
                 }
             }
@@ -92,8 +85,7 @@ proptest! {
     fn an_admitted_response_without_new_findings_is_accepted(play in play(), choices in choices()) {
         let Some(mut table) = play.table() else { return Ok(()) };
         let asked = Asked::of(&table);
-        let brief = &asked.brief;
-        for response in both(brief, &choices) {
+        for response in both(&asked, &choices) {
             if asked.admits(&response) {
                 prop_assert!(matches!(fate(&mut table, &response), Fate::Accepted(_)), "{response}");
             }
@@ -109,28 +101,25 @@ proptest! {
         let Some(mut table) = play.table() else { return Ok(()) };
         let asked = Asked::of(&table);
         let brief = &asked.brief;
-        let mut response = completed(brief, feedback(&dealt(brief, &[("escalate", "accepts"); 4])));
+        let mut response = completed(&asked, feedback(&dealt(brief, &[("escalate", "accepts"); 4])));
         let found = severities.iter().enumerate().map(|(n, severity)| {
-            let mut finding = json!({ "severity": severity });
+            let mut finding = json!({ "severity": severity, "blocking": back });
             for field in ["title", "file", "lines", "category", "evidence", "recommendation", "introduced_by"] {
                 finding[field] = "".into();
             }
             finding["file"] = format!("new{n}.rs").into();
-            if *severity == "P2" {
-                finding["blocking"] = back.into();
-            }
             finding
         });
         response["response"]["new_findings"] = found.collect();
         for field in ["reopen", "escalate"] {
-            let ids = &brief.response_schema["properties"]["response"]["anyOf"][0]["properties"][field]["items"]["enum"];
+            let ids = &asked.schema["properties"]["response"]["anyOf"][0]["properties"][field]["items"]["enum"];
             if back && ids.is_array() {
                 // Twice the same is once.
                 let twice = ids.as_array().into_iter().flatten().flat_map(|id| [id, id]);
                 response["response"][field] = twice.cloned().collect();
             }
         }
-        prop_assert!(asked.admits(&response), "{response}\n{}", brief.response_schema);
+        prop_assert!(asked.admits(&response), "{response}\n{}", asked.schema);
         prop_assert!(matches!(fate(&mut table, &response), Fate::Accepted(_)), "{response}");
     }
 
@@ -191,10 +180,9 @@ proptest! {
     fn a_schema_keeps_to_the_keywords_vendors_take(play in play()) {
         let Some(table) = play.table() else { return Ok(()) };
         let asked = Asked::of(&table);
-        let brief = &asked.brief;
-        prop_assert!(jsonschema::draft202012::meta::is_valid(&brief.response_schema));
+        prop_assert!(jsonschema::draft202012::meta::is_valid(&asked.schema));
         let mut used = BTreeSet::new();
-        walk(&brief.response_schema, &mut used);
+        walk(&asked.schema, &mut used);
         let allowed = [
             "$defs", "$ref", "$schema", "additionalProperties", "anyOf", "const", "description", "enum", "items",
             "maxItems", "properties", "required", "type",
@@ -231,7 +219,8 @@ fn walk(schema: &Value, used: &mut BTreeSet<String>) {
     fields.get("anyOf").and_then(Value::as_array).into_iter().flatten().for_each(|schema| walk(schema, used));
     if schema["type"] == "object" {
         assert_eq!(schema["additionalProperties"], false, "{schema}");
-        let names: Vec<&String> = named("properties").map(|(name, _)| name).collect();
-        assert_eq!(schema["required"], json!(names), "{schema}");
+        let names: BTreeSet<&str> = named("properties").map(|(name, _)| name.as_str()).collect();
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        assert_eq!(required.collect::<BTreeSet<_>>(), names, "{schema}");
     }
 }

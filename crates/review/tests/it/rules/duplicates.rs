@@ -44,6 +44,39 @@ fn a_new_finding_that_repeats_an_open_thread_is_refused_and_names_it() {
 }
 
 #[test]
+fn what_is_advised_on_a_repeated_finding_is_accepted() {
+    let fix = |table: &Table| table.faults[0].fix.clone().expect("an advice");
+    let again = "F-007 P1 open title: Handle empty diffs; file: src/diff.rs; line: 47";
+
+    let mut open = with_a_place();
+    open.feedback(2, &format!("F-001 P1 open action: reply\n{again}")).expect_err("repeats an open thread");
+    assert_eq!(fix(&open), "write the finding under the id `F-001`, with an action");
+    assert_eq!(open.feedback(2, "F-001 P1 open action: reply"), ok("fixing"));
+
+    let mut held = Table::default();
+    held.policy.rounds = Rounds::MAX;
+    held.request().expect("opens");
+    held.feedback(1, &format!("{EMPTY_DIFF}\nF-002 P1 open")).expect("feedback");
+    held.addressed(1, &[]).expect("addressed");
+    held.request().expect("round 2");
+    held.feedback(2, "F-001 P1 open action: veto\nF-002 P1 open action: reply").expect("feedback");
+    held.addressed(2, &[]).expect("addressed");
+    held.request().expect("round 3");
+    held.feedback(3, again).expect_err("repeats a held thread");
+    assert_eq!(
+        fix(&held),
+        "leave `F-007` out; what more there is to say belongs to `F-001`, without an action"
+    );
+    assert_eq!(held.feedback(3, "F-001 P0 open"), ok("escalated"));
+
+    let mut twice = Table::default();
+    twice.request().expect("opens");
+    twice.feedback(1, &format!("{EMPTY_DIFF}\n{again}")).expect_err("repeats itself");
+    assert!(fix(&twice).starts_with("leave `F-007` out;"), "{}", fix(&twice));
+    assert_eq!(twice.feedback(1, EMPTY_DIFF), ok("fixing"));
+}
+
+#[test]
 fn a_packet_does_not_repeat_itself() {
     let mut table = Table::default();
     table.request().expect("opens");

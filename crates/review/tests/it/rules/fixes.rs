@@ -3,7 +3,10 @@
 use super::{ok, refused};
 use crate::table::{Note, Table, agent, claude, codex, packet};
 use message_schema::limit::Rounds;
-use review::{EscalationReason, HandoffMode, Phase, PullAction, ThreadState};
+use review::{
+    Act, EscalationReason, Event, HandoffMode, PersonsDecision, Phase, PullAction, PullEvent, ThreadState,
+    Which,
+};
 
 /// Pull request 86 is merged with a P1, a blocking P2 and a P3 in a.rs, all handed off to gemini.
 fn handed_off() -> Table {
@@ -98,6 +101,18 @@ fn feedback_in_which_nothing_blocks_approves_by_rule() {
 }
 
 #[test]
+fn what_a_fix_leaves_undone_is_not_handed_off_again() {
+    let mut table = handed_off();
+    fix_request(&mut table, "codex", "").expect("opens");
+    let (pr, action) = ("90".parse().expect("a number"), PullAction::Merged);
+    let merged = Event::Pull(PullEvent { repo: None, pr, action, author: None, head: None });
+    table.hear(&merged).expect("merged");
+    let (tasks, left) = table.handoff();
+    assert!(tasks.is_empty());
+    assert_eq!(left, ["F-1 already_handed_off", "F-2 already_handed_off", "F-3 already_handed_off"]);
+}
+
+#[test]
 fn a_carried_blocker_and_a_new_p0_hold_it_up() {
     let mut table = handed_off();
     fix_request(&mut table, "codex", "").expect("opens");
@@ -159,4 +174,11 @@ fn the_fifth_review_approves_or_escalates_whoever_gives_it() {
     assert_eq!(ended.expect("claude's").1.phase, Phase::Escalated(EscalationReason::MaxRoundsExceeded));
     addressed(&mut table, "codex", 2).expect("addressed");
     assert_eq!(fix_request(&mut table, "codex", ""), refused(&["iteration_limit_exceeded"]));
+    let which = Which { pr: "90".parse().expect("a number"), repo: None, reviewer: Some(agent("claude")) };
+    for act in [Act::Reopen, Act::Grant { rounds: 1 }] {
+        let (by, reason) = ("ada".to_owned(), "once more".to_owned());
+        let decision = PersonsDecision { which: which.clone(), by, reason, act };
+        let declined = table.hear(&Event::Person(decision));
+        assert_eq!(declined, Err("iteration_limit_exceeded".to_owned()), "no sixth review");
+    }
 }

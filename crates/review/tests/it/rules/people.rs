@@ -35,6 +35,8 @@ fn a_reopened_review_goes_on_in_the_next_generation_with_what_was_held() {
     assert!(thread.is_open());
     assert_eq!(thread.dialogue.round_count, 1, "its counters go on");
     assert_eq!(table.feedback(3, "F-001 P1 fixed"), refused(&["duplicate_terminal_response"]));
+    let message = &table.faults[0].message;
+    assert_eq!(message, "the last request already has its one response", "round 3 was not asked for yet");
     assert_eq!(table.addressed(2, &[]), refused(&["round_mismatch"]));
     assert_eq!(table.request_with("max_rounds: 1"), ok("reviewing"));
     assert_eq!((table.review().round, table.review().rounds.get()), (3, 1));
@@ -82,6 +84,17 @@ fn a_granted_round_is_one_more() {
     assert_eq!(table.request(), ok("reviewing"));
     assert_eq!(table.feedback(3, "F-002 P1 open action: veto"), ok("escalated"));
     assert_eq!(table.request(), refused(&["round_limit_exceeded"]));
+}
+
+#[test]
+fn a_granted_round_can_end_in_approval() {
+    let mut table = rounds_over();
+    assert!(table.review().threads.values().any(review::Thread::is_held));
+    table.person(Act::Grant { rounds: 1 }).expect("granted");
+    assert!(table.review().threads.values().all(review::Thread::is_open), "what was held is open again");
+    table.addressed(2, &[]).expect("addressed");
+    table.request().expect("round 3");
+    assert_eq!(table.lgtm("", None), ok("approved"));
 }
 
 #[test]

@@ -35,7 +35,7 @@ fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     }
     let review = step.as_ref().and_then(|step| state.reviews.shared(&step.review));
     if let (Some(conversation), Some(key)) = (conversation, &review) {
-        state.conversations.insert(conversation.clone(), Arc::clone(key));
+        state.conversations.entry(conversation.clone()).or_default().insert(Arc::clone(key));
     }
     state.post.accept(from, id, *digest, review);
     if !kind.is_review() {
@@ -109,6 +109,8 @@ impl Review {
         if let Phase::Reviewing(open) = &step.phase {
             self.priority = open.priority;
             self.closed_by = None;
+            // What replaces an open request, or is counted of it, asks for no further review.
+            self.asked += u32::from(self.phase.invocation().is_none());
         } else if self.phase.invocation().is_some() {
             self.closed_by = Some(closer);
         }
@@ -142,6 +144,7 @@ fn opened(generation: Generation, step: &Step, at: DateTime<Utc>) -> Review {
         commit: None,
         declared_head: None,
         priority: Priority::P2,
+        asked: u32::from(step.phase.invocation().is_some()),
         given_back: Vec::new(),
         fixes: None,
     }

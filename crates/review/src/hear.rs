@@ -41,7 +41,7 @@ pub fn hear(
         Event::Deadline { review, which } => deadline::hear(&mut room, review, *which),
         Event::Taken(which) => reviewer::taken(&mut room, which),
         Event::Turns { which, count } => reviewer::turns(&mut room, which, *count),
-        Event::Pull(pull) => Ok(pull::hear(&mut room, pull)),
+        Event::Pull(pull) => pull::hear(&mut room, pull),
         Event::Person(decision) => person::hear(&mut room, decision),
     };
     let (event, order) = (told.event.clone(), told.order.cloned());
@@ -86,21 +86,32 @@ impl<'a> Room<'a> {
         Letter { id: (self.ids)(), to: to.clone(), says }
     }
 
-    /// The review that is meant: the only one of the name, or the only one an agent can still move.
+    /// The review a person means: the only one of the name. Which of several is never guessed.
     fn find(&self, which: &Which) -> Result<(&'a ReviewKey, &'a Review), No> {
+        self.find_among(which, |_| true)
+    }
+
+    /// The review whose reviewer is at work: the only one of the name with an open request, or the
+    /// only one at all.
+    fn find_at_work(&self, which: &Which) -> Result<(&'a ReviewKey, &'a Review), No> {
+        self.find_among(which, |review| review.phase.invocation().is_some()).or_else(|_| self.find(which))
+    }
+
+    fn find_among(
+        &self,
+        which: &Which,
+        admits: impl Fn(&Review) -> bool,
+    ) -> Result<(&'a ReviewKey, &'a Review), No> {
         let state = self.state;
         let named = state
             .of_pr(which.repo.as_ref(), &which.pr)
-            .filter(|(key, _)| which.reviewer.as_ref().is_none_or(|reviewer| key.reviewer == *reviewer));
+            .filter(|(key, _)| which.reviewer.as_ref().is_none_or(|reviewer| key.reviewer == *reviewer))
+            .filter(|(_, review)| admits(review));
         let named: Vec<_> = named.collect();
-        let open: Vec<_> = named.iter().filter(|(_, review)| !review.phase.is_final()).collect();
-        match (named.as_slice(), open.as_slice()) {
-            ([], _) => {
-                Err(No::new(Code::NoOpenRequest, format!("pull request {} has no such review", which.pr)))
-            }
-            ([only], _) => Ok(*only),
-            (_, [only]) => Ok(**only),
-            (several, _) => {
+        match named.as_slice() {
+            [] => Err(No::new(Code::NoOpenRequest, format!("pull request {} has no such review", which.pr))),
+            [only] => Ok(*only),
+            several => {
                 let names: Vec<_> = several.iter().map(|(key, _)| key.to_string()).collect();
                 let why = format!(
                     "which review is meant: {}? name the reviewer or the repository",

@@ -76,6 +76,9 @@ pub struct Invocation {
     /// handed off.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub verify_run: bool,
+    /// Whether it is the last review a fix pull request may have.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub last_review: bool,
 }
 
 fn is_zero(number: &u16) -> bool {

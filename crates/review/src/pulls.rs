@@ -27,35 +27,53 @@ impl Pull {
     }
 }
 
-/// The pull requests that had events.
+/// The pull requests that had events, by number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Pulls(BTreeMap<PrNumber, BTreeMap<Option<Repo>, Pull>>);
+pub(crate) struct Pulls(BTreeMap<PrNumber, OfNumber>);
+
+/// The pull requests of one number. An event that names no repository may be of any, so it is noted
+/// for all; a question that names none is answered with what was heard last.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct OfNumber {
+    named: BTreeMap<Repo, Pull>,
+    /// From events that name no repository.
+    unnamed: Option<Pull>,
+    last: Option<Pull>,
+}
+
+impl OfNumber {
+    fn get(&self, repo: Option<&Repo>) -> Option<&Pull> {
+        match repo {
+            Some(repo) => self.named.get(&repo.to_canonical()).or(self.unnamed.as_ref()),
+            None => self.last.as_ref(),
+        }
+    }
+}
 
 impl Pulls {
-    /// A pull request; where one side does not name the repository, the number is enough if only
-    /// one repository is known to have it.
+    /// What was last heard of a pull request, or of what may be it.
     pub(crate) fn get(&self, repo: Option<&Repo>, pr: &PrNumber) -> Option<&Pull> {
-        let of_number = self.0.get(&pr.to_canonical())?;
-        let repo = repo.map(Repo::to_canonical);
-        let exact = of_number.get(&repo);
-        let unnamed = || repo.as_ref().and_then(|_| of_number.get(&None));
-        let only = || match of_number.iter().next() {
-            Some((_, pull)) if repo.is_none() && of_number.len() == 1 => Some(pull),
-            Some(_) | None => None,
-        };
-        exact.or_else(unnamed).or_else(only)
+        self.0.get(&pr.to_canonical())?.get(repo)
     }
 
     /// Notes an event; what it does not say stays as it was.
     pub(crate) fn note(&mut self, event: &PullEvent) {
-        let before = self.get(event.repo.as_ref(), &event.pr).cloned();
-        let (author, head) = before.map_or((None, None), |pull| (pull.author, pull.head));
-        let pull = Pull {
-            last: event.action,
-            author: event.author.clone().or(author),
-            head: event.head.clone().or(head),
-        };
         let of_number = self.0.entry(event.pr.to_canonical()).or_default();
-        of_number.insert(event.repo.as_ref().map(Repo::to_canonical), pull);
+        let after = |before: Option<&Pull>| Pull {
+            last: event.action,
+            author: event.author.clone().or_else(|| before?.author.clone()),
+            head: event.head.clone().or_else(|| before?.head.clone()),
+        };
+        let now = after(of_number.get(event.repo.as_ref()));
+        match &event.repo {
+            Some(repo) => {
+                of_number.named.insert(repo.to_canonical(), now.clone());
+            }
+            None => {
+                of_number.named.values_mut().for_each(|pull| *pull = after(Some(pull)));
+                of_number.unnamed = Some(now.clone());
+            }
+        }
+        of_number.last = Some(now);
     }
 }

@@ -38,7 +38,8 @@ pub const GENERATIONS_MAX: u8 = 5;
 pub struct State {
     pub(crate) post: Post,
     pub(crate) reviews: Reviews,
-    pub(crate) conversations: BTreeMap<ConversationId, Arc<ReviewKey>>,
+    /// The reviews each conversation was about; one may be held with several reviewers.
+    pub(crate) conversations: BTreeMap<ConversationId, BTreeSet<Arc<ReviewKey>>>,
     pub(crate) pulls: Pulls,
     /// The tasks handed off, by name.
     pub(crate) tasks: BTreeMap<TaskId, Task>,
@@ -73,6 +74,8 @@ pub struct Review {
     pub declared_head: Option<CommitSha>,
     /// How soon the round's request wants its answer; the author's time goes by it too.
     pub priority: Priority,
+    /// How many rounds were asked for by a request, over the pull request's life.
+    pub asked: u32,
     /// When people gave the review back to the agents.
     pub given_back: Vec<DateTime<Utc>>,
     /// The task this pull request is to fix, if it is a fix pull request.
@@ -144,24 +147,18 @@ impl State {
     }
 
     /// The reviews that were asked for on this pull request, one per round, over all its reviewers.
-    pub(crate) fn rounds_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u32 {
-        let asked_for = |review: &Review| match review.phase {
-            Phase::Awaiting { .. } => review.round - 1,
-            Phase::Reviewing(_)
-            | Phase::Fixing { .. }
-            | Phase::Addressed { .. }
-            | Phase::Approved(_)
-            | Phase::Escalated(_)
-            | Phase::Closed(_) => review.round,
-        };
-        self.of_pr(repo, pr).map(|(_, review)| asked_for(review)).fold(0, u32::saturating_add)
+    pub(crate) fn reviews_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u32 {
+        self.of_pr(repo, pr).map(|(_, review)| review.asked).fold(0, u32::saturating_add)
     }
 
-    /// Whether the open round takes no reply and is followed by none: the last of its generation,
-    /// or of all reviews a fix pull request may have.
-    pub(crate) fn is_last_round(&self, key: &ReviewKey, review: &Review) -> bool {
-        let is_fifth = || self.rounds_used(key.repo.as_ref(), &key.pr) >= FIX_REVIEWS_MAX;
-        review.is_last(review.round) || (review.fixes.is_some() && is_fifth())
+    /// Whether one of its reviews is to see that a task is fixed.
+    pub(crate) fn is_fix(&self, repo: Option<&Repo>, pr: &PrNumber) -> bool {
+        self.of_pr(repo, pr).any(|(_, review)| review.fixes.is_some())
+    }
+
+    /// Whether it is a fix pull request that has had all its reviews.
+    pub(crate) fn has_no_review_left(&self, repo: Option<&Repo>, pr: &PrNumber) -> bool {
+        self.is_fix(repo, pr) && self.reviews_used(repo, pr) >= FIX_REVIEWS_MAX
     }
 
     /// Whether the quality gate only advises here: on pull requests of people, if the project says so.
@@ -201,6 +198,12 @@ impl Review {
         validated_head.or(self.commit.as_ref()).or(self.declared_head.as_ref()).cloned()
     }
 
+    /// Whether the open round takes no reply and is followed by none: the last of its generation, or
+    /// of all reviews a fix pull request may have.
+    pub fn is_last_round(&self) -> bool {
+        self.is_last(self.round) || self.phase.invocation().is_some_and(|open| open.last_review)
+    }
+
     /// Whether the round is this generation's last.
     pub fn is_last(&self, round: u32) -> bool {
         round >= self.last_round()
@@ -214,6 +217,11 @@ impl Review {
     /// The threads that need an action.
     pub fn open_threads(&self) -> impl Iterator<Item = (&FindingId, &Thread)> {
         self.threads.iter().filter(|(_, thread)| thread.is_open())
+    }
+
+    /// Whether nothing blocking is open, but something blocking is with a person.
+    pub(crate) fn is_left_to_a_person(&self) -> bool {
+        self.open_blockers() == 0 && self.threads.values().any(|thread| thread.blocking && thread.is_held())
     }
 
     /// How many threads block and are still open.

@@ -21,8 +21,7 @@ pub(super) fn judge(
     was: &Review,
     now: &Review,
 ) -> Result<(), Broken> {
-    let reviews: u32 = before.reviews.values().map(|standing| standing.review.round).sum();
-    let is_last = was.is_last(was.round) || (was.fixes.is_some() && reviews >= FIX_REVIEWS_MAX);
+    let is_last = was.is_last_round();
     let said = |id: &FindingId| {
         let place = NAMES.iter().position(|(name, ..)| *name == id.as_str());
         place.and_then(|place| card.says.get(place)).copied().unwrap_or(Say::Silent)

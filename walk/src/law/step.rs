@@ -85,7 +85,7 @@ fn accepted(
         let is_same_wait = which == whose && was.review.round == now.review.round;
         holds(!is_same_wait || later <= due, Law::DeadlinesStand, || format!("from {due} to {later}"))?;
     }
-    let reviews: u32 = after.reviews.values().map(|standing| standing.review.round).sum();
+    let reviews: u32 = after.reviews.values().map(|standing| standing.review.asked).sum();
     let is_fix = now.review.fixes.is_some();
     holds(!is_fix || reviews <= FIX_REVIEWS_MAX, Law::RankFalls, || format!("{reviews} reviews of a fix"))
 }

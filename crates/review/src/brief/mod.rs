@@ -179,11 +179,8 @@ fn held_blockers(review: &Review) -> impl Iterator<Item = (&FindingId, &Thread)>
 pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>) -> Option<Brief> {
     let review = state.review(key)?;
     let open = review.phase.invocation()?;
-    let asked = Asked {
-        review,
-        last_round: state.is_last_round(key, review),
-        advised: state.is_advised(policy, key, review),
-    };
+    let asked =
+        Asked { review, last_round: review.is_last_round(), advised: state.is_advised(policy, key, review) };
     let held = held_blockers(review).map(|(id, thread)| HeldThread {
         id: id.clone(),
         severity: thread.severity,

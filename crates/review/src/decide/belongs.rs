@@ -102,7 +102,23 @@ fn by_thread_of_messages<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
     let parent = envelope.parent_message_id.as_deref().and_then(|id| id.parse().ok()).and_then(|id| {
         [&envelope.from, case.recipient()].into_iter().find_map(|who| case.state.review_of_message(who, &id))
     });
-    parent.or_else(|| case.state.conversations.get(envelope.conversation_id.as_ref()?).map(|key| &**key))
+    parent.or_else(|| by_conversation(case))
+}
+
+/// Of the reviews a conversation was about, the only one between these two, or the only one of them
+/// that is open. Where it was about others alone, one of those shows who has which part.
+fn by_conversation<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
+    let envelope = case.envelope();
+    let (from, to) = (&envelope.from, case.recipient());
+    let keys = case.state.conversations.get(envelope.conversation_id.as_ref()?)?;
+    let is_theirs =
+        |key: &&ReviewKey| [&key.author, &key.reviewer].into_iter().all(|name| name == from || name == to);
+    let theirs: Vec<&ReviewKey> = keys.iter().map(|key| &**key).filter(is_theirs).collect();
+    match theirs.as_slice() {
+        [] => keys.last().map(|key| &**key),
+        [only] => Some(only),
+        several => only_open(case, several),
+    }
 }
 
 fn only_one_between<'a>(case: &Case<'a>, part: Part) -> Result<&'a ReviewKey, Refusal> {

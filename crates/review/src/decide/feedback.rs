@@ -39,7 +39,7 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         silence,
         nits: &[],
         newcomers: newcomers(review, invocation),
-        last_round: case.is_last_round(key, review),
+        last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
     let Judged { threads: changed, mut warnings } =
@@ -81,7 +81,7 @@ fn leads_to(
     body: &ReviewFeedback,
     changed: &BTreeMap<FindingId, Thread>,
 ) -> Phase {
-    let is_last = case.is_last_round(key, review);
+    let is_last = review.is_last_round();
     let (open, held) = blockers(review, changed);
     let reason = EscalationReason::of_feedback(body.escalation.as_ref(), is_last);
     let rounds_over = reason == Some(EscalationReason::MaxRoundsExceeded);
@@ -92,7 +92,7 @@ fn leads_to(
     }
     if review.fixes.is_some() && !open && !held {
         let commit = review.approved_commit(body.validated_head.as_ref());
-        return Phase::Approved(Approval { by_rule: true, ..Approval::of(commit, case.now) });
+        return Phase::Approved(Approval { by_rule: true, ..case.approval(key, commit) });
     }
     if rounds_over && case.is_advised(key, review) {
         return Phase::Closed(CloseReason::Commented);

@@ -12,6 +12,9 @@ use crate::record::Step;
 use crate::refusal::{Costs, Fault, Refusal, in_review};
 use crate::response::{self, Response, Silence};
 
+/// Told with an approval that is stale from the start.
+const STALE: &str = "the approval is stale: the pull request is known to stand at another commit";
+
 pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refusal> {
     let (key, review) = belongs::find(case)?;
     let invocation = open_invocation(key, review)?;
@@ -36,7 +39,7 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         silence: Silence::read_by(case.policy, invocation),
         nits: &body.nits,
         newcomers: case.newcomers_of_lgtm(review),
-        last_round: case.is_last_round(key, review),
+        last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
     // All that is wrong is told at once, since each refusal costs an attempt. Where the threads
@@ -68,7 +71,8 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
     threads.retain(|id, thread| review.threads.get(id) != Some(thread));
 
     let commit = review.approved_commit(body.validated_head.as_ref());
-    let approval = Approval { merge_ready: body.merge_ready, broken, ..Approval::of(commit, case.now) };
+    let approval = Approval { merge_ready: body.merge_ready, broken, ..case.approval(key, commit) };
+    warnings.extend(approval.stale.then(|| STALE.to_owned()));
     let step = Step { threads, ..Step::to(key, review.round, Phase::Approved(approval)) };
     Ok(Answer { step, warnings })
 }

@@ -14,10 +14,11 @@ use chrono::{DateTime, Utc};
 use message_schema::Code;
 use message_schema::body::Body;
 use message_schema::envelope::{DAEMON, Envelope};
-use message_schema::id::{AgentName, MessageId};
+use message_schema::id::{AgentName, CommitSha, MessageId};
 use validate_message::Valid;
 
 use crate::key::ReviewKey;
+use crate::phase::Approval;
 use crate::policy::Policy;
 use crate::post::check_id;
 use crate::record::{Accepted, ContentDigest, Record, Step};
@@ -75,12 +76,16 @@ impl<'a> Case<'a> {
 }
 
 impl Case<'_> {
-    pub(crate) fn is_last_round(&self, key: &ReviewKey, review: &Review) -> bool {
-        self.state.is_last_round(key, review)
-    }
-
     pub(crate) fn is_advised(&self, key: &ReviewKey, review: &Review) -> bool {
         self.state.is_advised(self.policy, key, review)
+    }
+
+    /// An approval given now; born stale if the pull request is known to stand at another commit.
+    pub(crate) fn approval(&self, key: &ReviewKey, commit: Option<CommitSha>) -> Approval {
+        let approval = Approval::of(commit, self.now);
+        let pull = self.state.pull(key.repo.as_ref(), &key.pr);
+        let head = pull.and_then(|pull| pull.head.as_ref());
+        Approval { stale: head.is_some_and(|head| approval.is_outlived_by(head)), ..approval }
     }
 
     /// Which new findings of an lgtm may still block; nothing is downgraded but on fix pull requests.

@@ -24,6 +24,7 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Re
         Some(review) if review.phase.is_final() => request.reopen(review),
         Some(review) => request.next_round(review),
     }?;
+    request.mark_last_review(&mut answer.step);
     let is_replacement = case.state.review(&key).is_some_and(|review| review.phase.invocation().is_some());
     if let Some(named) = &body.supersedes_message_id
         && !is_replacement
@@ -55,10 +56,25 @@ impl Request<'_> {
         in_review(vec![fault], self.key, legal, Costs::Nothing)
     }
 
+    /// Says so to whoever gives the last review a fix pull request may have, however many others are
+    /// asked for meanwhile.
+    fn mark_last_review(&self, step: &mut Step) {
+        let (key, state) = (self.key, self.case.state);
+        let is_new = state.review(key).is_none_or(|review| review.phase.invocation().is_none());
+        let is_fix = step.fixes.is_some() || state.is_fix(key.repo.as_ref(), &key.pr);
+        let used = state.reviews_used(key.repo.as_ref(), &key.pr);
+        if let Phase::Reviewing(open) = &mut step.phase
+            && is_new
+        {
+            open.last_review = is_fix && used + 1 >= FIX_REVIEWS_MAX;
+        }
+    }
+
     /// The first request of a generation fixes its rounds; the first of a pull request also says
     /// what it is to fix.
     fn open_generation(&self, before: Option<&Review>) -> Result<Answer, Refusal> {
         self.check_generations_left(before)?;
+        self.check_can_be_approved(before)?;
         let round = before.map_or(1, |review| review.round + 1);
         self.check_round(round, before)?;
         self.check_reviews_left(before)?;
@@ -191,6 +207,7 @@ impl Request<'_> {
             taken_at: open.taken_at,
             // Whoever began a verify run goes on in it.
             verify_run: open.verify_run || asked.verify_run,
+            last_review: open.last_review,
             ..asked
         };
         let step = Step {
@@ -226,12 +243,28 @@ impl Request<'_> {
             validation_commands: body.validation_commands.clone(),
             addressed,
             verify_run: self.is_verify_run(),
+            last_review: false,
         }
     }
 
     fn is_verify_run(&self) -> bool {
         self.body.run_trigger == Some(RunTrigger::Verify)
             && self.case.policy.handoff.verify_agents.contains(&self.key.author)
+    }
+
+    /// Refuses a generation that could end in nothing: the pull request is over, or all that blocks is
+    /// with a person.
+    fn check_can_be_approved(&self, before: Option<&Review>) -> Result<(), Refusal> {
+        let key = self.key;
+        let pull = self.case.state.pull(key.repo.as_ref(), &key.pr).filter(|pull| !pull.is_open());
+        let why = if let Some(pull) = pull {
+            format!("pull request {} is {}", key.pr, pull.last.word())
+        } else if before.is_some_and(Review::is_left_to_a_person) {
+            "all that blocks is with a person, who decides first".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(Fault::new(Code::ReviewClosed, why), before))
     }
 
     fn check_generations_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
@@ -250,10 +283,8 @@ impl Request<'_> {
 
     /// A fix pull request has so many reviews and no more, whoever gives them.
     fn check_reviews_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
-        let (key, state) = (self.key, self.case.state);
-        let is_fix = before.is_some_and(|review| review.fixes.is_some())
-            || state.of_pr(key.repo.as_ref(), &key.pr).any(|(_, review)| review.fixes.is_some());
-        if !is_fix || state.rounds_used(key.repo.as_ref(), &key.pr) < FIX_REVIEWS_MAX {
+        let key = self.key;
+        if !self.case.state.has_no_review_left(key.repo.as_ref(), &key.pr) {
             return Ok(());
         }
         let fault = Fault::new(

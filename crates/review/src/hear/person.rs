@@ -58,7 +58,7 @@ fn reopen(room: &Room<'_>, key: &ReviewKey, review: &Review) -> Result<Step, No>
         let why = format!("pull request {} has used its {GENERATIONS_MAX} generations", key.pr);
         return Err(No::new(Code::IterationLimitExceeded, why));
     }
-    check_may_go_on(room, key, review)?;
+    check_may_go_on(room, key)?;
     Ok(Step {
         opens: Some(Generation { number: review.generation + 1, rounds: room.policy.rounds }),
         threads: released(review),
@@ -86,7 +86,7 @@ fn grant(room: &Room<'_>, key: &ReviewKey, review: &Review, rounds: u8) -> Resul
         | Phase::Fixing { .. }
         | Phase::Addressed { .. }) => (open.clone(), BTreeMap::new()),
     };
-    check_may_go_on(room, key, review)?;
+    check_may_go_on(room, key)?;
     Ok(Step { granted: rounds, given_back: true, threads, ..Step::to(key, review.round, phase) })
 }
 
@@ -98,8 +98,8 @@ fn released(review: &Review) -> BTreeMap<FindingId, Thread> {
 }
 
 /// Refuses to give back what agents could not go on with, or was given back too often.
-fn check_may_go_on(room: &Room<'_>, key: &ReviewKey, review: &Review) -> Result<(), No> {
-    if review.fixes.is_some() && room.state.rounds_used(key.repo.as_ref(), &key.pr) >= FIX_REVIEWS_MAX {
+fn check_may_go_on(room: &Room<'_>, key: &ReviewKey) -> Result<(), No> {
+    if room.state.has_no_review_left(key.repo.as_ref(), &key.pr) {
         let why = format!("fix pull request {} has had its {FIX_REVIEWS_MAX} reviews", key.pr);
         return Err(No::new(Code::IterationLimitExceeded, why));
     }

@@ -1,9 +1,12 @@
 //! A pull request moved: open reviews end with it, approvals do not outlive their commit, and what
 //! is merged is handed off.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Answer, Room};
+use message_schema::Code;
+use message_schema::id::Repo;
+
+use super::{Answer, No, Room};
 use crate::event::{PullAction, PullEvent};
 use crate::handoff;
 use crate::key::ReviewKey;
@@ -11,9 +14,16 @@ use crate::phase::{Approval, CloseReason, Phase};
 use crate::record::{Says, Step};
 use crate::state::Review;
 
-pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Answer {
+pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Result<Answer, No> {
     let state = room.state;
     let reviews: Vec<(&ReviewKey, &Review)> = state.of_pr(event.repo.as_ref(), &event.pr).collect();
+    // What is merged is handed off, and that cannot be taken back: no repository is guessed.
+    let repos: BTreeSet<&Repo> = reviews.iter().filter_map(|(key, _)| key.repo.as_ref()).collect();
+    if event.repo.is_none() && repos.len() > 1 {
+        let names: Vec<&str> = repos.into_iter().map(Repo::as_str).collect();
+        let why = format!("pull request {} of which repository: {}?", event.pr, names.join(", "));
+        return Err(No::new(Code::ReviewAmbiguous, why));
+    }
     let mut steps: BTreeMap<&ReviewKey, Step> = BTreeMap::new();
     let mut letters = Vec::new();
     for (key, review) in &reviews {
@@ -39,7 +49,7 @@ pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Answer {
     for task in &judged.handoff.tasks {
         letters.push(room.letter(&task.target, Says::Handoff { task: task.id.clone() }));
     }
-    Answer { steps: steps.into_values().collect(), letters, handoff: Some(judged.handoff) }
+    Ok(Answer { steps: steps.into_values().collect(), letters, handoff: Some(judged.handoff) })
 }
 
 /// The phase the event leads a review to, if to another one.

@@ -48,7 +48,7 @@ fn open_request<'a>(
     room: &Room<'a>,
     which: &Which,
 ) -> Result<(&'a ReviewKey, &'a Review, &'a Invocation), No> {
-    let (key, review) = room.find(which)?;
+    let (key, review) = room.find_at_work(which)?;
     match review.phase.invocation() {
         Some(open) => Ok((key, review, open)),
         None => Err(No::new(

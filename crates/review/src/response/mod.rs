@@ -126,42 +126,49 @@ impl Sheet<'_> {
         if *id != finding.id && threads.contains_key(&finding.id) {
             return self.fault(speaks_of_two(finding, id));
         }
-        // Whatever else is said of a thread, from now on it is as bad as the reviewer says.
         match threads.get(id) {
-            Some(thread) if is_reused(finding, thread) => self.fault(reused(finding, thread)),
-            Some(thread) if thread.is_open() => self.act(id, thread.raised_to(finding), finding),
-            Some(thread) => self.restate(id, thread, finding),
+            Some(before) if is_reused(finding, before) => self.fault(reused(finding, before)),
+            Some(before) if before.is_open() => self.act(id, before, finding),
+            Some(before) => self.restate(id, before, finding),
             None => self.read_new(id, finding),
         }
+    }
+
+    /// The thread as the findings before this one have left it. Whatever else is said of a thread,
+    /// from now on it is as bad as the reviewer says.
+    fn raised(&self, id: &FindingId, before: &Thread, finding: &Finding) -> Thread {
+        self.changed.get(id).unwrap_or(before).raised_to(finding)
     }
 
     /// A finding under an id this review does not know: a thread of its own, unless it repeats one.
     fn read_new(&mut self, id: &FindingId, finding: &Finding) {
         let threads = self.response.threads;
         let repeated = self.repeated(finding);
-        let may_act = repeated.as_ref().is_some_and(|(_, thread)| thread.is_settled_for_good());
+        let known = repeated.as_ref().and_then(|id| threads.get(id));
+        let may_act = known.is_some_and(Thread::is_settled_for_good);
         if finding.same_as.is_some() || (finding.action.is_some() && !may_act) {
             return self.fault(unknown(id));
         }
-        match repeated {
-            Some((known, thread)) if thread.state == ThreadState::Resolved => {
-                self.restate(&known, &thread, finding);
+        match (repeated, known) {
+            (Some(repeated), Some(known)) if known.state == ThreadState::Resolved => {
+                self.restate(&repeated, known, finding);
             }
-            Some((known, _)) => self.fault(duplicate(finding, &known, threads.get(&known))),
-            None => self.open(id, finding),
+            (Some(repeated), known) => self.fault(duplicate(finding, &repeated, known)),
+            (None, _) => self.open(id, finding),
         }
     }
 
     /// The thread a new finding repeats: first one that is still discussed, or that this very
     /// packet opens, else a resolved one. What the packet does to a thread is no way round it.
-    fn repeated(&self, finding: &Finding) -> Option<(FindingId, Thread)> {
+    fn repeated(&self, finding: &Finding) -> Option<FindingId> {
         let mark = Mark::of_finding(finding);
-        let before = self.response.threads.iter();
-        let now = self.changed.iter();
-        let mut matching: Vec<(&FindingId, &Thread)> =
-            before.chain(now).filter(|(_, thread)| mark.matches(&Mark::of_thread(thread))).collect();
-        matching.sort_by_key(|(_, thread)| thread.state == ThreadState::Resolved);
-        matching.first().map(|(id, thread)| ((*id).clone(), (*thread).clone()))
+        let before = self.response.threads.iter().map(|(id, thread)| {
+            let is_settled = thread.state == ThreadState::Resolved;
+            (id, thread, is_settled)
+        });
+        let opened = self.opened.iter().filter_map(|id| Some((id, self.changed.get(id)?, false)));
+        let matching = before.chain(opened).filter(|(_, thread, _)| mark.matches(&Mark::of_thread(thread)));
+        matching.min_by_key(|(_, _, is_settled)| *is_settled).map(|(id, _, _)| id.clone())
     }
 
     fn open(&mut self, id: &FindingId, finding: &Finding) {
@@ -199,7 +206,8 @@ impl Sheet<'_> {
         }
     }
 
-    fn act(&mut self, id: &FindingId, thread: Thread, finding: &Finding) {
+    fn act(&mut self, id: &FindingId, before: &Thread, finding: &Finding) {
+        let thread = self.raised(id, before, finding);
         let Some(action) = self.action(finding) else {
             // Named, but without an action: as good as silent.
             self.changed.insert(id.clone(), thread);
@@ -238,35 +246,39 @@ impl Sheet<'_> {
     /// thread opens it again with its counters, once; after that it can only be escalated. A
     /// deferred one opens again when it is worse now than when it was deferred.
     fn restate(&mut self, id: &FindingId, before: &Thread, finding: &Finding) {
-        let thread = before.raised_to(finding);
-        let is_worse = thread.blocking
-            && (!before.blocking || thread.severity < before.severity)
-            && self.may_block_again(&thread);
+        let thread = self.raised(id, before, finding);
+        if thread.state == ThreadState::Deferred && leaves_unfixed(finding, thread.severity) {
+            return self.fault(wont_fix_is_a_persons(id, thread.severity));
+        }
+        let is_worse = thread.blocking && (!before.blocking || thread.severity < before.severity);
         let says_open =
             matches!(finding.status, Status::Open | Status::NotFixed | Status::NeedsClarification);
-        let was_reopened = thread.is_settled_for_good();
+        let is_for_good = thread.is_settled_for_good();
+        let holds_up = self.may_block_again(&thread);
         let state = match (thread.state, finding.action) {
-            (ThreadState::Resolved, Some(Action::Escalate)) if was_reopened => {
+            (ThreadState::Resolved, Some(Action::Escalate)) if is_for_good && holds_up => {
                 ThreadState::Held(Hold::Escalate)
             }
+            (ThreadState::Resolved, Some(Action::Escalate)) if is_for_good => ThreadState::Deferred,
             (_, Some(_)) => return self.fault(not_open(id, &thread)),
-            (ThreadState::Resolved, None) if says_open && was_reopened => {
+            (ThreadState::Resolved, None) if says_open && is_for_good => {
                 return self.fault(reopened_before(id));
             }
-            (ThreadState::Resolved, None) if says_open => ThreadState::Open,
-            (ThreadState::Deferred, None) if says_open && is_worse => ThreadState::Open,
+            (ThreadState::Resolved, None) if says_open && holds_up => ThreadState::Open,
+            (ThreadState::Resolved, None) if says_open => ThreadState::Deferred,
+            (ThreadState::Deferred, None) if says_open && is_worse && holds_up => ThreadState::Open,
             (state, None) => state,
         };
         let reopened = thread.reopened || (thread.state == ThreadState::Resolved && says_open);
         self.changed.insert(id.clone(), Thread { state, reopened, ..thread });
     }
 
-    /// Whether a deferred thread that has got worse blocks; in a fix pull request only what it is to
-    /// fix does, and a P0.
+    /// Whether a thread may be open again, rather than deferred; in a fix pull request only what
+    /// blocks of what it is to fix, and a P0.
     fn may_block_again(&self, thread: &Thread) -> bool {
         match self.response.newcomers {
             Newcomers::Any | Newcomers::InTouched(_) => true,
-            Newcomers::OnlyP0 => thread.severity == Severity::P0 || thread.fate.carried,
+            Newcomers::OnlyP0 => thread.severity == Severity::P0 || (thread.fate.carried && thread.blocking),
         }
     }
 
@@ -283,7 +295,17 @@ impl Sheet<'_> {
             .filter(|(id, _)| !self.named.contains(*id))
             .map(|(id, thread)| (id, self.changed.get(id).unwrap_or(thread).clone()))
             .collect();
-        let covered = nit_cover(open.iter().map(|(id, thread)| (*id, thread)), self.response.nits);
+        // A nit that names no thread is not spent on one that silence resolves anyway.
+        let resolves = |id: &FindingId| match self.response.silence {
+            Silence::ResolvesAddressed(findings) => {
+                !self.changed.contains_key(id) && (findings.is_empty() || findings.contains(id))
+            }
+            Silence::IsMissing | Silence::Carries => false,
+        };
+        let nits = self.response.nits;
+        let is_named = |id: &FindingId| nits.iter().any(|nit| nit.source.as_ref() == Some(id));
+        let in_need = open.iter().filter(|(id, _)| is_named(id) || !resolves(id));
+        let covered = nit_cover(in_need.map(|(id, thread)| (*id, thread)), nits);
         for (id, thread) in open {
             if covered.contains(id) {
                 continue;

@@ -144,31 +144,30 @@ impl Sheet<'_> {
     fn read_new(&mut self, id: &FindingId, finding: &Finding) {
         let threads = self.response.threads;
         let repeated = self.repeated(finding);
-        let known = repeated.as_ref().and_then(|id| threads.get(id));
+        let known = repeated.as_ref().and_then(|(id, _)| threads.get(id));
         let may_act = known.is_some_and(Thread::is_settled_for_good);
         if finding.same_as.is_some() || (finding.action.is_some() && !may_act) {
             return self.fault(unknown(id));
         }
         match (repeated, known) {
-            (Some(repeated), Some(known)) if known.state == ThreadState::Resolved => {
-                self.restate(&repeated, known, finding);
-            }
-            (Some(repeated), known) => self.fault(duplicate(finding, &repeated, known)),
+            (Some((repeated, true)), Some(known)) => self.restate(&repeated, known, finding),
+            (Some((repeated, _)), known) => self.fault(duplicate(finding, &repeated, known)),
             (None, _) => self.open(id, finding),
         }
     }
 
-    /// The thread a new finding repeats: first one that is still discussed, or that this very
-    /// packet opens, else a resolved one. What the packet does to a thread is no way round it.
-    fn repeated(&self, finding: &Finding) -> Option<FindingId> {
+    /// The thread a new finding repeats, and whether it is settled: first one that is still discussed,
+    /// or that this very packet opens, else a resolved one. To resolve a thread in the same packet is
+    /// no way round it.
+    fn repeated(&self, finding: &Finding) -> Option<(FindingId, bool)> {
         let mark = Mark::of_finding(finding);
         let before = self.response.threads.iter().map(|(id, thread)| {
-            let is_settled = thread.state == ThreadState::Resolved;
-            (id, thread, is_settled)
+            let is_settled = |thread: &Thread| thread.state == ThreadState::Resolved;
+            (id, thread, is_settled(thread) && self.changed.get(id).is_none_or(is_settled))
         });
         let opened = self.opened.iter().filter_map(|id| Some((id, self.changed.get(id)?, false)));
         let matching = before.chain(opened).filter(|(_, thread, _)| mark.matches(&Mark::of_thread(thread)));
-        matching.min_by_key(|(_, _, is_settled)| *is_settled).map(|(id, _, _)| id.clone())
+        matching.min_by_key(|(_, _, is_settled)| *is_settled).map(|(id, _, settled)| (id.clone(), settled))
     }
 
     fn open(&mut self, id: &FindingId, finding: &Finding) {

@@ -4,18 +4,17 @@
 use message_schema::envelope::MessageType;
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
-use review::{FIX_REVIEWS_MAX, REPLIES_MAX, Review, ReviewKey, Thread, ThreadMode, ThreadState};
+use review::{REPLIES_MAX, Review, ReviewKey, Thread, ThreadMode, ThreadState};
 
 use super::{Broken, Law, holds, report};
 use crate::bounds::Bounds;
 use crate::deck::Card;
-use crate::node::Node;
+
 use crate::say::{NAMES, Say};
 
 /// Judges what a response did to every thread.
 pub(super) fn judge(
     bounds: &Bounds,
-    before: &Node,
     card: &Card,
     key: &ReviewKey,
     was: &Review,

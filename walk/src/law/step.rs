@@ -71,7 +71,7 @@ fn accepted(
         let is_open = matches!(now.review.phase, Phase::Reviewing(_));
         holds(!is_open, Law::OneResponse, || "the request is open after its response".to_owned())?;
         let was = was.expect("a response has a request");
-        response::judge(bounds, before, card, key, &was.review, &now.review)?;
+        response::judge(bounds, card, key, &was.review, &now.review)?;
     }
     if let Phase::Approved(approval) = &now.review.phase {
         let advised = is_advised(&bounds.policy, before, key, &now.review);

@@ -178,11 +178,15 @@ fn pair(node: Option<&Node>) -> Read<PairSetup> {
             text(value)?.trim().clone_into(word);
         }
     }
-    Ok(PairSetup {
-        has_reviewer: optional(node, "reviewer")?.unwrap_or(true),
-        iterations: optional(node, "iterations")?.unwrap_or(ITERATIONS),
-        words,
-    })
+    let SignalWords { done, pass, fail } = &words;
+    if done == pass || pass == fail || fail == done {
+        return Err(Wrong::at(node.place, "`done`, `pass` and `fail` are three words"));
+    }
+    let iterations = optional(node, "iterations")?.unwrap_or(ITERATIONS);
+    if iterations == 0 {
+        return Err(Wrong::at(node.place, "`iterations` is 0, expected at least 1"));
+    }
+    Ok(PairSetup { has_reviewer: optional(node, "reviewer")?.unwrap_or(true), iterations, words })
 }
 
 fn step(node: &Node, profile: Profile, setup: &Setup) -> Read<Step> {

@@ -148,3 +148,21 @@ fn what_this_very_response_hands_to_a_person_was_open_until_now() {
     table.lgtm("", Some("F-001 P1 not_fixed")).expect_err("refused");
     assert_eq!(table.review().open_blockers(), 1, "a refusal changes no thread");
 }
+
+#[test]
+fn two_findings_about_one_thread_do_not_undo_each_other() {
+    for packet in [
+        "F-009 P1 open same_as: F-001; action: veto\nF-001 P1 open",
+        "F-001 P1 open\nF-009 P1 open same_as: F-001; action: veto",
+    ] {
+        let mut table = second_round();
+        table.policy.threads = ThreadMode::Explicit;
+        assert_eq!(table.feedback(2, packet), ok("escalated"));
+        assert!(table.review().threads.values().all(review::Thread::is_held), "{packet}");
+    }
+    let mut table = second_round();
+    table.policy.rounds = Rounds::new(3).expect("in range");
+    table.feedback(2, "F-001 P1 fixed").expect("resolved");
+    let again = "F-002 P0 open title: Empty diff; file: a.rs\nF-001 P1 fixed";
+    assert_ne!(table.lgtm("", Some(again)), ok("approved"));
+}

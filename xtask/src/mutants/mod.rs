@@ -39,7 +39,9 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
 /// Runs them; whether each was noticed.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().map_err(|e| e.to_string())?;
-    let copy = std::env::temp_dir().join("settled-mutants");
+    // Beside what is built of these sources, so that two working trees do not break each other's copy.
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let copy = target.join("mutants");
     copy_sources(&root, &copy)?;
     let is_asked =
         |mutant: &Mutant| args.only.as_ref().is_none_or(|word| mutant.name.contains(word.as_str()));

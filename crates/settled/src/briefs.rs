@@ -1,7 +1,7 @@
 //! The brief that lies beside a delivered request: its file's name and its text.
 
 use message_schema::envelope::MessageType;
-use message_schema::{escaped_json, render_lines};
+use message_schema::{escaped_json, flow, render_lines};
 use review::{Brief, Policy, Record, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
@@ -32,5 +32,6 @@ fn name(brief: &Brief) -> FileName {
 
 /// One line for each field and each thread; the schema on the last one, where a program takes it.
 fn text(brief: &Brief) -> String {
-    format!("{}response_schema: {}\n", render_lines(brief), escaped_json(&brief.response_schema))
+    let json = format!("{}response_schema: {}\n", render_lines(brief), escaped_json(&brief.response_schema));
+    flow(&json)
 }

@@ -21,7 +21,7 @@ mod walk;
 
 pub use bounds::{Bounds, all, small};
 pub use law::Law;
-pub use report::{Report, run};
+pub use report::{Report, run_all};
 pub use thread::{Replies, alone, follow};
 
 /// Fresh ids for the letters of one record; the walk forgets them with the mail.

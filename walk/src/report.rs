@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -44,16 +45,34 @@ pub struct Report {
     pub broken: Vec<String>,
 }
 
-/// Walks every state within the bounds, with so many threads of the machine.
-pub fn run(bounds: Bounds, threads: usize) -> Report {
+/// Takes several walks, so many at a time, each on a thread of its own: states differ too much in cost
+/// to share one walk evenly. The reports come in the order of the walks.
+pub fn run_all(walks: Vec<Bounds>, at_a_time: usize) -> Vec<Report> {
+    let count = walks.len();
+    let waiting = Mutex::new(walks.into_iter().enumerate());
+    let done = Mutex::new(Vec::with_capacity(count));
+    std::thread::scope(|scope| {
+        for _ in 0..at_a_time {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().expect("taking a walk does not panic").next();
+                    let Some((place, bounds)) = next else { break };
+                    let report = run(bounds);
+                    done.lock().expect("keeping a report does not panic").push((place, report));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().expect("every walk is over");
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, report)| report).collect()
+}
+
+/// Walks every state within the bounds.
+fn run(bounds: Bounds) -> Report {
     let began = Instant::now();
     let (name, line) = (bounds.name, bounds.line());
-    let checker = Walk::new(bounds)
-        .checker()
-        .threads(threads)
-        .finish_when(HasDiscoveries::AnyFailures)
-        .spawn_bfs()
-        .join();
+    let checker = Walk::new(bounds).checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     let took = began.elapsed();
     let mut broken: Vec<String> = Vec::new();
     for (law, path) in checker.discoveries() {

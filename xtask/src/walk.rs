@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
-use settled_walk::{Law, all, run};
+use settled_walk::{Law, all, run_all};
 
 /// Walk every reachable state of a review and check every law on every step
 #[derive(Debug, ClapArgs)]
@@ -23,8 +23,8 @@ pub(crate) fn walk(args: &Args) -> bool {
     let (mut ends, mut codes) = (BTreeMap::<String, u64>::new(), BTreeSet::new());
     let (mut states, mut steps, mut broken) = (0, 0, 0);
     let is_asked = |name: &str| args.only.as_ref().is_none_or(|only| name.starts_with(only.as_str()));
-    for bounds in all().into_iter().filter(|bounds| is_asked(bounds.name())) {
-        let report = run(bounds, threads);
+    let walks = all().into_iter().filter(|bounds| is_asked(bounds.name())).collect();
+    for report in run_all(walks, threads) {
         println!("{report}");
         states += report.states;
         steps += report.steps();

@@ -9,7 +9,6 @@ use review::{REPLIES_MAX, Review, ReviewKey, Thread, ThreadMode, ThreadState};
 use super::{Broken, Law, holds, report};
 use crate::bounds::Bounds;
 use crate::deck::Card;
-
 use crate::say::{NAMES, Say};
 
 /// Judges what a response did to every thread.

@@ -30,6 +30,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
     match word {
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
+        "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
         "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
         _ => None,
     }

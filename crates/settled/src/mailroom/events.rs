@@ -11,59 +11,23 @@ use crate::desk::{Batch, Desk};
 use crate::draft;
 use crate::orders::{self, NoOrder};
 use crate::outgoing::Outgoing;
-
-/// How long, in milliseconds, a file that may still be unfinished holds up an order.
-const GRACE_MS: u64 = 1_000;
+use crate::untaken::Delivered;
 
 /// The most orders that are committed together.
 const BATCH_MAX: usize = 64;
 
 impl Mailroom {
-    /// The orders to be heard in this pass. Outboxes are looked through after they were listed, so
-    /// that what was finished before an order was given is judged before it.
-    pub(super) fn find_orders(&mut self, moment: Moment) -> Vec<String> {
-        let found = orders::waiting(&self.root).unwrap_or_else(|error| {
-            tracing::warn!(error = %chain(&error), "orders cannot be listed; they are tried again");
-            Vec::new()
-        });
-        if found.is_empty() {
-            self.orders_since = None;
-            return found;
-        }
-        self.orders_since.get_or_insert(moment.mono);
-        if let Err(error) = self.sweep() {
-            tracing::warn!(error = %chain(&error), "the sweep before an order failed; it is tried again");
-            return Vec::new();
-        }
-        found
-    }
-
-    /// Hears the orders, unless a file that may be finished in a moment lies in an outbox; and what the
-    /// last sweep says of requests.
-    pub(super) fn hear(
+    /// Hears these orders.
+    pub(super) fn hear_orders(
         &mut self,
         orders: &[String],
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        if std::mem::take(&mut self.looks_for_takes) {
-            self.hear_takes(moment, pass)?;
-        }
-        let in_doubt = self.desk.intake.next_wakeup().is_some();
-        let held_up = |since: u64| in_doubt && moment.mono < since.saturating_add(GRACE_MS);
-        if orders.is_empty() || self.orders_since.is_some_and(held_up) {
-            return Ok(());
-        }
-        self.orders_since = None;
-        orders.chunks(BATCH_MAX).try_for_each(|names| self.hear_orders(names, moment, pass))
+        orders.chunks(BATCH_MAX).try_for_each(|names| self.hear_some(names, moment, pass))
     }
 
-    /// When orders that were held up are heard in any case, on the monotonic clock.
-    pub(super) fn orders_due(&self) -> Option<u64> {
-        self.orders_since.map(|since| since.saturating_add(GRACE_MS))
-    }
-
-    fn hear_orders(&mut self, names: &[String], moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+    fn hear_some(&mut self, names: &[String], moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
         let mut batch = Batch::default();
         let mut heard = Vec::new();
         for name in names {
@@ -111,20 +75,17 @@ impl Mailroom {
     }
 
     /// Records that the requests that have left their inboxes are taken.
-    fn hear_takes(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+    pub(super) fn hear_takes(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
         let spool = &self.spool;
-        let has_left = |(key, request): (&ReviewKey, &crate::untaken::Delivered)| match spool.has_left(
-            &request.mailbox,
-            &request.file,
-            request.seq,
-        ) {
-            Ok(left) => left.then(|| key.clone()),
-            Err(error) => {
+        let has_left = |key: &ReviewKey, request: &Delivered| {
+            spool.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
                 tracing::warn!(review = %key, error = %chain(&error), "whether its request was taken cannot be seen; it is tried again");
-                None
-            }
+                false
+            })
         };
-        let taken: Vec<ReviewKey> = self.desk.untaken.iter().filter_map(has_left).collect();
+        let untaken = self.desk.untaken.iter();
+        let taken = untaken.filter(|(key, requests)| requests.iter().any(|request| has_left(key, request)));
+        let taken: Vec<ReviewKey> = taken.map(|(key, _)| key.clone()).collect();
         let mut batch = Batch::default();
         for key in taken {
             let event = Event::Taken(Which::of(&key));
@@ -142,16 +103,19 @@ impl Mailroom {
         self.commit(batch, pass)
     }
 
-    /// Ends every wait whose deadline has come. What lies finished in an outbox has been judged before:
+    /// Ends every wait whose deadline came by `until`, an instant that is past. A request that left its
+    /// inbox is taken first. What lay finished in an outbox is the caller's to have judged before:
     /// whoever answered in time is heard, however late the daemon looks.
-    pub fn keep_deadlines(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
+    pub fn keep_deadlines(&mut self, until: DateTime<Utc>, moment: Moment) -> Result<Pass, SpoolError> {
+        let mut pass = Pass::default();
+        self.hear_takes(moment, &mut pass)?;
         let mut batch = Batch::default();
-        while let Some(record) =
-            review::due(&self.desk.state, &self.desk.policy, moment.utc, &mut clock::new_message_id)
+        while self.next_deadline().is_some_and(|at| at <= until)
+            && let Some(record) =
+                review::due(&self.desk.state, &self.desk.policy, moment.utc, &mut clock::new_message_id)
         {
             self.take_down(&mut batch, record, moment);
         }
-        let mut pass = Pass::default();
         self.commit(batch, &mut pass)?;
         Ok(pass)
     }

@@ -1,6 +1,8 @@
 //! What reaches the mailroom besides messages: orders, requests that leave their inbox, deadlines.
 //! Each is heard by the rules and committed like a batch of messages.
 
+use std::ffi::{OsStr, OsString};
+
 use chrono::{DateTime, Utc};
 use review::{Event, Record, ReviewKey, Told, Which};
 use spool::SpoolError;
@@ -20,14 +22,14 @@ impl Mailroom {
     /// Hears these orders.
     pub(super) fn hear_orders(
         &mut self,
-        orders: &[String],
+        orders: &[OsString],
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         orders.chunks(BATCH_MAX).try_for_each(|names| self.hear_some(names, moment, pass))
     }
 
-    fn hear_some(&mut self, names: &[String], moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+    fn hear_some(&mut self, names: &[OsString], moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
         let mut batch = Batch::default();
         let mut heard = Vec::new();
         for name in names {
@@ -50,26 +52,28 @@ impl Mailroom {
         self.commit(batch, pass)?;
         for name in heard {
             if let Err(error) = orders::remove(&self.root, name) {
-                tracing::warn!(%name, error = %chain(&error), "an order that was heard cannot be removed; it counts once");
+                tracing::warn!(name = %name.display(), error = %chain(&error), "an order that was heard cannot be removed; it counts once");
             }
         }
         Ok(())
     }
 
-    fn put_aside(&self, name: &str, error: &NoOrder) {
+    fn put_aside(&self, name: &OsStr, error: &NoOrder) {
         match error {
             NoOrder::Unfit(why) => match orders::put_aside(&self.root, name) {
                 Ok(()) => {
-                    tracing::warn!(%name, why, "not an order; it was moved to .settled/orders/unreadable");
+                    tracing::warn!(name = %name.display(), why, "not an order; it was moved to .settled/orders/unreadable");
                 }
                 Err(error) => {
-                    tracing::warn!(%name, why, error = %chain(&error), "not an order, and it cannot be moved away");
+                    tracing::warn!(name = %name.display(), why, error = %chain(&error), "not an order, and it cannot be moved away");
                 }
             },
-            NoOrder::Young(why) => tracing::debug!(%name, why, "an order may still be written"),
+            NoOrder::Young(why) => {
+                tracing::debug!(name = %name.display(), why, "an order may still be written")
+            }
             // An I/O error says nothing about the order.
             NoOrder::Io(error) => {
-                tracing::warn!(%name, error = %chain(error), "an order cannot be read; it is tried again");
+                tracing::warn!(name = %name.display(), error = %chain(error), "an order cannot be read; it is tried again");
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Whose turn it is: what lies finished in an outbox is judged before a take, an order or a deadline
 //! is heard, a file in doubt is given a moment, and newer files put none of them off for ever.
 
+use std::ffi::OsString;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use spool::{Mark, SpoolError};
 
@@ -23,7 +25,7 @@ pub(super) struct Waits {
     /// Since when orders have been waiting, on the monotonic clock.
     orders_since: Option<u64>,
     /// Orders whose moment is over.
-    orders: Option<(Mark, Vec<String>)>,
+    orders: Option<(Mark, Vec<OsString>)>,
     /// Deadlines whose moment is over: all that came by then.
     deadlines: Option<(Mark, DateTime<Utc>)>,
 }
@@ -31,7 +33,7 @@ pub(super) struct Waits {
 impl Mailroom {
     /// The orders that lie there. Outboxes are looked through after they were listed, so that what was
     /// finished before an order was given is judged before it.
-    pub(super) fn find_orders(&mut self, moment: Moment) -> Vec<String> {
+    pub(super) fn find_orders(&mut self, moment: Moment) -> Vec<OsString> {
         if self.waits.orders.is_some() {
             // Later ones have their own moment.
             return Vec::new();
@@ -55,7 +57,7 @@ impl Mailroom {
     }
 
     /// The orders whose turn it is after this pass, which found these.
-    pub(super) fn whose_turn(&mut self, found: Vec<String>, moment: Moment) -> Option<Vec<String>> {
+    pub(super) fn whose_turn(&mut self, found: Vec<OsString>, moment: Moment) -> Option<Vec<OsString>> {
         let Self { waits, desk, .. } = self;
         if desk.intake.next_wakeup().is_some() && waits.orders.is_none() {
             let since = waits.orders_since?;

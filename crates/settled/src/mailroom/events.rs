@@ -8,6 +8,7 @@ use review::{Event, Record, ReviewKey, Told, Which};
 use spool::SpoolError;
 
 use super::{Mailroom, Pass, chain};
+use crate::briefs;
 use crate::clock::{self, Moment};
 use crate::desk::{Batch, Desk};
 use crate::draft;
@@ -136,10 +137,12 @@ impl Mailroom {
     /// Adds what was decided to the batch, and to the state, so that the next is decided after it.
     fn take_down(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
         let seq = self.spool.next_seq() + batch.drafts.len() as u64;
-        let Desk { state, names, agents, .. } = &mut self.desk;
+        let Desk { state, names, agents, policy, .. } = &mut self.desk;
         let outgoing = Outgoing { seq, moment, state, agents };
-        batch.drafts.push(draft::of_event(&record, &outgoing, names));
+        let mut draft = draft::of_event(&record, &outgoing, names);
         review::apply(state, &record, moment.utc);
+        draft.deliveries.extend(briefs::of(&record, state, policy, (seq, moment), names));
+        batch.drafts.push(draft);
         batch.records.push(record);
     }
 }

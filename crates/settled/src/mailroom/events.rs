@@ -70,7 +70,7 @@ impl Mailroom {
                 }
             },
             NoOrder::Young(why) => {
-                tracing::debug!(name = %name.display(), why, "an order may still be written")
+                tracing::debug!(name = %name.display(), why, "an order may still be written");
             }
             // An I/O error says nothing about the order.
             NoOrder::Io(error) => {

@@ -58,3 +58,42 @@ fn a_brief_lies_beside_each_request_and_tells_a_right_response_from_a_wrong_one(
     assert_eq!(newest["request"], seed::id(&again));
     assert_eq!(brief(&mailroom, "86_claude_codex_r2.yaml"), last);
 }
+
+#[test]
+fn a_person_who_decides_while_a_request_is_open_brings_a_new_brief() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    seed::lay_packet(mailroom.root());
+    let _daemon = mailroom.serve();
+    for post in &seed::review()[..4] {
+        mailroom.post(post.from, post.file, &post.text);
+        mailroom.delivered(post.to, post.file);
+    }
+    let before = brief(&mailroom, "86_claude_codex_r2.yaml");
+    let output = mailroom.at_terminal(&["resolve", "86", "F-001"], "it is as we want it");
+    assert!(output.status.success(), "{}", settled_tests::mailroom::said(&output));
+    let briefs = names(mailroom.root().join("packets/briefs"));
+    let newest = briefs.iter().find(|name| name.starts_with("86_claude_codex_r2.") && name.len() > 23);
+    let newest = brief(&mailroom, newest.unwrap_or_else(|| panic!("a numbered name in {briefs:?}")));
+    assert_eq!(newest["request"], before["request"]);
+    let ids = |brief: &serde_json::Value| -> Vec<String> {
+        let threads = brief["open_threads"].as_array().expect("a list");
+        threads.iter().filter_map(|thread| thread["id"].as_str().map(str::to_owned)).collect()
+    };
+    let takes = |brief: &serde_json::Value, ids: &[String]| {
+        let deal = serde_json::json!({ "action": "resolve", "stance": "accepts", "evidence": "" });
+        let threads: serde_json::Map<_, _> = ids.iter().map(|id| (id.clone(), deal.clone())).collect();
+        let mut response = serde_json::json!({ "response": {
+            "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
+            "escalation": "", "validated_head": "",
+        } });
+        if *brief == newest {
+            // What a person settled can still be escalated.
+            response["response"]["escalate"] = serde_json::json!([]);
+        }
+        jsonschema::validator_for(&brief["response_schema"]).expect("a schema").is_valid(&response)
+    };
+    let (old, new) = (ids(&before), ids(&newest));
+    assert!(old.iter().any(|id| id == "F-001") && new.iter().all(|id| id != "F-001"), "{old:?} {new:?}");
+    assert_eq!([&old, &new].map(|ids| takes(&before, ids)), [true, false]);
+    assert_eq!([&old, &new].map(|ids| takes(&newest, ids)), [false, true]);
+}

@@ -1,8 +1,8 @@
 //! One thread by itself, without any limit on rounds: its own rules end it. And the stance rule as
 //! it was published, without a count of replies, which does not.
 
-use message_schema::packet::{Action, Severity, Stance};
-use review::{Dialogue, Fate, REPLIES_MAX, Thread, ThreadState};
+use message_schema::packet::{Action, Stance};
+use review::{Dialogue, REPLIES_MAX, Thread};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
 use crate::law::rank;
@@ -88,19 +88,5 @@ pub fn follow(replies: Replies, stances: impl IntoIterator<Item = Stance>) -> (V
 }
 
 fn opened(stance: Stance) -> Thread {
-    Thread {
-        severity: Severity::P1,
-        blocking: true,
-        title: None,
-        file: None,
-        lines: None,
-        words: None,
-        fingerprint: None,
-        opened_in: 1,
-        dialogue: Dialogue { stance, round_count: 0, replies: 0 },
-        state: ThreadState::Open,
-        reopened: false,
-        by_person: false,
-        fate: Fate::default(),
-    }
+    Thread::discussed(Dialogue { stance, round_count: 0, replies: 0 })
 }

@@ -8,6 +8,7 @@ pub mod body;
 pub mod code;
 pub mod coerce;
 pub mod envelope;
+mod flow;
 pub mod id;
 pub mod limit;
 pub mod line;
@@ -22,6 +23,7 @@ pub mod yaml;
 
 pub use code::Code;
 pub use coerce::coerce;
+pub use flow::flow;
 pub use malformed::Malformed;
 pub use message::{Message, ReadBody, parse, parse_packet};
 pub use place::Place;

@@ -1,8 +1,8 @@
 //! One finding's discussion: the reviewer's stance, its counters, and which of the four actions
 //! are legal (seed 000). Counters survive resolution, so that a reopened thread goes on where it was.
 
-use message_schema::id::RepoPath;
-use message_schema::packet::{Action, Finding, LineRange, Severity, Stance};
+use message_schema::id::{FindingId, RepoPath};
+use message_schema::packet::{Action, Finding, LineRange, Severity, Stance, Status};
 use serde::{Deserialize, Serialize};
 
 use crate::handoff::TaskId;
@@ -164,6 +164,52 @@ impl Thread {
         }
     }
 
+    /// A P1 of which nothing is known but how its discussion stands.
+    pub fn discussed(dialogue: Dialogue) -> Self {
+        Self {
+            severity: Severity::P1,
+            blocking: true,
+            title: None,
+            file: None,
+            lines: None,
+            words: None,
+            fingerprint: None,
+            opened_in: 1,
+            dialogue,
+            state: ThreadState::Open,
+            reopened: false,
+            by_person: false,
+            fate: Fate::default(),
+        }
+    }
+
+    /// The thread as a packet names it again under its id: the same problem, as bad as it is.
+    pub fn restated(&self, id: &FindingId, status: Status) -> Finding {
+        Finding {
+            id: id.clone(),
+            severity: self.severity,
+            status,
+            // The other severities leave no choice.
+            blocking: (self.severity == Severity::P2).then_some(self.blocking),
+            title: self.title.clone(),
+            area: None,
+            category: None,
+            file: self.file.clone(),
+            line: None,
+            lines: self.lines,
+            repro: None,
+            expected: None,
+            evidence: None,
+            recommendation: None,
+            fingerprint: None,
+            introduced_by: None,
+            same_as: None,
+            target: None,
+            stance: None,
+            action: None,
+        }
+    }
+
     /// Whether it needs an action in each round.
     pub fn is_open(&self) -> bool {
         self.state == ThreadState::Open
@@ -251,21 +297,7 @@ mod tests {
     use super::*;
 
     fn thread(round_count: u8, replies: u8) -> Thread {
-        Thread {
-            severity: Severity::P1,
-            blocking: true,
-            title: None,
-            file: None,
-            lines: None,
-            words: None,
-            fingerprint: None,
-            opened_in: 1,
-            dialogue: Dialogue { stance: Stance::SeeksChange, round_count, replies },
-            state: ThreadState::Open,
-            reopened: false,
-            by_person: false,
-            fate: Fate::default(),
-        }
+        Thread::discussed(Dialogue { stance: Stance::SeeksChange, round_count, replies })
     }
 
     #[test]

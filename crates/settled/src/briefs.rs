@@ -1,14 +1,17 @@
-//! The brief that lies beside a delivered request: its file's name and its text.
+//! The brief that lies beside a delivered request, and the one that takes its place when a person decides
+//! meanwhile: its file's name and its text.
 
 use message_schema::envelope::MessageType;
-use message_schema::{escaped_json, render_lines};
-use review::{Brief, Policy, Record, State};
+use message_schema::{escaped_json, flow, render_lines};
+use review::{Brief, Event, Policy, Record, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
 use crate::clock::Moment;
 use crate::names::{NameBook, Shelf};
 
-/// The file a record makes beside a request it accepts; `state` is the state after the record.
+/// The file a record makes beside a request it accepts, or for an open one when a person decides about
+/// its review, for the schema of the old one would ask for a thread that is settled, or forbid one that
+/// is open again. `state` is the state after the record.
 pub(crate) fn of(
     record: &Record,
     state: &State,
@@ -16,9 +19,17 @@ pub(crate) fn of(
     (seq, moment): (u64, Moment),
     names: &mut NameBook,
 ) -> Option<Delivery> {
-    let Record::Accepted(accepted) = record else { return None };
-    let step = accepted.step.as_ref().filter(|_| accepted.kind == MessageType::ReviewRequest)?;
-    let brief = review::brief(state, policy, &step.review, moment.utc)?;
+    let step = match record {
+        Record::Accepted(accepted) if accepted.kind == MessageType::ReviewRequest => accepted.step.as_ref(),
+        Record::Happened(happened) => match &happened.event {
+            Event::Person(_) => happened.steps.first(),
+            Event::Deadline { .. } | Event::Taken(_) | Event::Turns { .. } | Event::Pull(_) => None,
+        },
+        Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } | Record::Declined { .. } => {
+            None
+        }
+    };
+    let brief = review::brief(state, policy, &step?.review, moment.utc)?;
     let mailbox = Mailbox::Packets("briefs".to_owned());
     let file = names.choose(Shelf::Mailbox(&mailbox), &name(&brief), seq);
     Some(Delivery { mailbox, file, content: Content::Text(text(&brief)) })
@@ -32,5 +43,6 @@ fn name(brief: &Brief) -> FileName {
 
 /// One line for each field and each thread; the schema on the last one, where a program takes it.
 fn text(brief: &Brief) -> String {
-    format!("{}response_schema: {}\n", render_lines(brief), escaped_json(&brief.response_schema))
+    let json = format!("{}response_schema: {}\n", render_lines(brief), escaped_json(&brief.response_schema));
+    flow(&json)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use spool::{FileName, SpoolError};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -17,9 +17,6 @@ const SWEEP_MS: u64 = if cfg!(target_os = "linux") { 2_000 } else { 1_000 };
 
 /// How long nothing must have happened before what was delivered is made to survive a power cut.
 const IDLE_MS: u64 = 1_000;
-
-/// How long a file that may still be unfinished holds up a deadline that has come.
-const GRACE: TimeDelta = TimeDelta::seconds(5);
 
 /// How long a full disk is left alone, in milliseconds.
 const RETRY_MS: u64 = 1_000;
@@ -73,7 +70,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
         std::thread::sleep(Duration::from_millis(wait));
     }
     let now = daemon.clock.read();
-    daemon.mailroom.keep_deadlines(now)?;
+    daemon.mailroom.keep_deadlines(now.utc, now)?;
     daemon.mailroom.pass(now)?;
     daemon.mailroom.checkpoint()?;
     tally.undelivered = daemon.mailroom.undelivered();
@@ -171,16 +168,10 @@ impl Daemon {
     }
 
     /// Judges what is there; then, if a deadline has come and every outbox was looked through since,
-    /// ends the wait. A file in a moment of doubt holds the deadline up, but not for long.
+    /// ends the wait when its turn comes.
     fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
         let mut pass = self.mailroom.pass(now)?;
-        let Some(at) = self.mailroom.next_deadline().filter(|at| *at <= self.swept_at) else {
-            return Ok(pass);
-        };
-        let in_doubt = self.mailroom.next_look().is_some();
-        if !in_doubt || now.utc >= at + GRACE {
-            pass.events += self.mailroom.keep_deadlines(now)?.events;
-        }
+        pass.events += self.mailroom.keep_deadlines_in_turn(self.swept_at, now)?.events;
         Ok(pass)
     }
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use message_schema::id::AgentName;
 use message_schema::{Code, Message};
 use review::{ContentDigest, Decision, Policy, Posted, Record, State};
-use spool::{Body, Draft, FileName, Found, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit, View};
+use spool::{
+    Body, Draft, FileName, Found, Hint, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit, View,
+};
 use validate_message::PacketInput;
 
 use crate::briefs;
@@ -135,6 +137,13 @@ impl Desk {
         batch
     }
 
+    /// Notes what was seen of a file in the outbox of an agent on the roll; a sweep finds the others.
+    pub(crate) fn hint(&mut self, agent: &str, file: &FileName, hint: Hint) {
+        if on_the_roll(&self.agents, agent).is_some() {
+            self.intake.hint(agent, file, hint);
+        }
+    }
+
     /// From a file to what the ledger will say of it.
     fn judge(
         &mut self,
@@ -143,10 +152,11 @@ impl Desk {
         seq: u64,
         moment: Moment,
     ) -> Result<Judged, SpoolError> {
-        let place = self.agents.binary_search_by(|agent| agent.as_str().cmp(&found.agent));
-        let place = place.expect("intake looks only into the outboxes of agents on the roll");
         let agents = Arc::clone(&self.agents);
-        let outbox = &agents[place];
+        let Some(outbox) = on_the_roll(&agents, &found.agent) else {
+            // It left the roll since the last sweep; the next one forgets its files, or finds it back.
+            return Ok(Judged::NotYet { until: moment.mono.saturating_add(SECOND_LOOK_MS) });
+        };
         let slip = Slip { found, outbox, message: None, agents: &agents, seq, moment };
         let (bytes, digest) = match &found.body {
             Body::Message { bytes, digest } => (bytes, digest),
@@ -243,6 +253,10 @@ impl Desk {
         let over = since.saturating_add(patience);
         (moment.mono < over).then(|| Judged::NotYet { until: over.min(moment.mono.saturating_add(retry)) })
     }
+}
+
+fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName> {
+    agents.binary_search_by(|agent| agent.as_str().cmp(name)).ok().map(|place| &agents[place])
 }
 
 fn key(found: &Found) -> (String, FileName) {

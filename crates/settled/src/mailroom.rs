@@ -1,7 +1,9 @@
 //! The way of a message, on one page: found, read, checked and decided at the desk, committed to
-//! the ledger, delivered by the spool. What comes besides messages is in `events`.
+//! the ledger, delivered by the spool. What comes besides messages is in `events`, and when its turn
+//! is in `turn`.
 
 mod events;
+mod turn;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -36,10 +38,7 @@ pub struct Mailroom {
     config: Config,
     spool: Spool,
     desk: Desk,
-    /// Since when orders have been waiting, on the monotonic clock.
-    orders_since: Option<u64>,
-    /// Whether a sweep asks which requests have left their inboxes.
-    looks_for_takes: bool,
+    waits: turn::Waits,
 }
 
 /// What one pass did.
@@ -74,14 +73,8 @@ impl Mailroom {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
         let desk = Desk::new(config.policy([]), books);
-        let mut mailroom = Self {
-            root: root.to_owned(),
-            config,
-            spool: opened.spool,
-            desk,
-            orders_since: None,
-            looks_for_takes: false,
-        };
+        let mut mailroom =
+            Self { root: root.to_owned(), config, spool: opened.spool, desk, waits: turn::Waits::default() };
         mailroom.call_the_roll()?;
         Ok((mailroom, opened.recovery))
     }
@@ -89,12 +82,13 @@ impl Mailroom {
     /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
     /// taken.
     pub fn sweep(&mut self) -> Result<(), SpoolError> {
-        self.looks_for_takes = true;
         self.call_the_roll()?;
         let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
         for trouble in self.desk.intake.scan(&self.spool.view(), &agents) {
             tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
         }
+        // An earlier mark stands: newer files put the look for takes off no longer.
+        self.waits.takes.get_or_insert(self.desk.intake.mark());
         Ok(())
     }
 
@@ -115,7 +109,7 @@ impl Mailroom {
 
     /// Notes what the watcher saw of a file.
     pub fn hint(&mut self, agent: &str, file: &FileName, hint: spool::Hint) {
-        self.desk.intake.hint(agent, file, hint);
+        self.desk.hint(agent, file, hint);
     }
 
     /// Notes that the watcher lost some of what happened.
@@ -132,8 +126,8 @@ impl Mailroom {
     ///
     /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
     /// is delivered before its commit. If a commit fails for want of room, the state is folded
-    /// anew and the files, which never left their outboxes, are judged again later. When no message is
-    /// left to judge, or soon in any case, the orders are heard that waited before the pass.
+    /// anew and the files, which never left their outboxes, are judged again later. When what lay
+    /// finished before them is judged, takes and orders are heard.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
         let orders = self.find_orders(moment);
         let Self { spool, desk, .. } = self;
@@ -142,12 +136,13 @@ impl Mailroom {
         self.delivered(&before, &mut pass);
 
         self.commit(batch, &mut pass)?;
-        let all_is_judged = self.desk.intake.next_wakeup() != Some(0);
-        // An agent that floods its outbox keeps nobody's decision waiting.
-        if all_is_judged || self.orders_due().is_some_and(|due| due <= moment.mono) {
-            self.hear(&orders, moment, &mut pass)?;
+        if self.is_turn_of_takes() {
+            self.hear_takes(moment, &mut pass)?;
         }
-        if all_is_judged {
+        if let Some(orders) = self.whose_turn(orders, moment) {
+            self.hear_orders(&orders, moment, &mut pass)?;
+        }
+        if self.next_look() != Some(0) {
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
@@ -181,7 +176,7 @@ impl Mailroom {
         }
         for (agent, file) in &delivered.came_back {
             tracing::info!(%agent, %file, "its writer changed it after it was judged; it is judged again");
-            self.desk.intake.hint(agent, file, spool::Hint::Created);
+            self.desk.hint(agent, file, spool::Hint::Created);
         }
     }
 
@@ -190,6 +185,8 @@ impl Mailroom {
         let mut books = Books::default();
         spool::read_ledger(&self.root, &mut |entry| books.add(entry).map_err(Into::into))?;
         self.desk.keep(books);
+        // The sweep finds those files anew, behind every mark.
+        self.waits = turn::Waits::default();
         Ok(())
     }
 

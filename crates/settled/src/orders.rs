@@ -3,13 +3,16 @@
 //!
 //! Whoever can write there decides like a person, so nobody but the owner of `.settled` can.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use message_schema::id::MessageId;
+use message_schema::line;
 use review::Event;
 use serde::{Deserialize, Serialize};
 use spool::Layout;
@@ -25,6 +28,9 @@ const UNREADABLE: &str = "unreadable";
 
 /// The largest order, in bytes.
 const SIZE_MAX: u64 = 64 * 1024;
+
+/// The longest name and the longest reason in an order, in characters.
+pub(crate) const TEXT_MAX: usize = 500;
 
 /// How long, in milliseconds, a file that is no order may still become one: not every writer renames
 /// it in whole.
@@ -72,19 +78,34 @@ impl Order {
         if order.schema_version != VERSION {
             return Err(format!("schema_version is {}, expected {VERSION}", order.schema_version));
         }
-        match &order.event {
-            Event::Deadline { .. } => Err("a deadline is the daemon's own to see".to_owned()),
-            Event::Person(decision) if decision.by.trim().is_empty() || decision.reason.trim().is_empty() => {
-                Err("a person's decision names who decides and why".to_owned())
-            }
-            Event::Person(_) | Event::Taken(_) | Event::Turns { .. } | Event::Pull(_) => Ok(order),
-        }
+        check(&order.event).map(|()| order)
     }
 
     /// The file's name: sorted by name, orders are sorted by time.
     fn file_name(&self) -> String {
         format!("{}_{}.json", self.asked_at.format("%Y%m%dT%H%M%S%3fZ"), self.id)
     }
+}
+
+/// Whether an order may ask for this; the error says what it may.
+pub(crate) fn check(event: &Event) -> Result<(), String> {
+    let fit = |what: &str, text: &str| match is_fit(text) {
+        true => Ok(()),
+        false => Err(format!("{what} is expected to have 1 to {TEXT_MAX} characters on one line")),
+    };
+    match event {
+        Event::Deadline { .. } => Err("a deadline is the daemon's own to see".to_owned()),
+        Event::Person(decision) => {
+            fit("the name of who decides", &decision.by).and_then(|()| fit("the reason", &decision.reason))
+        }
+        Event::Pull(event) => event.author.as_deref().map_or(Ok(()), |author| fit("the author", author)),
+        Event::Taken(_) | Event::Turns { .. } => Ok(()),
+    }
+}
+
+/// Whether the ledger takes this text of a person: one line that says something.
+pub(crate) fn is_fit(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= TEXT_MAX && line::is_one_line(text)
 }
 
 /// Where orders lie.
@@ -149,7 +170,7 @@ pub fn write(root: &Path, order: &Order) -> io::Result<PathBuf> {
 
 /// The names of the orders that wait, oldest first. Dotfiles and other endings than `.json` are left
 /// alone. It is an error if others than the owner could have written there.
-pub(crate) fn waiting(root: &Path) -> io::Result<Vec<String>> {
+pub(crate) fn waiting(root: &Path) -> io::Result<Vec<OsString>> {
     let directory = directory(root);
     let listed = match std::fs::read_dir(&directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -163,11 +184,9 @@ pub(crate) fn waiting(root: &Path) -> io::Result<Vec<String>> {
     }
     let mut names = Vec::new();
     for entry in listed {
-        // A name that is no text is not one we give out.
-        if let Ok(name) = entry?.file_name().into_string()
-            && !name.starts_with('.')
-            && name.ends_with(".json")
-        {
+        let name = entry?.file_name();
+        let bytes = name.as_bytes();
+        if !bytes.starts_with(b".") && bytes.ends_with(b".json") {
             names.push(name);
         }
     }
@@ -176,7 +195,7 @@ pub(crate) fn waiting(root: &Path) -> io::Result<Vec<String>> {
 }
 
 /// Reads a waiting order; `None` if it is gone.
-pub(crate) fn read(root: &Path, name: &str, now: DateTime<Utc>) -> Result<Option<Order>, NoOrder> {
+pub(crate) fn read(root: &Path, name: &OsStr, now: DateTime<Utc>) -> Result<Option<Order>, NoOrder> {
     let directory = directory(root);
     let path = directory.join(name);
     let looked = directory.symlink_metadata().and_then(|own| Ok((own, path.symlink_metadata()?)));
@@ -186,6 +205,9 @@ pub(crate) fn read(root: &Path, name: &str, now: DateTime<Utc>) -> Result<Option
     };
     if let Some(why) = unfit(&data, &own) {
         return Err(NoOrder::Unfit(why));
+    }
+    if name.to_str().is_none() {
+        return Err(NoOrder::Unfit("its name is no text".to_owned()));
     }
     let mut text = Vec::new();
     OpenOptions::new().read(true).open(&path)?.take(SIZE_MAX).read_to_end(&mut text)?;
@@ -211,21 +233,33 @@ fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
     None
 }
 
-/// Moves what is no order out of the way, where a person can look at it.
-pub(crate) fn put_aside(root: &Path, name: &str) -> io::Result<()> {
+/// Moves what is no order out of the way, where a person can look at it; under the next free number if
+/// something of its name lies there.
+pub(crate) fn put_aside(root: &Path, name: &OsStr) -> io::Result<()> {
     let directory = directory(root);
-    made(DirBuilder::new().mode(0o700).create(directory.join(UNREADABLE)))?;
-    std::fs::rename(directory.join(name), directory.join(UNREADABLE).join(name))
+    let aside = directory.join(UNREADABLE);
+    made(DirBuilder::new().mode(0o700).create(&aside))?;
+    let mut free = aside.join(name);
+    for number in 1_u32.. {
+        match free.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            taken => taken?,
+        };
+        let mut numbered = name.to_owned();
+        numbered.push(format!(".{number}"));
+        free = aside.join(numbered);
+    }
+    std::fs::rename(directory.join(name), free)
 }
 
 /// Where a file of that name is, if it was found to be no order.
-pub(crate) fn is_put_aside(root: &Path, name: &str) -> bool {
+pub(crate) fn is_put_aside(root: &Path, name: &OsStr) -> bool {
     directory(root).join(UNREADABLE).join(name).symlink_metadata().is_ok()
 }
 
 /// Removes an order that is in the ledger. A kill or a power cut before this leaves one that is known
 /// by its id.
-pub(crate) fn remove(root: &Path, name: &str) -> io::Result<()> {
+pub(crate) fn remove(root: &Path, name: &OsStr) -> io::Result<()> {
     match std::fs::remove_file(directory(root).join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
@@ -233,110 +267,4 @@ pub(crate) fn remove(root: &Path, name: &str) -> io::Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use review::{PullAction, PullEvent};
-
-    use super::*;
-
-    /// Long after any file of these tests was written.
-    const LATER: DateTime<Utc> = DateTime::<Utc>::MAX_UTC;
-
-    fn order(id: &str, second: i64) -> Order {
-        let event = Event::Pull(PullEvent {
-            repo: None,
-            pr: "86".parse().expect("a number"),
-            action: PullAction::Opened,
-            author: None,
-            head: None,
-        });
-        let at = DateTime::from_timestamp(1_771_000_000 + second, 0).expect("an instant");
-        Order::new(id.parse().expect("an id"), at, event)
-    }
-
-    #[test]
-    fn an_order_is_read_as_it_was_written_and_the_oldest_comes_first() {
-        let root = tempfile::tempdir().expect("a directory");
-        for (id, second) in [("c", 0), ("a", 2), ("b", 1)] {
-            write(root.path(), &order(id, second)).expect("an order");
-        }
-        std::fs::write(directory(root.path()).join(".x.json.tmp"), "{").expect("a leftover");
-        let names = waiting(root.path()).expect("a list");
-        let ids: Vec<String> = names
-            .iter()
-            .map(|name| read(root.path(), name, LATER).expect("readable").expect("there").id.to_string())
-            .collect();
-        assert_eq!(ids, ["c", "b", "a"]);
-        assert_eq!(read(root.path(), &names[0], LATER).expect("readable"), Some(order("c", 0)));
-        remove(root.path(), &names[0]).expect("removed");
-        assert_eq!(read(root.path(), &names[0], LATER).expect("gone"), None);
-    }
-
-    #[test]
-    fn nobody_but_the_owner_can_write_where_orders_lie() {
-        let root = tempfile::tempdir().expect("a directory");
-        let own = Layout::new(root.path()).own();
-        std::fs::create_dir(&own).expect("a directory");
-        std::fs::set_permissions(&own, Permissions::from_mode(0o775)).expect("permissions");
-        assert!(make(root.path()).expect("made") && !make(root.path()).expect("there already"));
-        let mode = |path: &Path| path.metadata().expect("there").mode() & 0o7777;
-        assert_eq!((mode(&own), mode(&directory(root.path()))), (0o755, 0o700));
-
-        std::fs::set_permissions(&own, Permissions::from_mode(0o777)).expect("permissions");
-        let error = waiting(root.path()).expect_err("anybody may have put an order there");
-        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-    }
-
-    #[test]
-    fn a_file_that_may_still_be_written_is_given_time() {
-        let root = tempfile::tempdir().expect("a directory");
-        make(root.path()).expect("made");
-        let path = directory(root.path()).join("half.json");
-        std::fs::write(&path, "{").expect("a beginning");
-        let written =
-            DateTime::<Utc>::from(path.metadata().and_then(|data| data.modified()).expect("a time"));
-        let read = |ms| read(root.path(), "half.json", written + chrono::TimeDelta::milliseconds(ms));
-        assert!(matches!(read(1_900), Err(NoOrder::Young(_))));
-        assert!(matches!(read(2_100), Err(NoOrder::Unfit(_))));
-    }
-
-    #[test]
-    fn what_is_no_order_says_why() {
-        let root = tempfile::tempdir().expect("a directory");
-        make(root.path()).expect("made");
-        let place = directory(root.path());
-        let good = serde_json::to_string(&order("a", 0)).expect("JSON");
-        std::os::unix::fs::symlink("/etc/hostname", place.join("link.json")).expect("a link");
-        std::fs::create_dir(place.join("dir.json")).expect("a directory");
-        let deadline = r#"{"deadline":{"review":{"pr":"86","author":"a","reviewer":"b"},"which":"author"}}"#;
-        let person = r#"{"person":{"pr":"86","by":"ann","reason":" ","act":"reopen"}}"#;
-        let event =
-            good.split_once("\"event\":").expect("an event").1.trim_end_matches('}').to_owned() + "}}";
-        for (name, text) in [
-            ("big.json", format!("{good}{}", " ".repeat(64 * 1024))),
-            ("half.json", good[..40].to_owned()),
-            ("newer.json", good.replace("\"schema_version\":1", "\"schema_version\":2")),
-            ("deadline.json", good.replace(&event, deadline)),
-            ("no-reason.json", good.replace(&event, person)),
-        ] {
-            assert_ne!(text, good, "{name}");
-            std::fs::write(place.join(name), text).expect("a file");
-        }
-        for (name, said) in [
-            ("link.json", "regular file"),
-            ("dir.json", "regular file"),
-            ("big.json", "at most 65536"),
-            ("half.json", "EOF"),
-            ("newer.json", "schema_version is 2, expected 1"),
-            ("deadline.json", "the daemon's own"),
-            ("no-reason.json", "who decides and why"),
-        ] {
-            match read(root.path(), name, LATER) {
-                Err(NoOrder::Unfit(why)) => assert!(why.contains(said), "{name}: {why}"),
-                other => panic!("{name}: {other:?}"),
-            }
-            put_aside(root.path(), name).expect("moved");
-            assert!(is_put_aside(root.path(), name));
-        }
-        assert_eq!(waiting(root.path()).expect("a list"), [""; 0]);
-    }
-}
+mod tests;

@@ -7,9 +7,10 @@ use message_schema::envelope::MessageType;
 use review::{Phase, Record, ReviewKey, Step};
 use spool::{Entry, FileName, Mailbox};
 
-/// The untaken requests by review; one request at most is open in each.
+/// The untaken requests by review: the open one of each, and those it replaced in the same round. Whoever
+/// takes a replaced one has begun as well.
 #[derive(Debug, Default)]
-pub(crate) struct Untaken(BTreeMap<ReviewKey, Delivered>);
+pub(crate) struct Untaken(BTreeMap<ReviewKey, Vec<Delivered>>);
 
 /// Where a request was delivered.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Untaken {
                 Phase::Reviewing(open) if open.taken_at.is_none() => {
                     // Only a request brings a new file; a refused response leaves the old one where it is.
                     if let Some(delivered) = request(entry, record) {
-                        self.0.insert(step.review.clone(), delivered);
+                        self.0.entry(step.review.clone()).or_default().push(delivered);
                     }
                 }
                 Phase::Reviewing(_)
@@ -46,9 +47,9 @@ impl Untaken {
         }
     }
 
-    /// Every untaken request, by review.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Delivered)> {
-        self.0.iter()
+    /// The untaken requests of each review.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &[Delivered])> {
+        self.0.iter().map(|(key, delivered)| (key, delivered.as_slice()))
     }
 }
 

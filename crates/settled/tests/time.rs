@@ -82,9 +82,28 @@ impl Room {
         let (mut mailroom, now) = (self.open(), at(second));
         mailroom.sweep().expect("a sweep");
         let mut done = mailroom.pass(now).expect("a pass");
-        done.events += mailroom.keep_deadlines(now).expect("deadlines").events;
+        done.events += mailroom.keep_deadlines(now.utc, now).expect("deadlines").events;
         mailroom.pass(now).expect("a pass");
         done
+    }
+
+    /// Puts files into the reviewer's outbox, more than one batch of them, that were finished at this
+    /// second.
+    fn flood(&self, wave: u64, second: u64) {
+        for number in 0..300 {
+            let path = self.path(&format!("agents/codex/outbox/{wave}-{number:03}.yaml"));
+            std::fs::write(&path, "no message").expect("a file");
+            finish(&path, second);
+        }
+    }
+
+    /// The reviewer's runner says that all turns of the budget are used.
+    fn order_turns(&self) {
+        let order = format!(
+            r#"{{"schema_version":1,"id":"o-1","asked_at":"{}","event":{{"turns":{{"pr":"86","count":8}}}}}}"#,
+            begin().to_rfc3339()
+        );
+        std::fs::write(self.path(".settled/orders/o-1.json"), order).expect("an order");
     }
 
     /// The last record's kind and decision, as the ledger has them.
@@ -125,6 +144,14 @@ fn finish(path: &Path, second: u64) {
     file.set_modified(begin + Duration::from_secs(second)).expect("a file's time can be set");
 }
 
+/// One turn of the daemon's loop.
+fn turn(mailroom: &mut Mailroom, ms: i64) -> Pass {
+    mailroom.sweep().expect("a sweep");
+    let mut done = mailroom.pass(at_ms(ms)).expect("a pass");
+    done.events += mailroom.keep_deadlines_in_turn(at_ms(ms).utc, at_ms(ms)).expect("deadlines").events;
+    done
+}
+
 #[test]
 fn an_answer_that_lay_in_the_outbox_counts_however_late_the_daemon_looks() {
     let room = Room::with_an_open_review();
@@ -156,6 +183,57 @@ fn a_request_that_leaves_its_inbox_is_taken_and_its_seconds_count() {
     assert!(room.visit(20 + RUNTIME_S - 1).is_empty());
     assert_eq!(room.visit(20 + RUNTIME_S).events, 1);
     room.assert_last("deadline", "reviewer_budget_exceeded");
+}
+
+#[test]
+fn a_request_that_was_taken_counts_as_taken_also_when_another_replaces_it_before_the_next_sweep() {
+    let room = Room::with_an_open_review();
+    room.take();
+    let body = format!(
+        "pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: {RUNTIME_S}\n  \
+         supersedes_message_id: review_request"
+    );
+    room.post("claude", "codex", "review_request", &body, 10);
+    let path = room.path("agents/claude/outbox/review_request.yaml");
+    let text = std::fs::read_to_string(&path).expect("the request");
+    std::fs::write(&path, text.replace("id: \"review_request\"", "id: \"again\"")).expect("another id");
+    finish(&path, 10);
+    let pass = room.visit(20);
+    assert_eq!((pass.accepted, pass.events), (1, 1));
+    room.assert_last("taken", "\"taken_at\":\"2026-02-13T16:27:00Z\"");
+    assert!(room.visit(30).is_empty(), "it is taken once");
+    assert_eq!(room.visit(20 + RUNTIME_S).events, 1);
+}
+
+#[test]
+fn an_agent_that_leaves_the_roll_and_comes_back_is_heard_after_the_next_sweep() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    mailroom.sweep().expect("a sweep");
+    let [codex, away] = [room.path("agents/codex"), room.path("away")];
+    std::fs::rename(&codex, &away).expect("it leaves");
+    mailroom.sweep().expect("a sweep");
+    std::fs::rename(&away, &codex).expect("it comes back");
+    room.approve(60);
+    let file = spool::FileName::new("review_lgtm.yaml").expect("a name");
+    mailroom.hint("codex", &file, spool::Hint::Finished);
+    assert!(mailroom.pass(at(61)).expect("a pass").is_empty());
+    assert_eq!(turn(&mut mailroom, 63_000).accepted, 1);
+}
+
+#[test]
+fn an_order_waits_for_the_next_sweep_while_the_outboxes_cannot_be_listed() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    room.order_turns();
+    let [agents, away] = [room.path("agents"), room.path("away")];
+    std::fs::rename(&agents, &away).expect("they are gone");
+    for second in [10, 12] {
+        assert!(mailroom.pass(at(second)).expect("a pass").is_empty());
+        assert_eq!(mailroom.next_wakeup(), None, "nothing is to be done before the next sweep");
+    }
+    std::fs::rename(&away, &agents).expect("they are back");
+    assert_eq!(turn(&mut mailroom, 14_000).events, 1);
 }
 
 #[test]
@@ -197,15 +275,61 @@ fn a_file_in_doubt_holds_an_order_up_but_not_for_long() {
     // An answer whose packet is not there yet.
     let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
     room.post("codex", "claude", "review_lgtm", body, 2);
-    let order = format!(
-        r#"{{"schema_version":1,"id":"o-1","asked_at":"{}","event":{{"turns":{{"pr":"86","count":8}}}}}}"#,
-        begin().to_rfc3339()
-    );
-    std::fs::write(room.path(".settled/orders/o-1.json"), order).expect("an order");
+    room.order_turns();
     let events = |mailroom: &mut Mailroom, ms| mailroom.pass(at_ms(ms)).expect("a pass").events;
     assert_eq!(events(&mut mailroom, 3_200), 0, "the answer may be whole in a moment");
     assert!(mailroom.next_wakeup().is_some_and(|due| due <= 4_200));
     assert_eq!(events(&mut mailroom, 4_199), 0);
     assert_eq!(events(&mut mailroom, 4_200), 1, "a second is enough");
     assert!(!room.path(".settled/orders/o-1.json").exists());
+}
+
+#[test]
+fn an_answer_behind_a_backlog_is_judged_before_a_deadline_that_passed_long_ago() {
+    let room = Room::with_an_open_review();
+    (1..=2).for_each(|wave| room.flood(wave, 2));
+    room.approve(60);
+    let (mut mailroom, late) = (room.open(), 30 * PICK_UP_S * 1_000);
+    let passes: Vec<Pass> = (0..4).map(|_| turn(&mut mailroom, late)).collect();
+    let sum = |of: fn(&Pass) -> usize| passes.iter().map(of).sum::<usize>();
+    assert_eq!((sum(|pass| pass.accepted), sum(|pass| pass.refused), sum(|pass| pass.events)), (1, 600, 0));
+}
+
+#[test]
+fn an_answer_behind_a_backlog_is_judged_before_an_order() {
+    let room = Room::with_an_open_review();
+    (1..=2).for_each(|wave| room.flood(wave, 2));
+    room.approve(60);
+    room.order_turns();
+    let mut mailroom = room.open();
+    let passes: Vec<Pass> = (0..4).map(|n| turn(&mut mailroom, 61_000 + n * 2_000)).collect();
+    assert_eq!(passes.iter().map(|pass| pass.accepted).sum::<usize>(), 1);
+    room.assert_last("declined", "o-1");
+    assert!(!room.path(".settled/orders/o-1.json").exists());
+}
+
+#[test]
+fn a_flood_of_newer_files_puts_off_neither_a_deadline_nor_an_order_nor_a_take() {
+    for (what, ms) in [("deadline", 2 * PICK_UP_S * 1_000), ("turns", 60_000), ("taken", 60_000)] {
+        let room = Room::with_an_open_review();
+        match what {
+            "turns" => room.order_turns(),
+            "taken" => room.take(),
+            _ => {}
+        }
+        let mut mailroom = room.open();
+        let heard = (0..5).map(|wave| {
+            room.flood(wave, 50);
+            turn(&mut mailroom, ms + i64::try_from(wave).expect("few") * 1_000).events
+        });
+        assert_eq!(heard.sum::<usize>(), 1, "{what}");
+        assert_eq!(mailroom.next_look(), Some(0), "the flood goes on");
+        let mut kinds = Vec::new();
+        spool::read_ledger(room.root.path(), &mut |entry| {
+            kinds.push(entry.kind.clone());
+            Ok(())
+        })
+        .expect("a ledger");
+        assert!(kinds.iter().any(|kind| kind == what), "{what}");
+    }
 }

@@ -36,7 +36,7 @@ pub use crate::disk::{Disk, Handle, Kind, Open, Os, Stat};
 pub use crate::disk::{Fault, FaultyDisk};
 pub use crate::entry::{Away, Content, Delivery, Draft, Entry, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError};
-pub use crate::intake::{Body, Found, Hint, Intake, Now, QUIET_MS, Taken, Unfit};
+pub use crate::intake::{Body, Found, Hint, Intake, Mark, Now, QUIET_MS, Taken, Unfit};
 pub use crate::layout::Layout;
 pub use crate::ledger::{FORMAT_VERSION, TornTail, Verified, read_ledger, verify};
 pub use crate::mailbox::{Mailbox, NotAMailbox};

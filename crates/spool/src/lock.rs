@@ -2,10 +2,17 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, Mode};
 
 use crate::disk::{self, Handle, Open};
 use crate::ground::Ground;
 use crate::{SpoolError, layout};
+
+/// How often the lock is tried while onlookers hold it, and the pause in between: about a second.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A lock that is held. It is given back when it is dropped, not when the last copy of the file is closed: a process
 /// that is being started holds copies of all files for a moment.
@@ -14,7 +21,7 @@ pub(crate) struct Held(Handle);
 impl Drop for Held {
     fn drop(&mut self) {
         // The kernel gives it back at the end of the process in any case.
-        let _ = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock);
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -28,7 +35,9 @@ pub(crate) fn take(ground: &Ground) -> Result<Held, SpoolError> {
         result => result,
     };
     let file = opened.map_err(|source| ground.error("open", path, source))?;
-    if !ground.disk.lock(&file).map_err(|source| ground.error("lock", path, source))? {
+    // Whoever can open the file can hold it and keep every daemon out. Where permissions cannot be set, that stands.
+    let _ = rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR);
+    if !lock(ground, &file).map_err(|source| ground.error("lock", path, source))? {
         let named = disk::read_up_to(&*ground.disk, &file, 16, 16).unwrap_or_default();
         let pid = std::str::from_utf8(&named).ok().and_then(|text| text.trim().parse().ok());
         return Err(SpoolError::Locked { lock: ground.path(path), pid });
@@ -40,4 +49,20 @@ pub(crate) fn take(ground: &Ground) -> Result<Held, SpoolError> {
         .and_then(|()| disk::write_all(&*ground.disk, &file, pid.as_bytes(), 0))
         .map_err(|source| ground.error("write", path, source))?;
     Ok(Held(file))
+}
+
+/// Takes the lock; false if another process serves. One that can be shared is an onlooker's, who asks whether somebody
+/// serves and gives it back at once.
+fn lock(ground: &Ground, file: &Handle) -> io::Result<bool> {
+    for _ in 0..TRIES {
+        if ground.disk.lock(file)? {
+            return Ok(true);
+        }
+        if rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_err() {
+            return Ok(false);
+        }
+        rustix::fs::flock(file, FlockOperation::Unlock)?;
+        std::thread::sleep(PAUSE);
+    }
+    Ok(false)
 }

@@ -1,16 +1,27 @@
 //! What an onlooker can tell without the lock: whether somebody serves a workspace, and what waits.
 
+use std::io;
 use std::path::Path;
 
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::{FileName, Layout, layout};
 
-/// Says whether a process holds the workspace's lock. A workspace that was never served is not.
-pub fn is_served(root: &Path) -> bool {
-    let Ok(file) = std::fs::File::open(root.join(layout::LOCK)) else { return false };
+/// Says whether a process holds the workspace's lock; `None` if that cannot be seen, as by other users than the
+/// daemon's. A workspace that was never served is not served.
+pub fn is_served(root: &Path) -> Option<bool> {
+    let file = match std::fs::File::open(root.join(layout::LOCK)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(false),
+        Err(_) => return None,
+    };
     // A shared lock is refused while the daemon has its exclusive one, and is gone with the file.
-    rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err()
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Some(false),
+        Err(Errno::WOULDBLOCK) => Some(true),
+        Err(_) => None,
+    }
 }
 
 /// Counts the files in an agent's outbox that are meant as messages and were not put away yet.

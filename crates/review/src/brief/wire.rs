@@ -68,7 +68,7 @@ impl<'a> Scribe<'a> {
         for (ids, action) in [(&answer.reopen, None), (&answer.escalate, Some(Action::Escalate))] {
             let for_good = action.is_some();
             for (id, thread) in self.back(ids, for_good)? {
-                findings.push(Finding { action, ..restated(id, thread, Status::Open) });
+                findings.push(Finding { action, ..thread.restated(id, Status::Open) });
             }
         }
         let new = self.free_ids().zip(&answer.new_findings).enumerate();
@@ -212,32 +212,6 @@ impl<'a> Scribe<'a> {
     }
 }
 
-/// A known thread as a packet names it again: the same problem, as bad as before.
-fn restated(id: &FindingId, thread: &Thread, status: Status) -> Finding {
-    Finding {
-        id: id.clone(),
-        severity: thread.severity,
-        status,
-        blocking: (thread.severity == Severity::P2).then_some(thread.blocking),
-        title: thread.title.clone(),
-        area: None,
-        category: None,
-        file: thread.file.clone(),
-        line: None,
-        lines: thread.lines,
-        repro: None,
-        expected: None,
-        evidence: None,
-        recommendation: None,
-        fingerprint: None,
-        introduced_by: None,
-        same_as: None,
-        target: None,
-        stance: None,
-        action: None,
-    }
-}
-
 /// The status is what a reader without `action` would take for the same; it is never `wont_fix`,
 /// which on a P0 or P1 only a person can say.
 fn acted(id: &FindingId, thread: &Thread, action: Action, said: &ThreadAnswer) -> Finding {
@@ -249,7 +223,7 @@ fn acted(id: &FindingId, thread: &Thread, action: Action, said: &ThreadAnswer) -
         stance: said.stance,
         action: Some(action),
         evidence: text(&said.evidence),
-        ..restated(id, thread, status)
+        ..thread.restated(id, status)
     }
 }
 

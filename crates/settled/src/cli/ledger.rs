@@ -38,7 +38,7 @@ fn verify(root: &Root) -> Result<Exit, Failure> {
             torn.segment.display(),
             torn.offset
         );
-        return Err(if spool::is_served(&root.root) {
+        return Err(if spool::is_served(&root.root) != Some(false) {
             Failure::plain(Exit::Temporary, message)
                 .next(format!("settled ledger verify {}", root.root.display()))
         } else {

@@ -63,12 +63,14 @@ pub(super) struct Form {
 /// Gives the order and shows what came of it.
 pub(super) fn give(root: &Path, event: Event, form: &Form) -> Result<Exit, Failure> {
     existing_workspace(root)?;
+    orders::check(&event)
+        .map_err(|why| Failure::plain(Exit::Usage, format!("{why}; nothing was ordered")))?;
     let order = Order::new(clock::new_order_id(), clock::now(), event);
     let file = orders::write(root, &order).map_err(|error| cannot_write(root, &error))?;
     see_to_it(root, &file)?;
     let Some((entry, record)) = find(root, &order.id)? else {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let why = if orders::is_put_aside(root, &name) { "cannot read it" } else { "does not know it" };
+        let name = file.file_name().unwrap_or_default();
+        let why = if orders::is_put_aside(root, name) { "cannot read it" } else { "does not know it" };
         let message = format!("the order {} is gone and the daemon {why}; its log says more", order.id);
         return Err(Failure::plain(Exit::Failed, message));
     };
@@ -110,7 +112,7 @@ fn cannot_write(root: &Path, error: &io::Error) -> Failure {
 fn see_to_it(root: &Path, file: &Path) -> Result<(), Failure> {
     let start = Instant::now();
     for look in 0_u32.. {
-        if look.is_multiple_of(LOOKS_PER_POLL) && !spool::is_served(root) {
+        if look.is_multiple_of(LOOKS_PER_POLL) && spool::is_served(root) != Some(true) {
             match daemon::serve_once(root) {
                 // A daemon has started in between.
                 Err(DaemonError::Mailroom(MailroomError::Spool(SpoolError::Locked { .. }))) => {}

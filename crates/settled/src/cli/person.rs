@@ -13,10 +13,8 @@ use spool::Layout;
 use super::order::{self, Form, Target};
 use super::{Failure, existing_workspace};
 use crate::exit::Exit;
+use crate::orders::{self, TEXT_MAX};
 use crate::workspace;
-
-/// The longest name and the longest reason, in characters.
-const TEXT_MAX: usize = 500;
 
 /// A decision about a whole review.
 #[derive(Debug, clap::Args)]
@@ -153,7 +151,7 @@ fn ask(by: &str) -> Result<String, Failure> {
 /// The text as it is recorded: one line, not empty.
 fn fit(what: &str, text: &str) -> Result<String, Failure> {
     let text = text.trim();
-    if text.is_empty() || text.chars().count() > TEXT_MAX || !line::is_one_line(text) {
+    if !orders::is_fit(text) {
         let message = format!(
             "{what} is `{}`, expected 1 to {TEXT_MAX} characters on one line; nothing was decided",
             line::escaped(&text.chars().take(40).collect::<String>())

@@ -30,7 +30,7 @@ pub(super) struct Args {
 struct Status {
     schema_version: u32,
     /// Whether a daemon serves the workspace.
-    serving: bool,
+    serving: Option<bool>,
     accepted: u64,
     refused: u64,
     /// Messages that lie in an outbox and were not judged yet.
@@ -201,7 +201,11 @@ fn table(status: &Status, now: DateTime<Utc>) -> String {
         ]);
     }
     let mut text = if status.reviews.is_empty() { "no review yet\n".to_owned() } else { columns(&lines) };
-    let serving = if status.serving { "a daemon is serving" } else { "no daemon is serving" };
+    let serving = match status.serving {
+        Some(true) => "a daemon is serving",
+        Some(false) => "no daemon is serving",
+        None => "whether a daemon is serving cannot be seen",
+    };
     text += &format!(
         "{} accepted, {} refused, {} waiting; {serving}\n",
         status.accepted, status.refused, status.waiting
@@ -278,7 +282,7 @@ mod tests {
         };
         let status = Status {
             schema_version: 1,
-            serving: false,
+            serving: Some(false),
             accepted: 2,
             refused: 0,
             waiting: 0,

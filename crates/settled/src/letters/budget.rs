@@ -4,7 +4,7 @@
 use message_schema::body::{Body, Escalation, ReviewFeedback};
 use message_schema::envelope::{DAEMON, MessageType, Timestamp};
 use message_schema::id::{FindingId, PacketPath};
-use message_schema::packet::{Finding, FindingsPacket, Severity, Status, Summary};
+use message_schema::packet::{Finding, FindingsPacket, Status, Summary};
 use message_schema::render_packet;
 use review::{Deadline, Event, Invocation, Review, ReviewKey, Thread};
 
@@ -137,27 +137,6 @@ fn carried(id: &FindingId, thread: &Thread) -> Finding {
 
 /// A thread with no more than what names it.
 fn in_brief(id: &FindingId, thread: &Thread) -> Finding {
-    Finding {
-        id: id.clone(),
-        severity: thread.severity,
-        status: Status::Open,
-        // The other severities leave no choice.
-        blocking: (thread.severity == Severity::P2).then_some(thread.blocking),
-        title: thread.title.as_deref().map(|title| one_line(title, BRIEF_TITLE_CHARS)),
-        area: None,
-        category: None,
-        file: thread.file.clone(),
-        line: None,
-        lines: thread.lines,
-        repro: None,
-        expected: None,
-        evidence: None,
-        recommendation: None,
-        fingerprint: None,
-        introduced_by: None,
-        same_as: None,
-        target: None,
-        stance: None,
-        action: None,
-    }
+    let title = thread.title.as_deref().map(|title| one_line(title, BRIEF_TITLE_CHARS));
+    Finding { title, ..thread.restated(id, Status::Open) }
 }

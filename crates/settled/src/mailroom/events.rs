@@ -1,69 +1,36 @@
 //! What reaches the mailroom besides messages: orders, requests that leave their inbox, deadlines.
 //! Each is heard by the rules and committed like a batch of messages.
 
+use std::ffi::{OsStr, OsString};
+
 use chrono::{DateTime, Utc};
 use review::{Event, Record, ReviewKey, Told, Which};
 use spool::SpoolError;
 
 use super::{Mailroom, Pass, chain};
+use crate::briefs;
 use crate::clock::{self, Moment};
 use crate::desk::{Batch, Desk};
 use crate::draft;
 use crate::orders::{self, NoOrder};
 use crate::outgoing::Outgoing;
-
-/// How long, in milliseconds, a file that may still be unfinished holds up an order.
-const GRACE_MS: u64 = 1_000;
+use crate::untaken::Delivered;
 
 /// The most orders that are committed together.
 const BATCH_MAX: usize = 64;
 
 impl Mailroom {
-    /// The orders to be heard in this pass. Outboxes are looked through after they were listed, so
-    /// that what was finished before an order was given is judged before it.
-    pub(super) fn find_orders(&mut self, moment: Moment) -> Vec<String> {
-        let found = orders::waiting(&self.root).unwrap_or_else(|error| {
-            tracing::warn!(error = %chain(&error), "orders cannot be listed; they are tried again");
-            Vec::new()
-        });
-        if found.is_empty() {
-            self.orders_since = None;
-            return found;
-        }
-        self.orders_since.get_or_insert(moment.mono);
-        if let Err(error) = self.sweep() {
-            tracing::warn!(error = %chain(&error), "the sweep before an order failed; it is tried again");
-            return Vec::new();
-        }
-        found
-    }
-
-    /// Hears the orders, unless a file that may be finished in a moment lies in an outbox; and what the
-    /// last sweep says of requests.
-    pub(super) fn hear(
+    /// Hears these orders.
+    pub(super) fn hear_orders(
         &mut self,
-        orders: &[String],
+        orders: &[OsString],
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        if std::mem::take(&mut self.looks_for_takes) {
-            self.hear_takes(moment, pass)?;
-        }
-        let in_doubt = self.desk.intake.next_wakeup().is_some();
-        let held_up = |since: u64| in_doubt && moment.mono < since.saturating_add(GRACE_MS);
-        if orders.is_empty() || self.orders_since.is_some_and(held_up) {
-            return Ok(());
-        }
-        self.orders_since = None;
-        orders.chunks(BATCH_MAX).try_for_each(|names| self.hear_orders(names, moment, pass))
+        orders.chunks(BATCH_MAX).try_for_each(|names| self.hear_some(names, moment, pass))
     }
 
-    /// When orders that were held up are heard in any case, on the monotonic clock.
-    pub(super) fn orders_due(&self) -> Option<u64> {
-        self.orders_since.map(|since| since.saturating_add(GRACE_MS))
-    }
-
-    fn hear_orders(&mut self, names: &[String], moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+    fn hear_some(&mut self, names: &[OsString], moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
         let mut batch = Batch::default();
         let mut heard = Vec::new();
         for name in names {
@@ -86,45 +53,44 @@ impl Mailroom {
         self.commit(batch, pass)?;
         for name in heard {
             if let Err(error) = orders::remove(&self.root, name) {
-                tracing::warn!(%name, error = %chain(&error), "an order that was heard cannot be removed; it counts once");
+                tracing::warn!(name = %name.display(), error = %chain(&error), "an order that was heard cannot be removed; it counts once");
             }
         }
         Ok(())
     }
 
-    fn put_aside(&self, name: &str, error: &NoOrder) {
+    fn put_aside(&self, name: &OsStr, error: &NoOrder) {
         match error {
             NoOrder::Unfit(why) => match orders::put_aside(&self.root, name) {
                 Ok(()) => {
-                    tracing::warn!(%name, why, "not an order; it was moved to .settled/orders/unreadable");
+                    tracing::warn!(name = %name.display(), why, "not an order; it was moved to .settled/orders/unreadable");
                 }
                 Err(error) => {
-                    tracing::warn!(%name, why, error = %chain(&error), "not an order, and it cannot be moved away");
+                    tracing::warn!(name = %name.display(), why, error = %chain(&error), "not an order, and it cannot be moved away");
                 }
             },
-            NoOrder::Young(why) => tracing::debug!(%name, why, "an order may still be written"),
+            NoOrder::Young(why) => {
+                tracing::debug!(name = %name.display(), why, "an order may still be written");
+            }
             // An I/O error says nothing about the order.
             NoOrder::Io(error) => {
-                tracing::warn!(%name, error = %chain(error), "an order cannot be read; it is tried again");
+                tracing::warn!(name = %name.display(), error = %chain(error), "an order cannot be read; it is tried again");
             }
         }
     }
 
     /// Records that the requests that have left their inboxes are taken.
-    fn hear_takes(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+    pub(super) fn hear_takes(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
         let spool = &self.spool;
-        let has_left = |(key, request): (&ReviewKey, &crate::untaken::Delivered)| match spool.has_left(
-            &request.mailbox,
-            &request.file,
-            request.seq,
-        ) {
-            Ok(left) => left.then(|| key.clone()),
-            Err(error) => {
+        let has_left = |key: &ReviewKey, request: &Delivered| {
+            spool.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
                 tracing::warn!(review = %key, error = %chain(&error), "whether its request was taken cannot be seen; it is tried again");
-                None
-            }
+                false
+            })
         };
-        let taken: Vec<ReviewKey> = self.desk.untaken.iter().filter_map(has_left).collect();
+        let untaken = self.desk.untaken.iter();
+        let taken = untaken.filter(|(key, requests)| requests.iter().any(|request| has_left(key, request)));
+        let taken: Vec<ReviewKey> = taken.map(|(key, _)| key.clone()).collect();
         let mut batch = Batch::default();
         for key in taken {
             let event = Event::Taken(Which::of(&key));
@@ -142,16 +108,19 @@ impl Mailroom {
         self.commit(batch, pass)
     }
 
-    /// Ends every wait whose deadline has come. What lies finished in an outbox has been judged before:
+    /// Ends every wait whose deadline came by `until`, an instant that is past. A request that left its
+    /// inbox is taken first. What lay finished in an outbox is the caller's to have judged before:
     /// whoever answered in time is heard, however late the daemon looks.
-    pub fn keep_deadlines(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
+    pub fn keep_deadlines(&mut self, until: DateTime<Utc>, moment: Moment) -> Result<Pass, SpoolError> {
+        let mut pass = Pass::default();
+        self.hear_takes(moment, &mut pass)?;
         let mut batch = Batch::default();
-        while let Some(record) =
-            review::due(&self.desk.state, &self.desk.policy, moment.utc, &mut clock::new_message_id)
+        while self.next_deadline().is_some_and(|at| at <= until)
+            && let Some(record) =
+                review::due(&self.desk.state, &self.desk.policy, moment.utc, &mut clock::new_message_id)
         {
             self.take_down(&mut batch, record, moment);
         }
-        let mut pass = Pass::default();
         self.commit(batch, &mut pass)?;
         Ok(pass)
     }
@@ -168,10 +137,12 @@ impl Mailroom {
     /// Adds what was decided to the batch, and to the state, so that the next is decided after it.
     fn take_down(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
         let seq = self.spool.next_seq() + batch.drafts.len() as u64;
-        let Desk { state, names, agents, .. } = &mut self.desk;
+        let Desk { state, names, agents, policy, .. } = &mut self.desk;
         let outgoing = Outgoing { seq, moment, state, agents };
-        batch.drafts.push(draft::of_event(&record, &outgoing, names));
+        let mut draft = draft::of_event(&record, &outgoing, names);
         review::apply(state, &record, moment.utc);
+        draft.deliveries.extend(briefs::of(&record, state, policy, (seq, moment), names));
+        batch.drafts.push(draft);
         batch.records.push(record);
     }
 }

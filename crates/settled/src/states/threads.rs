@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use message_schema::packet::{Action, Severity, Stance};
-use review::{Dialogue, Fate, REPLIES_MAX, Thread, ThreadState};
+use message_schema::packet::{Action, Stance};
+use review::{Dialogue, REPLIES_MAX, Thread, ThreadState};
 
 pub(super) fn section() -> String {
     let reached = reached();
@@ -41,21 +41,7 @@ pub(super) fn section() -> String {
 }
 
 fn thread(stance: Stance, round_count: u8, replies: u8) -> Thread {
-    Thread {
-        severity: Severity::P1,
-        blocking: true,
-        title: None,
-        file: None,
-        lines: None,
-        words: None,
-        fingerprint: None,
-        opened_in: 1,
-        dialogue: Dialogue { stance, round_count, replies },
-        state: ThreadState::Open,
-        reopened: false,
-        by_person: false,
-        fate: Fate::default(),
-    }
+    Thread::discussed(Dialogue { stance, round_count, replies })
 }
 
 const STANCES: [Stance; 2] = [Stance::SeeksChange, Stance::Accepts];

@@ -55,11 +55,18 @@ pub struct Intake {
     sleeping: BTreeSet<(u64, String, FileName)>,
     /// Whose turn was last.
     last: String,
+    /// How often a file was put into a queue.
+    queued: u64,
 }
+
+/// A place in the order in which files were put into their queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(u64);
 
 #[derive(Default)]
 struct Outbox {
-    queue: VecDeque<FileName>,
+    /// The files that wait for their turn, each with its number among all that ever did.
+    queue: VecDeque<(u64, FileName)>,
     files: HashMap<FileName, File>,
 }
 
@@ -74,7 +81,7 @@ impl Intake {
     /// Reads files of at most `size_max` bytes once they were still for `quiet_ms` (see [`QUIET_MS`]).
     pub fn new(size_max: u64, quiet_ms: u64) -> Intake {
         let rules = Rules { size_max, quiet_ms };
-        Intake { rules, outboxes: BTreeMap::new(), sleeping: BTreeSet::new(), last: String::new() }
+        Intake { rules, outboxes: BTreeMap::new(), sleeping: BTreeSet::new(), last: String::new(), queued: 0 }
     }
 
     /// Looks through the outboxes of these agents for files not known yet. Gives what could not be listed.
@@ -106,7 +113,7 @@ impl Intake {
                 Some(file) if file.memory.given.is_some() => {
                     if let Some(wake) = file.wake.take() {
                         self.sleeping.remove(&(wake, agent.to_owned(), name.clone()));
-                        outbox.queue.push_back(name);
+                        push_back(&mut outbox.queue, &mut self.queued, name);
                     }
                 }
                 Some(_) => {}
@@ -120,7 +127,7 @@ impl Intake {
         fresh.sort_unstable();
         for (_, name) in fresh {
             outbox.files.insert(name.clone(), File::default());
-            outbox.queue.push_back(name);
+            push_back(&mut outbox.queue, &mut self.queued, name);
         }
         Ok(())
     }
@@ -139,7 +146,7 @@ impl Intake {
             self.sleeping.remove(&(wake, agent.to_owned(), name.clone()));
         }
         if wake.is_some() || !known {
-            outbox.queue.push_back(name.clone());
+            push_back(&mut outbox.queue, &mut self.queued, name.clone());
         }
     }
 
@@ -158,7 +165,7 @@ impl Intake {
                 }
                 if let Some(wake) = file.wake.take() {
                     self.sleeping.remove(&(wake, agent.clone(), name.clone()));
-                    outbox.queue.push_back(name.clone());
+                    push_back(&mut outbox.queue, &mut self.queued, name.clone());
                 }
             }
         }
@@ -207,6 +214,17 @@ impl Intake {
         self.sleeping.first().map(|(wake, _, _)| *wake)
     }
 
+    /// Marks what waits for its turn now, against what is put behind it later.
+    pub fn mark(&self) -> Mark {
+        Mark(self.queued)
+    }
+
+    /// Says whether a file still waits for its turn that did so at the mark. One that was looked at since and waits
+    /// again does not count, so a flood of new files or of hints puts off nothing for ever.
+    pub fn has_waiting_since(&self, mark: Mark) -> bool {
+        self.outboxes.values().any(|outbox| outbox.queue.iter().any(|(number, _)| *number <= mark.0))
+    }
+
     /// Puts the files whose time has come before those that wait already: they came earlier.
     fn wake(&mut self, now: u64) {
         let later = self.sleeping.split_off(&(now.saturating_add(1), String::new(), first_name()));
@@ -215,7 +233,8 @@ impl Intake {
             let Some(outbox) = self.outboxes.get_mut(&agent) else { continue };
             if let Some(file) = outbox.files.get_mut(&name).filter(|file| file.wake == Some(wake)) {
                 file.wake = None;
-                outbox.queue.push_front(name);
+                self.queued += 1;
+                outbox.queue.push_front((self.queued, name));
             }
         }
     }
@@ -237,7 +256,7 @@ impl Intake {
         now: Now,
     ) -> Result<Option<Found>, SpoolError> {
         let Some(outbox) = self.outboxes.get_mut(agent) else { return Ok(None) };
-        let Some(name) = outbox.queue.pop_front() else { return Ok(None) };
+        let Some((_, name)) = outbox.queue.pop_front() else { return Ok(None) };
         let mut file = outbox.files.remove(&name).unwrap_or_default();
         if view.is_in_hand(agent, &name) {
             return Ok(None);
@@ -270,6 +289,11 @@ impl Intake {
         outbox.files.insert(name, file);
         result
     }
+}
+
+fn push_back(queue: &mut VecDeque<(u64, FileName)>, queued: &mut u64, name: FileName) {
+    *queued += 1;
+    queue.push_back((*queued, name));
 }
 
 /// Opens an outbox once per taking.

@@ -275,3 +275,28 @@ fn an_outbox_that_cannot_be_read_is_trouble_and_holds_up_no_other() {
     assert_eq!(desk.intake.scan(&desk.spool.view(), &desk.agents).len(), 1);
     assert_eq!(desk.take(LATER), ["b.yaml"]);
 }
+
+#[test]
+fn a_mark_is_behind_what_waits_and_before_what_comes_or_waits_again() {
+    let mut desk = Desk::new(&["claude"]);
+    for file in ["a", "b"] {
+        desk.write(&format!("claude/outbox/{file}.yaml"), "text", 0);
+    }
+    desk.scan();
+    let mark = desk.intake.mark();
+    desk.write("claude/outbox/c.yaml", "text", 1);
+    desk.scan();
+    let take_one = |desk: &mut Desk| {
+        let mut taken = desk.intake.take(&desk.spool.view(), at(100), 1).found;
+        taken.pop().expect("a file")
+    };
+    let a = take_one(&mut desk);
+    assert!(desk.intake.has_waiting_since(mark));
+    desk.intake.give_time(&a, at(200).mono);
+    take_one(&mut desk);
+    assert!(!desk.intake.has_waiting_since(mark));
+    for again in [Hint::Growing, Hint::Finished] {
+        desk.intake.hint("claude", &a.file, again);
+        assert_eq!((desk.intake.next_wakeup(), desk.intake.has_waiting_since(mark)), (Some(0), false));
+    }
+}

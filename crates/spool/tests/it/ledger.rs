@@ -249,6 +249,30 @@ fn one_process_at_a_time_has_the_spool() {
 }
 
 #[test]
+fn an_onlooker_keeps_nobody_out_and_other_users_cannot_hold_the_lock() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let workspace = written();
+    let path = workspace.path(".settled/lock");
+    let mode = || path.metadata().expect("the lock").permissions().mode() & 0o777;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("an old lock");
+    assert_eq!(spool::is_served(workspace.root()), Some(false));
+    let onlooker = std::fs::File::open(&path).expect("the lock");
+    onlooker.try_lock_shared().expect("nobody serves");
+    std::thread::scope(|scope| {
+        let start = scope.spawn(|| open(&workspace).map(|_| spool::is_served(workspace.root())));
+        // The permissions are set just before the lock is tried.
+        while mode() != 0o600 {
+            std::thread::yield_now();
+        }
+        drop(onlooker);
+        assert_eq!(start.join().expect("no panic").expect("a start"), Some(true));
+    });
+    std::fs::remove_file(&path).expect("the lock");
+    std::os::unix::fs::symlink("lock", &path).expect("a link to itself");
+    assert_eq!(spool::is_served(workspace.root()), None, "it cannot be seen");
+}
+
+#[test]
 fn a_visitor_that_does_not_understand_stops_the_start() {
     let workspace = written();
     let opened = Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |entry| {

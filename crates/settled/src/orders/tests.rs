@@ -1,0 +1,129 @@
+//! What is an order and what is none, on a disk; what orders do is tested with the daemon.
+
+use review::{PullAction, PullEvent};
+
+use super::*;
+
+/// Long after any file of these tests was written.
+const LATER: DateTime<Utc> = DateTime::<Utc>::MAX_UTC;
+
+fn order(id: &str, second: i64) -> Order {
+    let event = Event::Pull(PullEvent {
+        repo: None,
+        pr: "86".parse().expect("a number"),
+        action: PullAction::Opened,
+        author: None,
+        head: None,
+    });
+    let at = DateTime::from_timestamp(1_771_000_000 + second, 0).expect("an instant");
+    Order::new(id.parse().expect("an id"), at, event)
+}
+
+#[test]
+fn an_order_is_read_as_it_was_written_and_the_oldest_comes_first() {
+    let root = tempfile::tempdir().expect("a directory");
+    for (id, second) in [("c", 0), ("a", 2), ("b", 1)] {
+        write(root.path(), &order(id, second)).expect("an order");
+    }
+    std::fs::write(directory(root.path()).join(".x.json.tmp"), "{").expect("a leftover");
+    let names = waiting(root.path()).expect("a list");
+    let ids: Vec<String> = names
+        .iter()
+        .map(|name| read(root.path(), name, LATER).expect("readable").expect("there").id.to_string())
+        .collect();
+    assert_eq!(ids, ["c", "b", "a"]);
+    assert_eq!(read(root.path(), &names[0], LATER).expect("readable"), Some(order("c", 0)));
+    remove(root.path(), &names[0]).expect("removed");
+    assert_eq!(read(root.path(), &names[0], LATER).expect("gone"), None);
+}
+
+#[test]
+fn nobody_but_the_owner_can_write_where_orders_lie() {
+    let root = tempfile::tempdir().expect("a directory");
+    let own = Layout::new(root.path()).own();
+    std::fs::create_dir(&own).expect("a directory");
+    std::fs::set_permissions(&own, Permissions::from_mode(0o775)).expect("permissions");
+    assert!(make(root.path()).expect("made") && !make(root.path()).expect("there already"));
+    let mode = |path: &Path| path.metadata().expect("there").mode() & 0o7777;
+    assert_eq!((mode(&own), mode(&directory(root.path()))), (0o755, 0o700));
+
+    std::fs::set_permissions(&own, Permissions::from_mode(0o777)).expect("permissions");
+    let error = waiting(root.path()).expect_err("anybody may have put an order there");
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn a_file_that_may_still_be_written_is_given_time() {
+    let root = tempfile::tempdir().expect("a directory");
+    make(root.path()).expect("made");
+    let path = directory(root.path()).join("half.json");
+    std::fs::write(&path, "{").expect("a beginning");
+    let written = DateTime::<Utc>::from(path.metadata().and_then(|data| data.modified()).expect("a time"));
+    let read = |ms| read(root.path(), "half.json".as_ref(), written + chrono::TimeDelta::milliseconds(ms));
+    assert!(matches!(read(1_900), Err(NoOrder::Young(_))));
+    assert!(matches!(read(2_100), Err(NoOrder::Unfit(_))));
+}
+
+#[test]
+fn what_is_no_order_says_why() {
+    let root = tempfile::tempdir().expect("a directory");
+    make(root.path()).expect("made");
+    let place = directory(root.path());
+    let good = serde_json::to_string(&order("a", 0)).expect("JSON");
+    std::os::unix::fs::symlink("/etc/hostname", place.join("link.json")).expect("a link");
+    std::fs::create_dir(place.join("dir.json")).expect("a directory");
+    let deadline = r#"{"deadline":{"review":{"pr":"86","author":"a","reviewer":"b"},"which":"author"}}"#;
+    let person = r#"{"person":{"pr":"86","by":"ann","reason":" ","act":"reopen"}}"#;
+    let event = good.split_once("\"event\":").expect("an event").1.trim_end_matches('}').to_owned() + "}}";
+    for (name, text) in [
+        ("big.json", format!("{good}{}", " ".repeat(64 * 1024))),
+        ("half.json", good[..40].to_owned()),
+        ("newer.json", good.replace("\"schema_version\":1", "\"schema_version\":2")),
+        ("deadline.json", good.replace(&event, deadline)),
+        ("no-reason.json", good.replace(&event, person)),
+        ("lines.json", good.replace(&event, &person.replace("\" \"", "\"a\\nb\""))),
+        ("bidi.json", good.replace(&event, &person.replace("ann", "a\u{202e}nn"))),
+        ("long.json", good.replace(&event, &person.replace("\" \"", &format!("{:?}", "x".repeat(501))))),
+        ("author.json", good.replace("\"action\"", "\"author\":\"a\\u001b\",\"action\"")),
+    ] {
+        assert_ne!(text, good, "{name}");
+        std::fs::write(place.join(name), text).expect("a file");
+    }
+    for (name, said) in [
+        ("link.json", "regular file"),
+        ("dir.json", "regular file"),
+        ("big.json", "at most 65536"),
+        ("half.json", "EOF"),
+        ("newer.json", "schema_version is 2, expected 1"),
+        ("deadline.json", "the daemon's own"),
+        ("no-reason.json", "the reason is expected to have 1 to 500 characters on one line"),
+        ("lines.json", "the reason is"),
+        ("bidi.json", "the name of who decides is"),
+        ("long.json", "the reason is"),
+        ("author.json", "the author is"),
+    ] {
+        match read(root.path(), name.as_ref(), LATER) {
+            Err(NoOrder::Unfit(why)) => assert!(why.contains(said), "{name}: {why}"),
+            other => panic!("{name}: {other:?}"),
+        }
+        put_aside(root.path(), name.as_ref()).expect("moved");
+        assert!(is_put_aside(root.path(), name.as_ref()));
+    }
+    assert_eq!(waiting(root.path()).expect("a list"), [""; 0]);
+}
+#[test]
+fn what_is_put_aside_keeps_what_lies_there_and_needs_no_name_in_letters() {
+    let root = tempfile::tempdir().expect("a directory");
+    make(root.path()).expect("made");
+    let place = directory(root.path());
+    let name = OsStr::from_bytes(b"\xff.json");
+    for _ in 0..3 {
+        std::fs::create_dir(place.join(name)).expect("a directory");
+        std::fs::write(place.join(name).join("inside"), "").expect("a file");
+        assert_eq!(waiting(root.path()).expect("a list"), [name]);
+        put_aside(root.path(), name).expect("moved");
+    }
+    assert_eq!(std::fs::read_dir(place.join(UNREADABLE)).expect("a list").count(), 3);
+    std::fs::write(place.join(name), serde_json::to_string(&order("a", 0)).expect("JSON")).expect("a file");
+    assert!(matches!(read(root.path(), name, LATER), Err(NoOrder::Unfit(why)) if why.contains("name")));
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use spool::{FileName, SpoolError};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::clock::{Clock, Moment};
 use crate::mailroom::{Mailroom, MailroomError, Pass, chain};
@@ -55,7 +55,11 @@ impl From<SpoolError> for DaemonError {
 /// first sweep's watches are in place.
 pub fn serve(root: &Path, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(DaemonError::Setup)?.block_on(Daemon::open(root)?.run(ready))
+    runtime.map_err(DaemonError::Setup)?.block_on(async {
+        // Before the workspace is opened: a signal during the recovery ends the daemon after it.
+        let signals = Signals::listen().map_err(DaemonError::Setup)?;
+        Daemon::open(root)?.run(signals, ready).await
+    })
 }
 
 /// Judges and delivers all that is there, giving unfinished files their time, then stops.
@@ -75,6 +79,18 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     daemon.mailroom.checkpoint()?;
     tally.undelivered = daemon.mailroom.undelivered();
     Ok(tally)
+}
+
+/// What ends the daemon from outside.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
 }
 
 struct Daemon {
@@ -108,9 +124,8 @@ impl Daemon {
         })
     }
 
-    async fn run(mut self, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(DaemonError::Setup)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(DaemonError::Setup)?;
+    async fn run(mut self, signals: Signals, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+        let Signals { mut interrupt, mut terminate } = signals;
         self.start_watching();
         ready(&self.mailroom);
         let mut next_sweep = 0;

@@ -24,10 +24,12 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Re
         Some(review) if review.phase.is_final() => request.reopen(review),
         Some(review) => request.next_round(review),
     }?;
-    request.mark_last_review(&mut answer.step);
-    let is_replacement = case.state.review(&key).is_some_and(|review| review.phase.invocation().is_some());
+    let opens_round = case.state.review(&key).is_none_or(|review| review.phase.invocation().is_none());
+    if opens_round {
+        request.mark_last_review(&mut answer.step);
+    }
     if let Some(named) = &body.supersedes_message_id
-        && !is_replacement
+        && opens_round
     {
         let round = answer.step.round;
         let warning =
@@ -60,12 +62,9 @@ impl Request<'_> {
     /// asked for meanwhile.
     fn mark_last_review(&self, step: &mut Step) {
         let (key, state) = (self.key, self.case.state);
-        let is_new = state.review(key).is_none_or(|review| review.phase.invocation().is_none());
         let is_fix = step.fixes.is_some() || state.is_fix(key.repo.as_ref(), &key.pr);
         let used = state.reviews_used(key.repo.as_ref(), &key.pr);
-        if let Phase::Reviewing(open) = &mut step.phase
-            && is_new
-        {
+        if let Phase::Reviewing(open) = &mut step.phase {
             open.last_review = is_fix && used + 1 >= FIX_REVIEWS_MAX;
         }
     }

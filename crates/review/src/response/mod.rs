@@ -295,34 +295,35 @@ impl Sheet<'_> {
             .map(|(id, thread)| (id, self.changed.get(id).unwrap_or(thread).clone()))
             .collect();
         // A nit that names no thread is not spent on one that silence resolves anyway.
-        let resolves = |id: &FindingId| match self.response.silence {
-            Silence::ResolvesAddressed(findings) => {
-                !self.changed.contains_key(id) && (findings.is_empty() || findings.contains(id))
-            }
-            Silence::IsMissing | Silence::Carries => false,
-        };
         let nits = self.response.nits;
         let is_named = |id: &FindingId| nits.iter().any(|nit| nit.source.as_ref() == Some(id));
-        let in_need = open.iter().filter(|(id, _)| is_named(id) || !resolves(id));
+        let in_need = open.iter().filter(|(id, _)| is_named(id) || !self.silence_resolves(id));
         let covered = nit_cover(in_need.map(|(id, thread)| (*id, thread)), nits);
         for (id, thread) in open {
             if covered.contains(id) {
                 continue;
             }
-            // A packet that names the thread without an action is no silence to infer from.
-            let is_named = self.changed.contains_key(id);
+            if self.silence_resolves(id) {
+                self.changed.insert(id.clone(), thread.after(Action::Resolve, thread.dialogue.stance));
+                continue;
+            }
             match self.response.silence {
-                Silence::ResolvesAddressed(findings)
-                    if !is_named && (findings.is_empty() || findings.contains(id)) =>
-                {
-                    let resolved = thread.after(Action::Resolve, thread.dialogue.stance);
-                    self.changed.insert(id.clone(), resolved);
-                }
                 Silence::ResolvesAddressed(_) | Silence::IsMissing => {
                     self.faults.push(missing(id, &thread, self.response.last_round));
                 }
                 Silence::Carries => {}
             }
+        }
+    }
+
+    /// Whether an open thread that is given no action is resolved by that. A packet that names it
+    /// without an action is no silence to infer from.
+    fn silence_resolves(&self, id: &FindingId) -> bool {
+        match self.response.silence {
+            Silence::ResolvesAddressed(findings) => {
+                !self.changed.contains_key(id) && (findings.is_empty() || findings.contains(id))
+            }
+            Silence::IsMissing | Silence::Carries => false,
         }
     }
 }

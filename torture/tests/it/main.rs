@@ -1,0 +1,3 @@
+//! Short forms of what `cargo xtask crash|faults|powerloss` run at length.
+
+mod checker;

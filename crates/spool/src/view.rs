@@ -30,8 +30,16 @@ impl View<'_> {
 
     /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes. It counts as
     /// finished once its writer was seen to close it, or after it was still for 0.5 s.
-    pub fn read_packet(&self, path: &str, limit: u64, now: Now) -> Result<PacketRead, SpoolError> {
-        packet::read(self.ground, self.packets, Path::new(path), limit, now)
+    /// Only a path in `packets/` is one. If its `owner` is to be a certain user, one of another user than that and the
+    /// daemon's own is not read.
+    pub fn read_packet(
+        &self,
+        path: &str,
+        limit: u64,
+        owner: Option<u32>,
+        now: Now,
+    ) -> Result<PacketRead, SpoolError> {
+        packet::read(self.ground, self.packets, Path::new(path), limit, owner, now)
     }
 }
 

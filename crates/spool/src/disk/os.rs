@@ -1,6 +1,7 @@
 //! The disk of the operating system. Linux first; elsewhere the same promises by more calls.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
@@ -50,11 +51,22 @@ impl Disk for Os {
 
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>> {
         let mut names = Vec::new();
+        self.list_until(dir, &mut |name| {
+            names.push(name);
+            ControlFlow::Continue(())
+        })?;
+        Ok(names)
+    }
+
+    fn list_until(&self, dir: &Handle, see: &mut dyn FnMut(FileName) -> ControlFlow<()>) -> io::Result<()> {
         for entry in rustix::fs::Dir::read_from(dir)? {
             // `.` and `..` are the only entries that are no file names.
-            names.extend(FileName::new(entry?.file_name().to_bytes()).ok());
+            let Ok(name) = FileName::new(entry?.file_name().to_bytes()) else { continue };
+            if see(name).is_break() {
+                break;
+            }
         }
-        Ok(names)
+        Ok(())
     }
 
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -205,6 +217,7 @@ fn stat(stat: &rustix::fs::Stat) -> Stat {
         kind,
         dev: wide(stat.st_dev).cast_unsigned(),
         ino: stat.st_ino,
+        uid: stat.st_uid,
         links: wide(stat.st_nlink).cast_unsigned(),
         size: wide(stat.st_size).cast_unsigned(),
         mtime_ns: wide(stat.st_mtime).saturating_mul(1_000_000_000).saturating_add(wide(stat.st_mtime_nsec)),

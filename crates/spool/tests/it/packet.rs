@@ -11,7 +11,7 @@ fn read(workspace: &Workspace, path: &str, limit: u64) -> PacketRead {
 }
 
 fn read_at(workspace: &Workspace, path: &str, limit: u64, now: Now) -> PacketRead {
-    open(workspace).view().read_packet(path, limit, now).expect("an answer")
+    open(workspace).view().read_packet(path, limit, None, now).expect("an answer")
 }
 
 fn open(workspace: &Workspace) -> Spool {
@@ -36,7 +36,7 @@ fn a_finished_packet_is_read_whole() {
     assert_eq!(read(&workspace, "./packets//findings/a.yaml", 12), whole);
     assert_eq!(read(&workspace, "packets/findings/a.yaml", 11), PacketRead::TooLarge);
     assert_eq!(read(&workspace, "packets/findings/b.yaml", 12), PacketRead::Missing);
-    assert_eq!(read(&workspace, "nowhere/b.yaml", 12), PacketRead::Missing);
+    assert_eq!(read(&workspace, "packets/nowhere/b.yaml", 12), PacketRead::Missing);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_packet_that_was_seen_closed_is_whole_at_once_until_it_is_changed_again() {
     workspace.write(PACKET, "findings: []");
     spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
     let now = Now { mono: 0, wall: written(&workspace) };
-    let read = |path| spool.view().read_packet(path, 100, now).expect("an answer");
+    let read = |path| spool.view().read_packet(path, 100, None, now).expect("an answer");
     assert!(matches!(read(PACKET), PacketRead::Bytes(_)));
     assert!(matches!(read("./packets//findings/a.yaml"), PacketRead::Bytes(_)));
     workspace.write(PACKET, "findings: [{id: F-1}]");
@@ -71,7 +71,7 @@ fn a_writer_that_was_seen_to_begin_may_pause() {
     spool.hint_packet("findings", &name("a.yaml"), Hint::Created);
     let written = written(&workspace);
     let at =
-        |age| spool.view().read_packet(PACKET, 100, Now { mono: 0, wall: written + age }).expect("an answer");
+        |age| spool.view().read_packet(PACKET, 100, None, Now { mono: 0, wall: written + age }).expect("an answer");
     assert_eq!(at(2_999), PacketRead::Growing);
     assert!(matches!(at(3_000), PacketRead::Bytes(_)));
 }
@@ -82,7 +82,7 @@ fn a_packet_from_the_future_is_whole_once_it_was_still_for_half_a_second() {
     let spool = open(&workspace);
     workspace.write(PACKET, "findings: []");
     let wall = written(&workspace) - 3_600_000;
-    let at = |mono| spool.view().read_packet(PACKET, 100, Now { mono, wall }).expect("an answer");
+    let at = |mono| spool.view().read_packet(PACKET, 100, None, Now { mono, wall }).expect("an answer");
     assert_eq!(at(1_000), PacketRead::Growing);
     assert_eq!(at(1_499), PacketRead::Growing);
     assert!(matches!(at(1_500), PacketRead::Bytes(_)));
@@ -92,6 +92,8 @@ fn a_packet_from_the_future_is_whole_once_it_was_still_for_half_a_second() {
 fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
     let workspace = Workspace::new(&["codex"]);
     workspace.write("packets/findings/a.yaml", "findings: []");
+    workspace.write("agents/codex/outbox/private.yaml", "findings: []");
+    workspace.write("agents/codex/inbox/private.yaml", "findings: []");
     let link =
         |target: &str, at: &str| std::os::unix::fs::symlink(target, workspace.path(at)).expect("a link");
     link("/etc/hostname", "packets/findings/link.yaml");
@@ -110,6 +112,16 @@ fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
         "packets/findings",
         ".settled/lock",
         "./.settled/lock",
+        "settled.toml",
+        "agents/codex/outbox/private.yaml",
+        "agents/codex/inbox/private.yaml",
+        "./agents/codex/inbox/private.yaml",
+        "packets/../agents/codex/inbox/private.yaml",
+        "packets/./../.settled/lock",
+        "nowhere/b.yaml",
+        "packets",
+        "packets/",
+        "Packets/findings/a.yaml",
         "packets/\0",
     ] {
         let answer = read(&workspace, path, 1000);

@@ -153,6 +153,8 @@ fn refused(error: io::Error) -> io::Result<PacketRead> {
         Some(Errno::XDEV) => Ok(PacketRead::Unsafe("it leaves the workspace")),
         Some(Errno::NOTDIR) => Ok(PacketRead::Unsafe("a part of it is no directory")),
         Some(Errno::NAMETOOLONG | Errno::INVAL) => Ok(PacketRead::Unsafe("it is no possible path")),
+        // Its sender can mend that, and hears of it.
+        Some(Errno::ACCESS) => Ok(PacketRead::Unsafe("the daemon may not read it: `chmod a+r` it")),
         // What a socket or a device without a driver answers.
         Some(Errno::NXIO) => Ok(PacketRead::Unsafe("it is not a regular file")),
         Some(_) | None => Err(error),

@@ -1,12 +1,16 @@
 //! What may be asked of a spool while its deliveries go on: the files to be judged, and what is in hand.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::ground::Ground;
 use crate::packet::{self, PacketRead, Packets};
-use crate::{FileName, Now, SpoolError};
+use crate::{Digest, FileName, Now, SpoolError, layout};
+
+/// The largest file of an inbox that is looked into, in bytes.
+const INBOX_FILE_MAX: u64 = 1 << 20;
 
 /// A spool as intake and judgement see it. It may be used while another thread delivers.
 #[derive(Clone, Copy)]
@@ -26,6 +30,31 @@ impl View<'_> {
     /// Says whether this outbox file was judged already and only waits to be put away.
     pub fn is_in_hand(&self, agent: &str, file: &FileName) -> bool {
         self.in_hand.has(agent, file)
+    }
+
+    /// Lists up to `names_max` files of an agent's inbox that are meant as messages.
+    pub fn inbox(&self, agent: &str, names_max: usize) -> Result<Vec<FileName>, SpoolError> {
+        let ground = self.ground;
+        let Some(dir) = ground.dir_if_there(&layout::agent_dir(agent, "inbox"))? else {
+            return Ok(Vec::new());
+        };
+        let mut names = Vec::new();
+        let listed = ground.disk.list_until(&dir.handle, &mut |name| {
+            names.extend(Some(name).filter(layout::is_candidate));
+            if names.len() < names_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        listed.map_err(|source| ground.error("list", &dir.path, source))?;
+        Ok(names)
+    }
+
+    /// Gives the digest of a file in an agent's inbox; nothing if it is no regular file of at most 1 MiB, which is more
+    /// than is ever delivered.
+    pub fn inbox_digest(&self, agent: &str, file: &FileName) -> Result<Option<Digest>, SpoolError> {
+        let Some(dir) = self.ground.dir_if_there(&layout::agent_dir(agent, "inbox"))? else {
+            return Ok(None);
+        };
+        let bytes = self.ground.bytes(&dir, file, INBOX_FILE_MAX)?;
+        Ok(bytes.map(|bytes| Digest::of(&bytes)))
     }
 
     /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes. It counts as

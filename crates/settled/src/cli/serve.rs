@@ -70,6 +70,10 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
             let message = format!("{}; it is being served already", held.message);
             Failure { message, ..held }.next(format!("settled status {}", root.display()))
         }
+        DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
+            Failure::new(Exit::NotAllowed, error)
+                .next(format!("setpriv --reuid={owner} --clear-groups settled …"))
+        }
         DaemonError::Mailroom(MailroomError::Config(_)) => Failure::new(Exit::Usage, error),
         DaemonError::Mailroom(MailroomError::Spool(_)) | DaemonError::Setup(_) => {
             Failure::new(Exit::Failed, error)

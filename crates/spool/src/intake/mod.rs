@@ -16,6 +16,8 @@ use crate::{FileName, SpoolError, Stamp, View, layout};
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
 /// The first and the longest pause after a file could not be read, in milliseconds.
 const PAUSE_MS: (u64, u64) = (100, 30_000);
+/// From this pause on a file that could not be read is not waited for by whoever wants to come to an end, in milliseconds.
+const HOPELESS_MS: u64 = 800;
 
 /// So many files of one outbox are known at a time. The others are found when half of these are gone, so a flood in one
 /// outbox costs neither memory nor the time of the others.
@@ -252,6 +254,19 @@ impl Intake {
             return Some(0);
         }
         self.sleeping.first().map(|(wake, _, _)| *wake)
+    }
+
+    /// The same, without the files that could not be read several times over: they may never be.
+    pub fn next_hopeful(&self) -> Option<u64> {
+        let is_hopeless = |agent: &String, name: &FileName| {
+            let file = self.outboxes.get(agent).and_then(|outbox| outbox.files.get(name));
+            file.is_some_and(|file| file.memory.pause >= HOPELESS_MS)
+        };
+        if self.next_wakeup() == Some(0) {
+            return Some(0);
+        }
+        let mut hopeful = self.sleeping.iter().filter(|(_, agent, name)| !is_hopeless(agent, name));
+        hopeful.next().map(|(wake, _, _)| *wake)
     }
 
     /// Marks what waits for its turn now, against what is put behind it later.

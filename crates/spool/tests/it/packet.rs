@@ -70,8 +70,9 @@ fn a_writer_that_was_seen_to_begin_may_pause() {
     workspace.write(PACKET, "findings: []");
     spool.hint_packet("findings", &name("a.yaml"), Hint::Created);
     let written = written(&workspace);
-    let at =
-        |age| spool.view().read_packet(PACKET, 100, None, Now { mono: 0, wall: written + age }).expect("an answer");
+    let at = |age| {
+        spool.view().read_packet(PACKET, 100, None, Now { mono: 0, wall: written + age }).expect("an answer")
+    };
     assert_eq!(at(2_999), PacketRead::Growing);
     assert!(matches!(at(3_000), PacketRead::Bytes(_)));
 }

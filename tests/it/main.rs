@@ -16,4 +16,5 @@ mod orders;
 mod outbox;
 mod replay;
 mod scenarios;
+mod users;
 mod writers;

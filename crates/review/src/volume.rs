@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(volume.0[&agent].len(), 60);
         assert_eq!(volume.is_below_at(&agent, 3_600, at(7_199)), at(7_200));
         assert_eq!(volume.in_the_last_hour(&agent, at(7_200)), 3_540);
-        assert_eq!(volume.is_below_at(&agent, 1, at(7_199)), at(10_800));
+        assert_eq!(volume.is_below_at(&agent, 1, at(7_199)), at(10_740));
         assert_eq!(volume.in_the_last_hour(&agent, at(10_800)), 0);
         volume.count(&agent, at(60));
         assert_eq!(volume.in_the_last_hour(&agent, at(7_199)), 3_601, "a clock set back forgets nothing");

@@ -40,6 +40,11 @@ pub(super) fn run(
     agents: &[(AgentName, Option<Named>)],
     args: &Separate,
 ) -> Result<Exit, Failure> {
+    if !args.dry_run && !rustix::process::geteuid().is_root() {
+        let message = "only root can give directories to other users; nothing was changed".to_owned();
+        return Err(Failure::plain(Exit::NotAllowed, message)
+            .next("the same with sudo, or with --dry-run".to_owned()));
+    }
     let users = Users::of_system();
     let cast = cast(root, agents, args, &users)?;
     if cast.agents.is_empty() {
@@ -51,11 +56,6 @@ pub(super) fn run(
     }
     if args.dry_run {
         return show(root, &cast, false);
-    }
-    if !rustix::process::geteuid().is_root() {
-        let message = "only root can give directories to other users; nothing was changed".to_owned();
-        return Err(Failure::plain(Exit::NotAllowed, message)
-            .next("the same with sudo, or with --dry-run".to_owned()));
     }
     let names: Vec<AgentName> = cast.agents.keys().cloned().collect();
     workspace::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;

@@ -32,6 +32,8 @@ pub struct Tally {
     pub duplicates: usize,
     /// Files that could not be delivered or put away.
     pub undelivered: usize,
+    /// Files that could not be read.
+    pub unread: usize,
 }
 
 /// What stops the daemon.
@@ -78,6 +80,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     daemon.mailroom.pass(now)?;
     daemon.mailroom.checkpoint()?;
     tally.undelivered = daemon.mailroom.undelivered();
+    tally.unread = daemon.mailroom.asleep();
     Ok(tally)
 }
 

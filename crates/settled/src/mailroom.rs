@@ -237,6 +237,11 @@ impl Mailroom {
         self.desk.intake.next_hopeful()
     }
 
+    /// How many files wait to be looked at again.
+    pub fn asleep(&self) -> usize {
+        self.desk.intake.asleep()
+    }
+
     /// How many files are committed and not yet made or put away.
     pub fn undelivered(&self) -> usize {
         self.spool.waiting()

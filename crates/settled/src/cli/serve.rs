@@ -49,6 +49,11 @@ fn once(root: &Path) -> Result<Exit, Failure> {
         let message = format!("{} files could not be delivered or put away yet", tally.undelivered);
         return Err(Failure::plain(Exit::Temporary, message));
     }
+    if tally.unread > 0 {
+        let message = format!("{} files could not be read", tally.unread);
+        let next = format!("settled status {}", root.display());
+        return Err(Failure::plain(Exit::Temporary, message).next(next));
+    }
     Ok(if tally.refused > 0 { Exit::InvalidMessage } else { Exit::Ok })
 }
 

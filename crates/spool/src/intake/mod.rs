@@ -269,6 +269,16 @@ impl Intake {
         hopeful.next().map(|(wake, _, _)| *wake)
     }
 
+    /// Says how many files of an agent's outbox are known now: never more than 16 384.
+    pub fn known(&self, agent: &str) -> usize {
+        self.outboxes.get(agent).map_or(0, |outbox| outbox.files.len())
+    }
+
+    /// Says how many files are looked at again at a later time.
+    pub fn asleep(&self) -> usize {
+        self.sleeping.len()
+    }
+
     /// Marks what waits for its turn now, against what is put behind it later.
     pub fn mark(&self) -> Mark {
         Mark(self.queued)

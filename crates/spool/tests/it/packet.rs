@@ -131,3 +131,51 @@ fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
     let long = "x".repeat(300);
     assert!(matches!(read(&workspace, &long, 1000), PacketRead::Unsafe(_)));
 }
+
+#[test]
+fn what_is_neither_a_file_nor_readable_blocks_nobody() {
+    let workspace = Workspace::new(&["codex"]);
+    let fifo = workspace.path("packets/findings/fifo.yaml");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o644.into(), 0).expect("a FIFO");
+    std::os::unix::net::UnixListener::bind(workspace.path("packets/findings/socket.yaml")).expect("a socket");
+    for file in ["fifo.yaml", "socket.yaml"] {
+        let answer = read(&workspace, &format!("packets/findings/{file}"), 1000);
+        assert!(matches!(answer, PacketRead::Unsafe(_)), "{file} gave {answer:?}");
+    }
+}
+
+#[test]
+fn no_packet_is_read_through_a_directory_that_becomes_a_link_meanwhile() {
+    const READS: usize = 10_000;
+    let workspace = Workspace::new(&["codex"]);
+    let outside = tempfile::tempdir().expect("a directory");
+    std::fs::write(outside.path().join("a.yaml"), "canary").expect("a file");
+    workspace.write(PACKET, "findings: []");
+    let spool = open(&workspace);
+    let (door, aside) = (workspace.path("packets/findings"), workspace.path("packets/aside"));
+    let link = workspace.path("packets/link");
+    std::os::unix::fs::symlink(outside.path(), &link).expect("a link");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let (mut whole, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                for (from, to) in [(&door, &aside), (&link, &door), (&door, &link), (&aside, &door)] {
+                    std::fs::rename(from, to).expect("only we rename here");
+                }
+            }
+        });
+        for _ in 0..READS {
+            match spool.view().read_packet(PACKET, 100, None, LATER).expect("an answer") {
+                PacketRead::Bytes(bytes) => {
+                    assert_eq!(bytes, b"findings: []", "it was read from elsewhere");
+                    whole += 1;
+                }
+                PacketRead::Missing | PacketRead::Unsafe(_) => refused += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(whole > 0 && refused > 0, "{whole} were read and {refused} refused: nothing raced");
+}

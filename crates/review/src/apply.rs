@@ -15,7 +15,7 @@ use crate::state::{Review, State};
 pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
     match record {
         Record::Accepted(accepted) => accept(state, accepted, at),
-        Record::Duplicate { from, .. } => state.post.volume.count(from, at),
+        Record::Duplicate { .. } => {}
         Record::Refused { from, cost, notice, .. } => {
             state.post.volume.count(from, at);
             state.post.tell(from, notice, at);

@@ -1,4 +1,4 @@
-//! How many files came out of one outbox within the last hour, whatever became of them: a count per
+//! How many files came out of one outbox within the last hour, accepted or refused: a count per
 //! minute, so that it costs the same however many there were.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -39,6 +39,7 @@ mod reviews;
 mod run;
 mod state;
 mod thread;
+mod volume;
 
 pub use alone::{Cycle, gate, threads};
 pub use apply::apply;
@@ -56,7 +57,8 @@ pub use key::ReviewKey;
 pub use pair::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use phase::{Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, Side};
 pub use policy::{
-    GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, Policy, Profile, Role, RuntimeClock, ThreadMode,
+    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, OpenReviews, Policy, Profile,
+    Role, RuntimeClock, ThreadMode,
 };
 pub use post::{Refused, refuse};
 pub use pulls::Pull;

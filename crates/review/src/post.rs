@@ -13,6 +13,7 @@ use crate::phase::{EscalationReason, Invocation, Phase};
 use crate::record::{ContentDigest, Cost, Letter, Notice, Record, Says, Step};
 use crate::refusal::{Costs, Fault, Refusal};
 use crate::state::State;
+use crate::volume::Volume;
 
 /// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
 pub(crate) const NOTICES_PER_MINUTE: usize = 30;
@@ -24,6 +25,8 @@ pub(crate) struct Post {
     accepted: u64,
     pairs: BTreeMap<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
     notices: BTreeMap<AgentName, Notices>,
+    /// What came out of every outbox, refused or not.
+    pub(crate) volume: Volume,
     daemon_ids: BTreeSet<MessageId>,
 }
 

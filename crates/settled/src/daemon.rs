@@ -32,6 +32,8 @@ pub struct Tally {
     pub duplicates: usize,
     /// Files that could not be delivered or put away.
     pub undelivered: usize,
+    /// Files that could not be read.
+    pub unread: usize,
 }
 
 /// What stops the daemon.
@@ -69,7 +71,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     let mut tally = Tally::default();
     loop {
         tally.add(&daemon.mailroom.pass(daemon.clock.read())?);
-        let Some(due) = daemon.mailroom.next_look() else { break };
+        let Some(due) = daemon.mailroom.next_hopeful_look() else { break };
         let wait = due.saturating_sub(daemon.clock.read().mono);
         std::thread::sleep(Duration::from_millis(wait));
     }
@@ -78,6 +80,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     daemon.mailroom.pass(now)?;
     daemon.mailroom.checkpoint()?;
     tally.undelivered = daemon.mailroom.undelivered();
+    tally.unread = daemon.mailroom.asleep();
     Ok(tally)
 }
 
@@ -129,6 +132,7 @@ impl Daemon {
         self.start_watching();
         ready(&self.mailroom);
         let mut next_sweep = 0;
+        let mut next_look = 0;
         let mut resting_until = 0;
         let mut checkpoint_at = None;
         loop {
@@ -137,6 +141,10 @@ impl Daemon {
                 self.mailroom.next_deadline().is_some_and(|at| at <= now.utc && at > self.swept_at);
             if now.mono >= next_sweep || is_overdue {
                 self.sweep();
+                if now.mono >= next_look {
+                    self.mailroom.look_for_unproven();
+                    next_look = now.mono + SWEEP_MS;
+                }
                 next_sweep = now.mono + SWEEP_MS;
                 self.swept_at = now.utc;
             }

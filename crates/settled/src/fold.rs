@@ -6,6 +6,7 @@ use review::{Record, State};
 use spool::Entry;
 
 use crate::names::NameBook;
+use crate::unproven::Proofs;
 use crate::untaken::Untaken;
 
 /// Everything the daemon knows from the ledger.
@@ -17,6 +18,8 @@ pub(crate) struct Books {
     pub(crate) names: NameBook,
     /// The requests nobody has taken yet.
     pub(crate) untaken: Untaken,
+    /// What was delivered to every inbox.
+    pub(crate) proofs: Proofs,
 }
 
 impl Books {
@@ -24,6 +27,7 @@ impl Books {
     pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         let (record, at) = decision(entry)?;
         self.names.note(entry);
+        self.proofs.note(entry);
         self.untaken.note(entry, &record);
         review::apply(&mut self.state, &record, at);
         Ok(())

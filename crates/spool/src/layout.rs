@@ -19,6 +19,8 @@ pub(crate) const TORN: &str = ".settled/torn";
 /// The lock file, relative to the root.
 pub(crate) const LOCK: &str = ".settled/lock";
 
+/// Where packets lie, relative to the root.
+pub(crate) const PACKETS_HOME: &str = "packets";
 /// The folders of `packets/`.
 pub(crate) const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
 /// Where snapshots of pull requests lie, relative to the root; one directory per number.
@@ -148,7 +150,7 @@ pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
 
 /// Gives `packets/<folder>`.
 pub(crate) fn packets_dir(folder: &str) -> PathBuf {
-    Path::new("packets").join(folder)
+    Path::new(PACKETS_HOME).join(folder)
 }
 
 /// Gives a mailbox's directory, relative to the root.

@@ -26,6 +26,7 @@ mod packet;
 mod recover;
 mod spool;
 mod survey;
+mod tenure;
 mod view;
 mod whereabouts;
 
@@ -45,4 +46,5 @@ pub use crate::packet::PacketRead;
 pub use crate::recover::{Opened, Recovery};
 pub use crate::spool::{Committed, Spool};
 pub use crate::survey::{count_waiting, is_served};
+pub use crate::tenure::{Grounds, Tenure};
 pub use crate::view::View;

@@ -8,6 +8,7 @@ mod order;
 mod outcome;
 mod person;
 mod pull;
+mod separate;
 mod serve;
 mod simulate;
 mod states;

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{Failure, Root, existing_workspace, print};
 use crate::exit::Exit;
+use crate::troubles::{self, Trouble};
 use crate::{clock, fold, workspace};
 
 /// Shows every review.
@@ -36,6 +37,9 @@ struct Status {
     /// Messages that lie in an outbox and were not judged yet.
     waiting: usize,
     reviews: Vec<Row>,
+    /// What only an operator can mend.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    troubles: Vec<Trouble>,
 }
 
 #[derive(Debug, Serialize)]
@@ -113,6 +117,7 @@ fn gather(root: &Path) -> Result<Status, Failure> {
         refused,
         waiting: agents.iter().map(|agent| spool::count_waiting(root, agent.as_str())).sum(),
         reviews: state.reviews().map(|(key, review)| row(key, review)).collect(),
+        troubles: troubles::noted(root),
     })
 }
 
@@ -210,6 +215,9 @@ fn table(status: &Status, now: DateTime<Utc>) -> String {
         "{} accepted, {} refused, {} waiting; {serving}\n",
         status.accepted, status.refused, status.waiting
     );
+    for Trouble { path, what, .. } in &status.troubles {
+        text += &format!("{}\n  {}\n", line::escaped(&path.display().to_string()), line::escaped(what));
+    }
     text
 }
 
@@ -220,7 +228,7 @@ fn due(row: &Row, now: DateTime<Utc>) -> String {
     format!("{which} {}{turns}", ahead(at - now))
 }
 
-fn columns<const N: usize>(lines: &[[String; N]]) -> String {
+pub(super) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     lines.iter().fold(String::new(), |text, line| {
@@ -287,6 +295,7 @@ mod tests {
             refused: 0,
             waiting: 0,
             reviews: vec![row],
+            troubles: Vec::new(),
         };
         let text = table(&status, DateTime::UNIX_EPOCH);
         assert!(

@@ -16,6 +16,7 @@ use super::judge::{Bench, Judgement, file};
 use super::outcome::{self, Outcome};
 use crate::config::Config;
 use crate::desk::unfit_to_be_read;
+use crate::rejection::Rejection;
 
 /// The state of play.
 pub(super) struct Table {
@@ -64,6 +65,9 @@ impl Table {
         let judgement = self.with_bench(|bench, packets| match &raw.content {
             RawContent::Bytes(bytes) => {
                 bench.judge(&raw.outbox, bytes, |message| packet_of(message, packets))
+            }
+            RawContent::Foreign => {
+                bench.refuse(&raw.outbox, None, &Rejection::of_another(1002, 1001, &file()), &[])
             }
             RawContent::Unfit(unfit) => {
                 bench.refuse(&raw.outbox, None, &unfit_to_be_read(*unfit, &file()), &[])

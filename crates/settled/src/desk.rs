@@ -76,7 +76,7 @@ enum Judged {
 impl Desk {
     pub(crate) fn new(policy: Policy, books: Books) -> Self {
         let intake = Intake::new(SIZE_MAX, QUIET_MS);
-        let Books { state, names, untaken } = books;
+        let Books { state, names, untaken, .. } = books;
         Self {
             intake,
             agents: Arc::from([]),
@@ -92,7 +92,7 @@ impl Desk {
 
     /// Takes what the ledger says in place of what was known.
     pub(crate) fn keep(&mut self, books: Books) {
-        let Books { state, names, untaken } = books;
+        let Books { state, names, untaken, .. } = books;
         (self.state, self.names, self.untaken) = (state, names, untaken);
     }
 

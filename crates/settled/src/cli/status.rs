@@ -5,12 +5,13 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::line;
-use review::{Invocation, Phase, Review, ReviewKey, Side, State};
+use review::{Invocation, Phase, Review, ReviewKey, Side};
 use serde::Serialize;
 
 use super::{Failure, Root, existing_workspace, print};
 use crate::exit::Exit;
-use crate::{clock, fold, workspace};
+use crate::fold::Books;
+use crate::{clock, workspace};
 
 /// Shows every review.
 #[derive(Debug, clap::Args)]
@@ -98,19 +99,14 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 
 fn gather(root: &Path) -> Result<Status, Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
-    let mut state = State::default();
-    let mut refused = 0;
-    spool::read_ledger(root, &mut |entry| {
-        refused += u64::from(entry.kind == "refused");
-        fold::fold(&mut state, entry).map_err(Into::into)
-    })
-    .map_err(|error| failed(&error))?;
+    let (books, _folded) = Books::read(root).map_err(|error| failed(&error))?;
+    let state = books.state();
     let agents = workspace::agents(root).map_err(|error| failed(&error))?;
     Ok(Status {
         schema_version: 1,
         serving: spool::is_served(root),
         accepted: state.accepted(),
-        refused,
+        refused: books.refused(),
         waiting: agents.iter().map(|agent| spool::count_waiting(root, agent.as_str())).sum(),
         reviews: state.reviews().map(|(key, review)| row(key, review)).collect(),
     })

@@ -3,6 +3,8 @@
 
 mod field;
 mod handoff;
+mod ledger;
+mod retention;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,6 +17,8 @@ use review::{
 use serde::Deserialize;
 
 pub use self::handoff::HandoffSection;
+pub use self::ledger::LedgerSection;
+pub use self::retention::RetentionSection;
 
 /// The file's name in the workspace.
 pub const FILE: &str = "settled.toml";
@@ -43,6 +47,10 @@ pub struct Config {
     pub handoff: HandoffSection,
     /// Rates.
     pub limits: LimitsSection,
+    /// The ledger's segments and snapshots.
+    pub ledger: LedgerSection,
+    /// How long what is done with is kept.
+    pub retention: RetentionSection,
     /// What is set per agent; an agent needs no entry.
     #[serde(deserialize_with = "field::agents")]
     pub agents: BTreeMap<AgentName, AgentSection>,

@@ -79,6 +79,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     daemon.mailroom.keep_deadlines(now.utc, now)?;
     daemon.mailroom.pass(now)?;
     daemon.mailroom.checkpoint()?;
+    daemon.mailroom.close();
     tally.undelivered = daemon.mailroom.undelivered();
     tally.unread = daemon.mailroom.asleep();
     Ok(tally)
@@ -164,6 +165,9 @@ impl Daemon {
                 self.mailroom.checkpoint()?;
                 checkpoint_at = None;
             }
+            if checkpoint_at.is_none() {
+                self.mailroom.rest(now);
+            }
 
             let due = [
                 Some(next_sweep),
@@ -187,6 +191,7 @@ impl Daemon {
         }
         tracing::info!("stopping");
         self.mailroom.checkpoint()?;
+        self.mailroom.close();
         Ok(())
     }
 
@@ -285,6 +290,9 @@ fn tell(recovery: &spool::Recovery) {
             "the ledger ended in an unfinished batch; it was cut off, a copy is in .settled/torn/"
         );
     }
+    for snapshot in &recovery.passed_over {
+        tracing::warn!(snapshot = %snapshot.path.display(), why = %snapshot.why, "a snapshot is of no use; more of the ledger is read");
+    }
     for lane in &recovery.cursors_lost {
         tracing::warn!(?lane, "its cursor was lost; every file it ever got was looked for");
     }
@@ -297,5 +305,10 @@ fn tell(recovery: &spool::Recovery) {
     for placed in &recovery.pass.mended {
         tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "found empty or torn and made whole again");
     }
-    tracing::info!(records = recovery.records, delivered = recovery.pass.delivered, "the ledger is read");
+    tracing::info!(
+        records = recovery.records,
+        snapshot = recovery.snapshot,
+        delivered = recovery.pass.delivered,
+        "the ledger is read"
+    );
 }

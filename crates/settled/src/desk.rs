@@ -83,7 +83,7 @@ enum Judged {
 impl Desk {
     pub(crate) fn new(config: &Config, books: Books, troubles: Troubles) -> Self {
         let intake = Intake::new(SIZE_MAX, QUIET_MS);
-        let Books { state, names, untaken, proofs } = books;
+        let Books { state, names, untaken, proofs, .. } = books;
         Self {
             intake,
             agents: Arc::from([]),
@@ -102,7 +102,7 @@ impl Desk {
 
     /// Takes what the ledger says in place of what was known.
     pub(crate) fn keep(&mut self, books: Books) {
-        let Books { state, names, untaken, proofs } = books;
+        let Books { state, names, untaken, proofs, .. } = books;
         (self.state, self.names, self.untaken, self.proofs) = (state, names, untaken, proofs);
     }
 

@@ -14,6 +14,7 @@ mod draft;
 pub mod exit;
 pub mod explain;
 pub mod fold;
+pub mod gc;
 pub mod github;
 mod letters;
 pub mod mailroom;

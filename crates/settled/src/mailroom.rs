@@ -3,6 +3,7 @@
 //! is in `turn`.
 
 mod events;
+mod quiet;
 mod troubles;
 mod turn;
 
@@ -56,6 +57,7 @@ pub struct Mailroom {
     desk: Desk,
     waits: turn::Waits,
     unproven: Unproven,
+    quiet: quiet::Quiet,
 }
 
 /// What one pass did.
@@ -88,13 +90,23 @@ impl Mailroom {
             keep_apart(root)?;
         }
         let mut books = Books::default();
-        let opened = Spool::open(root, Arc::new(Os), &mut |entry| books.add(entry).map_err(Into::into))?;
+        let mut opened = Spool::resume(root, Arc::new(Os), &mut books)?;
+        opened.spool.limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        let kept = opened.recovery.snapshot.unwrap_or(0);
+        let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
         let desk = Desk::new(&config, books, Troubles::open(root));
-        let (waits, unproven) = (turn::Waits::default(), Unproven::default());
-        let mut mailroom = Self { root: root.to_owned(), config, spool: opened.spool, desk, waits, unproven };
+        let mut mailroom = Self {
+            root: root.to_owned(),
+            config,
+            spool: opened.spool,
+            desk,
+            waits: turn::Waits::default(),
+            unproven: Unproven::default(),
+            quiet,
+        };
         mailroom.call_the_roll()?;
         Ok((mailroom, opened.recovery))
     }
@@ -209,7 +221,7 @@ impl Mailroom {
     /// Forgets what was decided and not committed.
     fn start_over(&mut self) -> Result<(), SpoolError> {
         let mut books = Books::default();
-        spool::read_ledger(&self.root, &mut |entry| books.add(entry).map_err(Into::into))?;
+        spool::fold_ledger(&self.root, &mut books)?;
         self.desk.keep(books);
         // The sweep finds those files anew, behind every mark.
         self.waits = turn::Waits::default();

@@ -16,7 +16,7 @@ const READS_PER_SWEEP: usize = 256;
 const NAMES_MAX: usize = 65_536;
 
 /// Everything the ledger ever delivered to an inbox, as hashes of recipient and bytes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Proofs(HashSet<u64>);
 
 impl Proofs {
@@ -27,12 +27,24 @@ impl Proofs {
             else {
                 continue;
             };
-            self.0.insert(hash(&(agent, digest.bytes())));
+            self.0.insert(proof(agent, &digest));
         }
     }
 
     fn has(&self, agent: &str, digest: &Digest) -> bool {
-        self.0.contains(&hash(&(agent, digest.bytes())))
+        self.0.contains(&proof(agent, digest))
+    }
+
+    /// The hashes, in order.
+    pub(crate) fn hashes(&self) -> Vec<u64> {
+        let mut hashes: Vec<u64> = self.0.iter().copied().collect();
+        hashes.sort_unstable();
+        hashes
+    }
+
+    /// Remembers deliveries by their hashes.
+    pub(crate) fn extend(&mut self, hashes: impl IntoIterator<Item = u64>) {
+        self.0.extend(hashes);
     }
 }
 
@@ -42,6 +54,13 @@ fn digest(entry: &Entry, content: &Content) -> Option<Digest> {
         Content::Text(text) => Some(Digest::of(text.as_bytes())),
         Content::Withdrawn(_) => None,
     }
+}
+
+/// The same in every build, for snapshots keep it.
+fn proof(agent: &str, digest: &Digest) -> u64 {
+    let text = [agent.as_bytes(), &[0], &digest.bytes()].concat();
+    let digest = Digest::of(&text).bytes();
+    u64::from_be_bytes(digest[..8].try_into().expect("eight of 32 bytes"))
 }
 
 fn hash(value: &impl Hash) -> u64 {

@@ -59,6 +59,18 @@ fn integer<'de, D: Deserializer<'de>>(deserializer: D, key: &str, range: &str) -
         .map_err(|_| Error::custom(format!("{key} is not an integer, expected an integer, {range}")))
 }
 
+/// A number of a range.
+pub(super) fn within<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    range: std::ops::RangeInclusive<u64>,
+) -> Result<u64, D::Error> {
+    let expected = format!("{} to {}", range.start(), range.end());
+    let number = integer(deserializer, key, &expected)?;
+    let fits = u64::try_from(number).ok().filter(|number| range.contains(number));
+    fits.ok_or_else(|| Error::custom(format!("{key} is {number}, expected {expected}")))
+}
+
 /// One of the words of a setting; the key and the words are told in the error.
 fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,

@@ -37,6 +37,14 @@ impl fmt::Display for Lane {
 }
 
 impl Lane {
+    /// Reads what is shown of a lane: a mailbox, or `<agent>/outbox`.
+    pub(crate) fn read(text: &str) -> Option<Lane> {
+        match text.strip_suffix("/outbox") {
+            Some(agent) if layout::is_agent_name(agent) => Some(Lane::Outbox(agent.to_owned())),
+            Some(_) | None => text.parse().map(Lane::Mailbox).ok(),
+        }
+    }
+
     /// Gives the name of the lane's cursor file.
     pub(crate) fn cursor_name(&self) -> FileName {
         layout::cursor_name(&self.to_string())

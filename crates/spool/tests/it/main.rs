@@ -9,4 +9,5 @@ mod ledger;
 mod packet;
 mod power;
 mod pulls;
+mod snapshot;
 mod window;

@@ -13,8 +13,12 @@ use super::cursor::{self, Progress};
 use super::note::{Note, Pos, Slot};
 use super::wanted::Wanted;
 use crate::disk::{self, Handle, Open};
-use crate::ground::Ground;
+use crate::ground::{Dir, Ground};
 use crate::{Away, Entry, FileName, Mailbox, SpoolError, layout};
+
+/// So many files are written before their renames: two notes are enough for all of them, and the first one still shows
+/// soon.
+const TOGETHER: usize = 32;
 
 /// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -149,7 +153,7 @@ impl Work {
     /// Notes in memory that everything up to `pos` is done.
     fn finish(&mut self, pos: Pos) {
         self.progress.done = pos;
-        self.progress.prepared = None;
+        self.progress.prepared = self.progress.prepared.filter(|last| *last > pos);
         self.noted = false;
         let item = self.items.pop_front();
         if let Some(original) = item.as_ref().and_then(|item| item.entry.original.as_ref())
@@ -181,41 +185,85 @@ impl Work {
         let path = layout::mailbox_dir(mailbox);
         let (dir, made) = ground.dir_of_known(&path, mailbox.owner())?;
         touched.lane(&self.lane, &dir.path, made);
-        while let Some(item) = self.items.front() {
-            let (pos, index, entry) = (item.pos, item.index, Arc::clone(&item.entry));
-            let delivery = &entry.deliveries[index];
-            let bytes = entry.content(delivery);
-            let temporary = layout::temporary_name(pos.seq, pos.n);
-            let wanted = Wanted {
-                ground,
-                dir: &dir,
-                mailbox,
-                temporary: &temporary,
-                file: &delivery.file,
-                pos,
-                bytes,
+        while !self.items.is_empty() {
+            let mut made = Vec::new();
+            let prepared = match self.progress.prepared {
+                Some(_) => Ok(()),
+                None => self.prepare(mailbox, &dir, cursor, &mut made, touched, pass),
             };
-            if self.progress.prepared.take() == Some(pos) {
-                self.noted = false;
-                // The process ended between the two notes. Under its temporary name the file still waits for its
-                // rename; gone from there, it was delivered, whoever has taken it since.
-                if ground.look(&dir, &temporary)?.is_some() {
-                    let name = wanted.publish()?;
-                    touched.file(&dir.path, &name);
-                    pass.delivered += 1;
+            if self.progress.prepared.is_none() {
+                return prepared;
+            }
+            // What was prepared before something failed is delivered nevertheless.
+            self.publish(mailbox, &dir, ground, &made, touched, pass)?;
+            self.note_done(cursor)?;
+            prepared?;
+        }
+        Ok(())
+    }
+
+    /// Writes the next files completely under their temporary names and notes the last of them. `made` tells which were
+    /// written; the others are there already.
+    fn prepare(
+        &mut self,
+        mailbox: &Mailbox,
+        dir: &Dir,
+        cursor: &Cursor<'_>,
+        made: &mut Vec<Pos>,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let mut last = None;
+        let mut failure = Ok(());
+        for item in self.items.iter().take(TOGETHER) {
+            let wanted = Wanted::new(cursor.ground, mailbox, dir, item.pos, &item.entry, item.index);
+            let sought = item.pos.seq <= self.progress.verify;
+            match wanted.make_ready(sought, touched, pass) {
+                Ok(true) => made.push(item.pos),
+                Ok(false) => {}
+                Err(error) => {
+                    failure = Err(error);
+                    break;
                 }
-            } else if pos.seq <= self.progress.verify && wanted.is_there(touched, pass)? {
-                ground.remove(&dir, &temporary)?;
-            } else {
-                ground.write_new(&dir, &temporary, bytes)?;
-                self.noted = false;
-                cursor.write(Slot::Prepared, &self.note(ground, pos))?;
-                let name = wanted.publish()?;
-                touched.file(&dir.path, &name);
+            }
+            last = Some(item.pos);
+        }
+        if let Some(last) = last {
+            self.noted = false;
+            cursor.write(Slot::Prepared, &self.note(cursor.ground, last))?;
+            self.progress.prepared = Some(last);
+        }
+        failure
+    }
+
+    /// Renames the prepared files to their names.
+    fn publish(
+        &mut self,
+        mailbox: &Mailbox,
+        dir: &Dir,
+        ground: &Ground,
+        made: &[Pos],
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        while let Some(item) = self.items.front()
+            && self.progress.prepared.is_some_and(|last| item.pos <= last)
+        {
+            let (pos, index, entry) = (item.pos, item.index, Arc::clone(&item.entry));
+            let wanted = Wanted::new(ground, mailbox, dir, pos, &entry, index);
+            // A file that this turn did not write was prepared by a process that is gone. Under its temporary name it
+            // still waits for its rename; gone from there, it was delivered, whoever has taken it since.
+            if made.contains(&pos) || ground.look(dir, &wanted.temporary)?.is_some() {
+                let published = wanted.publish();
+                if published.is_err() {
+                    // The temporary file may be gone with its directory, and that must not count as a delivery.
+                    self.progress.prepared = None;
+                    self.noted = false;
+                }
+                touched.file(&dir.path, &published?);
                 pass.delivered += 1;
             }
             self.finish(pos);
-            self.note_done(cursor)?;
         }
         Ok(())
     }

@@ -234,3 +234,18 @@ fn whatever_fails_once_in_a_lane_is_done_in_its_next_turn() {
         assert!(workspace.show("agents/codex/inbox").is_empty(), "{context}");
     }
 }
+
+#[test]
+fn a_file_whose_rename_failed_and_whose_directory_was_replaced_is_not_taken_for_delivered() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool =
+        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    disk.set(Some(Fault::FailRename(5)));
+    assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
+    std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("an inbox");
+    disk.set(None);
+    assert_eq!(spool.deliver(1_000).expect("a pass").delivered, 1);
+    assert_eq!(workspace.show("agents/codex/inbox").len(), 1);
+}

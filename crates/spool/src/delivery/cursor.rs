@@ -6,7 +6,11 @@
 //! and one each for the notes `prepared` and `delivered`. Each line carries a checksum. All four share one disk sector.
 //! Notes are plain writes: they survive the process, and only `durable` is trusted in another boot of the kernel.
 
+use std::io;
+use std::path::PathBuf;
+
 use super::note::{LINE, Note, Pos, Slot, short};
+use crate::disk::{self, Handle, Open};
 use crate::ground::{Dir, Ground};
 use crate::{FileName, SpoolError, layout};
 
@@ -101,6 +105,42 @@ impl Progress {
             done.line(Slot::Delivered),
         ]
         .concat()
+    }
+}
+
+/// The lane's cursor file, open.
+pub(super) struct Cursor<'a> {
+    pub(super) ground: &'a Ground,
+    file: Handle,
+    path: PathBuf,
+}
+
+impl<'a> Cursor<'a> {
+    /// Opens the file, and makes it if somebody removed it while we run: what it said is known here.
+    pub(super) fn open(
+        ground: &'a Ground,
+        name: &FileName,
+        progress: &Progress,
+    ) -> Result<Cursor<'a>, SpoolError> {
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let path = dir.path.join(name);
+        let open = || disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Write));
+        let opened = match open() {
+            Ok(None) => {
+                make(ground, &dir, name, progress)?;
+                open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
+            }
+            Ok(Some(file)) => Ok(file),
+            Err(error) => Err(error),
+        };
+        let file = opened.map_err(|source| ground.error("open", &path, source))?;
+        Ok(Cursor { ground, file, path })
+    }
+
+    /// Writes one of its lines.
+    pub(super) fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
+        disk::write_all(&*self.ground.disk, &self.file, &note.line(slot), slot.offset())
+            .map_err(|source| self.ground.error("write", &self.path, source))
     }
 }
 

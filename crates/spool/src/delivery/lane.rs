@@ -2,17 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Pass;
 use super::away::{Desk, Outcome};
 use super::checkpoint::Touched;
-use super::cursor::{self, Progress};
+use super::cursor::{Cursor, Progress};
 use super::note::{Note, Pos, Slot};
 use super::wanted::Wanted;
-use crate::disk::{self, Handle, Open};
 use crate::ground::{Dir, Ground};
 use crate::{Away, Entry, FileName, Mailbox, SpoolError, layout};
 
@@ -73,20 +70,6 @@ pub(crate) struct Work {
     pub(crate) noted: bool,
 }
 
-/// The lane's cursor file, open.
-struct Cursor<'a> {
-    ground: &'a Ground,
-    file: Handle,
-    path: PathBuf,
-}
-
-impl Cursor<'_> {
-    fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
-        disk::write_all(&*self.ground.disk, &self.file, &note.line(slot), slot.offset())
-            .map_err(|source| self.ground.error("write", &self.path, source))
-    }
-}
-
 impl Work {
     pub(crate) fn new(lane: Lane, progress: Progress) -> Work {
         Work { lane, progress, items: VecDeque::new(), rest: None, in_hand: HashMap::new(), noted: false }
@@ -120,21 +103,7 @@ impl Work {
     }
 
     fn open_cursor<'a>(&mut self, ground: &'a Ground) -> Result<Cursor<'a>, SpoolError> {
-        let name = self.lane.cursor_name();
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
-        let open = || disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Write));
-        let path = dir.path.join(&name);
-        let opened = match open() {
-            // Somebody removed it while we run; what it said is known here.
-            Ok(None) => {
-                cursor::make(ground, &dir, &name, &self.progress)?;
-                open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
-            }
-            Ok(Some(file)) => Ok(file),
-            Err(error) => Err(error),
-        };
-        let file = opened.map_err(|source| ground.error("open", &path, source))?;
-        let cursor = Cursor { ground, file, path };
+        let cursor = Cursor::open(ground, &self.lane.cursor_name(), &self.progress)?;
         if !self.noted {
             // A `prepared` that is ahead of `delivered` would say that the temporary file is whole or was renamed. Once
             // a rename failed neither is sure any more, so the note is taken back before anything is touched again.

@@ -257,3 +257,34 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("a mailbox");
     assert!(!left(&spool, "a.yaml", 1), "a mailbox that is gone was not read");
 }
+
+#[test]
+fn a_file_whose_rename_failed_and_whose_directory_was_replaced_is_not_taken_for_delivered() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool =
+        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    disk.set(Some(Fault::FailRename(5)));
+    assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
+    std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("an inbox");
+    disk.set(None);
+    assert_eq!(spool.deliver(1_000).expect("a pass").delivered, 1);
+    assert_eq!(workspace.show("agents/codex/inbox").len(), 1);
+}
+
+#[test]
+fn what_was_prepared_before_a_file_failed_is_delivered_and_the_lane_rests() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool =
+        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    let drafts = ["a.yaml", "b.yaml", "c.yaml"].map(|file| notice(inbox("codex"), file, "text"));
+    spool.commit(1, drafts.to_vec()).expect("a commit");
+    // Two notes, then a file is made and written, and the next one cannot be made.
+    disk.set(Some(Fault::Fail(5, 28)));
+    let pass = spool.deliver(0).expect("a pass");
+    assert_eq!((pass.delivered, pass.parked.len()), (1, 1), "{:#?}", disk.log());
+    assert_eq!(workspace.show("agents/codex/inbox").into_keys().collect::<Vec<_>>(), ["a.yaml"]);
+    assert_eq!(spool.deliver(1_000).expect("a pass").delivered, 2);
+}

@@ -43,7 +43,9 @@ impl Work {
         }
         let filling = Filling { mailbox, dir, archives, cursor };
         while let Some(next) = self.items.front() {
-            if let Wants::None(digest) = next.wants() {
+            if let Wants::None(digest) = next.wants()
+                && Some(next.pos) > self.progress.prepared
+            {
                 // Never in a group with others: repeated after a kill it would take out the same bytes that a later
                 // record of the group delivered under that name.
                 withdraw(ground, &filling.dir, next.file(), digest)?;
@@ -120,7 +122,11 @@ impl Work {
     ) -> Result<(), SpoolError> {
         while let Some(item) = self.items.front().filter(|item| Some(item.pos) <= self.progress.prepared) {
             let (item, ground) = (item.clone(), filling.cursor.ground);
-            let Wants::File(bytes) = item.wants() else { break };
+            let Wants::File(bytes) = item.wants() else {
+                // Done before the files behind it were prepared.
+                self.finish(item.pos);
+                continue;
+            };
             let wanted = filling.wanted(&item, bytes);
             // A file that this turn did not write was prepared by a process that is gone. Under its temporary name it
             // still waits for its rename; gone from there, it was delivered, whoever has taken it since.

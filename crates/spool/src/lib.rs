@@ -46,3 +46,4 @@ pub use crate::recover::{Opened, Recovery};
 pub use crate::spool::{Committed, Spool};
 pub use crate::survey::{count_waiting, is_served};
 pub use crate::view::View;
+pub use crate::whereabouts::Whereabouts;

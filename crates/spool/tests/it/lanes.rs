@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use spool::{Fault, FaultyDisk, Lane, Mailbox, Spool};
+use spool::{Fault, FaultyDisk, FileName, Lane, Mailbox, Spool};
 
-use crate::daemon::{BOOT, Workspace, inbox, notice};
+use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
 fn open(workspace: &Workspace) -> Spool {
     Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(())).expect("a start").spool
@@ -244,7 +244,7 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     commit(&mut spool, inbox("codex"), "b.yaml", "second");
     let left = |spool: &Spool, file: &str, seq| {
         let file = file.parse().expect("a name");
-        spool.has_left(&inbox("codex"), &file, seq).expect("a look")
+        spool.whereabouts().has_left(&inbox("codex"), &file, seq).expect("a look")
     };
     assert!(!left(&spool, "a.yaml", 1), "it has not even come");
     spool.deliver(0).expect("a pass");
@@ -256,6 +256,27 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     assert!(!left(&spool, "b.yaml", 2), "it lies there under its numbered name");
     std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("a mailbox");
     assert!(!left(&spool, "a.yaml", 1), "a mailbox that is gone was not read");
+}
+
+#[test]
+fn whether_a_file_has_left_is_told_the_same_of_many_as_of_one() {
+    let workspace = Workspace::new(&["codex"]);
+    let mut spool = open(&workspace);
+    let files: Vec<FileName> = (1..=200).map(|n| name(&format!("{n}.yaml"))).collect();
+    let drafts = files.iter().map(|file| notice(inbox("codex"), &file.to_string(), "text")).collect();
+    // Its delivery gets a number, and stays when the other file goes.
+    workspace.write("agents/codex/inbox/150.yaml", "of another origin");
+    spool.commit(1, drafts).expect("a commit");
+    spool.deliver(0).expect("a pass");
+    let taken = [3, 63, 64, 65, 200];
+    for n in taken.into_iter().chain([150]) {
+        std::fs::remove_file(workspace.path(&format!("agents/codex/inbox/{n}.yaml"))).expect("a file");
+    }
+    let mut whereabouts = spool.whereabouts();
+    let left = (1..)
+        .zip(&files)
+        .filter(|(seq, file)| whereabouts.has_left(&inbox("codex"), file, *seq).expect("a look"));
+    assert_eq!(left.map(|(seq, _)| seq).collect::<Vec<u64>>(), taken);
 }
 
 #[test]

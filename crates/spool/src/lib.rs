@@ -54,3 +54,4 @@ pub use crate::spool::{Committed, Spool};
 pub use crate::survey::{count_waiting, is_served};
 pub use crate::tenure::{Grounds, Tenure};
 pub use crate::view::View;
+pub use crate::whereabouts::Whereabouts;

@@ -5,6 +5,7 @@
 mod away;
 mod checkpoint;
 mod cursor;
+mod fill;
 mod heads;
 mod lane;
 mod note;

@@ -3,6 +3,7 @@
 mod away;
 mod crash;
 mod daemon;
+mod groups;
 mod intake;
 mod lanes;
 mod ledger;

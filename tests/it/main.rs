@@ -9,7 +9,6 @@ mod docs;
 mod edges;
 mod events;
 mod first_review;
-mod kill;
 mod oacp;
 mod once;
 mod orders;

@@ -133,6 +133,22 @@ pub fn records(root: &Path) -> Result<Vec<Value>, String> {
     Ok(records)
 }
 
+/// Checks that each of these orders was heard once and lies there no more.
+pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
+    let records = records(root).unwrap_or_default();
+    let mut wrong = Vec::new();
+    for id in ids {
+        let times =
+            records.iter().filter(|record| record["id"] == *id && record["original"].is_null()).count();
+        if times != 1 {
+            wrong.push(format!("the order {id} was heard {times} times"));
+        }
+    }
+    let left = visible(&root.join(".settled/orders"));
+    wrong.extend(left.iter().map(|path| format!("the order {} still lies there", name_of(path))));
+    wrong
+}
+
 /// Every letter has exactly the record its fate asks for.
 fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

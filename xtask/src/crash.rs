@@ -39,22 +39,11 @@ pub(crate) fn run(args: &Args) -> bool {
     let is_asked = |name: &str| args.mix.as_ref().is_none_or(|word| name.contains(word.as_str()));
     let mut scenes: Vec<Scene> = Mix::ALL.iter().map(|mix| Scene::of_mix(*mix, LETTERS)).collect();
     scenes.extend(Scene::of_review());
-    let began = Instant::now();
-    let mut whole = Tally::default();
-    println!(
-        "| scene | points | not reached | kills | in a recovery | in the recovery of that | wrong | s |"
-    );
-    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
-    for scene in scenes.iter().filter(|scene| is_asked(&scene.name)) {
-        let began = Instant::now();
-        let tally = sweep::sweep(scene, EVERYTHING, &|done, of| tell(&scene.name, done, of));
-        print_row(&scene.name, &tally, began.elapsed().as_secs());
-        whole.join(tally);
+    scenes.retain(|scene| is_asked(&scene.name));
+    let mut wrong = Vec::new();
+    if !scenes.is_empty() {
+        wrong.extend(sweep_all(&scenes));
     }
-    print_row("all", &whole, began.elapsed().as_secs());
-    println!("\nPoints by call:");
-    whole.points.iter().for_each(|(call, points)| println!("  {call} {points}"));
-    let mut wrong = whole.wrong;
     if is_asked("storm") && args.kills > 0 {
         let began = Instant::now();
         let damage = storm::storm(args.kills, args.seed, &|done| tell("storm", done, args.kills));
@@ -64,6 +53,26 @@ pub(crate) fn run(args: &Args) -> bool {
     wrong.iter().for_each(|what| println!("wrong: {what}"));
     println!("\n{} wrong", wrong.len());
     wrong.is_empty()
+}
+
+/// Goes through every point of these scenes; what is wrong.
+fn sweep_all(scenes: &[Scene]) -> Vec<String> {
+    let began = Instant::now();
+    let mut whole = Tally::default();
+    println!(
+        "| scene | points | not reached | kills | in a recovery | in the recovery of that | wrong | s |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|---:|");
+    for scene in scenes {
+        let began = Instant::now();
+        let tally = sweep::sweep(scene, EVERYTHING, &|done, of| tell(&scene.name, done, of));
+        print_row(&scene.name, &tally, began.elapsed().as_secs());
+        whole.join(tally);
+    }
+    print_row("all", &whole, began.elapsed().as_secs());
+    println!("\nPoints by call:");
+    whole.points.iter().for_each(|(call, points)| println!("  {call} {points}"));
+    whole.wrong
 }
 
 #[expect(clippy::print_stderr, reason = "progress is not the result")]

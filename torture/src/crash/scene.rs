@@ -15,6 +15,8 @@ pub struct Scene {
     pub name: String,
     /// Every letter that was written so far, and what must become of it.
     pub letters: Vec<Letter>,
+    /// The ids of the orders that were given so far.
+    pub orders: Vec<&'static str>,
     mailroom: Mailroom,
 }
 
@@ -24,7 +26,7 @@ impl Scene {
         let mailroom = Mailroom::new(&AGENTS);
         let letters = mix.letters(count, 1);
         drop_all(mailroom.root(), &letters);
-        Scene { name: format!("{mix:?}").to_lowercase(), letters, mailroom }
+        Scene { name: format!("{mix:?}").to_lowercase(), letters, orders: Vec::new(), mailroom }
     }
 
     /// The steps of a review: its five messages with a findings packet, briefs and turns, the snapshot
@@ -46,75 +48,78 @@ struct Step {
     letters: Vec<Letter>,
     /// Files beside the outboxes: path below the root, and text.
     files: Vec<(&'static str, String)>,
+    orders: Vec<Order>,
 }
+
+/// What a person or a runner tells the daemon: its id, and the event as JSON.
+type Order = (&'static str, &'static str);
 
 /// A config under which a merge hands off whatever is left.
 const CONFIG: &str = "[handoff]\nmode = \"full\"\ntarget = \"claude\"\n";
 
+const TURN: Order = ("turn-1", r#"{"turns": {"pr": "86", "count": 1}}"#);
+const QUEUE: Order =
+    ("queue-1", r#"{"person": {"pr": "86", "by": "ann", "reason": "later", "act": {"queue": "F-003"}}}"#);
+const OPENED: Order = ("pull-1", r#"{"pull": {"pr": "86", "action": "opened"}}"#);
+const MERGED: Order = ("pull-2", r#"{"pull": {"pr": "86", "action": "merged"}}"#);
+const LAST_TURNS: Order = ("turn-2", r#"{"turns": {"pr": "87", "count": 8}}"#);
+const REOPEN: Order =
+    ("reopen-1", r#"{"person": {"pr": "87", "by": "ann", "reason": "cut off", "act": "reopen"}}"#);
+
 impl Step {
     fn all() -> Vec<Step> {
         let [request, feedback, addressed, again, lgtm] = seed::review().map(letter);
-        let late = note("note-late");
         let packet = settled_tests::read(settled_tests::repository().join(seed::PACKET));
+        let step = |name, letters: &[&Letter], orders: &[Order]| Step {
+            name,
+            letters: letters.iter().map(|letter| (*letter).clone()).collect(),
+            files: Vec::new(),
+            orders: orders.to_vec(),
+        };
+        let config = vec![("settled.toml", CONFIG.to_owned())];
         vec![
-            Step::new(
-                "request",
-                vec![request, note("note-first")],
-                vec![("settled.toml", CONFIG.to_owned())],
-            ),
-            Step::new(
-                "feedback",
-                vec![feedback],
-                vec![(seed::PACKET, packet), order("turns-1", r#"{"turns": {"pr": "86", "count": 2}}"#)],
-            ),
-            Step::new(
-                "addressed",
-                vec![addressed, again, late],
-                vec![decision("queue-1", r#"{"queue": "F-003"}"#)],
-            ),
-            Step::new("approval", vec![lgtm], vec![pull("opened")]),
-            Step::new("merge", Vec::new(), vec![pull("merged")]),
-            Step::new("next", vec![other_request()], Vec::new()),
-            Step::new(
-                "budget",
-                vec![note("note-last")],
-                vec![order("turns-2", r#"{"turns": {"pr": "87", "count": 8}}"#)],
-            ),
-            Step::new(
-                "reopened",
-                Vec::new(),
-                vec![(
-                    ".settled/orders/reopen.json",
-                    order_text(
-                        "reopen",
-                        r#"{"person": {"pr": "87", "by": "ann", "reason": "cut off", "act": "reopen"}}"#,
-                    ),
-                )],
-            ),
+            Step { files: config, ..step("request", &[&request, &note("note-first")], &[TURN]) },
+            Step { files: vec![(seed::PACKET, packet)], ..step("feedback", &[&feedback], &[QUEUE]) },
+            step("addressed", &[&addressed, &again, &note("note-late")], &[OPENED]),
+            step("approval", &[&lgtm], &[]),
+            step("merge", &[], &[MERGED]),
+            step("next", &[&other_request()], &[]),
+            step("budget", &[&note("note-last")], &[LAST_TURNS]),
+            step("reopened", &[], &[REOPEN]),
         ]
-    }
-
-    fn new(name: &'static str, letters: Vec<Letter>, files: Vec<(&'static str, String)>) -> Step {
-        Step { name, letters, files }
     }
 
     /// The workspace in which the step at this place is still to be done.
     fn scene(steps: &[Step], at: usize) -> Scene {
         let mailroom = Mailroom::new(&AGENTS);
         let mut letters = Vec::new();
+        let mut orders = Vec::new();
         for (n, step) in steps[..=at].iter().enumerate() {
-            for (path, text) in &step.files {
-                mailroom.put(path, text);
-                set_age(&mailroom.root().join(path), 0);
-            }
-            drop_all(mailroom.root(), &step.letters);
+            step.prepare(&mailroom);
             letters.extend(step.letters.iter().cloned());
+            orders.extend(step.orders.iter().map(|(id, _)| *id));
             if n < at {
                 let output = mailroom.once();
                 assert!(output.status.success(), "{}: {}", step.name, said(&output));
             }
         }
-        Scene { name: format!("review: {}", steps[at].name), letters, mailroom }
+        Scene { name: format!("review: {}", steps[at].name), letters, orders, mailroom }
+    }
+
+    fn prepare(&self, mailroom: &Mailroom) {
+        for (path, text) in &self.files {
+            mailroom.put(path, text);
+            set_age(&mailroom.root().join(path), 0);
+        }
+        for (id, event) in &self.orders {
+            let text = format!(
+                r#"{{"schema_version": 1, "id": "{id}", "asked_at": "2026-02-13T10:20:00Z", "event": {event}}}"#
+            );
+            std::fs::create_dir_all(mailroom.root().join(".settled/orders"))
+                .expect("a directory can be made");
+            mailroom.put(&format!(".settled/orders/{id}.json"), &text);
+        }
+        drop_all(mailroom.root(), &self.letters);
     }
 }
 
@@ -129,29 +134,11 @@ fn note(id: &str) -> Letter {
     Letter { from: "codex", to: "claude", file, id: id.to_owned(), text, fate: Fate::Accepted }
 }
 
+/// The request of another review, number 87.
 fn other_request() -> Letter {
     let mut request = Mix::Requests.letters(1, 0).remove(0);
     request.text = request.text.replace("pr: 1\n", "pr: 87\n").replace("\"1\"", "\"87\"");
     request
-}
-
-fn order(id: &'static str, event: &str) -> (&'static str, String) {
-    let path = if id == "turns-1" { ".settled/orders/turns-1.json" } else { ".settled/orders/turns-2.json" };
-    (path, order_text(id, event))
-}
-
-fn decision(id: &str, act: &str) -> (&'static str, String) {
-    let event = format!(r#"{{"person": {{"pr": "86", "by": "ann", "reason": "later", "act": {act}}}}}"#);
-    (".settled/orders/decision.json", order_text(id, &event))
-}
-
-fn pull(action: &str) -> (&'static str, String) {
-    let event = format!(r#"{{"pull": {{"pr": "86", "action": "{action}"}}}}"#);
-    (".settled/orders/pull.json", order_text(&format!("pull-{action}"), &event))
-}
-
-fn order_text(id: &str, event: &str) -> String {
-    format!(r#"{{"schema_version": 1, "id": "{id}", "asked_at": "2026-02-13T10:20:00Z", "event": {event}}}"#)
 }
 
 /// Writes letters as if each had lain for an hour, in their order: nothing is waited for.

@@ -52,6 +52,7 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
     }
     let seen = finish(&root, seen, &mut outcome.wrong);
     outcome.wrong.extend(verdict(&root, &scene.letters, &seen));
+    outcome.wrong.extend(checker::orders(&root, &scene.orders));
     for wrong in &mut outcome.wrong {
         *wrong = format!("{}, killed at {aims:?} {:?}: {wrong}", scene.name, outcome.killed_at);
     }

@@ -28,6 +28,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// The command behind the word a mutant names its tests by.
 fn suite(word: &str) -> Option<&'static [&'static str]> {
     match word {
+        "crash" => {
+            Some(&["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill"])
+        }
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),

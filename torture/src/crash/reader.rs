@@ -13,7 +13,7 @@ use settled_tests::wait;
 use crate::taker::{Take, name_of, take_all, visible};
 
 /// How long the reader leaves the processor to the daemon between two looks.
-const PAUSE: Duration = Duration::from_micros(100);
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// What was read.
 #[derive(Clone, Debug, Default)]

@@ -50,7 +50,9 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
             None => break,
         }
     }
-    let seen = finish(&root, seen, &mut outcome.wrong);
+    // After a row of kills once more than needed: then there is nothing left to do.
+    let starts = if aims.len() > 1 { 2 } else { 1 };
+    let seen = finish(&root, seen, starts, &mut outcome.wrong);
     outcome.wrong.extend(verdict(&root, &scene.letters, &seen));
     outcome.wrong.extend(checker::orders(&root, &scene.orders));
     for wrong in &mut outcome.wrong {
@@ -73,9 +75,9 @@ fn ended_badly(ran: &Ran) -> Option<String> {
     (!is_good).then(|| format!("ended with {:?}: {}", ran.code, ran.log))
 }
 
-/// Lets the daemon finish, and once more: the second time there is nothing left to do.
-fn finish(root: &Path, mut seen: Seen, wrong: &mut Vec<String>) -> Seen {
-    for _ in 0..2 {
+/// Starts the daemon this often and lets it finish.
+fn finish(root: &Path, mut seen: Seen, starts: usize, wrong: &mut Vec<String>) -> Seen {
+    for _ in 0..starts {
         let reader = Reader::start(root, seen);
         let output = settled().arg("serve").arg(root).arg("--once").output().expect("settled can be run");
         seen = reader.stop();

@@ -48,7 +48,7 @@ fn a_kill_at_a_call_and_in_the_recovery_and_in_the_recovery_of_that_has_no_effec
 
 #[test]
 fn a_kill_at_any_step_of_a_review_has_no_effect() {
-    let form = Form { writing: 5, others: 60, again: 8, threads: 2 };
+    let form = Form { writing: 6, others: 80, again: 8, threads: 2 };
     let tally = swept(&Scene::of_review(), form);
     assert_eq!(tally.wrong, [""; 0]);
     assert!(tally.hit() >= 100, "{tally:?}");

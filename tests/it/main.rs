@@ -10,7 +10,6 @@ mod edges;
 mod events;
 mod fair;
 mod first_review;
-mod kill;
 mod oacp;
 mod once;
 mod orders;

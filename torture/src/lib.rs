@@ -5,8 +5,10 @@
 //!
 //! - `letters`: what agents write, and what must become of it;
 //! - `taker`: a reader that empties an inbox while the daemon works;
-//! - `checker`: the independent reader of the directories after it all.
+//! - `checker`: the independent reader of the directories after it all;
+//! - `faults`: every failing call in turn.
 
 pub mod checker;
+pub mod faults;
 pub mod letters;
 pub mod taker;

@@ -1,8 +1,9 @@
-//! Long jobs for developers: `cargo xtask bench`, `cargo xtask walk`, `cargo xtask mutants`.
+//! Long jobs for developers: `cargo xtask bench`, `cargo xtask faults`, `cargo xtask walk`, `cargo xtask mutants`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
 mod bench;
+mod faults;
 mod mutants;
 mod walk;
 
@@ -22,6 +23,8 @@ struct Cli {
 enum Job {
     /// Measure the real binary, each figure beside the physical limit it is compared with
     Bench(bench::Args),
+    /// Make every call of the daemon fail, one after the other, and look at what is left
+    Faults(faults::Args),
     /// Walk every reachable state of a review and check every law on every step
     Walk(walk::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let Cli { job } = Cli::parse();
     let is_good = match job {
         Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
+        Job::Faults(args) => faults::run(&args),
         Job::Walk(args) => walk::walk(&args),
         Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {
             println!("mutants: {error}");

@@ -11,8 +11,8 @@ use super::trial::{self, Ending, Trial};
 /// How much is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// Every point once, with one of its errors, in turn.
-    Short,
+    /// One point in so many, with one of its errors, in turn.
+    OneIn(usize),
     /// Every point with every error, once and from there on for good.
     Long,
 }
@@ -93,7 +93,11 @@ impl Campaign {
 
 impl fmt::Display for Campaign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<12} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}", "call", "faults", "went on", "exit 1", "exit 9", "not met", "wrong")?;
+        writeln!(
+            f,
+            "{:<12} {:>7} {:>8} {:>8} {:>8} {:>8} {:>6}",
+            "call", "faults", "went on", "exit 1", "exit 9", "not met", "wrong"
+        )?;
         let mut total = Row::default();
         for (call, row) in &self.rows {
             line(f, call, row)?;
@@ -125,7 +129,11 @@ fn trials(scene: Scene, extent: Extent, only: Option<&str>) -> Vec<Trial> {
         let errnos = point.errnos();
         let trial = |errno, is_for_good| Trial { scene, point: point.clone(), errno, is_for_good };
         match extent {
-            Extent::Short => trials.push(trial(errnos[turn % errnos.len()], false)),
+            Extent::OneIn(steps) => {
+                if turn.is_multiple_of(steps) {
+                    trials.push(trial(errnos[turn / steps % errnos.len()], false));
+                }
+            }
             Extent::Long => {
                 trials.extend(errnos.iter().map(|errno| trial(*errno, false)));
                 // Nothing interrupts every call for ever.

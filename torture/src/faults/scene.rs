@@ -8,7 +8,6 @@ use settled_tests::mailroom::Mailroom;
 use settled_tests::{age, list};
 
 use crate::letters::{self, AGENTS, Letter, Mix};
-use crate::taker::Take;
 
 /// How many letters a scene has.
 const LETTERS: usize = 5;
@@ -28,8 +27,6 @@ pub struct Set {
     pub mailroom: Mailroom,
     /// Everything that was written.
     pub letters: Vec<Letter>,
-    /// What was taken before the fault.
-    pub takes: Vec<Take>,
 }
 
 impl Scene {
@@ -61,7 +58,7 @@ impl Scene {
                 letters.extend(post(&mailroom, mix, 2));
             }
         }
-        Set { mailroom, letters, takes: Vec::new() }
+        Set { mailroom, letters }
     }
 }
 

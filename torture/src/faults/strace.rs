@@ -58,7 +58,7 @@ impl Traced {
 }
 
 /// The command that runs `settled ARGS` with these calls traced, for as long as it takes.
-pub fn command(trace: &Path, calls: &[&str], fault: Option<&Fault>, args: &[&str]) -> Command {
+pub(super) fn command(trace: &Path, calls: &[&str], fault: Option<&Fault>, args: &[&str]) -> Command {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "--seccomp-bpf", "-s", "200", "-o"]).arg(trace);
     command.arg("-e").arg(format!("trace={}", calls.join(",")));
@@ -71,7 +71,7 @@ pub fn command(trace: &Path, calls: &[&str], fault: Option<&Fault>, args: &[&str
 }
 
 /// Runs `settled serve --once ROOT` to its end.
-pub fn once(root: &Path, calls: &[&str], fault: Option<&Fault>) -> Traced {
+pub(super) fn once(root: &Path, calls: &[&str], fault: Option<&Fault>) -> Traced {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let trace = directory.path().join("trace");
     let root = root.to_str().expect("temporary directories have names of text");

@@ -150,6 +150,11 @@ impl Intake {
         }
     }
 
+    /// Says how many files wait for their turn or for a time.
+    pub fn waiting(&self) -> usize {
+        self.outboxes.values().map(|outbox| outbox.files.len()).sum()
+    }
+
     /// Says whether this file waits for its turn or for a time.
     pub fn is_waiting(&self, agent: &str, file: &FileName) -> bool {
         self.outboxes.get(agent).is_some_and(|outbox| outbox.files.contains_key(file))

@@ -37,8 +37,10 @@ fn built() -> &'static Binaries {
 
 fn build() -> Binaries {
     let tests = std::env::current_exe().expect("the test program has a path");
-    // <target>/<profile>/deps/it-<hash>
-    let directory = tests.ancestors().nth(2).expect("test programs lie two directories down").to_owned();
+    // <target>/<profile>/deps/it-<hash>, or <target>/<profile>/xtask
+    let beside = tests.parent().expect("a program lies in a directory");
+    let directory =
+        if beside.ends_with("deps") { beside.parent().unwrap_or(beside) } else { beside }.to_owned();
     let target = directory.parent().expect("profiles lie in the target directory").to_owned();
     let profile = match directory.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",

@@ -24,6 +24,7 @@ mod rejection;
 pub mod simulate;
 mod snapshot;
 pub mod states;
+mod stderr;
 mod untaken;
 pub mod watch;
 pub mod workspace;

@@ -10,6 +10,7 @@ use crate::config::{Config, ConfigError};
 use crate::daemon::{self, DaemonError, Tally};
 use crate::exit::Exit;
 use crate::mailroom::MailroomError;
+use crate::stderr::Log;
 use crate::workspace;
 
 /// Serves a workspace.
@@ -123,7 +124,7 @@ fn log_to_stderr() {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Log)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         // A log that cannot be written, on a full disk above all, ends nothing.

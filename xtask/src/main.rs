@@ -1,10 +1,11 @@
-//! Long jobs for developers: `cargo xtask bench`, `cargo xtask crash`, `cargo xtask walk`, `cargo xtask mutants`.
+//! Long jobs for developers: `cargo xtask bench|crash|faults|powerloss|fuzz|walk|mutants`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
 mod bench;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod crash;
+mod faults;
 mod mutants;
 mod walk;
 
@@ -27,6 +28,8 @@ enum Job {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     /// Kill the daemon at every system call and at random under load, and look at what is left
     Crash(crash::Args),
+    /// Make every call of the daemon fail, one after the other, and look at what is left
+    Faults(faults::Args),
     /// Walk every reachable state of a review and check every law on every step
     Walk(walk::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         Job::Crash(args) => crash::run(&args),
+        Job::Faults(args) => faults::run(&args),
         Job::Walk(args) => walk::walk(&args),
         Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {
             println!("mutants: {error}");

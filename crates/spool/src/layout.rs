@@ -2,6 +2,7 @@
 //!
 //! Knows where things lie and makes the empty tree; what is in the files is other rooms' business.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::{Digest, FileName, Mailbox, SpoolError};
@@ -129,9 +130,13 @@ impl Layout {
     }
 }
 
-/// Says whether a directory is there, and not only a link to one.
+/// Says whether a directory is there, and not only a link to one. One that cannot be looked at is: a message to an agent
+/// behind a disk that does not answer waits, and is not refused.
 fn is_real_dir(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|data| data.is_dir())
+    match path.symlink_metadata() {
+        Ok(data) => data.is_dir(),
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    }
 }
 
 /// Gives `agents/<agent>`.

@@ -3,4 +3,5 @@
 mod checker;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod crash;
+mod faults;
 mod traced;

@@ -9,6 +9,7 @@ pub mod ledger;
 pub mod mailroom;
 pub mod markdown;
 pub mod peer;
+pub mod readers;
 pub mod seed;
 pub mod wait;
 

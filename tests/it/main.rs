@@ -14,6 +14,7 @@ mod oacp;
 mod once;
 mod orders;
 mod outbox;
+mod readers;
 mod replay;
 mod scenarios;
 mod writers;

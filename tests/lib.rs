@@ -5,6 +5,7 @@
 
 pub mod binaries;
 pub mod golden;
+pub mod hostile;
 pub mod ledger;
 pub mod mailroom;
 pub mod markdown;

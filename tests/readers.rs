@@ -95,7 +95,9 @@ fn told_at(bytes: &[u8], violations: &Violations, file: &Source) {
     let read = Report::from_yaml(text.as_bytes()).unwrap_or_else(|error| panic!("{error} in {text}"));
     let told = |report: &Report| {
         let violations = report.violations.iter();
-        violations.map(|one| (one.code, one.level, one.line, one.column, one.message.clone())).collect::<Vec<_>>()
+        violations
+            .map(|one| (one.code, one.level, one.line, one.column, one.message.clone()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(told(&read), told(&report), "{text}");
 }

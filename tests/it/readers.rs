@@ -12,9 +12,46 @@ const CASES_ON_DISK: u32 = 400;
 
 /// What YAML, TOML and JSON do not read as plain text.
 const TOKENS: [&str; 40] = [
-    "{", "}", "[", "]", ":", ": ", "- ", "? ", "|\n", ">\n", "\"", "'", "\\", "#", " #", "&a ", "*a", "!t ", "%",
-    "---\n", "...\n", "\t", "\n", "\r", "\r\n", "\0", "\u{feff}", "\u{85}", "\u{2028}", "\u{202e}", "~", "null",
-    "=", "<<: ", "1e999", "-1", "\\u0000", "\"seq\":9", "\"v\":2", "boot",
+    "{",
+    "}",
+    "[",
+    "]",
+    ":",
+    ": ",
+    "- ",
+    "? ",
+    "|\n",
+    ">\n",
+    "\"",
+    "'",
+    "\\",
+    "#",
+    " #",
+    "&a ",
+    "*a",
+    "!t ",
+    "%",
+    "---\n",
+    "...\n",
+    "\t",
+    "\n",
+    "\r",
+    "\r\n",
+    "\0",
+    "\u{feff}",
+    "\u{85}",
+    "\u{2028}",
+    "\u{202e}",
+    "~",
+    "null",
+    "=",
+    "<<: ",
+    "1e999",
+    "-1",
+    "\\u0000",
+    "\"seq\":9",
+    "\"v\":2",
+    "boot",
 ];
 
 /// One change of an input.
@@ -102,7 +139,8 @@ fn no_bytes_break_the_reader_of_packets_and_every_refusal_has_a_place() {
 #[test]
 fn no_bytes_break_the_reader_of_the_config_and_every_refusal_has_a_place() {
     let template = settled::config::TEMPLATE;
-    let every_key: Vec<String> = template.lines().map(|line| line.trim_start_matches("# ").to_owned()).collect();
+    let every_key: Vec<String> =
+        template.lines().map(|line| line.trim_start_matches("# ").to_owned()).collect();
     hold(CASES, vec![template.into(), every_key.join("\n").into()], readers::config);
 }
 

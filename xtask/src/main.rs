@@ -1,8 +1,10 @@
-//! Long jobs for developers: `cargo xtask bench`, `cargo xtask walk`, `cargo xtask mutants`.
+//! Long jobs for developers: `cargo xtask bench`, `cargo xtask walk`, `cargo xtask mutants`,
+//! `cargo xtask fuzz`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
 mod bench;
+mod fuzz;
 mod mutants;
 mod walk;
 
@@ -26,6 +28,8 @@ enum Job {
     Walk(walk::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
     Mutants(mutants::Args),
+    /// Give each reader what a fuzzer thinks of, for a while
+    Fuzz(fuzz::Args),
 }
 
 fn main() -> ExitCode {
@@ -33,6 +37,10 @@ fn main() -> ExitCode {
     let is_good = match job {
         Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
         Job::Walk(args) => walk::walk(&args),
+        Job::Fuzz(args) => fuzz::run(&args).unwrap_or_else(|error| {
+            println!("fuzz: {error}");
+            false
+        }),
         Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {
             println!("mutants: {error}");
             false

@@ -1,9 +1,11 @@
-//! Long jobs for developers: `cargo xtask bench`, `cargo xtask walk`, `cargo xtask mutants`,
+//! Long jobs for developers: `cargo xtask bench`, `cargo xtask crash`, `cargo xtask walk`, `cargo xtask mutants`,
 //! `cargo xtask fuzz`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
 mod bench;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod crash;
 mod fuzz;
 mod mutants;
 mod walk;
@@ -24,6 +26,9 @@ struct Cli {
 enum Job {
     /// Measure the real binary, each figure beside the physical limit it is compared with
     Bench(bench::Args),
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    /// Kill the daemon at every system call and at random under load, and look at what is left
+    Crash(crash::Args),
     /// Walk every reachable state of a review and check every law on every step
     Walk(walk::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
@@ -36,6 +41,8 @@ fn main() -> ExitCode {
     let Cli { job } = Cli::parse();
     let is_good = match job {
         Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        Job::Crash(args) => crash::run(&args),
         Job::Walk(args) => walk::walk(&args),
         Job::Fuzz(args) => fuzz::run(&args).unwrap_or_else(|error| {
             println!("fuzz: {error}");

@@ -32,6 +32,8 @@ pub struct Tally {
     pub duplicates: usize,
     /// Files that could not be delivered or put away.
     pub undelivered: usize,
+    /// Files that could not be read.
+    pub unread: usize,
 }
 
 /// What stops the daemon.
@@ -69,7 +71,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     let mut tally = Tally::default();
     loop {
         tally.add(&daemon.mailroom.pass(daemon.clock.read())?);
-        let Some(due) = daemon.mailroom.next_look() else { break };
+        let Some(due) = daemon.mailroom.next_hopeful_look() else { break };
         let wait = due.saturating_sub(daemon.clock.read().mono);
         std::thread::sleep(Duration::from_millis(wait));
     }
@@ -77,7 +79,9 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     daemon.mailroom.keep_deadlines(now.utc, now)?;
     daemon.mailroom.pass(now)?;
     daemon.mailroom.checkpoint()?;
+    daemon.mailroom.close();
     tally.undelivered = daemon.mailroom.undelivered();
+    tally.unread = daemon.mailroom.asleep();
     Ok(tally)
 }
 
@@ -129,6 +133,7 @@ impl Daemon {
         self.start_watching();
         ready(&self.mailroom);
         let mut next_sweep = 0;
+        let mut next_look = 0;
         let mut resting_until = 0;
         let mut checkpoint_at = None;
         loop {
@@ -137,6 +142,10 @@ impl Daemon {
                 self.mailroom.next_deadline().is_some_and(|at| at <= now.utc && at > self.swept_at);
             if now.mono >= next_sweep || is_overdue {
                 self.sweep();
+                if now.mono >= next_look {
+                    self.mailroom.look_for_unproven();
+                    next_look = now.mono + SWEEP_MS;
+                }
                 next_sweep = now.mono + SWEEP_MS;
                 self.swept_at = now.utc;
             }
@@ -155,6 +164,9 @@ impl Daemon {
             if checkpoint_at.is_some_and(|at| self.clock.read().mono >= at) {
                 self.mailroom.checkpoint()?;
                 checkpoint_at = None;
+            }
+            if checkpoint_at.is_none() {
+                self.mailroom.rest(now);
             }
 
             let due = [
@@ -179,6 +191,7 @@ impl Daemon {
         }
         tracing::info!("stopping");
         self.mailroom.checkpoint()?;
+        self.mailroom.close();
         Ok(())
     }
 
@@ -277,6 +290,9 @@ fn tell(recovery: &spool::Recovery) {
             "the ledger ended in an unfinished batch; it was cut off, a copy is in .settled/torn/"
         );
     }
+    for snapshot in &recovery.passed_over {
+        tracing::warn!(snapshot = %snapshot.path.display(), why = %snapshot.why, "a snapshot is of no use; more of the ledger is read");
+    }
     for lane in &recovery.cursors_lost {
         tracing::warn!(?lane, "its cursor was lost; every file it ever got was looked for");
     }
@@ -289,5 +305,10 @@ fn tell(recovery: &spool::Recovery) {
     for placed in &recovery.pass.mended {
         tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "found empty or torn and made whole again");
     }
-    tracing::info!(records = recovery.records, delivered = recovery.pass.delivered, "the ledger is read");
+    tracing::info!(
+        records = recovery.records,
+        snapshot = recovery.snapshot,
+        delivered = recovery.pass.delivered,
+        "the ledger is read"
+    );
 }

@@ -3,19 +3,25 @@
 //! is in `turn`.
 
 mod events;
+mod quiet;
+mod troubles;
 mod turn;
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use message_schema::id::AgentName;
 use review::Record;
-use spool::{FileName, Os, Recovery, Spool, SpoolError};
+use rustix::fs::Mode;
+use spool::{FileName, Layout, Os, Recovery, Spool, SpoolError};
 
 use crate::clock::Moment;
 use crate::config::{Config, ConfigError};
 use crate::desk::{Batch, Desk};
 use crate::fold::Books;
+use crate::troubles::Troubles;
+use crate::unproven::Unproven;
 use crate::{orders, workspace};
 
 /// The folder of `packets/` where findings packets lie.
@@ -30,6 +36,17 @@ pub enum MailroomError {
     /// The disk or the ledger.
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    /// Agents have users of their own, and this process is not the daemon's user: what it makes, the daemon could
+    /// not write to any more.
+    #[error(
+        "the agents of this workspace have users of their own, and its daemon is uid {owner}, not {found}"
+    )]
+    NotTheDaemon {
+        /// The owner of `.settled`.
+        owner: u32,
+        /// The user of this process.
+        found: u32,
+    },
 }
 
 /// A workspace being served: the only writer of its ledger.
@@ -39,6 +56,8 @@ pub struct Mailroom {
     spool: Spool,
     desk: Desk,
     waits: turn::Waits,
+    unproven: Unproven,
+    quiet: quiet::Quiet,
 }
 
 /// What one pass did.
@@ -67,14 +86,27 @@ impl Mailroom {
     /// Opens the workspace: takes the lock, folds the ledger, finishes what was left undone.
     pub fn open(root: &Path) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
+        if !config.users().is_empty() {
+            keep_apart(root)?;
+        }
         let mut books = Books::default();
-        let opened = Spool::open(root, Arc::new(Os), &mut |entry| books.add(entry).map_err(Into::into))?;
+        let mut opened = Spool::resume(root, Arc::new(Os), &mut books)?;
+        opened.spool.limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        let kept = opened.recovery.snapshot.unwrap_or(0);
+        let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
-        let desk = Desk::new(config.policy([]), books);
-        let mut mailroom =
-            Self { root: root.to_owned(), config, spool: opened.spool, desk, waits: turn::Waits::default() };
+        let desk = Desk::new(&config, books, Troubles::open(root));
+        let mut mailroom = Self {
+            root: root.to_owned(),
+            config,
+            spool: opened.spool,
+            desk,
+            waits: turn::Waits::default(),
+            unproven: Unproven::default(),
+            quiet,
+        };
         mailroom.call_the_roll()?;
         Ok((mailroom, opened.recovery))
     }
@@ -85,8 +117,12 @@ impl Mailroom {
         self.call_the_roll()?;
         let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
         for trouble in self.desk.intake.scan(&self.spool.view(), &agents) {
+            if self.desk.troubles.tell_unreadable(&trouble) {
+                continue;
+            }
             tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
         }
+        self.look_for_troubles();
         // An earlier mark stands: newer files put the look for takes off no longer.
         self.waits.takes.get_or_insert(self.desk.intake.mark());
         Ok(())
@@ -146,6 +182,7 @@ impl Mailroom {
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
+        self.desk.troubles.keep();
         Ok(pass)
     }
 
@@ -158,6 +195,7 @@ impl Mailroom {
                 for (entry, record) in committed.iter().zip(&batch.records) {
                     log(entry, record);
                     self.desk.untaken.note(entry, record);
+                    self.desk.proofs.note(entry);
                     pass.count(record);
                 }
                 Ok(())
@@ -183,7 +221,7 @@ impl Mailroom {
     /// Forgets what was decided and not committed.
     fn start_over(&mut self) -> Result<(), SpoolError> {
         let mut books = Books::default();
-        spool::read_ledger(&self.root, &mut |entry| books.add(entry).map_err(Into::into))?;
+        spool::fold_ledger(&self.root, &mut books)?;
         self.desk.keep(books);
         // The sweep finds those files anew, behind every mark.
         self.waits = turn::Waits::default();
@@ -206,6 +244,16 @@ impl Mailroom {
         self.desk.intake.next_wakeup()
     }
 
+    /// The same, without files that could not be read several times over.
+    pub fn next_hopeful_look(&self) -> Option<u64> {
+        self.desk.intake.next_hopeful()
+    }
+
+    /// How many files wait to be looked at again.
+    pub fn asleep(&self) -> usize {
+        self.desk.intake.asleep()
+    }
+
     /// How many files are committed and not yet made or put away.
     pub fn undelivered(&self) -> usize {
         self.spool.waiting()
@@ -225,6 +273,17 @@ impl Mailroom {
     pub fn findings(&self) -> PathBuf {
         self.spool.layout().packets(FINDINGS)
     }
+}
+
+/// Only the daemon's user serves, and what it makes can be read by whoever gets into the directory.
+fn keep_apart(root: &Path) -> Result<(), MailroomError> {
+    let found = rustix::process::geteuid().as_raw();
+    let owner = Layout::new(root).own().symlink_metadata().map_or(found, |data| data.uid());
+    if owner != found {
+        return Err(MailroomError::NotTheDaemon { owner, found });
+    }
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    Ok(())
 }
 
 impl Pass {

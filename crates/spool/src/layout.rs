@@ -14,11 +14,15 @@ pub(crate) const OWN: &str = ".settled";
 pub(crate) const LEDGER: &str = ".settled/ledger";
 /// One cursor file per lane, relative to the root.
 pub(crate) const CURSORS: &str = ".settled/cursors";
+/// What the ledger added up to at some record, relative to the root.
+pub(crate) const SNAPSHOTS: &str = ".settled/snapshots";
 /// What was cut off a torn ledger, relative to the root.
 pub(crate) const TORN: &str = ".settled/torn";
 /// The lock file, relative to the root.
 pub(crate) const LOCK: &str = ".settled/lock";
 
+/// Where packets lie, relative to the root.
+pub(crate) const PACKETS_HOME: &str = "packets";
 /// The folders of `packets/`.
 pub(crate) const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
 /// Where snapshots of pull requests lie, relative to the root; one directory per number.
@@ -153,7 +157,7 @@ pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
 
 /// Gives `packets/<folder>`.
 pub(crate) fn packets_dir(folder: &str) -> PathBuf {
-    Path::new("packets").join(folder)
+    Path::new(PACKETS_HOME).join(folder)
 }
 
 /// Gives a mailbox's directory, relative to the root.
@@ -184,6 +188,23 @@ pub(crate) fn segment_name(first: u64) -> FileName {
 /// Reads a segment's first record number from its name.
 pub(crate) fn segment_first(name: &FileName) -> Option<u64> {
     let digits = std::str::from_utf8(name.as_bytes()).ok()?.strip_suffix(".jsonl")?;
+    let plain = digits.len() == SEGMENT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { digits.parse().ok() } else { None }
+}
+
+/// Gives the name of the snapshot taken after record `seq`.
+pub(crate) fn snapshot_name(seq: u64) -> FileName {
+    FileName::new(format!("{seq:0SEGMENT_DIGITS$}.snapshot")).expect("digits and an extension are a name")
+}
+
+/// Gives the name under which a snapshot is written before it takes its place; it may be left by a kill.
+pub(crate) fn snapshot_temporary() -> FileName {
+    FileName::new("new.tmp").expect("fixed text is a name")
+}
+
+/// Reads from a snapshot's name after which record it was taken.
+pub(crate) fn snapshot_seq(name: &FileName) -> Option<u64> {
+    let digits = std::str::from_utf8(name.as_bytes()).ok()?.strip_suffix(".snapshot")?;
     let plain = digits.len() == SEGMENT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }

@@ -35,6 +35,8 @@ pub enum PacketRead {
     Unsafe(&'static str),
     /// The file is larger than the limit.
     TooLarge,
+    /// It belongs to this user, who is neither the one that was expected nor the daemon's; it was not read.
+    OfAnother(u32),
 }
 
 /// What is known of packets that were not still for long. All of it only saves time.
@@ -100,6 +102,7 @@ pub(crate) fn read(
     packets: &Packets,
     path: &Path,
     limit: u64,
+    owner: Option<u32>,
     now: Now,
 ) -> Result<PacketRead, SpoolError> {
     if let Err(reason) = check(path) {
@@ -126,6 +129,9 @@ pub(crate) fn read(
     if before.links > 1 {
         return Ok(PacketRead::Linked);
     }
+    if owner.is_some_and(|owner| before.uid != owner && before.uid != rustix::process::geteuid().as_raw()) {
+        return Ok(PacketRead::OfAnother(before.uid));
+    }
     if before.size > limit {
         return Ok(PacketRead::TooLarge);
     }
@@ -148,11 +154,15 @@ fn kind(ground: &Ground, path: &Path) -> io::Result<Kind> {
     Ok(ground.disk.stat_at(&at, name.as_ref())?.kind)
 }
 
+/// What lies in mailboxes, in the ledger or beside them is nobody's packet: the daemon may read more than the agent that
+/// names a path, and hands on what it reads.
 fn check(path: &Path) -> Result<(), &'static str> {
     let mut first = true;
     for component in path.components() {
         match component {
-            Component::Normal(name) if first && name == layout::OWN => return Err("it is the daemon's own"),
+            Component::Normal(name) if first && name != layout::PACKETS_HOME => {
+                return Err("it does not lie in packets/");
+            }
             Component::Normal(_) => first = false,
             Component::CurDir => {}
             Component::ParentDir => return Err("it has `..` in it"),
@@ -170,6 +180,8 @@ fn refused(error: io::Error) -> io::Result<PacketRead> {
         Some(Errno::XDEV) => Ok(PacketRead::Unsafe("it leaves the workspace")),
         Some(Errno::NOTDIR) => Ok(PacketRead::Unsafe("a part of it is no directory")),
         Some(Errno::NAMETOOLONG | Errno::INVAL) => Ok(PacketRead::Unsafe("it is no possible path")),
+        // Its sender can mend that, and hears of it.
+        Some(Errno::ACCESS) => Ok(PacketRead::Unsafe("the daemon may not read it: `chmod a+r` it")),
         // What a socket or a device without a driver answers.
         Some(Errno::NXIO) => Ok(PacketRead::Unsafe("it is not a regular file")),
         Some(_) | None => Err(error),

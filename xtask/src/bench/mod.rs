@@ -5,6 +5,7 @@ mod ground;
 mod hostile;
 mod idle;
 mod latency;
+mod oacp;
 mod one;
 mod raw;
 mod room;
@@ -21,13 +22,13 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, idle, start, rules, hostile
+    /// Only these: one, waiting, latency, idle, start, rules, hostile, oacp
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How many messages wait in the outbox
+    /// How many messages wait in the outbox; beside oacp, how many four writers share
     #[arg(long, default_value_t = 10_000)]
     messages: usize,
     /// How many records the ledger holds at the start
@@ -70,6 +71,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if wants("start") {
         start::run(&ground, args.records)?;
+    }
+    if wants("oacp") {
+        oacp::run(&ground, args.messages)?;
     }
     Ok(())
 }

@@ -49,6 +49,11 @@ fn once(root: &Path) -> Result<Exit, Failure> {
         let message = format!("{} files could not be delivered or put away yet", tally.undelivered);
         return Err(Failure::plain(Exit::Temporary, message));
     }
+    if tally.unread > 0 {
+        let message = format!("{} files could not be read", tally.unread);
+        let next = format!("settled status {}", root.display());
+        return Err(Failure::plain(Exit::Temporary, message).next(next));
+    }
     Ok(if tally.refused > 0 { Exit::InvalidMessage } else { Exit::Ok })
 }
 
@@ -69,6 +74,10 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
             let held = Failure::new(Exit::Temporary, error);
             let message = format!("{}; it is being served already", held.message);
             Failure { message, ..held }.next(format!("settled status {}", root.display()))
+        }
+        DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
+            Failure::new(Exit::NotAllowed, error)
+                .next(format!("setpriv --reuid={owner} --clear-groups settled …"))
         }
         DaemonError::Mailroom(MailroomError::Config(_)) => Failure::new(Exit::Usage, error),
         DaemonError::Mailroom(MailroomError::Spool(_)) | DaemonError::Setup(_) => {

@@ -10,7 +10,7 @@ use crate::{FileName, SpoolError};
 
 /// Beyond this many files one call for the whole file system is cheaper than one for each of them. Where there is no
 /// such call the list is kept whole.
-const FILES_MAX: usize = if cfg!(target_os = "linux") { 64 } else { usize::MAX };
+const FILES_MAX: usize = if cfg!(target_os = "linux") { 64 } else { 1 << 30 };
 
 /// The files, directories and lanes that a power cut could still undo.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl Touched {
 
     /// Makes all of it durable. An error that is not retryable means that bytes may be lost and must be looked for.
     pub(crate) fn sync(&self, ground: &Ground) -> Result<(), SpoolError> {
-        let mut dirs = Vec::with_capacity(self.dirs.len().min(FILES_MAX));
+        let mut dirs = Vec::new();
         if self.count > FILES_MAX {
             return self.sync_file_systems(ground);
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use line::FORMAT_VERSION;
 pub use read::TornTail;
-pub use verify::{Verified, read_ledger, verify};
+pub use verify::{Folded, Verified, fold_ledger, read_ledger, verify};
 
 use crate::disk::{self, Disk, Handle, Open};
 use crate::layout::{self, Layout};
@@ -40,19 +40,22 @@ struct Segment {
 }
 
 impl Ledger {
-    /// Reads the ledger, hands every record to `visit`, and opens its end. Changes nothing yet.
+    /// Reads the ledger from behind a known record, hands every record to `visit`, and opens its end. Changes nothing
+    /// yet.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         layout: &Layout,
         root: &Handle,
+        from: read::Place,
         visit: &mut read::Visit<'_>,
     ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
         let path = layout.root().join(layout::LEDGER);
         let dir = disk.open_dir(root, layout::LEDGER.as_ref()).map_err(SpoolError::io("open", &path))?;
-        let end = read::read(&*disk, layout, &dir, visit)?;
-        let segment = match end.last {
+        let end = read::read(&*disk, layout, &dir, &read::Stretch { from, to: u64::MAX }, visit)?;
+        let segment = match end.segments.last() {
             None => None,
-            Some((name, len)) => {
+            Some((first, len)) => {
+                let (name, len) = (layout::segment_name(*first), *len);
                 let path = path.join(&name);
                 let file =
                     disk.open(&dir, name.as_ref(), Open::Write).map_err(SpoolError::io("open", &path))?;
@@ -60,7 +63,7 @@ impl Ledger {
             }
         };
         let layout = layout.clone();
-        let (head, digest, segment_max) = (end.head, end.digest, SEGMENT_MAX);
+        let (head, digest, segment_max) = (end.place.seq, end.place.digest, SEGMENT_MAX);
         Ok((Ledger { disk, layout, dir, segment, head, digest, stopped: None, segment_max }, end.torn))
     }
 
@@ -85,6 +88,17 @@ impl Ledger {
     /// Lets segments be followed by a new one after `bytes`.
     pub(crate) fn limit_segments(&mut self, bytes: u64) {
         self.segment_max = bytes;
+    }
+
+    /// Says how many bytes all segments have.
+    pub(crate) fn bytes(&self) -> Result<u64, SpoolError> {
+        let path = self.layout.root().join(layout::LEDGER);
+        let names = self.disk.list(&self.dir).map_err(SpoolError::io("list", &path))?;
+        let segments = names.iter().filter(|name| layout::segment_first(name).is_some());
+        segments
+            .map(|name| self.disk.stat_at(&self.dir, name.as_ref()).map(|stat| stat.size))
+            .sum::<io::Result<u64>>()
+            .map_err(SpoolError::io("look at", &path))
     }
 
     /// Says whether nothing can be trusted any more, and why.

@@ -1,0 +1,21 @@
+//! A small generator, so that a failing run can be had again from its seed.
+
+/// Random numbers from a seed.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The same seed gives the same rolls.
+    pub fn new(seed: u64) -> Dice {
+        // The generator would stay at zero for ever.
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// A number below `sides`, 0 for no sides.
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.checked_rem(sides).unwrap_or_default()
+    }
+}

@@ -111,7 +111,9 @@ fn more_seeds(target: &str) -> Vec<(String, Vec<u8>)> {
             let fit = all.into_iter().enumerate().filter(|(_, (kind, _))| *kind == target);
             fit.map(|(number, (_, bytes))| named(&format!("hostile-{number}"), bytes)).collect()
         }
-        "ledger" => [0, 1].map(|mode| named(&mode.to_string(), [&[mode], ledger.as_slice()].concat())).to_vec(),
+        "ledger" => {
+            [0, 1].map(|mode| named(&mode.to_string(), [&[mode], ledger.as_slice()].concat())).to_vec()
+        }
         "cursor" => vec![named("whole", cursor)],
         _ => vec![named("template", settled::config::TEMPLATE.replace("\n# ", "\n").into_bytes())],
     }

@@ -6,6 +6,7 @@ mod bench;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod crash;
 mod faults;
+mod fuzz;
 mod mutants;
 mod walk;
 
@@ -34,6 +35,8 @@ enum Job {
     Walk(walk::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
     Mutants(mutants::Args),
+    /// Give each reader what a fuzzer thinks of, for a while
+    Fuzz(fuzz::Args),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +47,10 @@ fn main() -> ExitCode {
         Job::Crash(args) => crash::run(&args),
         Job::Faults(args) => faults::run(&args),
         Job::Walk(args) => walk::walk(&args),
+        Job::Fuzz(args) => fuzz::run(&args).unwrap_or_else(|error| {
+            println!("fuzz: {error}");
+            false
+        }),
         Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {
             println!("mutants: {error}");
             false

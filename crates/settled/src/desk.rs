@@ -29,6 +29,13 @@ const SIZE_MAX: u64 = 256 * 1024;
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
 
+/// After so many bytes of messages and packets a batch is full: what is large takes long, and nobody
+/// else's mail waits for more than one batch.
+const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// So many messages are in memory at once before they are judged.
+const PORTION: usize = 16;
+
 /// How long, in milliseconds, an empty or cut-off file and a missing or growing packet are given.
 const PATIENCE_MS: u64 = 5_000;
 
@@ -58,6 +65,8 @@ pub(crate) struct Desk {
     held: HashMap<(String, FileName), Held>,
     /// How many were held so far.
     held_count: u64,
+    /// How many bytes of messages and packets were read for this batch.
+    batch_bytes: usize,
 }
 
 /// A review message that later ones of its outbox to the same recipient must not overtake.
@@ -97,6 +106,7 @@ impl Desk {
             waits: HashMap::new(),
             held: HashMap::new(),
             held_count: 0,
+            batch_bytes: 0,
         }
     }
 
@@ -111,7 +121,22 @@ impl Desk {
     /// A message is applied to the state when it is decided, so that later ones of the batch are
     /// judged after it; whoever cannot commit the batch has to fold the state anew.
     pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
-        let mut taken = self.intake.take(view, moment.spool(), BATCH_MAX);
+        let mut batch = Batch::default();
+        self.batch_bytes = 0;
+        let mut left = BATCH_MAX;
+        while left > 0 && self.batch_bytes < BATCH_BYTES_MAX {
+            match self.judge_portion(&mut batch, left.min(PORTION), view, moment) {
+                0 => break,
+                looked => left -= looked,
+            }
+        }
+        batch
+    }
+
+    /// Judges the next few files, and says how many there were. Nothing puts one of them back into the
+    /// queue before the batch is done: neither a sweep nor a hint comes in between.
+    fn judge_portion(&mut self, batch: &mut Batch, limit: usize, view: &View<'_>, moment: Moment) -> usize {
+        let mut taken = self.intake.take(view, moment.spool(), limit);
         if !self.held.is_empty() {
             // Who waited came first; the others keep their order.
             let place = |found: &Found| self.held.get(&key(found)).map_or(u64::MAX, |held| held.place);
@@ -120,7 +145,6 @@ impl Desk {
         for trouble in taken.troubles.iter().filter(|trouble| !self.troubles.tell_unreadable(trouble)) {
             tracing::warn!(error = %crate::mailroom::chain(trouble), "a file cannot be read; it is tried again");
         }
-        let mut batch = Batch::default();
         for found in &taken.found {
             let seq = view.next_seq() + batch.drafts.len() as u64;
             match self.judge(found, view, seq, moment) {
@@ -146,7 +170,7 @@ impl Desk {
                 }
             }
         }
-        batch
+        taken.found.len()
     }
 
     /// Notes what was seen of a file in the outbox of an agent on the roll; a sweep finds the others.
@@ -181,6 +205,7 @@ impl Desk {
             Body::Unfit(unfit) => return Ok(self.reject(&slip, unfit_to_be_read(*unfit, &found.file))),
         };
 
+        self.batch_bytes += bytes.len();
         let message = match message_schema::parse(bytes) {
             Ok(message) => message,
             Err(malformed) => {
@@ -203,7 +228,10 @@ impl Desk {
             return Ok(Judged::NotYet { until: moment.mono.saturating_add(PACKET_RETRY_MS) });
         }
         let packet = packet_of(view, &message, user, moment)?;
-        if let Some(PacketRead::Missing | PacketRead::Growing) = packet
+        if let Some(PacketRead::Bytes(bytes)) = &packet {
+            self.batch_bytes += bytes.len();
+        }
+        if let Some(PacketRead::Missing | PacketRead::Growing | PacketRead::Linked) = packet
             && let Some(not_yet) = self.not_yet(found, moment, PATIENCE_MS, PACKET_RETRY_MS)
         {
             self.hold(found, &message);
@@ -315,6 +343,7 @@ fn packet_input(packet: Option<&PacketRead>) -> PacketInput<'_> {
         Some(PacketRead::Bytes(bytes)) => PacketInput::Bytes(bytes),
         Some(PacketRead::Missing) => PacketInput::Missing,
         Some(PacketRead::Growing) => PacketInput::Unsafe("it is still being written".to_owned()),
+        Some(PacketRead::Linked) => PacketInput::Unsafe("it is a file with several names".to_owned()),
         Some(PacketRead::Unsafe(reason)) => PacketInput::Unsafe((*reason).to_owned()),
         Some(PacketRead::TooLarge) => PacketInput::TooLarge,
         Some(PacketRead::OfAnother(_)) => PacketInput::Unsafe("it belongs to another user".to_owned()),

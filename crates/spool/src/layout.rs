@@ -77,14 +77,19 @@ impl Layout {
         Ok(made)
     }
 
-    /// Lists the agents of a workspace: directories under `agents/`, not hidden, with an outbox or an inbox; sorted.
+    /// Lists the agents of a workspace: directories under `agents/`, not hidden and no links, with an outbox or an
+    /// inbox; sorted.
     pub fn known_agents(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
         let path = root.as_ref().join(AGENTS);
+        if path.is_symlink() {
+            return Err(SpoolError::io("list", &path)(std::io::ErrorKind::NotADirectory.into()));
+        }
         let mut agents = Vec::new();
         for listed in std::fs::read_dir(&path).map_err(SpoolError::io("list", &path))? {
             let listed = listed.map_err(SpoolError::io("list", &path))?;
             if let Ok(name) = listed.file_name().into_string()
                 && is_agent_name(&name)
+                && is_real_dir(&listed.path())
                 && ["outbox", "inbox"].iter().any(|directory| is_real_dir(&listed.path().join(directory)))
             {
                 agents.push(name);

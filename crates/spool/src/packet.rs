@@ -28,6 +28,9 @@ pub enum PacketRead {
     Missing,
     /// Its writer may still be at work: look again.
     Growing,
+    /// It has another name, perhaps outside of the workspace: some writers link the finished file in and unlink the
+    /// first, so look again.
+    Linked,
     /// The path or what it leads to is not to be read; the reason in one phrase.
     Unsafe(&'static str),
     /// The file is larger than the limit.
@@ -105,14 +108,26 @@ pub(crate) fn read(
     if let Err(reason) = check(path) {
         return Ok(PacketRead::Unsafe(reason));
     }
+    match kind(ground, path) {
+        Ok(Kind::File) => {}
+        Ok(Kind::Symlink) => return Ok(PacketRead::Unsafe("a symbolic link is on the way")),
+        Ok(Kind::Directory | Kind::Special) => {
+            return Ok(PacketRead::Unsafe("it is not a regular file"));
+        }
+        Err(error) => return refused(error).map_err(|source| ground.error("look at", path, source)),
+    }
     let file = match ground.disk.open_beneath(&ground.root, path) {
         Ok(file) => file,
         Err(error) => return refused(error).map_err(|source| ground.error("open", path, source)),
     };
     let look = || ground.disk.stat(&file).map_err(|source| ground.error("look at", path, source));
     let before = look()?;
+    // Another file may have taken its place since.
     if before.kind != Kind::File {
         return Ok(PacketRead::Unsafe("it is not a regular file"));
+    }
+    if before.links > 1 {
+        return Ok(PacketRead::Linked);
     }
     if owner.is_some_and(|owner| before.uid != owner && before.uid != rustix::process::geteuid().as_raw()) {
         return Ok(PacketRead::OfAnother(before.uid));
@@ -125,6 +140,18 @@ pub(crate) fn read(
     let same = before == look()? && bytes.len() as u64 == before.size;
     let finished = same && packets.is_finished(path, &before, now);
     Ok(if finished { PacketRead::Bytes(bytes) } else { PacketRead::Growing })
+}
+
+/// Says what a path leads to, without opening it: to open a device or a FIFO may do something.
+fn kind(ground: &Ground, path: &Path) -> io::Result<Kind> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(Kind::Directory);
+    };
+    let at = match parent.components().next() {
+        None => return Ok(ground.disk.stat_at(&ground.root, name.as_ref())?.kind),
+        Some(_) => ground.disk.open_dir(&ground.root, parent)?,
+    };
+    Ok(ground.disk.stat_at(&at, name.as_ref())?.kind)
 }
 
 /// What lies in mailboxes, in the ledger or beside them is nobody's packet: the daemon may read more than the agent that

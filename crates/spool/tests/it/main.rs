@@ -12,3 +12,4 @@ mod power;
 mod pulls;
 mod snapshot;
 mod window;
+mod writers;

@@ -181,3 +181,35 @@ fn no_packet_is_read_through_a_directory_that_becomes_a_link_meanwhile() {
     });
     assert!(whole > 0 && refused > 0, "{whole} were read and {refused} refused: nothing raced");
 }
+
+#[test]
+fn a_packet_with_a_second_name_is_not_read_until_that_is_gone() {
+    let workspace = Workspace::new(&["codex"]);
+    workspace.write("elsewhere", "findings: []");
+    std::fs::hard_link(workspace.path("elsewhere"), workspace.path(PACKET)).expect("a link");
+    assert_eq!(read(&workspace, PACKET, 100), PacketRead::Linked);
+    std::fs::remove_file(workspace.path("elsewhere")).expect("the first name");
+    assert!(matches!(read(&workspace, PACKET, 100), PacketRead::Bytes(_)));
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_even_opened() {
+    let workspace = Workspace::new(&["codex"]);
+    let fifo = std::process::Command::new("mkfifo").arg(workspace.path(PACKET)).status();
+    assert!(fifo.is_ok_and(|status| status.success()));
+    // Somebody who opens the other end waits until this one is opened.
+    let at = workspace.path(PACKET);
+    let other_end = std::thread::spawn({
+        let at = at.clone();
+        move || std::fs::File::options().write(true).open(at).map(drop)
+    });
+    let spool = open(&workspace);
+    for _ in 0..1_000 {
+        let answer = spool.view().read_packet(PACKET, 100, None, LATER).expect("an answer");
+        assert_eq!(answer, PacketRead::Unsafe("it is not a regular file"));
+    }
+    assert!(!other_end.is_finished(), "it was opened");
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+    let _this_end = rustix::fs::open(&at, flags, rustix::fs::Mode::empty()).expect("a FIFO");
+    other_end.join().expect("a thread").expect("both ends are open");
+}

@@ -162,7 +162,7 @@ fn originals(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
 }
 
 /// No file that was being made is left behind.
-fn leftovers(root: &Path, wrong: &mut Vec<String>) {
+pub(crate) fn leftovers(root: &Path, wrong: &mut Vec<String>) {
     for agent in settled_tests::list(root.join("agents")) {
         for directory in ["inbox", "outbox", "sent", "dead_letter", "archive"] {
             let names = settled_tests::names(agent.join(directory));

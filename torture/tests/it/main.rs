@@ -1,3 +1,4 @@
 //! Short forms of what `cargo xtask crash|faults|powerloss` run at length.
 
 mod checker;
+mod power;

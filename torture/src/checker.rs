@@ -63,6 +63,13 @@ pub fn records(root: &Path) -> Result<Vec<Value>, String> {
     Ok(records)
 }
 
+/// The lines of a ledger, whatever is in them.
+pub fn lines(root: &Path) -> Vec<Vec<u8>> {
+    let segments = visible(&root.join(".settled/ledger")).into_iter();
+    let bytes: Vec<u8> = segments.flat_map(|segment| std::fs::read(segment).unwrap_or_default()).collect();
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
 /// Every letter has exactly the record its fate asks for.
 fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use message_schema::id::AgentName;
 use review::Record;
-use spool::{FileName, Os, Recovery, Spool, SpoolError};
+use spool::{Disk, FileName, Os, Recovery, Spool, SpoolError};
 
 use crate::clock::Moment;
 use crate::config::{Config, ConfigError};
@@ -66,9 +66,14 @@ impl Pass {
 impl Mailroom {
     /// Opens the workspace: takes the lock, folds the ledger, finishes what was left undone.
     pub fn open(root: &Path) -> Result<(Self, Recovery), MailroomError> {
+        Self::open_on(root, Arc::new(Os))
+    }
+
+    /// Opens the workspace through another disk, for tests that cut its power.
+    pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
         let mut books = Books::default();
-        let opened = Spool::open(root, Arc::new(Os), &mut |entry| books.add(entry).map_err(Into::into))?;
+        let opened = Spool::open(root, disk, &mut |entry| books.add(entry).map_err(Into::into))?;
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }

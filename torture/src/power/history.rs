@@ -58,6 +58,22 @@ impl History {
         before.map(|(_, count)| *count).max().unwrap_or(0)
     }
 
+    /// The history of the recovery from a cut at this place, which left this ledger after so many events.
+    /// What had been promised before the cut stays promised, and at the end everything is.
+    pub fn after_cut(&self, at: usize, ledger: Vec<Vec<u8>>, end: usize) -> History {
+        let all = ledger.len();
+        History {
+            letters: self.letters.clone(),
+            ready: 0,
+            seen: BTreeMap::new(),
+            acknowledged: vec![(0, self.promised(at).min(all)), (end, all)],
+            takes: self.taken(at).into_iter().map(|take| (0, take.clone())).collect(),
+            checkpoints: vec![(0, self.checkpointed(at)), (end, all)],
+            ledger,
+            end,
+        }
+    }
+
     /// What readers may have taken before this place.
     pub fn taken(&self, at: usize) -> Vec<&Take> {
         self.takes.iter().filter(|(position, _)| *position <= at).map(|(_, take)| take).collect()

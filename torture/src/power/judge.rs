@@ -58,6 +58,9 @@ pub fn look(root: &Path) -> Before {
     before
 }
 
+/// What lies where: a directory and a file's bytes.
+type Content = (String, Vec<u8>);
+
 /// Checks everything and lists what is wrong; nothing if all is well.
 pub fn judge(scene: &Scene<'_>) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -96,8 +99,8 @@ fn ledger(scene: &Scene<'_>, wrong: &mut Vec<String>) {
 
 /// The digest of the last line before a segment.
 fn lines_before(scene: &Scene<'_>, name: &str) -> String {
-    let earlier = scene.before.segments.range(..name.to_owned()).flat_map(|(_, bytes)| bytes.split(|b| *b == b'\n'));
-    let last = earlier.filter(|line| !line.is_empty()).last();
+    let earlier = scene.before.segments.range(..name.to_owned()).rev();
+    let last = earlier.flat_map(|(_, bytes)| bytes.rsplit(|byte| *byte == b'\n')).find(|line| !line.is_empty());
     format!("sha256:{}", last.map_or_else(|| "0".repeat(64), digest))
 }
 
@@ -162,7 +165,7 @@ fn letter<'a>(scene: &Scene<'a>, file: &str) -> Option<&'a Letter> {
 
 /// Every file a record names is there whole or was taken by its reader; what is there again is named.
 fn deliveries(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
-    let mut wanted: BTreeMap<(String, Vec<u8>), Vec<(usize, String)>> = BTreeMap::new();
+    let mut wanted: BTreeMap<Content, Vec<(usize, String)>> = BTreeMap::new();
     for (index, record) in records.iter().enumerate() {
         for delivery in record["deliveries"].as_array().into_iter().flatten() {
             let text = if delivery["content"] == "original" {
@@ -203,12 +206,12 @@ fn deliveries(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
 }
 
 /// What shows where records deliver, apart from refused originals.
-fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<(String, Vec<u8>), Vec<String>> {
+fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<Content, Vec<String>> {
     let mut places = vec!["packets/briefs".to_owned(), "packets/findings".to_owned(), "packets/handoff".to_owned()];
     for agent in settled_tests::names(scene.root.join("agents")) {
         places.extend(["inbox", "archive", "dead_letter"].map(|name| format!("agents/{agent}/{name}")));
     }
-    let mut found: BTreeMap<(String, Vec<u8>), Vec<String>> = BTreeMap::new();
+    let mut found: BTreeMap<Content, Vec<String>> = BTreeMap::new();
     for place in places {
         for path in visible(&scene.root.join(&place)) {
             let bytes = std::fs::read(&path).unwrap_or_default();
@@ -271,4 +274,22 @@ pub fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
         }
     }
     files
+}
+
+/// What a second recovery did that it should not have: it may note that somebody took something, and
+/// nothing else.
+pub fn changed(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) -> Option<String> {
+    let differs = |path: &&String| match (before.get(*path), after.get(*path)) {
+        (Some(before), Some(after)) if path.starts_with(".settled/ledger/") => {
+            let added = after.strip_prefix(&before[..]).unwrap_or(b"damaged");
+            let is_quiet = |line: &[u8]| {
+                let record: Value = serde_json::from_slice(line).unwrap_or_default();
+                record.is_object() && record["original"].is_null() && record["deliveries"] == Value::Array(Vec::new())
+            };
+            !added.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).all(is_quiet)
+        }
+        (before, after) => before != after,
+    };
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).filter(differs).collect();
+    (!names.is_empty()).then(|| format!("a second recovery changes {names:?}"))
 }

@@ -12,9 +12,11 @@ pub mod history;
 pub mod judge;
 #[cfg(target_os = "linux")]
 mod real;
+mod simulated;
 
 use std::io;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 #[cfg(target_os = "linux")]
@@ -82,7 +84,7 @@ impl Ground {
         match self {
             #[cfg(target_os = "linux")]
             Ground::Real(file_system) => real::run(file_system, options),
-            Ground::Simulated => Ok(Report::new("simulated")),
+            Ground::Simulated => simulated::run(options),
         }
     }
 }
@@ -133,4 +135,23 @@ impl Report {
             wrong: Vec::new(),
         }
     }
+}
+
+/// Memory, if there is such a place: thousands of small disks are written.
+fn scratch() -> io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    let builder = || tempfile::Builder::new().prefix("settled-power-").to_owned();
+    if memory.is_dir() { builder().tempdir_in(memory) } else { builder().tempdir() }
+}
+
+/// Runs a program to its end; what it said is in the error.
+fn run_to_end(command: &mut Command) -> io::Result<()> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| {
+        io::Error::new(error.kind(), format!("{}: {error}", command.get_program().to_string_lossy()))
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("{}: {said}", command.get_program().to_string_lossy())))
 }

@@ -17,3 +17,9 @@ fn nothing_promised_is_lost_on_ext4() {
     let report = run("ext4", 100, 3);
     eprintln!("{report:#?}");
 }
+
+#[test]
+fn nothing_promised_is_lost_on_a_disk_that_forgets() {
+    let report = run("simulated", 600, 3);
+    eprintln!("{report:#?}");
+}

@@ -7,6 +7,8 @@ mod os;
 
 #[cfg(feature = "faulty-disk")]
 mod faulty;
+#[cfg(feature = "faulty-disk")]
+mod volatile;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,6 +17,8 @@ use std::path::Path;
 #[cfg(feature = "faulty-disk")]
 pub use faulty::{Fault, FaultyDisk};
 pub use os::Os;
+#[cfg(feature = "faulty-disk")]
+pub use volatile::{Arrival, Notes, VolatileDisk};
 
 use crate::FileName;
 

@@ -9,6 +9,7 @@ use rustix::mount::{MountPropagationFlags, UnmountFlags};
 use rustix::thread::UnshareFlags;
 
 use super::image::Image;
+use crate::power::run_to_end;
 
 /// A real file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl FileSystem {
             FileSystem::Xfs => command.args(["-q", "-f"]),
             FileSystem::Btrfs => command.args(["-q", "-f", "-m", "single", "-d", "single"]),
         };
-        run(command.arg(path))
+        run_to_end(command.arg(path))
     }
 
     /// An empty disk with this file system.
@@ -91,7 +92,7 @@ impl FileSystem {
     /// Mounts what a file holds; the loop device under it goes with the mount.
     pub(crate) fn mount(self, file: &Path, at: &Path) -> io::Result<Mounted> {
         std::fs::create_dir_all(at)?;
-        run(Command::new("mount").args(["-t", self.name(), "-o", "loop,noatime"]).arg(file).arg(at))?;
+        run_to_end(Command::new("mount").args(["-t", self.name(), "-o", "loop,noatime"]).arg(file).arg(at))?;
         Ok(Mounted(at.to_owned()))
     }
 }
@@ -130,16 +131,4 @@ impl Boots {
     pub(crate) fn boot(&self, n: u32) -> io::Result<()> {
         std::fs::write(&self.0, format!("{n:08x}-0b00-4000-8000-0123456789ab\n"))
     }
-}
-
-/// Runs a program to its end; what it said is in the error.
-pub(crate) fn run(command: &mut Command) -> io::Result<()> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| {
-        io::Error::new(error.kind(), format!("{}: {error}", command.get_program().to_string_lossy()))
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("{}: {said}", command.get_program().to_string_lossy())))
 }

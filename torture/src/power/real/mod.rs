@@ -22,7 +22,7 @@ use self::trial::{Bench, Outcome};
 use self::workload::Workload;
 use super::chance::Chance;
 use super::history::History;
-use super::{Options, Report};
+use super::{Options, Report, scratch};
 
 /// Every how many states the recovery is cut off as well, and at how many places.
 const SECOND_EVERY: usize = 12;
@@ -93,13 +93,6 @@ fn run_parted(file_system: FileSystem, options: &Options<'_>) -> io::Result<Repo
         ended
     })?;
     Ok(report.into_inner().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Memory, if there is such a place: thousands of small disks are written.
-fn scratch() -> io::Result<tempfile::TempDir> {
-    let memory = Path::new("/dev/shm");
-    let builder = || tempfile::Builder::new().prefix("settled-power-").to_owned();
-    if memory.is_dir() { builder().tempdir_in(memory) } else { builder().tempdir() }
 }
 
 /// Runs the workload on a recorded disk.

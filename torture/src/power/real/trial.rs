@@ -5,9 +5,9 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
-use super::cuts::{self, Cut};
+use super::cuts;
 use super::ground::{Boots, FileSystem};
 use super::image::Image;
 use super::recorder;
@@ -68,26 +68,14 @@ impl Bench<'_> {
         let under = self.scratch.join("recorded");
         std::fs::create_dir_all(&under)?;
         let (journal, session) = recorder::mount(disk.clone(), &under)?;
-        let mut later = history.clone();
+        let mut later = History::default();
         let first = self.on(&under.join("disk"), |room| {
             let (outcome, ..) = self.recover(room, 2)?;
-            let bytes: Vec<u8> = settled_tests::list(room.join(".settled/ledger"))
-                .into_iter()
-                .flat_map(|segment| std::fs::read(segment).unwrap_or_default())
-                .collect();
-            let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-            later.ledger = lines.map(<[u8]>::to_vec).collect();
-            later.end = journal.position();
+            later = history.after_cut(at, checker::lines(room), journal.position());
             Ok(outcome)
         })?;
         session.umount_and_join()?;
         let events = journal.events();
-        // What was promised before the first cut stays promised; at the end all there is, is.
-        let promised = history.promised(at).min(later.ledger.len());
-        later.seen.clear();
-        later.acknowledged = vec![(0, promised), (later.end, later.ledger.len())];
-        later.checkpoints = vec![(0, history.checkpointed(at)), (later.end, later.ledger.len())];
-        later.takes = history.taken(at).into_iter().map(|take| (0, take.clone())).collect();
         let mut outcomes = vec![first];
         let (mut flushed, mut so_far) = (disk.clone(), 0);
         for cut in cuts::choose(&events, 0, later.end, count, chance) {
@@ -134,12 +122,7 @@ impl Bench<'_> {
         let before = judge::tree(room);
         self.boots.boot(3)?;
         self.run(&["serve"], room, &["--once"], outcome)?;
-        let after = judge::tree(room);
-        if before != after {
-            let differs = |path: &&String| before.get(*path) != after.get(*path);
-            let names: Vec<&String> = before.keys().chain(after.keys()).filter(differs).collect();
-            outcome.wrong.push(format!("a second recovery changes {names:?}"));
-        }
+        outcome.wrong.extend(judge::changed(&before, &judge::tree(room)));
         if let Err(what) = checker::records(room) {
             outcome.wrong.push(what);
         }
@@ -151,11 +134,16 @@ impl Bench<'_> {
         settled.args(command).arg(room).args(rest).env_remove("SETTLED_LOG").stdin(Stdio::null());
         let output = settled.output()?;
         let log = String::from_utf8_lossy(&output.stderr).into_owned();
-        if !output.status.success() {
+        if !is_done(output.status) {
             outcome.wrong.push(format!("settled {command:?} ends with {}: {}", output.status, log.trim()));
         }
         Ok(log)
     }
+}
+
+/// All was judged, and perhaps something refused.
+pub(super) fn is_done(status: ExitStatus) -> bool {
+    matches!(status.code(), Some(0 | 7))
 }
 
 /// Reads what the daemon says of its recovery out of its log.

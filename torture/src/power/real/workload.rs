@@ -12,9 +12,11 @@ use std::thread::JoinHandle;
 use settled_tests::{names, wait};
 
 use super::recorder::Journal;
+use super::trial::is_done;
 use crate::checker;
 use crate::letters::{self, AGENTS, Letter, Mix};
 use crate::power::history::History;
+use crate::power::run_to_end;
 use crate::taker::{Take, name_of, visible};
 
 /// How many letters are posted at a time.
@@ -31,20 +33,14 @@ pub(crate) struct Workload<'a> {
 impl Workload<'_> {
     /// Makes the workspace and serves it `rounds` times.
     pub(crate) fn run(&self, rounds: usize) -> io::Result<()> {
-        let made = self.settled("init").args(["--agents", &AGENTS.join(",")]).output()?;
-        if !made.status.success() {
-            return Err(io::Error::other(String::from_utf8_lossy(&made.stderr).into_owned()));
-        }
+        run_to_end(self.settled("init").args(["--agents", &AGENTS.join(",")]))?;
         self.with(|history| history.ready = self.journal.position());
         let watching = Watching::start(self);
         let ended = (0..rounds).try_for_each(|round| self.round(round));
         watching.stop();
         self.with(|history| history.end = self.journal.position());
         ended?;
-        let lines = visible(&self.root.join(".settled/ledger")).into_iter().map(std::fs::read);
-        let bytes = lines.collect::<io::Result<Vec<_>>>()?.concat();
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec);
-        self.with(|history| history.ledger = lines.collect());
+        self.with(|history| history.ledger = checker::lines(&self.root));
         checker::records(&self.root).map(|_| ()).map_err(io::Error::other)
     }
 
@@ -57,7 +53,7 @@ impl Workload<'_> {
             0 => {
                 letters.iter().for_each(|letter| letters::post(&self.root, letter));
                 let output = self.settled("serve").arg("--once").output()?;
-                if !output.status.success() {
+                if !is_done(output.status) {
                     return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
                 }
                 self.checkpointed();

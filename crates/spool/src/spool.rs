@@ -67,7 +67,10 @@ impl Spool {
         if !made.is_empty() {
             // A checkpoint syncs what is in them and takes it that they themselves are durable.
             let home = self.ground.dir(&layout::agent_home(agent))?;
-            self.ground.disk.sync_dir(&home.handle).map_err(SpoolError::io("sync", self.ground.path(&home.path)))?;
+            self.ground
+                .disk
+                .sync_dir(&home.handle)
+                .map_err(SpoolError::io("sync", self.ground.path(&home.path)))?;
         }
         Ok(made)
     }

@@ -100,7 +100,8 @@ fn ledger(scene: &Scene<'_>, wrong: &mut Vec<String>) {
 /// The digest of the last line before a segment.
 fn lines_before(scene: &Scene<'_>, name: &str) -> String {
     let earlier = scene.before.segments.range(..name.to_owned()).rev();
-    let last = earlier.flat_map(|(_, bytes)| bytes.rsplit(|byte| *byte == b'\n')).find(|line| !line.is_empty());
+    let last =
+        earlier.flat_map(|(_, bytes)| bytes.rsplit(|byte| *byte == b'\n')).find(|line| !line.is_empty());
     format!("sha256:{}", last.map_or_else(|| "0".repeat(64), digest))
 }
 
@@ -207,7 +208,8 @@ fn deliveries(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
 
 /// What shows where records deliver, apart from refused originals.
 fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<Content, Vec<String>> {
-    let mut places = vec!["packets/briefs".to_owned(), "packets/findings".to_owned(), "packets/handoff".to_owned()];
+    let mut places =
+        vec!["packets/briefs".to_owned(), "packets/findings".to_owned(), "packets/handoff".to_owned()];
     for agent in settled_tests::names(scene.root.join("agents")) {
         places.extend(["inbox", "archive", "dead_letter"].map(|name| format!("agents/{agent}/{name}")));
     }
@@ -234,7 +236,9 @@ fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<Content, Vec<St
 fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     for record in records {
         let original = &record["original"];
-        let (Some(file), Some(away)) = (original["file"].as_str(), original["away"].as_str()) else { continue };
+        let (Some(file), Some(away)) = (original["file"].as_str(), original["away"].as_str()) else {
+            continue;
+        };
         let Some(letter) = letter(scene, file) else { continue };
         let agent = scene.root.join("agents").join(letter.from);
         let found = std::fs::read(agent.join(away));
@@ -284,7 +288,9 @@ pub fn changed(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<
             let added = after.strip_prefix(&before[..]).unwrap_or(b"damaged");
             let is_quiet = |line: &[u8]| {
                 let record: Value = serde_json::from_slice(line).unwrap_or_default();
-                record.is_object() && record["original"].is_null() && record["deliveries"] == Value::Array(Vec::new())
+                record.is_object()
+                    && record["original"].is_null()
+                    && record["deliveries"] == Value::Array(Vec::new())
             };
             !added.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).all(is_quiet)
         }

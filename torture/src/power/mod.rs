@@ -64,7 +64,9 @@ impl FromStr for Ground {
             "xfs" => Ok(Ground::Real(FileSystem::Xfs)),
             #[cfg(target_os = "linux")]
             "btrfs" => Ok(Ground::Real(FileSystem::Btrfs)),
-            other => Err(format!("there is no ground called `{other}` here: ext4, xfs, btrfs (Linux) or simulated")),
+            other => Err(format!(
+                "there is no ground called `{other}` here: ext4, xfs, btrfs (Linux) or simulated"
+            )),
         }
     }
 }

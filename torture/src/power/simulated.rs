@@ -1,8 +1,8 @@
 //! The daemon's mailroom on a disk that forgets what was not synced: harsher than any real file
 //! system, fast, and the same every time.
 
-use std::io;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -61,7 +61,12 @@ pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
     report.records = history.ledger.len();
     report.taken = history.takes.len();
     report.writes = notes.len();
-    options.tell(&format!("simulated: {} changes, {} records; {} states to try", notes.len(), report.records, cuts.len()));
+    options.tell(&format!(
+        "simulated: {} changes, {} records; {} states to try",
+        notes.len(),
+        report.records,
+        cuts.len()
+    ));
     for (number, cut) in cuts.iter().enumerate() {
         let place = scratch.path().join("cut");
         restore(&notes, cut, &place)?;
@@ -182,9 +187,10 @@ fn trial(place: &Path, history: &History, at: usize, name: &str, report: &mut Re
     match serve_in("boot-8", place) {
         Ok(recovery) => {
             let pass = &recovery.pass;
-            let again = pass.redelivered.iter().map(|placed| {
-                (usize::try_from(placed.seq).expect("few records"), placed.file.to_string())
-            });
+            let again = pass
+                .redelivered
+                .iter()
+                .map(|placed| (usize::try_from(placed.seq).expect("few records"), placed.file.to_string()));
             let torn = recovery.torn.as_ref().map(|torn| (torn.offset, torn.bytes));
             let said = Said { again: again.collect(), torn };
             report.again += said.again.len();

@@ -8,6 +8,8 @@ mod os;
 #[cfg(feature = "faulty-disk")]
 mod faulty;
 #[cfg(feature = "faulty-disk")]
+mod notes;
+#[cfg(feature = "faulty-disk")]
 mod volatile;
 
 use std::io;
@@ -16,9 +18,11 @@ use std::path::Path;
 
 #[cfg(feature = "faulty-disk")]
 pub use faulty::{Fault, FaultyDisk};
+#[cfg(feature = "faulty-disk")]
+pub use notes::{Arrival, Notes};
 pub use os::Os;
 #[cfg(feature = "faulty-disk")]
-pub use volatile::{Arrival, Notes, VolatileDisk};
+pub use volatile::VolatileDisk;
 
 use crate::FileName;
 

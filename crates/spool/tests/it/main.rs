@@ -9,3 +9,4 @@ mod ledger;
 mod packet;
 mod power;
 mod pulls;
+mod unsynced;

@@ -34,7 +34,13 @@ pub(crate) struct Cut {
 
 /// Chooses up to `count` cuts from `ready` on: each place in turn, then more chances for each. In the
 /// order of their places.
-pub(crate) fn choose(events: &[Event], ready: usize, end: usize, count: usize, chance: &mut Chance) -> Vec<Cut> {
+pub(crate) fn choose(
+    events: &[Event],
+    ready: usize,
+    end: usize,
+    count: usize,
+    chance: &mut Chance,
+) -> Vec<Cut> {
     let mut cuts: Vec<Cut> = Vec::new();
     let mut met = BTreeSet::new();
     let places: Vec<usize> = (ready..=end).collect();

@@ -83,7 +83,9 @@ impl Workload<'_> {
         for few in letters.chunks(2) {
             few.iter().for_each(|letter| letters::post(&self.root, letter));
             wait::until("the outboxes to be empty", || {
-                AGENTS.iter().all(|agent| names(self.root.join("agents").join(agent).join("outbox")).is_empty())
+                AGENTS
+                    .iter()
+                    .all(|agent| names(self.root.join("agents").join(agent).join("outbox")).is_empty())
             });
         }
         Ok(daemon)

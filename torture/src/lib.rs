@@ -9,6 +9,7 @@
 //! - `checker`: the independent reader of the directories after it all;
 //! - `crash`: kills at every call, and at random under load;
 //! - `faults`: every failing call in turn;
+//! - `power`: the power cut at any instant, on a real file system and on a simulated disk;
 //! - `traced`: the daemon under `strace`, one call struck.
 
 pub mod checker;
@@ -17,5 +18,6 @@ pub mod crash;
 pub mod dice;
 pub mod faults;
 pub mod letters;
+pub mod power;
 pub mod taker;
 pub mod traced;

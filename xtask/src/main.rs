@@ -8,6 +8,7 @@ mod crash;
 mod faults;
 mod fuzz;
 mod mutants;
+mod powerloss;
 mod walk;
 
 use std::process::ExitCode;
@@ -33,6 +34,8 @@ enum Job {
     Faults(faults::Args),
     /// Walk every reachable state of a review and check every law on every step
     Walk(walk::Args),
+    /// Cut the power at any instant of a run and check what is left of what was promised
+    Powerloss(powerloss::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
     Mutants(mutants::Args),
     /// Give each reader what a fuzzer thinks of, for a while
@@ -49,6 +52,10 @@ fn main() -> ExitCode {
         Job::Walk(args) => walk::walk(&args),
         Job::Fuzz(args) => fuzz::run(&args).unwrap_or_else(|error| {
             println!("fuzz: {error}");
+            false
+        }),
+        Job::Powerloss(args) => powerloss::run(&args).unwrap_or_else(|error| {
+            println!("powerloss: {error}");
             false
         }),
         Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use message_schema::id::AgentName;
 use review::Record;
 use rustix::fs::Mode;
-use spool::{FileName, Layout, Os, Recovery, Spool, SpoolError};
+use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
 
 use crate::clock::Moment;
 use crate::config::{Config, ConfigError};
@@ -89,12 +89,17 @@ impl Pass {
 impl Mailroom {
     /// Opens the workspace: takes the lock, folds the ledger, finishes what was left undone.
     pub fn open(root: &Path) -> Result<(Self, Recovery), MailroomError> {
+        Self::open_on(root, Arc::new(Os))
+    }
+
+    /// Opens the workspace through another disk, for tests that cut its power.
+    pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
         let mut books = Books::default();
-        let mut opened = Spool::resume(root, Arc::new(Os), &mut books)?;
+        let mut opened = Spool::resume(root, disk, &mut books)?;
         opened.spool.limit_segments(config.ledger.segment_mib * 1024 * 1024);
         let kept = opened.recovery.snapshot.unwrap_or(0);
         let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);

@@ -65,6 +65,14 @@ impl Spool {
             let (dir, is_new) = self.ground.dir_of_known(&path, Some(agent))?;
             made.extend(is_new.then_some(dir.path));
         }
+        if !made.is_empty() {
+            // A checkpoint syncs what is in them and takes it that they themselves are durable.
+            let home = self.ground.dir(&layout::agent_home(agent))?;
+            self.ground
+                .disk
+                .sync_dir(&home.handle)
+                .map_err(SpoolError::io("sync", self.ground.path(&home.path)))?;
+        }
         Ok(made)
     }
 

@@ -4,4 +4,5 @@ mod checker;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod crash;
 mod faults;
+mod power;
 mod traced;

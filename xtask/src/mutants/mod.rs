@@ -41,6 +41,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
+        "power" => Some(&["test", "--offline", "--package", "settled-torture", "--test", "it", "power"]),
         "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
         _ => None,
     }

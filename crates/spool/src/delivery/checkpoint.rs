@@ -51,11 +51,21 @@ impl Touched {
         }
     }
 
+    /// Notes a file that an earlier process made or found and may not have synced, under any name it may have got.
+    pub(crate) fn file_before(&mut self, dir: &Path, file: &FileName, seq: u64) {
+        self.count += 1;
+        if self.count <= FILES_MAX {
+            self.files.extend(file.variants(seq).map(|name| (dir.to_owned(), name)));
+        }
+    }
+
     /// Adds what another thread touched.
     pub(crate) fn merge(&mut self, other: Touched) {
         self.count += other.count;
-        let room = FILES_MAX.saturating_sub(self.files.len());
-        self.files.extend(other.files.into_iter().take(room));
+        // Beyond that many the files are not synced one by one.
+        if self.count <= FILES_MAX {
+            self.files.extend(other.files);
+        }
         self.dirs.extend(other.dirs);
         self.lanes.extend(other.lanes);
     }

@@ -11,5 +11,6 @@ mod packet;
 mod power;
 mod pulls;
 mod snapshot;
+mod unsynced;
 mod window;
 mod writers;

@@ -70,6 +70,15 @@ pub(super) fn command(trace: &Path, calls: &[&str], fault: Option<&Fault>, args:
     command
 }
 
+/// The words before a program's own that make its calls fail, if they concern `path` where one is named.
+pub fn striking(fault: &Fault, path: Option<&Path>) -> Vec<String> {
+    let mut words: Vec<String> = ["strace", "-f", "-qq", "-o", "/dev/null"].map(str::to_owned).to_vec();
+    words.extend(path.iter().flat_map(|path| ["-P".to_owned(), path.display().to_string()]));
+    words.extend(["-e".to_owned(), format!("trace={}", fault.call)]);
+    words.extend(["-e".to_owned(), format!("inject={fault}")]);
+    words
+}
+
 /// Runs `settled serve --once ROOT` to its end.
 pub(super) fn once(root: &Path, calls: &[&str], fault: Option<&Fault>) -> Traced {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -1,4 +1,5 @@
 //! Short forms of what `cargo xtask crash|faults|powerloss` run at length.
 
 mod checker;
+mod environment;
 mod faults;

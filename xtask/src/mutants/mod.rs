@@ -25,9 +25,18 @@ pub(crate) struct Args {
 /// How long one run of tests may take before it counts as one that never ends.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Every failing call, one in four.
+const FAULTS: [&str; 7] = ["test", "--offline", "--package", "settled-torture", "--test", "it", "faults::"];
+
+/// What happens around the daemon.
+const ENVIRONMENT: [&str; 7] =
+    ["test", "--offline", "--package", "settled-torture", "--test", "it", "environment::"];
+
 /// The command behind the word a mutant names its tests by.
 fn suite(word: &str) -> Option<&'static [&'static str]> {
     match word {
+        "faults" => Some(&FAULTS),
+        "environment" => Some(&ENVIRONMENT),
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),

@@ -56,9 +56,17 @@ impl Serving {
 
     /// Waits until it said this; fails at once if it ended without.
     pub fn says(&self, text: &str) {
-        wait::until(&format!("the daemon to say `{text}`; it said\n{}", self.log()), || {
-            self.log().contains(text)
+        wait::until(&format!("the daemon to say `{text}`"), || {
+            let is_said = self.log().contains(text);
+            assert!(is_said || !self.is_over(), "it ended and never said `{text}`:\n{}", self.log());
+            is_said
         });
+    }
+
+    /// Whether it ended; nobody has asked how yet.
+    fn is_over(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z'))
     }
 
     /// Sends the daemon itself, not what started it, a signal.

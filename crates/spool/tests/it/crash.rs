@@ -64,7 +64,12 @@ fn nothing_partial_shows(workspace: &Workspace, context: &str) {
 }
 
 /// Checks that all happened exactly once in effect.
-pub(crate) fn all_is_as_if_nothing_had_happened(workspace: &Workspace, daemon: &Daemon, mut seen: Seen, context: &str) {
+pub(crate) fn all_is_as_if_nothing_had_happened(
+    workspace: &Workspace,
+    daemon: &Daemon,
+    mut seen: Seen,
+    context: &str,
+) {
     nothing_partial_shows(workspace, context);
     take_all(workspace, &mut seen);
     let mut expected: Seen = BTreeMap::new();

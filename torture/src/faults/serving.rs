@@ -28,7 +28,8 @@ pub fn serve(before: &[&str], root: &Path) -> Command {
         None => Command::new(program),
     };
     command.arg("serve").arg(root).env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG");
-    command.stdin(Stdio::null()).stdout(Stdio::null());
+    // Cargo's own paths make the loader's calls many, and their number another on each machine.
+    command.env_remove("LD_LIBRARY_PATH").stdin(Stdio::null()).stdout(Stdio::null());
     command
 }
 

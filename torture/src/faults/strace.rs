@@ -66,7 +66,9 @@ pub(super) fn command(trace: &Path, calls: &[&str], fault: Option<&Fault>, args:
         command.arg("-e").arg(format!("inject={fault}"));
     }
     command.arg(binaries::settled()).args(args);
-    command.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").stdin(Stdio::null());
+    // Cargo's own paths only make the loader's calls many.
+    command.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").env_remove("LD_LIBRARY_PATH");
+    command.stdin(Stdio::null());
     command
 }
 

@@ -35,6 +35,8 @@ enum Fate {
     Only(usize),
     /// All but the n-th.
     AllBut(usize),
+    /// All of them, but of the last one only these sectors.
+    Torn(u64),
     /// Some of them, by this chance; some of the bytes by their sectors.
     Some(u64),
 }
@@ -220,7 +222,8 @@ fn serve_in(boot: &str, place: &Path) -> io::Result<Recovery> {
     Ok(recovery)
 }
 
-/// Every place with nothing and with everything, with only one change and with all but one; then chances.
+/// Every write torn; every place with nothing and with everything, with only one change and with all but one;
+/// then chances.
 fn choose(notes: &Notes, count: usize, chance: &mut Chance) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for at in 0..=notes.len() {
@@ -231,6 +234,10 @@ fn choose(notes: &Notes, count: usize, chance: &mut Chance) -> Vec<Cut> {
     }
     chance.shuffle(&mut cuts);
     cuts.truncate(count / 2);
+    // What spans several sectors may be torn between any of them.
+    for at in (1..=notes.len()).filter(|at| notes.sectors(at - 1).is_some_and(|sectors| sectors > 2)) {
+        cuts.extend((0..3).map(|_| Cut { at, fate: Fate::Torn(chance.next()) }));
+    }
     while cuts.len() < count {
         cuts.push(Cut { at: chance.below(notes.len() + 1), fate: Fate::Some(chance.next()) });
     }
@@ -267,6 +274,8 @@ fn restore(notes: &Notes, cut: &Cut, place: &Path) -> io::Result<()> {
             Fate::Kept => true,
             Fate::Only(n) => index == place_of(n),
             Fate::AllBut(n) => index != place_of(n),
+            Fate::Torn(sectors) if index + 1 == cut.at => return Arrival::Sectors(sectors),
+            Fate::Torn(_) => true,
             Fate::Some(_) => return arrivals.get(&index).copied().unwrap_or(Arrival::Whole),
         };
         if arrives { Arrival::Whole } else { Arrival::Lost }

@@ -74,6 +74,14 @@ impl Notes {
         (0..at).filter(is_open).collect()
     }
 
+    /// Says how many sectors of bytes a change wrote; nothing if it wrote none.
+    pub fn sectors(&self, place: usize) -> Option<usize> {
+        match self.changes.get(place)? {
+            Change::Bytes(_, _, bytes) => Some(bytes.len().div_ceil(SECTOR)),
+            Change::Name(..) | Change::Length(..) | Change::Sync(_) | Change::SyncAll => None,
+        }
+    }
+
     /// Gives the other half of a rename whose first half lies at this place.
     pub fn other_half(&self, first: usize) -> Option<usize> {
         self.halves.get(&first).copied()

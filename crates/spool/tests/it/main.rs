@@ -3,9 +3,15 @@
 mod away;
 mod crash;
 mod daemon;
+mod faults;
+mod groups;
 mod intake;
 mod lanes;
 mod ledger;
 mod packet;
 mod power;
 mod pulls;
+mod snapshot;
+mod unsynced;
+mod window;
+mod writers;

@@ -5,7 +5,7 @@
 //! asks for; every file a record names is in its place or was taken, whole, exactly once; every
 //! original lies where the record says; and nothing else is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::Value;
@@ -41,6 +41,76 @@ pub fn check(case: &Case<'_>) -> Vec<String> {
     wrong
 }
 
+/// Checks a workspace whose daemon was just killed: whatever an agent sees, or took, is named by a
+/// record that was written before it, and is whole.
+pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String> {
+    let mut known: BTreeSet<(String, Vec<u8>)> = BTreeSet::new();
+    for record in whole_lines(root) {
+        known.extend(made_by(&record).into_iter().map(|(mailbox, _, bytes)| (mailbox, bytes)));
+    }
+    let mut wrong = Vec::new();
+    let mut see = |mailbox: String, file: &str, bytes: Vec<u8>| {
+        let length = bytes.len();
+        // Agents lay findings there themselves, and refused originals lie beside their reports.
+        let is_findings =
+            mailbox == "packets/findings" && letters.iter().any(|letter| letter.text.contains(file));
+        let is_original = mailbox.ends_with("/dead_letter") && !file.contains(".report");
+        if !is_findings && !is_original && !known.contains(&(mailbox.clone(), bytes)) {
+            wrong.push(format!("{file} shows in {mailbox} with {length} bytes that no record names"));
+        }
+    };
+    for take in takes {
+        see(format!("{}/inbox", take.agent), &take.file, take.bytes.clone());
+    }
+    for mailbox in mailboxes(root) {
+        for path in places(&mailbox).iter().flat_map(|place| visible(&root.join(place))) {
+            // Its reader may have taken it since.
+            if let Ok(bytes) = std::fs::read(&path) {
+                see(mailbox.clone(), &name_of(&path), bytes);
+            }
+        }
+    }
+    wrong
+}
+
+/// Every directory in which files are made.
+fn mailboxes(root: &Path) -> Vec<String> {
+    let mut mailboxes = ["findings", "handoff", "briefs"].map(|folder| format!("packets/{folder}")).to_vec();
+    for agent in settled_tests::names(root.join("agents")) {
+        mailboxes.extend(["inbox", "dead_letter"].map(|directory| format!("{agent}/{directory}")));
+    }
+    mailboxes.extend(settled_tests::names(root.join("events/pr")).iter().map(|pr| format!("events/pr/{pr}")));
+    mailboxes
+}
+
+/// The records of a ledger whose last line may have been cut off.
+fn whole_lines(root: &Path) -> Vec<Value> {
+    let mut records = Vec::new();
+    for segment in visible(&root.join(".settled/ledger")) {
+        let bytes = std::fs::read(&segment).unwrap_or_default();
+        let whole = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        records.extend(whole.filter_map(|line| serde_json::from_slice(line).ok()));
+    }
+    records
+}
+
+/// The files a record makes: mailbox, name and bytes.
+fn made_by(record: &Value) -> Vec<(String, String, Vec<u8>)> {
+    let mut made = Vec::new();
+    for delivery in record["deliveries"].as_array().into_iter().flatten() {
+        let text = if delivery["content"] == "original" {
+            record["original"]["text"].as_str()
+        } else {
+            delivery["content"]["text"].as_str()
+        };
+        // Something else than a text is a file to be taken out again.
+        let Some(text) = text else { continue };
+        let word = |key: &str| delivery[key].as_str().unwrap_or_default().to_owned();
+        made.push((word("mailbox"), word("file"), text.as_bytes().to_vec()));
+    }
+    made
+}
+
 /// Reads every record of a ledger that nobody writes, and checks chain and numbers.
 pub fn records(root: &Path) -> Result<Vec<Value>, String> {
     let mut records = Vec::new();
@@ -70,6 +140,22 @@ pub fn lines(root: &Path) -> Vec<Vec<u8>> {
     bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
+/// Checks that each of these orders was heard once and lies there no more.
+pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
+    let records = records(root).unwrap_or_default();
+    let mut wrong = Vec::new();
+    for id in ids {
+        let times =
+            records.iter().filter(|record| record["id"] == *id && record["original"].is_null()).count();
+        if times != 1 {
+            wrong.push(format!("the order {id} was heard {times} times"));
+        }
+    }
+    let left = visible(&root.join(".settled/orders"));
+    wrong.extend(left.iter().map(|path| format!("the order {} still lies there", name_of(path))));
+    wrong
+}
+
 /// Every letter has exactly the record its fate asks for.
 fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -97,20 +183,9 @@ fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
 fn deliveries(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut wanted: BTreeMap<(String, Vec<u8>), Vec<String>> = BTreeMap::new();
     let mut mailboxes: Vec<String> = Vec::new();
-    for record in records {
-        for delivery in record["deliveries"].as_array().into_iter().flatten() {
-            let mailbox = delivery["mailbox"].as_str().unwrap_or_default().to_owned();
-            let text = if delivery["content"] == "original" {
-                record["original"]["text"].as_str()
-            } else {
-                delivery["content"]["text"].as_str()
-            };
-            // Something else than a text is a file to be taken out again.
-            let Some(text) = text else { continue };
-            let file = delivery["file"].as_str().unwrap_or_default().to_owned();
-            mailboxes.push(mailbox.clone());
-            wanted.entry((mailbox, text.as_bytes().to_vec())).or_default().push(file);
-        }
+    for (mailbox, file, bytes) in records.iter().flat_map(made_by) {
+        mailboxes.push(mailbox.clone());
+        wanted.entry((mailbox, bytes)).or_default().push(file);
     }
     mailboxes.sort_unstable();
     mailboxes.dedup();
@@ -125,7 +200,10 @@ fn deliveries(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
                 // An original that was refused lies beside its report.
                 let is_original = mailbox.ends_with("/dead_letter") && !name_of(&path).contains(".report");
                 let Ok(bytes) = std::fs::read(&path) else { continue };
-                if !is_original {
+                // Agents lay findings of their own beside those the daemon writes.
+                let is_theirs =
+                    mailbox == "packets/findings" && !wanted.contains_key(&(mailbox.clone(), bytes.clone()));
+                if !is_original && !is_theirs {
                     found.entry((mailbox.clone(), bytes)).or_default().push(name_of(&path));
                 }
             }

@@ -58,6 +58,11 @@ impl Reviews {
         self.deadlines.first().map(|(at, key)| (*at, &**key))
     }
 
+    /// Puts a review back as it stood, and the indexes that follow from it.
+    pub(crate) fn restore(&mut self, key: ReviewKey, review: Review) -> Arc<ReviewKey> {
+        self.open_new(&key, review)
+    }
+
     /// Changes a review, making it first if `make` gives one, and keeps the indexes true.
     pub(crate) fn change(&mut self, key: &ReviewKey, make: Option<Review>, change: impl FnOnce(&mut Review)) {
         let known = match (self.shared(key), make) {
@@ -104,11 +109,16 @@ impl Reviews {
     }
 
     fn keep_open(&mut self, key: Arc<ReviewKey>, is_open: bool) {
-        let pair = self.open.entry((key.author.clone(), key.reviewer.clone())).or_default();
+        let pair = (key.author.clone(), key.reviewer.clone());
+        let open = self.open.entry(pair.clone()).or_default();
         if is_open {
-            pair.insert(key);
+            open.insert(key);
         } else {
-            pair.remove(&key);
+            open.remove(&key);
+        }
+        // A pair without an open review is as one that never had any.
+        if open.is_empty() {
+            self.open.remove(&pair);
         }
     }
 }

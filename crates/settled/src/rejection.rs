@@ -39,6 +39,42 @@ impl Rejection {
         Self::of_file(vec![violation])
     }
 
+    /// Nothing was read: the file belongs to `found`, and what `expected` does not own it did not write.
+    pub(crate) fn of_another(found: u32, expected: u32, file: &FileName) -> Self {
+        let violation = ReportedViolation {
+            message: "the file belongs to another user than `settled.toml` names for this agent".to_owned(),
+            found: Some(format!("uid {found}")),
+            expected: Some(format!("uid {expected}")),
+            fix: Some(format!(
+                "write it as the user with uid {expected}; if the agent runs as another user, mend its `uid` in \
+                 settled.toml"
+            )),
+            ..bare(Code::WrongOwner, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
+    /// The packet was not read: it belongs to somebody else.
+    pub(crate) fn packet_of_another(found: u32, expected: u32, message: &Message, file: &FileName) -> Self {
+        let path = message.packet_path();
+        let path = path.as_ref().map_or("findings_packet", |path| path.as_str());
+        let place = match message.read_body() {
+            ReadBody::Mapping(body) => Some(place_in(body, "findings_packet")),
+            ReadBody::Unread | ReadBody::Malformed(_) => None,
+        };
+        let violation = ReportedViolation {
+            message: format!("the packet `{path}` belongs to another user than its sender"),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
+            field: Some("body.findings_packet".to_owned()),
+            found: Some(format!("uid {found}")),
+            expected: Some(format!("uid {expected}, or the daemon's")),
+            fix: Some("write a packet of your own under a name that is free, and name that".to_owned()),
+            ..bare(Code::WrongOwner, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
     /// The reader stopped.
     pub(crate) fn malformed(malformed: Malformed, file: &FileName) -> Self {
         let violations = Violations::from(malformed);

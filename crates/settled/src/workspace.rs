@@ -50,9 +50,17 @@ pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError
     Ok(made)
 }
 
-/// Whether the directory is a workspace: it has mailboxes.
-pub fn is_workspace(root: &Path) -> bool {
-    root.join("agents").is_dir()
+/// Whether the directory is a workspace: it has mailboxes. What cannot be looked at may be one.
+pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
+    match root.join("agents").metadata() {
+        Ok(data) => Ok(data.is_dir()),
+        Err(error)
+            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The agents that have a mailbox. Directories whose names no agent may bear are passed over.

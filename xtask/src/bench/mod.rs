@@ -2,8 +2,10 @@
 //! run on one file system. Absolute times drift from machine to machine; the ratios are the point.
 
 mod ground;
+mod hostile;
 mod idle;
 mod latency;
+mod oacp;
 mod one;
 mod raw;
 mod room;
@@ -20,13 +22,13 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, idle, start, rules
+    /// Only these: one, waiting, latency, idle, start, rules, hostile, oacp
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// How many messages wait in the outbox
+    /// How many messages wait in the outbox; beside oacp, how many four writers share
     #[arg(long, default_value_t = 10_000)]
     messages: usize,
     /// How many records the ledger holds at the start
@@ -45,7 +47,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if wants("rules") {
         rules::run(args.reviews)?;
     }
-    if args.only.iter().all(|only| only == "rules") && !args.only.is_empty() {
+    if wants("hostile") {
+        hostile::run()?;
+    }
+    let needs_no_disk = |only: &String| ["rules", "hostile"].contains(&only.as_str());
+    if args.only.iter().all(needs_no_disk) && !args.only.is_empty() {
         return Ok(());
     }
     room::build()?;
@@ -65,6 +71,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if wants("start") {
         start::run(&ground, args.records)?;
+    }
+    if wants("oacp") {
+        oacp::run(&ground, args.messages)?;
     }
     Ok(())
 }

@@ -25,9 +25,19 @@ pub(crate) struct Args {
 /// How long one run of tests may take before it counts as one that never ends.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Kills at the calls of a mix of messages.
+const CRASH: [&str; 7] =
+    ["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill_at_a_call"];
+
+/// Kills at the calls of a whole review.
+const CRASH_OF_REVIEW: [&str; 7] =
+    ["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill_at_any_step"];
+
 /// The command behind the word a mutant names its tests by.
 fn suite(word: &str) -> Option<&'static [&'static str]> {
     match word {
+        "crash" => Some(&CRASH),
+        "crash-of-review" => Some(&CRASH_OF_REVIEW),
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),

@@ -81,9 +81,9 @@ impl Mailroom {
 
     /// Records that the requests that have left their inboxes are taken.
     pub(super) fn hear_takes(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
-        let spool = &self.spool;
-        let has_left = |key: &ReviewKey, request: &Delivered| {
-            spool.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
+        let mut whereabouts = self.spool.whereabouts();
+        let mut has_left = |key: &ReviewKey, request: &Delivered| {
+            whereabouts.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
                 tracing::warn!(review = %key, error = %chain(&error), "whether its request was taken cannot be seen; it is tried again");
                 false
             })

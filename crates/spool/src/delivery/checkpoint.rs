@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::Lane;
 use crate::disk::{self, Handle, Kind, Open};
-use crate::ground::Ground;
+use crate::ground::{Dir, Ground};
 use crate::{FileName, SpoolError};
 
 /// Beyond this many files one call for the whole file system is cheaper than one for each of them. Where there is no
 /// such call the list is kept whole.
-const FILES_MAX: usize = if cfg!(target_os = "linux") { 64 } else { usize::MAX };
+const FILES_MAX: usize = if cfg!(target_os = "linux") { 64 } else { 1 << 30 };
 
 /// The files, directories and lanes that a power cut could still undo.
 #[derive(Debug, Default)]
@@ -75,7 +77,7 @@ impl Touched {
 
     /// Makes all of it durable. An error that is not retryable means that bytes may be lost and must be looked for.
     pub(crate) fn sync(&self, ground: &Ground) -> Result<(), SpoolError> {
-        let mut dirs = Vec::with_capacity(self.dirs.len().min(FILES_MAX));
+        let mut dirs = Vec::new();
         if self.count > FILES_MAX {
             return self.sync_file_systems(ground);
         }
@@ -84,17 +86,7 @@ impl Touched {
         }
         for (path, name) in &self.files {
             let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else { continue };
-            // A file that is gone was taken by its reader and needs no help any more; a FIFO or a directory that was
-            // put away has no bytes of ours, and its name is synced with the directory.
-            let opened = disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Read));
-            if let Ok(Some(file)) = opened
-                && ground.disk.stat(&file).is_ok_and(|stat| stat.kind == Kind::File)
-            {
-                ground
-                    .disk
-                    .sync_data(&file)
-                    .map_err(SpoolError::fatal("sync", ground.path(&path.join(name))))?;
-            }
+            sync_file(ground, dir, name)?;
         }
         for (path, dir) in &dirs {
             ground.disk.sync_dir(&dir.handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
@@ -115,5 +107,26 @@ impl Touched {
             ground.disk.sync_file_system(handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
         }
         Ok(())
+    }
+}
+
+/// Syncs one file. One that is gone was taken by its reader and needs no help any more; a link, a FIFO or a directory
+/// that was put away has no bytes of ours, and its name is synced with the directory. One that cannot be opened is synced
+/// with its whole file system: what was not synced must not be noted as durable.
+fn sync_file(ground: &Ground, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
+    let fatal = || SpoolError::fatal("sync", ground.path(&dir.path.join(name)));
+    match disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Read)) {
+        Ok(None) => Ok(()),
+        Ok(Some(file)) => {
+            let stat =
+                ground.disk.stat(&file).map_err(|source| ground.error_at("look at", dir, name, source))?;
+            if stat.kind == Kind::File { ground.disk.sync_data(&file).map_err(fatal()) } else { Ok(()) }
+        }
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::LOOP | Errno::NXIO)) => Ok(()),
+        Err(source) => match ground.disk.sync_file_system(&dir.handle) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ground.error_at("open", dir, name, source)),
+            Err(error) => Err(fatal()(error)),
+        },
     }
 }

@@ -7,8 +7,11 @@
 //! Notes are plain writes: they survive the process, and only `durable` is trusted in another boot of the kernel.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
 
 use super::note::{LINE, Note, Pos, Slot, short};
+use crate::disk::{self, Handle, Open};
 use crate::ground::{Dir, Ground};
 use crate::{FileName, SpoolError, layout};
 
@@ -24,7 +27,7 @@ pub(crate) struct Progress {
     pub(crate) turn: Slot,
     /// Everything up to here is delivered.
     pub(crate) done: Pos,
-    /// This file is complete under its temporary name, or was already renamed.
+    /// Everything up to here is complete under its temporary name, or was renamed since.
     pub(crate) prepared: Option<Pos>,
     /// Files of records up to this one are looked for before they are made.
     pub(crate) verify: u64,
@@ -63,13 +66,14 @@ impl Progress {
         let durable = known.unwrap_or(Pos::START);
         let unreadable = prepared.is_none() && delivered.is_none();
         let [prepared, delivered] = [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
-        // A note that is behind the other was overtaken; a note that is gone was being written when the process ended,
-        // and the other one says by itself what it would have said.
+        // A note that is behind the other was overtaken. A note that is gone was being written when the process ended:
+        // without `prepared` nothing was renamed yet, and without `delivered` the temporary names tell what was.
         let prepared =
             prepared.filter(|note| delivered.as_ref().is_none_or(|delivered| delivered.pos < note.pos));
+        let delivered_pos = delivered.as_ref().map(|note| note.pos);
         match (prepared, delivered) {
             (Some(Note { pos, verify, .. }), _) => {
-                let done = pos.before().max(durable);
+                let done = delivered_pos.map_or(durable, |done| done.max(durable));
                 (Progress { durable, turn, done, prepared: Some(pos), verify }, Trust::Whole)
             }
             (None, Some(Note { pos, verify, .. })) => {
@@ -143,6 +147,42 @@ impl Cursors {
             }
         }
         Ok(())
+    }
+}
+
+/// The lane's cursor file, open.
+pub(super) struct Cursor<'a> {
+    pub(super) ground: &'a Ground,
+    file: Handle,
+    path: PathBuf,
+}
+
+impl<'a> Cursor<'a> {
+    /// Opens the file, and makes it if somebody removed it while we run: what it said is known here.
+    pub(super) fn open(
+        ground: &'a Ground,
+        name: &FileName,
+        progress: &Progress,
+    ) -> Result<Cursor<'a>, SpoolError> {
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let path = dir.path.join(name);
+        let open = || disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Write));
+        let opened = match open() {
+            Ok(None) => {
+                make(ground, &dir, name, progress)?;
+                open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
+            }
+            Ok(Some(file)) => Ok(file),
+            Err(error) => Err(error),
+        };
+        let file = opened.map_err(|source| ground.error("open", &path, source))?;
+        Ok(Cursor { ground, file, path })
+    }
+
+    /// Writes one of its lines.
+    pub(super) fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
+        disk::write_all(&*self.ground.disk, &self.file, &note.line(slot), slot.offset())
+            .map_err(|source| self.ground.error("write", &self.path, source))
     }
 }
 
@@ -220,10 +260,7 @@ mod tests {
     fn either_note_alone_is_enough() {
         let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
         let (progress, trust) = Progress::read(&spoil(bytes.clone(), &[Slot::Delivered]), BOOT, 9);
-        assert_eq!(
-            (progress.done, progress.prepared, trust),
-            (Pos::end_of(7), Some(pos(8, 0)), Trust::Whole)
-        );
+        assert_eq!((progress.done, progress.prepared, trust), (pos(4, 0), Some(pos(8, 0)), Trust::Whole));
         let (progress, trust) = Progress::read(&spoil(bytes, &[Slot::Prepared]), BOOT, 9);
         assert_eq!((progress.done, progress.prepared, trust), (pos(7, 0), None, Trust::Whole));
     }

@@ -1,22 +1,20 @@
 //! One lane: the files one directory is still owed, in the order of the ledger, and the cursor that follows them.
+//!
+//! How the files of a mailbox are made is `fill`'s business.
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Pass;
 use super::away::{Desk, Outcome};
 use super::checkpoint::Touched;
-use super::cursor::{self, Progress};
+use super::cursor::{Cursor, Progress};
 use super::note::{Note, Pos, Slot};
-use super::wanted::{Wanted, withdraw};
-use crate::disk::{self, Handle, Open};
 use crate::entry::Wants;
 use crate::ground::Ground;
 use crate::view::InHand;
-use crate::{Away, Entry, FileName, Mailbox, SpoolError, layout};
+use crate::{Away, Delivery, Entry, FileName, Mailbox, SpoolError, layout};
 
 /// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +35,14 @@ impl fmt::Display for Lane {
 }
 
 impl Lane {
+    /// Reads what is shown of a lane: a mailbox, or `<agent>/outbox`.
+    pub(crate) fn read(text: &str) -> Option<Lane> {
+        match text.strip_suffix("/outbox") {
+            Some(agent) if layout::is_agent_name(agent) => Some(Lane::Outbox(agent.to_owned())),
+            Some(_) | None => text.parse().map(Lane::Mailbox).ok(),
+        }
+    }
+
     /// Gives the name of the lane's cursor file.
     pub(crate) fn cursor_name(&self) -> FileName {
         layout::cursor_name(&self.to_string())
@@ -44,11 +50,28 @@ impl Lane {
 }
 
 /// One thing to do in a lane.
+#[derive(Clone)]
 pub(crate) struct Item {
     pub(crate) pos: Pos,
     pub(crate) entry: Arc<Entry>,
     /// Which of the record's deliveries; of no meaning for an original.
     pub(crate) index: usize,
+}
+
+impl Item {
+    fn delivery(&self) -> &Delivery {
+        &self.entry.deliveries[self.index]
+    }
+
+    /// What the mailbox is to hold.
+    pub(super) fn wants(&self) -> Wants<'_> {
+        self.entry.wants(self.delivery())
+    }
+
+    /// The name the record gave it.
+    pub(super) fn file(&self) -> &FileName {
+        &self.delivery().file
+    }
 }
 
 /// Why and until when a lane is left alone.
@@ -67,20 +90,6 @@ pub(crate) struct Work {
     pub(crate) rest: Option<Rest>,
     /// Says that the notes in the cursor file are those of this boot and as far as `progress`.
     pub(crate) noted: bool,
-}
-
-/// The lane's cursor file, open.
-struct Cursor<'a> {
-    ground: &'a Ground,
-    file: Handle,
-    path: PathBuf,
-}
-
-impl Cursor<'_> {
-    fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
-        disk::write_all(&*self.ground.disk, &self.file, &note.line(slot), slot.offset())
-            .map_err(|source| self.ground.error("write", &self.path, source))
-    }
 }
 
 impl Work {
@@ -114,21 +123,7 @@ impl Work {
     }
 
     fn open_cursor<'a>(&mut self, ground: &'a Ground) -> Result<Cursor<'a>, SpoolError> {
-        let name = self.lane.cursor_name();
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
-        let open = || disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Write));
-        let path = dir.path.join(&name);
-        let opened = match open() {
-            // Somebody removed it while we run; what it said is known here.
-            Ok(None) => {
-                cursor::make(ground, &dir, &name, &self.progress)?;
-                open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
-            }
-            Ok(Some(file)) => Ok(file),
-            Err(error) => Err(error),
-        };
-        let file = opened.map_err(|source| ground.error("open", &path, source))?;
-        let cursor = Cursor { ground, file, path };
+        let cursor = Cursor::open(ground, &self.lane.cursor_name(), &self.progress)?;
         if !self.noted {
             // A `prepared` that is ahead of `delivered` would say that the temporary file is whole or was renamed. Once
             // a rename failed neither is sure any more, so the note is taken back before anything is touched again.
@@ -140,91 +135,22 @@ impl Work {
         Ok(cursor)
     }
 
-    fn note(&self, ground: &Ground, pos: Pos) -> Note {
+    pub(super) fn note(&self, ground: &Ground, pos: Pos) -> Note {
         Note { pos, verify: self.progress.verify, boot: ground.boot.clone() }
     }
 
     /// Notes in memory that everything up to `pos` is done.
-    fn finish(&mut self, pos: Pos) {
+    pub(super) fn finish(&mut self, pos: Pos) {
         self.progress.done = pos;
-        self.progress.prepared = None;
+        self.progress.prepared = self.progress.prepared.filter(|last| *last > pos);
         self.noted = false;
         self.items.pop_front();
     }
 
     /// Notes in the file what is done. If it cannot be written, the next turn does it.
-    fn note_done(&mut self, cursor: &Cursor<'_>) -> Result<(), SpoolError> {
+    pub(super) fn note_done(&mut self, cursor: &Cursor<'_>) -> Result<(), SpoolError> {
         cursor.write(Slot::Delivered, &self.note(cursor.ground, self.progress.done))?;
         self.noted = true;
-        Ok(())
-    }
-
-    /// Makes the files of a mailbox.
-    fn fill(
-        &mut self,
-        mailbox: &Mailbox,
-        cursor: &Cursor<'_>,
-        touched: &mut Touched,
-        pass: &mut Pass,
-    ) -> Result<(), SpoolError> {
-        let ground = cursor.ground;
-        let path = layout::mailbox_dir(mailbox);
-        let (dir, made) = ground.dir_of_known(&path, mailbox.owner())?;
-        touched.lane(&self.lane, &dir.path, made);
-        let mut archives = Vec::new();
-        for path in layout::resting_places(mailbox).iter().filter(|place| **place != path) {
-            archives.extend(ground.dir_if_there(path)?);
-        }
-        while let Some(item) = self.items.front() {
-            let (pos, index, entry) = (item.pos, item.index, Arc::clone(&item.entry));
-            let delivery = &entry.deliveries[index];
-            let bytes = match entry.wants(delivery) {
-                Wants::File(bytes) => bytes,
-                Wants::None(digest) => {
-                    withdraw(ground, &dir, &delivery.file, digest)?;
-                    self.finish(pos);
-                    self.note_done(cursor)?;
-                    continue;
-                }
-            };
-            let temporary = layout::temporary_name(pos.seq, pos.n);
-            let wanted = Wanted {
-                ground,
-                dir: &dir,
-                mailbox,
-                temporary: &temporary,
-                file: &delivery.file,
-                pos,
-                bytes,
-            };
-            if self.progress.prepared.take() == Some(pos) {
-                self.noted = false;
-                // The process ended between the two notes. Under its temporary name the file still waits for its
-                // rename; gone from there, it was delivered, whoever has taken it since.
-                if ground.look(&dir, &temporary)?.is_some() {
-                    let name = wanted.publish()?;
-                    touched.file(&dir.path, &name);
-                    pass.delivered += 1;
-                } else {
-                    touched.file_before(&dir.path, &delivery.file, pos.seq);
-                }
-            } else if pos.seq <= self.progress.verify && wanted.is_there(touched, pass)? {
-                // In memory perhaps, since a recovery that was killed.
-                touched.file_before(&dir.path, &delivery.file, pos.seq);
-                ground.remove(&dir, &temporary)?;
-            } else if wanted.is_archived(&archives)? {
-                // Its sender put it into the mailbox itself, and its reader was quicker than we.
-            } else {
-                ground.write_new(&dir, &temporary, bytes)?;
-                self.noted = false;
-                cursor.write(Slot::Prepared, &self.note(ground, pos))?;
-                let name = wanted.publish()?;
-                touched.file(&dir.path, &name);
-                pass.delivered += 1;
-            }
-            self.finish(pos);
-            self.note_done(cursor)?;
-        }
         Ok(())
     }
 

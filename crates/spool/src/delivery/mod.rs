@@ -5,6 +5,8 @@
 mod away;
 mod checkpoint;
 mod cursor;
+mod fill;
+mod heads;
 mod lane;
 mod note;
 mod place;
@@ -16,9 +18,11 @@ use std::sync::Arc;
 use self::checkpoint::Touched;
 pub(crate) use self::cursor::Cursors;
 use self::cursor::{Progress, Trust};
+pub(crate) use self::heads::Heads;
 pub use self::lane::Lane;
 use self::lane::{Item, Rest, Work};
-use self::note::{Note, Pos};
+use self::note::Note;
+pub(crate) use self::note::Pos;
 use crate::disk::{self, Open};
 use crate::ground::Ground;
 use crate::view::InHand;
@@ -161,30 +165,47 @@ impl Gathering {
         })
     }
 
+    /// The cursors as they were read.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
+    }
+
+    /// Knows these lanes without having seen their records: each has followed them to the end.
+    pub(crate) fn know(&mut self, heads: &Heads) {
+        for (lane, _) in heads.iter() {
+            self.work(lane.clone());
+        }
+    }
+
     /// Takes from a record what its lanes have not done yet.
     pub(crate) fn admit(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
-            let work = match self.works.entry(lane) {
-                std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-                std::collections::btree_map::Entry::Vacant(new) => {
-                    let bytes = self.cursors.of(&new.key().cursor_name());
-                    // The ledger's end is not known yet; `settle` puts it in.
-                    let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
-                    match trust {
-                        Trust::Whole => {}
-                        Trust::NewBoot => self.doubts.new_boot = true,
-                        Trust::NotesLost => self.doubts.notes_lost.push(new.key().clone()),
-                        Trust::Lost => self.doubts.lost.push(new.key().clone()),
-                    }
-                    let work = Work::new(new.key().clone(), progress);
-                    new.insert(work)
-                }
-            };
+            let work = self.work(lane);
             if item.pos > work.progress.done {
                 work.push(item);
             } else if item.pos > work.progress.durable {
                 // An earlier process of this boot did it and was killed before its checkpoint.
-                touch(&mut self.touched, &work.lane, &item);
+                let lane = work.lane.clone();
+                touch(&mut self.touched, &lane, &item);
+            }
+        }
+    }
+
+    fn work(&mut self, lane: Lane) -> &mut Work {
+        match self.works.entry(lane) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                let bytes = self.cursors.of(&new.key().cursor_name());
+                // The ledger's end is not known yet; `settle` puts it in.
+                let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
+                match trust {
+                    Trust::Whole => {}
+                    Trust::NewBoot => self.doubts.new_boot = true,
+                    Trust::NotesLost => self.doubts.notes_lost.push(new.key().clone()),
+                    Trust::Lost => self.doubts.lost.push(new.key().clone()),
+                }
+                let work = Work::new(new.key().clone(), progress);
+                new.insert(work)
             }
         }
     }
@@ -311,6 +332,11 @@ impl Lanes {
             in_hand.add(&original.outbox, &original.file);
         }
         in_hand
+    }
+
+    /// Says whether nothing waits and everything done survives a power cut.
+    pub(crate) fn are_at_rest(&self) -> bool {
+        self.waiting() == 0 && self.touched.lanes.is_empty() && !self.cursors_made
     }
 
     /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.

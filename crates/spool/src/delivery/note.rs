@@ -22,14 +22,6 @@ impl Pos {
     /// Before every file.
     pub(crate) const START: Pos = Pos { seq: 0, n: 0 };
 
-    /// The last place before this one.
-    pub(crate) fn before(self) -> Pos {
-        match self.n.checked_sub(1) {
-            Some(n) => Pos { seq: self.seq, n },
-            None => Pos::end_of(self.seq.saturating_sub(1)),
-        }
-    }
-
     /// After every file of record `seq`.
     pub(crate) fn end_of(seq: u64) -> Pos {
         Pos { seq, n: 999_999 }
@@ -58,7 +50,7 @@ pub(crate) enum Slot {
     DurableEven,
     /// The same; the odd turns.
     DurableOdd,
-    /// The file at this place is complete under its temporary name, and everything before it is delivered.
+    /// Everything up to here is complete under its temporary name, or was renamed since.
     Prepared,
     /// Everything up to this place is delivered.
     Delivered,

@@ -32,21 +32,48 @@ pub(super) struct Wanted<'a> {
     pub(super) ground: &'a Ground,
     pub(super) dir: &'a Dir,
     pub(super) mailbox: &'a Mailbox,
-    pub(super) temporary: &'a FileName,
+    pub(super) temporary: FileName,
     pub(super) file: &'a FileName,
     pub(super) pos: Pos,
     pub(super) bytes: &'a [u8],
 }
 
+/// What became of a file that is to be written.
+pub(super) enum Ready {
+    /// It is complete under its temporary name.
+    Written,
+    /// Its reader has or had it already; nothing lies under its temporary name.
+    There,
+}
+
 impl Wanted<'_> {
+    /// Writes the file completely under its temporary name, unless it is there already: `sought`, because it may have
+    /// been delivered before a power cut, or in one of the `archives`.
+    pub(super) fn make_ready(
+        &self,
+        sought: bool,
+        archives: &[Dir],
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<Ready, SpoolError> {
+        // In an archive: its sender put it into the mailbox itself, and its reader was quicker than we.
+        if (sought && self.is_there(touched, pass)?) || self.is_archived(archives)? {
+            // A kill may have left a part of it, which must not be taken for a prepared file.
+            self.ground.remove(self.dir, &self.temporary)?;
+            return Ok(Ready::There);
+        }
+        self.ground.write_new(self.dir, &self.temporary, self.bytes)?;
+        Ok(Ready::Written)
+    }
+
     /// Renames the complete temporary file to its name.
     pub(super) fn publish(&self) -> Result<FileName, SpoolError> {
-        place::publish(self.ground, self.dir, self.temporary, self.file, self.pos.seq, self.bytes)
+        place::publish(self.ground, self.dir, &self.temporary, self.file, self.pos.seq, self.bytes)
     }
 
     /// Says whether the same bytes lie under the same name where the reader puts what it is done with. The ledger
     /// gives a mailbox no name twice, so only a copy that the sender delivered itself can be there.
-    pub(super) fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
+    fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
         for dir in archives {
             if let Some(stat) = self.ground.look(dir, self.file)?
                 && stat.size == self.bytes.len() as u64
@@ -60,7 +87,7 @@ impl Wanted<'_> {
 
     /// Looks whether a file that may have been delivered before a power cut is still there, and mends what is left of
     /// it. If nothing is, nobody can tell whether its reader took it: it is delivered again, and the pass says so.
-    pub(super) fn is_there(&self, touched: &mut Touched, pass: &mut Pass) -> Result<bool, SpoolError> {
+    fn is_there(&self, touched: &mut Touched, pass: &mut Pass) -> Result<bool, SpoolError> {
         let mut places = Vec::new();
         for path in layout::resting_places(self.mailbox) {
             places.extend(self.ground.dir_if_there(&path)?);
@@ -69,7 +96,7 @@ impl Wanted<'_> {
         match place::trace(self.ground, &places, self.file, self.pos.seq, self.bytes)? {
             Trace::Whole => Ok(true),
             Trace::Damaged(at, name) => {
-                place::mend(self.ground, &places[at], self.temporary, &name, self.bytes)?;
+                place::mend(self.ground, &places[at], &self.temporary, &name, self.bytes)?;
                 touched.dir(&places[at].path);
                 touched.file(&places[at].path, &name);
                 pass.mended.push(placed());

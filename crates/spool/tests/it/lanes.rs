@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use spool::{Fault, FaultyDisk, Lane, Mailbox, Spool};
+use spool::{Fault, FaultyDisk, FileName, Lane, Mailbox, Spool};
 
-use crate::daemon::{BOOT, Workspace, inbox, notice};
+use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
 fn open(workspace: &Workspace) -> Spool {
     Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(())).expect("a start").spool
@@ -244,7 +244,7 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     commit(&mut spool, inbox("codex"), "b.yaml", "second");
     let left = |spool: &Spool, file: &str, seq| {
         let file = file.parse().expect("a name");
-        spool.has_left(&inbox("codex"), &file, seq).expect("a look")
+        spool.whereabouts().has_left(&inbox("codex"), &file, seq).expect("a look")
     };
     assert!(!left(&spool, "a.yaml", 1), "it has not even come");
     spool.deliver(0).expect("a pass");
@@ -256,4 +256,56 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     assert!(!left(&spool, "b.yaml", 2), "it lies there under its numbered name");
     std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("a mailbox");
     assert!(!left(&spool, "a.yaml", 1), "a mailbox that is gone was not read");
+}
+
+#[test]
+fn whether_a_file_has_left_is_told_the_same_of_many_as_of_one() {
+    let workspace = Workspace::new(&["codex"]);
+    let mut spool = open(&workspace);
+    let files: Vec<FileName> = (1..=200).map(|n| name(&format!("{n}.yaml"))).collect();
+    let drafts = files.iter().map(|file| notice(inbox("codex"), &file.to_string(), "text")).collect();
+    // Its delivery gets a number, and stays when the other file goes.
+    workspace.write("agents/codex/inbox/150.yaml", "of another origin");
+    spool.commit(1, drafts).expect("a commit");
+    spool.deliver(0).expect("a pass");
+    let taken = [3, 63, 64, 65, 200];
+    for n in taken.into_iter().chain([150]) {
+        std::fs::remove_file(workspace.path(&format!("agents/codex/inbox/{n}.yaml"))).expect("a file");
+    }
+    let mut whereabouts = spool.whereabouts();
+    let left = (1..)
+        .zip(&files)
+        .filter(|(seq, file)| whereabouts.has_left(&inbox("codex"), file, *seq).expect("a look"));
+    assert_eq!(left.map(|(seq, _)| seq).collect::<Vec<u64>>(), taken);
+}
+
+#[test]
+fn a_file_whose_rename_failed_and_whose_directory_was_replaced_is_not_taken_for_delivered() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool =
+        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    commit(&mut spool, inbox("codex"), "a.yaml", "first");
+    disk.set(Some(Fault::FailRename(5)));
+    assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
+    std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("an inbox");
+    disk.set(None);
+    assert_eq!(spool.deliver(1_000).expect("a pass").delivered, 1);
+    assert_eq!(workspace.show("agents/codex/inbox").len(), 1);
+}
+
+#[test]
+fn what_was_prepared_before_a_file_failed_is_delivered_and_the_lane_rests() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool =
+        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    let drafts = ["a.yaml", "b.yaml", "c.yaml"].map(|file| notice(inbox("codex"), file, "text"));
+    spool.commit(1, drafts.to_vec()).expect("a commit");
+    // Two notes, then a file is made and written, and the next one cannot be made.
+    disk.set(Some(Fault::Fail(5, 28)));
+    let pass = spool.deliver(0).expect("a pass");
+    assert_eq!((pass.delivered, pass.parked.len()), (1, 1), "{:#?}", disk.log());
+    assert_eq!(workspace.show("agents/codex/inbox").into_keys().collect::<Vec<_>>(), ["a.yaml"]);
+    assert_eq!(spool.deliver(1_000).expect("a pass").delivered, 2);
 }

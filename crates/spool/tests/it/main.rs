@@ -3,10 +3,14 @@
 mod away;
 mod crash;
 mod daemon;
+mod groups;
 mod intake;
 mod lanes;
 mod ledger;
 mod packet;
 mod power;
 mod pulls;
+mod snapshot;
 mod unsynced;
+mod window;
+mod writers;

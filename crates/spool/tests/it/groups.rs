@@ -1,0 +1,157 @@
+//! Many files of one mailbox share two notes: what if the process is killed, or something fails, among them?
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use spool::{Content, Delivery, Digest, Draft, Fault, FaultyDisk, Spool};
+
+use crate::daemon::{BOOT, Workspace, inbox, name, notice};
+
+/// More than one group.
+const FILES: usize = 37;
+const REFUSED: &str = "its sender put this into the inbox itself";
+const STRANGER: &str = "left here by somebody else";
+
+/// A withdrawal in the middle, its bytes accepted after it under the same name, and a name that is taken.
+fn drafts() -> Vec<Draft> {
+    let numbered = |n: usize| notice(inbox("codex"), &format!("{n:02}.yaml"), &format!("text {n}"));
+    let mut drafts: Vec<Draft> = (0..FILES).map(numbered).collect();
+    let withdrawn = Delivery {
+        mailbox: inbox("codex"),
+        file: name("refused.yaml"),
+        content: Content::Withdrawn(Digest::of(REFUSED.as_bytes())),
+    };
+    let refusal = Draft { deliveries: vec![withdrawn], ..notice(inbox("codex"), "-", "") };
+    drafts.splice(5..5, [refusal, notice(inbox("codex"), "refused.yaml", REFUSED)]);
+    drafts.push(notice(inbox("codex"), "taken.yaml", "another text"));
+    drafts
+}
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::new(&["codex"]);
+    workspace.write("agents/codex/inbox/refused.yaml", REFUSED);
+    workspace.write("agents/codex/inbox/taken.yaml", STRANGER);
+    workspace
+}
+
+type Seen = BTreeMap<String, u32>;
+
+/// Takes what shows, but not what the withdrawal has to find.
+fn take(workspace: &Workspace, seen: &mut Seen) {
+    for (file, text) in workspace.show("agents/codex/inbox") {
+        if text != REFUSED {
+            *seen.entry(text).or_default() += 1;
+            std::fs::remove_file(workspace.path("agents/codex/inbox").join(file)).expect("a file to take");
+        }
+    }
+}
+
+fn each_came_once(workspace: &Workspace, mut seen: Seen, context: &str) {
+    assert_eq!(workspace.hidden("agents/codex/inbox"), Vec::<String>::new(), "{context}");
+    for text in workspace.show("agents/codex/inbox").into_values() {
+        *seen.entry(text).or_default() += 1;
+    }
+    let texts = (0..FILES).map(|n| format!("text {n}"));
+    let others = [REFUSED, STRANGER, "another text"].map(str::to_owned);
+    let expected: Seen = texts.chain(others).map(|text| (text, 1)).collect();
+    assert_eq!(seen, expected, "{context}");
+}
+
+fn open(workspace: &Workspace, disk: &Arc<FaultyDisk>) -> Option<Spool> {
+    Spool::open(workspace.root(), Arc::clone(disk) as _, &mut |_| Ok(())).ok().map(|opened| opened.spool)
+}
+
+/// Commits all drafts, then delivers them with the fault; says how many changes were tried.
+fn deliver(workspace: &Workspace, fault: Option<Fault>) -> Arc<FaultyDisk> {
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool = open(workspace, &disk).expect("a start");
+    spool.commit(1, drafts()).expect("a commit");
+    disk.set(fault);
+    // Whatever fails once is done when its lane is tried again.
+    for now in [0, 1_000] {
+        let _ = spool.deliver(now);
+    }
+    disk
+}
+
+#[test]
+fn a_kill_at_any_change_of_a_group_has_no_effect() {
+    let changes = deliver(&workspace(), None).changes();
+    assert!(changes > 3 * FILES as u64, "only {changes} changes");
+    for n in 1..=changes {
+        for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
+            for readers_are_quick in [false, true] {
+                let workspace = workspace();
+                let disk = deliver(&workspace, Some(fault));
+                let context = format!("{fault:?} {:?}, quick {readers_are_quick}", disk.log().last());
+                assert!(disk.stopped(), "{context}");
+                let mut seen = Seen::new();
+                if readers_are_quick {
+                    take(&workspace, &mut seen);
+                }
+                open(&workspace, &Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+                each_came_once(&workspace, seen, &context);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kill_during_the_recovery_of_a_group_has_no_effect() {
+    let changes = deliver(&workspace(), None).changes();
+    for n in (1..=changes).step_by(11) {
+        for m in (1..).step_by(3) {
+            let workspace = workspace();
+            deliver(&workspace, Some(Fault::StopAfter(n)));
+            let mut seen = Seen::new();
+            take(&workspace, &mut seen);
+            let second = Arc::new(FaultyDisk::new(BOOT));
+            second.set(Some(Fault::StopAfter(m)));
+            drop(open(&workspace, &second));
+            if !second.stopped() {
+                break;
+            }
+            take(&workspace, &mut seen);
+            open(&workspace, &Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+            each_came_once(&workspace, seen, &format!("killed after {n}, then after {m}"));
+        }
+    }
+}
+
+#[test]
+fn a_failed_change_of_a_group_has_no_effect() {
+    let changes = deliver(&workspace(), None).changes();
+    for n in 1..=changes {
+        for fault in [Fault::Fail(n, 28), Fault::FailWithin(n, 5)] {
+            let workspace = workspace();
+            let disk = deliver(&workspace, Some(fault));
+            let context = format!("{fault:?} {:?}", disk.log().get(n as usize - 1));
+            each_came_once(&workspace, Seen::new(), &context);
+            // And nothing comes again after it was taken.
+            let mut seen = Seen::new();
+            take(&workspace, &mut seen);
+            open(&workspace, &Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+            each_came_once(&workspace, seen, &context);
+        }
+    }
+}
+
+#[test]
+fn half_a_temporary_file_of_what_its_reader_archived_meanwhile_never_shows() {
+    let workspace = Workspace::new(&["codex"]);
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let mut spool = open(&workspace, &disk).expect("a start");
+    spool
+        .commit(1, ["a.yaml", "b.yaml"].map(|file| notice(inbox("codex"), file, "the text")).to_vec())
+        .expect("a commit");
+    // Two notes, then the first file is made and half of it written.
+    disk.set(Some(Fault::StopWithin(4)));
+    let _ = spool.deliver(0);
+    drop(spool);
+    assert_eq!(workspace.hidden("agents/codex/inbox").len(), 1, "{:?}", disk.log());
+    workspace.write("agents/codex/archive/a.yaml", "the text");
+    open(&workspace, &Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+    let shown = workspace.show("agents/codex/inbox");
+    assert_eq!(shown.into_iter().collect::<Vec<_>>(), [("b.yaml".to_owned(), "the text".to_owned())]);
+    assert_eq!(workspace.hidden("agents/codex/inbox"), Vec::<String>::new());
+}

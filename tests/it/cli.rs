@@ -18,6 +18,7 @@ const COMMANDS: &[&[&str]] = &[
     &["simulate"],
     &["states"],
     &["explain"],
+    &["gc"],
     &["ledger"],
     &["ledger", "verify"],
     &["turn"],

@@ -133,13 +133,6 @@ pub fn records(root: &Path) -> Result<Vec<Value>, String> {
     Ok(records)
 }
 
-/// The lines of a ledger, whatever is in them.
-pub fn lines(root: &Path) -> Vec<Vec<u8>> {
-    let segments = visible(&root.join(".settled/ledger")).into_iter();
-    let bytes: Vec<u8> = segments.flat_map(|segment| std::fs::read(segment).unwrap_or_default()).collect();
-    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
-}
-
 /// Checks that each of these orders was heard once and lies there no more.
 pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
     let records = records(root).unwrap_or_default();
@@ -154,6 +147,13 @@ pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
     let left = visible(&root.join(".settled/orders"));
     wrong.extend(left.iter().map(|path| format!("the order {} still lies there", name_of(path))));
     wrong
+}
+
+/// The lines of a ledger, whatever is in them.
+pub fn lines(root: &Path) -> Vec<Vec<u8>> {
+    let segments = visible(&root.join(".settled/ledger")).into_iter();
+    let bytes: Vec<u8> = segments.flat_map(|segment| std::fs::read(segment).unwrap_or_default()).collect();
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
 /// Every letter has exactly the record its fate asks for.

@@ -9,8 +9,8 @@
 //! - `checker`: the independent reader of the directories after it all;
 //! - `crash`: kills at every call, and at random under load;
 //! - `faults`: every failing call in turn;
-//! - `traced`: the daemon under `strace`, one call struck;
-//! - `power`: the power cut at any instant, on a real file system and on a simulated disk.
+//! - `power`: the power cut at any instant, on a real file system and on a simulated disk;
+//! - `traced`: the daemon under `strace`, one call struck.
 
 pub mod checker;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -50,12 +50,12 @@ fn main() -> ExitCode {
         Job::Crash(args) => crash::run(&args),
         Job::Faults(args) => faults::run(&args),
         Job::Walk(args) => walk::walk(&args),
-        Job::Powerloss(args) => powerloss::run(&args).unwrap_or_else(|error| {
-            println!("powerloss: {error}");
-            false
-        }),
         Job::Fuzz(args) => fuzz::run(&args).unwrap_or_else(|error| {
             println!("fuzz: {error}");
+            false
+        }),
+        Job::Powerloss(args) => powerloss::run(&args).unwrap_or_else(|error| {
+            println!("powerloss: {error}");
             false
         }),
         Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {

@@ -63,12 +63,19 @@ impl From<SpoolError> for DaemonError {
 /// Serves the workspace until SIGINT or SIGTERM. `ready` is called once, after recovery and the
 /// first sweep's watches are in place.
 pub fn serve(root: &Path, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+    prove_room_for_files().map_err(DaemonError::Setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(DaemonError::Setup)?.block_on(async {
         // Before the workspace is opened: a signal during the recovery ends the daemon after it.
         let signals = Signals::listen().map_err(DaemonError::Setup)?;
         Daemon::open(root)?.run(signals, ready).await
     })
+}
+
+/// Opens as many files as the runtime and its signals need and closes them again: where it gets none the runtime can
+/// only panic.
+fn prove_room_for_files() -> std::io::Result<()> {
+    (0..4).map(|_| std::os::unix::net::UnixStream::pair()).collect::<std::io::Result<Vec<_>>>().map(drop)
 }
 
 /// Judges and delivers all that is there, giving unfinished files their time, then stops.

@@ -101,7 +101,7 @@ impl Mailroom {
         let mut books = Books::default();
         let mut opened = Spool::resume(root, disk, &mut books)?;
         opened.spool.limit_segments(config.ledger.segment_mib * 1024 * 1024);
-        let kept = opened.recovery.snapshot.unwrap_or(0);
+        let kept = (opened.recovery.snapshot.unwrap_or(0), opened.recovery.snapshot_bytes);
         let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");

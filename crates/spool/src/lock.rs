@@ -50,11 +50,11 @@ pub(crate) fn take(ground: &Ground) -> Result<Held, SpoolError> {
     }
     let ledger = lock_ledger(ground)?;
     let pid = format!("{}\n", std::process::id());
-    ground
+    // For people only: a full disk is no reason not to start and wait for room.
+    let _ = ground
         .disk
         .truncate(&file, 0)
-        .and_then(|()| disk::write_all(&*ground.disk, &file, pid.as_bytes(), 0))
-        .map_err(|source| ground.error("write", path, source))?;
+        .and_then(|()| disk::write_all(&*ground.disk, &file, pid.as_bytes(), 0));
     Ok(Held { file, ledger })
 }
 

@@ -5,6 +5,7 @@
 //! - `point`: a run without a fault, and every call in it that can fail;
 //! - `strace`: the daemon with one of its calls failing;
 //! - `scene`: what lies in the workspace before the fault;
+//! - `serving`: a daemon that serves while something happens around it;
 //! - `trial`: one fault, and what is wrong with what came of it;
 //! - `campaign`: all of them, and the table at the end.
 
@@ -12,6 +13,7 @@ mod call;
 mod campaign;
 mod point;
 mod scene;
+mod serving;
 mod strace;
 mod trial;
 
@@ -19,5 +21,6 @@ pub use self::call::{CALLS, Call, Errno};
 pub use self::campaign::{Campaign, Extent, Row};
 pub use self::point::Point;
 pub use self::scene::Scene;
-pub use self::strace::{Fault, Span, Traced};
+pub use self::serving::{Serving, serve};
+pub use self::strace::{Fault, Span, Traced, striking};
 pub use self::trial::{Ending, Trial};

@@ -66,8 +66,19 @@ pub(super) fn command(trace: &Path, calls: &[&str], fault: Option<&Fault>, args:
         command.arg("-e").arg(format!("inject={fault}"));
     }
     command.arg(binaries::settled()).args(args);
-    command.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").stdin(Stdio::null());
+    // Cargo's own paths only make the loader's calls many.
+    command.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").env_remove("LD_LIBRARY_PATH");
+    command.stdin(Stdio::null());
     command
+}
+
+/// The words before a program's own that make its calls fail, if they concern `path` where one is named.
+pub fn striking(fault: &Fault, path: Option<&Path>) -> Vec<String> {
+    let mut words: Vec<String> = ["strace", "-f", "-qq", "-o", "/dev/null"].map(str::to_owned).to_vec();
+    words.extend(path.iter().flat_map(|path| ["-P".to_owned(), path.display().to_string()]));
+    words.extend(["-e".to_owned(), format!("trace={}", fault.call)]);
+    words.extend(["-e".to_owned(), format!("inject={fault}")]);
+    words
 }
 
 /// Runs `settled serve --once ROOT` to its end.

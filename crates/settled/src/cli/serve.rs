@@ -1,6 +1,6 @@
 //! `settled serve`
 
-use std::io::IsTerminal as _;
+use std::io::{ErrorKind, IsTerminal as _};
 use std::path::Path;
 
 use spool::SpoolError;
@@ -100,6 +100,11 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
     match error {
         SpoolError::Locked { .. } => (Exit::Temporary, "; it is being served already", "settled status"),
         SpoolError::Full { .. } => {
+            (Exit::Temporary, "; nothing was lost, make room and start again", "df -h")
+        }
+        SpoolError::Io { source, .. }
+            if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) =>
+        {
             (Exit::Temporary, "; nothing was lost, make room and start again", "df -h")
         }
         SpoolError::Io { .. } => {

@@ -140,7 +140,7 @@ impl Work {
                 touched.file(&filling.dir.path, &published?);
                 pass.delivered += 1;
             } else {
-                // In memory only, perhaps: that process was killed before its checkpoint.
+                // Made or found by an earlier process or just now, and perhaps in memory only.
                 touched.file_before(&filling.dir.path, wanted.file, item.pos.seq);
             }
             self.finish(item.pos);

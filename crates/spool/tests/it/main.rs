@@ -3,6 +3,7 @@
 mod away;
 mod crash;
 mod daemon;
+mod faults;
 mod groups;
 mod intake;
 mod lanes;

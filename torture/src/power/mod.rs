@@ -7,7 +7,6 @@
 //! - `simulated`: a disk that forgets what was not synced, where there is no such thing, and because
 //!   it forgets more than any real one.
 
-pub mod chance;
 pub mod history;
 pub mod judge;
 #[cfg(target_os = "linux")]

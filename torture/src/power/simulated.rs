@@ -12,11 +12,11 @@ use settled::clock::Moment;
 use settled::mailroom::Mailroom;
 use spool::{Arrival, Disk, FaultyDisk, Notes, Open, Recovery, VolatileDisk};
 
-use super::chance::Chance;
 use super::history::History;
 use super::judge::{self, Said, Scene};
 use super::{Options, Report};
 use crate::checker;
+use crate::dice::Dice;
 use crate::letters::{AGENTS, Letter, Mix};
 use crate::taker::{self, Take};
 
@@ -57,8 +57,8 @@ pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
     std::fs::remove_dir(root.join("agents/codex/sent"))?;
     std::fs::remove_dir(root.join("agents/claude/dead_letter"))?;
     let (history, notes) = record(&root, options.rounds)?;
-    let mut chance = Chance::new(options.seed);
-    let cuts = choose(&notes, options.states, &mut chance);
+    let mut dice = Dice::new(options.seed);
+    let cuts = choose(&notes, options.states, &mut dice);
     let mut report = Report::new("simulated");
     report.records = history.ledger.len();
     report.taken = history.takes.len();
@@ -75,7 +75,7 @@ pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
         let later = if number % SECOND_EVERY == SECOND_EVERY - 1 { SECOND_CUTS } else { 0 };
         if later > 0 {
             let (second, log) = recorded_recovery(&place, &history, cut.at)?;
-            for second_cut in choose(&log, later, &mut chance) {
+            for second_cut in choose(&log, later, &mut dice) {
                 restore(&log, &second_cut, &place)?;
                 report.second += 1;
                 trial(&place, &second, second_cut.at, &format!("{cut:?} then {second_cut:?}"), &mut report)?;
@@ -224,7 +224,7 @@ fn serve_in(boot: &str, place: &Path) -> io::Result<Recovery> {
 
 /// Every write torn; every place with nothing and with everything, with only one change and with all but one;
 /// then chances.
-fn choose(notes: &Notes, count: usize, chance: &mut Chance) -> Vec<Cut> {
+fn choose(notes: &Notes, count: usize, dice: &mut Dice) -> Vec<Cut> {
     let mut cuts = Vec::new();
     for at in 0..=notes.len() {
         cuts.extend([Fate::Lost, Fate::Kept].map(|fate| Cut { at, fate }));
@@ -232,14 +232,14 @@ fn choose(notes: &Notes, count: usize, chance: &mut Chance) -> Vec<Cut> {
             cuts.extend([Fate::Only(n), Fate::AllBut(n)].map(|fate| Cut { at, fate }));
         }
     }
-    chance.shuffle(&mut cuts);
+    dice.shuffle(&mut cuts);
     cuts.truncate(count / 2);
     // What spans several sectors may be torn between any of them.
     for at in (1..=notes.len()).filter(|at| notes.sectors(at - 1).is_some_and(|sectors| sectors > 2)) {
-        cuts.extend((0..3).map(|_| Cut { at, fate: Fate::Torn(chance.next()) }));
+        cuts.extend((0..3).map(|_| Cut { at, fate: Fate::Torn(dice.any()) }));
     }
     while cuts.len() < count {
-        cuts.push(Cut { at: chance.below(notes.len() + 1), fate: Fate::Some(chance.next()) });
+        cuts.push(Cut { at: dice.below(notes.len() + 1), fate: Fate::Some(dice.any()) });
     }
     cuts
 }
@@ -253,13 +253,13 @@ fn restore(notes: &Notes, cut: &Cut, place: &Path) -> io::Result<()> {
     let place_of = |n: usize| open.get(n).copied().unwrap_or(usize::MAX);
     let mut arrivals: BTreeMap<usize, Arrival> = BTreeMap::new();
     if let Fate::Some(seed) = cut.fate {
-        let mut chance = Chance::new(seed);
-        let (percent, is_atomic) = ([15, 50, 85][chance.below(3)], chance.below(2) == 0);
+        let mut dice = Dice::new(seed);
+        let (percent, is_atomic) = ([15, 50, 85][dice.below(3)], dice.below(2) == 0);
         for index in &open {
-            let (dice, sectors) = (chance.below(100), chance.next());
-            let arrival = match dice {
-                dice if dice < percent / 4 => Arrival::Sectors(sectors),
-                dice if dice < percent => Arrival::Whole,
+            let (roll, sectors) = (dice.below(100), dice.any());
+            let arrival = match roll {
+                roll if roll < percent / 4 => Arrival::Sectors(sectors),
+                roll if roll < percent => Arrival::Whole,
                 _ => Arrival::Lost,
             };
             arrivals.entry(*index).or_insert(arrival);

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::image::{BLOCK, Image};
 use super::recorder::Event;
-use crate::power::chance::Chance;
+use crate::dice::Dice;
 
 const SECTOR: usize = 512;
 
@@ -34,29 +34,23 @@ pub(crate) struct Cut {
 
 /// Chooses up to `count` cuts from `ready` on: each place in turn, then more chances for each. In the
 /// order of their places.
-pub(crate) fn choose(
-    events: &[Event],
-    ready: usize,
-    end: usize,
-    count: usize,
-    chance: &mut Chance,
-) -> Vec<Cut> {
+pub(crate) fn choose(events: &[Event], ready: usize, end: usize, count: usize, dice: &mut Dice) -> Vec<Cut> {
     let mut cuts: Vec<Cut> = Vec::new();
     let mut met = BTreeSet::new();
     let places: Vec<usize> = (ready..=end).collect();
     // So many tries that even a short log gives what is asked for, if it can.
     for turn in 0..64 {
         let mut order = places.clone();
-        chance.shuffle(&mut order);
+        dice.shuffle(&mut order);
         for at in order {
             if cuts.len() >= count {
                 break;
             }
             let fate = match turn {
-                0 => [Fate::Some(chance.next()), Fate::Lost, Fate::Torn(chance.next()), Fate::Kept][at % 4],
+                0 => [Fate::Some(dice.any()), Fate::Lost, Fate::Torn(dice.any()), Fate::Kept][at % 4],
                 1 => Fate::Lost,
                 2 => Fate::Kept,
-                3.. => [Fate::Some(chance.next()), Fate::Torn(chance.next())][turn % 2],
+                3.. => [Fate::Some(dice.any()), Fate::Torn(dice.any())][turn % 2],
             };
             let cut = Cut { at, fate };
             let mut hasher = DefaultHasher::new();
@@ -103,15 +97,15 @@ fn pieces(events: &[Event], cut: &Cut, superblock: u64) -> Vec<(usize, usize, us
         }
     }
     let part = |seed: u64, is_torn: bool| {
-        let mut chance = Chance::new(seed);
-        let percent = [15, 50, 85][chance.below(3)];
-        let torn = if all.is_empty() || !is_torn { usize::MAX } else { chance.below(all.len()) };
+        let mut dice = Dice::new(seed);
+        let percent = [15, 50, 85][dice.below(3)];
+        let torn = if all.is_empty() || !is_torn { usize::MAX } else { dice.below(all.len()) };
         let mut kept = Vec::new();
         for (number, (index, from, to, offset)) in all.iter().copied().enumerate() {
             if number == torn && offset != superblock {
-                let sectors = (from..to).step_by(SECTOR).filter(|_| chance.below(2) == 0);
+                let sectors = (from..to).step_by(SECTOR).filter(|_| dice.below(2) == 0);
                 kept.extend(sectors.map(|sector| (index, sector, to.min(sector + SECTOR))));
-            } else if chance.below(100) < percent {
+            } else if dice.below(100) < percent {
                 kept.push((index, from, to));
             }
         }

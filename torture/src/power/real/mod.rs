@@ -20,9 +20,9 @@ use self::image::Image;
 use self::recorder::Event;
 use self::trial::{Bench, Outcome};
 use self::workload::Workload;
-use super::chance::Chance;
 use super::history::History;
 use super::{Options, Report, scratch};
+use crate::dice::Dice;
 
 /// Every how many states the recovery is cut off as well, and at how many places.
 const SECOND_EVERY: usize = 12;
@@ -55,8 +55,8 @@ fn run_parted(file_system: FileSystem, options: &Options<'_>) -> io::Result<Repo
     let scratch = scratch()?;
     let fresh = file_system.fresh(scratch.path())?;
     let (history, events) = record(file_system, options, scratch.path(), &fresh)?;
-    let mut chance = Chance::new(options.seed);
-    let cuts = cuts::choose(&events, history.ready, history.end, options.states, &mut chance);
+    let mut dice = Dice::new(options.seed);
+    let cuts = cuts::choose(&events, history.ready, history.end, options.states, &mut dice);
     let flushes = events[..history.end].iter().filter(|event| matches!(event, Event::Flush)).count();
     let mut report = Report::new(file_system.name());
     report.writes = history.end - flushes;
@@ -162,8 +162,8 @@ fn work(
         let outcome = bench.trial(&image, history, cut.at)?;
         let mut outcomes = vec![(false, outcome)];
         if number % SECOND_EVERY == 0 && outcomes[0].1.unmountable.is_none() {
-            let mut chance = Chance::new(options.seed ^ number as u64);
-            let second = bench.trial_of_recovery(&image, history, cut.at, SECOND_CUTS, &mut chance)?;
+            let mut dice = Dice::new(options.seed ^ number as u64);
+            let second = bench.trial_of_recovery(&image, history, cut.at, SECOND_CUTS, &mut dice)?;
             // The first of them is the recovery that was just judged, done once more.
             outcomes.extend(second.into_iter().skip(1).map(|outcome| (true, outcome)));
         }

@@ -12,7 +12,7 @@ use super::ground::{Boots, FileSystem};
 use super::image::Image;
 use super::recorder;
 use crate::checker;
-use crate::power::chance::Chance;
+use crate::dice::Dice;
 use crate::power::history::History;
 use crate::power::judge::{self, Before, Said, Scene};
 use crate::taker;
@@ -63,7 +63,7 @@ impl Bench<'_> {
         history: &History,
         at: usize,
         count: usize,
-        chance: &mut Chance,
+        dice: &mut Dice,
     ) -> io::Result<Vec<Outcome>> {
         let under = self.scratch.join("recorded");
         std::fs::create_dir_all(&under)?;
@@ -78,7 +78,7 @@ impl Bench<'_> {
         let events = journal.events();
         let mut outcomes = vec![first];
         let (mut flushed, mut so_far) = (disk.clone(), 0);
-        for cut in cuts::choose(&events, 0, later.end, count, chance) {
+        for cut in cuts::choose(&events, 0, later.end, count, dice) {
             let to = cuts::flushed(&events, cut.at);
             cuts::advance(&mut flushed, &events, so_far, to);
             so_far = to;

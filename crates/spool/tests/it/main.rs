@@ -10,3 +10,5 @@ mod packet;
 mod power;
 mod pulls;
 mod snapshot;
+mod snapshot_fold;
+mod snapshot_kill;

@@ -12,6 +12,8 @@ mod packet;
 mod power;
 mod pulls;
 mod snapshot;
+mod snapshot_fold;
+mod snapshot_kill;
 mod unsynced;
 mod window;
 mod writers;

@@ -25,7 +25,7 @@ pub(crate) struct Args {
 /// How long one run of tests may take before it counts as one that never ends.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Every failing call, one in four.
+/// Failing calls, the short form.
 const FAULTS: [&str; 7] = ["test", "--offline", "--package", "settled-torture", "--test", "it", "faults::"];
 
 /// What happens around the daemon.

@@ -11,7 +11,7 @@ use super::trial::{self, Ending, Trial};
 /// How much is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// One point in so many, with one of its errors, in turn.
+    /// Every sync, and one in so many of the other points, each with one of its errors, in turn.
     OneIn(usize),
     /// Every point with every error, once and from there on for good.
     Long,
@@ -130,7 +130,7 @@ fn trials(scene: Scene, extent: Extent, only: Option<&str>) -> Vec<Trial> {
         let trial = |errno, is_for_good| Trial { scene, point: point.clone(), errno, is_for_good };
         match extent {
             Extent::OneIn(steps) => {
-                if turn.is_multiple_of(steps) {
+                if point.call.is_sync || turn.is_multiple_of(steps) {
                     trials.push(trial(errnos[turn / steps % errnos.len()], false));
                 }
             }

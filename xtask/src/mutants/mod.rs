@@ -32,7 +32,8 @@ const CRASH: [&str; 7] =
 /// Kills at the calls of a whole review.
 const CRASH_OF_REVIEW: [&str; 7] =
     ["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill_at_any_step"];
-/// Every failing call, one in four.
+
+/// Failing calls, the short form.
 const FAULTS: [&str; 7] = ["test", "--offline", "--package", "settled-torture", "--test", "it", "faults::"];
 
 /// What happens around the daemon.

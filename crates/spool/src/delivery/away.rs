@@ -195,7 +195,11 @@ impl Desk<'_> {
         }
         let temporary = layout::away_temporary(self.seq);
         self.ground.write_new(self.away, &temporary, &bytes)?;
-        let name = place::publish(self.ground, self.away, &temporary, self.away_name(), self.seq, &bytes)?;
+        let name = place::publish(self.ground, self.away, &temporary, self.away_name(), self.seq, &bytes);
+        let name = name.inspect_err(|_| {
+            // The next try may find both names on one file system, and make no copy that would replace this one.
+            let _ = self.ground.remove(self.away, &temporary);
+        })?;
         self.ground.remove(self.outbox, &self.original.file)?;
         Ok(Outcome::Away(name))
     }

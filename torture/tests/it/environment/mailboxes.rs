@@ -86,7 +86,7 @@ fn an_outbox_replaced_by_a_link_or_a_file_is_not_read_and_waits() {
     std::thread::scope(|scope| {
         for how in [Change::Linked, Change::File] {
             scope.spawn(move || {
-                waits("agents/claude/outbox", how, "an outbox cannot be listed; it is tried again")
+                waits("agents/claude/outbox", how, "an outbox cannot be listed; it is tried again");
             });
         }
         scope.spawn(|| waits("agents/codex", Change::Linked, "it is tried again"));

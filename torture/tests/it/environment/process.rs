@@ -170,14 +170,18 @@ fn allow(path: &Path, mode: u32) {
 
 #[test]
 fn permissions_taken_away_and_given_back_are_waited_out() {
-    for directory in ["inbox", "outbox", "sent"] {
+    // The last is the recipient's whole directory: what is for it waits and is not refused.
+    for directory in ["inbox", "outbox", "sent", ""] {
         let mailroom = of_nobody();
         let root = mailroom.root();
         let serving = Serving::start(root, serve(&AS_NOBODY, root));
         serving.says("serving");
-        let agent = if directory == "inbox" { "codex" } else { "claude" };
+        let agent = if ["inbox", ""].contains(&directory) { "codex" } else { "claude" };
         let path = mailroom.agent(agent, directory);
         allow(&path, 0o000);
+        if directory.is_empty() {
+            serving.says("Permission denied");
+        }
         let letters = Mix::Requests.letters(2, 1);
         letters.iter().for_each(|letter| settled_torture::letters::post(root, letter));
         settled_tests::list(mailroom.agent("claude", "outbox")).iter().for_each(|file| give(file));

@@ -23,7 +23,7 @@ pub use real::FileSystem;
 
 /// What a run is asked for.
 pub struct Options<'a> {
-    /// The program `settled`.
+    /// The program `settled`; the simulated disk has no use for it.
     pub settled: &'a Path,
     /// How many crash states are tried.
     pub states: usize,

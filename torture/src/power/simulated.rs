@@ -4,13 +4,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use settled::clock::Moment;
 use settled::mailroom::Mailroom;
-use spool::{Arrival, Disk, FaultyDisk, Notes, Open, Recovery, VolatileDisk};
+use spool::{Arrival, Disk, FaultyDisk, Layout, Notes, Open, Recovery, VolatileDisk};
 
 use super::history::History;
 use super::judge::{self, Said, Scene};
@@ -51,8 +50,7 @@ struct Cut {
 pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
     let scratch = super::scratch()?;
     let root = scratch.path().join("room");
-    let agents = AGENTS.join(",");
-    super::run_to_end(Command::new(options.settled).arg("init").arg(&root).args(["--agents", &agents]))?;
+    Layout::init(&root, &AGENTS).map_err(io::Error::other)?;
     // Made again by the daemon when they are missing, and then to be made durable by it.
     std::fs::remove_dir(root.join("agents/codex/sent"))?;
     std::fs::remove_dir(root.join("agents/claude/dead_letter"))?;

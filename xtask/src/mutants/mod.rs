@@ -50,7 +50,15 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
-        "power" => Some(&["test", "--offline", "--package", "settled-torture", "--test", "it", "power"]),
+        "power" => Some(&[
+            "test",
+            "--offline",
+            "--package",
+            "settled-torture",
+            "--test",
+            "it",
+            "power::nothing_promised_is_lost_on_a_disk_that_forgets",
+        ]),
         "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
         _ => None,
     }

@@ -149,6 +149,13 @@ pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
     wrong
 }
 
+/// The lines of a ledger, whatever is in them.
+pub fn lines(root: &Path) -> Vec<Vec<u8>> {
+    let segments = visible(&root.join(".settled/ledger")).into_iter();
+    let bytes: Vec<u8> = segments.flat_map(|segment| std::fs::read(segment).unwrap_or_default()).collect();
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
 /// Every letter has exactly the record its fate asks for.
 fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -240,7 +247,7 @@ fn originals(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
 }
 
 /// No file that was being made is left behind.
-fn leftovers(root: &Path, wrong: &mut Vec<String>) {
+pub(crate) fn leftovers(root: &Path, wrong: &mut Vec<String>) {
     for agent in settled_tests::list(root.join("agents")) {
         for directory in ["inbox", "outbox", "sent", "dead_letter", "archive"] {
             let names = settled_tests::names(agent.join(directory));

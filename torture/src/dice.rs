@@ -18,4 +18,21 @@ impl Dice {
         self.0 ^= self.0 << 17;
         self.0.checked_rem(sides).unwrap_or_default()
     }
+
+    /// Any number, to make other dice of.
+    pub fn any(&mut self) -> u64 {
+        self.roll(u64::MAX)
+    }
+
+    /// A place in something of this length, which is at least 1.
+    pub fn below(&mut self, len: usize) -> usize {
+        usize::try_from(self.roll(len as u64)).expect("less than a length")
+    }
+
+    /// Another order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
 }

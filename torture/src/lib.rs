@@ -8,12 +8,16 @@
 //! - `taker`: a reader that empties an inbox while the daemon works;
 //! - `checker`: the independent reader of the directories after it all;
 //! - `crash`: kills at every call, and at random under load;
+//! - `faults`: every failing call in turn;
+//! - `power`: the power cut at any instant, on a real file system and on a simulated disk;
 //! - `traced`: the daemon under `strace`, one call struck.
 
 pub mod checker;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub mod crash;
 pub mod dice;
+pub mod faults;
 pub mod letters;
+pub mod power;
 pub mod taker;
 pub mod traced;

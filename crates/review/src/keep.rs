@@ -32,7 +32,7 @@ type Message<'a> = (Cow<'a, MessageId>, ContentDigest, Option<usize>);
 #[serde(rename_all = "snake_case")]
 enum Piece<'a> {
     /// A review; they are numbered from 0 in the order of their lines.
-    Review(Cow<'a, ReviewKey>, Cow<'a, Review>),
+    Review(Cow<'a, ReviewKey>, Box<Cow<'a, Review>>),
     /// Accepted messages of one sender.
     Messages(Cow<'a, AgentName>, Vec<Message<'a>>),
     /// How many messages were accepted.
@@ -74,7 +74,7 @@ impl State {
         let mut numbers = BTreeMap::new();
         for (number, (key, review)) in reviews.iter().enumerate() {
             numbers.insert(key, number);
-            tell(&Piece::Review(Cow::Borrowed(key), Cow::Borrowed(review)), line)?;
+            tell(&Piece::Review(Cow::Borrowed(key), Box::new(Cow::Borrowed(review))), line)?;
         }
         post.write_lines(&numbers, line)?;
         for (id, keys) in conversations {
@@ -141,7 +141,7 @@ impl Restoring {
         let own = |ids: Vec<Cow<'static, MessageId>>| ids.into_iter().map(Cow::into_owned);
         match serde_json::from_slice(line)? {
             Piece::Review(key, review) => {
-                self.keys.push(reviews.restore(key.into_owned(), review.into_owned()))
+                self.keys.push(reviews.open_new(&key, review.into_owned()));
             }
             Piece::Messages(sender, messages) => {
                 let known = post.known.entry(sender.into_owned()).or_default();

@@ -58,11 +58,6 @@ impl Reviews {
         self.deadlines.first().map(|(at, key)| (*at, &**key))
     }
 
-    /// Puts a review back as it stood, and the indexes that follow from it.
-    pub(crate) fn restore(&mut self, key: ReviewKey, review: Review) -> Arc<ReviewKey> {
-        self.open_new(&key, review)
-    }
-
     /// Changes a review, making it first if `make` gives one, and keeps the indexes true.
     pub(crate) fn change(&mut self, key: &ReviewKey, make: Option<Review>, change: impl FnOnce(&mut Review)) {
         let known = match (self.shared(key), make) {
@@ -83,7 +78,8 @@ impl Reviews {
         }
     }
 
-    fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
+    /// Adds a review, and what follows from it to the indexes.
+    pub(crate) fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
         let key = Arc::new(key.clone());
         let of_pr = self.by_pr.entry(key.pr.clone()).or_default();
         of_pr.push(Arc::clone(&key));

@@ -26,6 +26,7 @@ mod separate;
 pub mod simulate;
 mod snapshot;
 pub mod states;
+mod stderr;
 mod troubles;
 mod unproven;
 mod untaken;

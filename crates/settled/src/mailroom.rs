@@ -14,7 +14,7 @@ use std::sync::Arc;
 use message_schema::id::AgentName;
 use review::Record;
 use rustix::fs::Mode;
-use spool::{FileName, Layout, Os, Recovery, Spool, SpoolError};
+use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
 
 use crate::clock::Moment;
 use crate::config::{Config, ConfigError};
@@ -58,6 +58,10 @@ pub struct Mailroom {
     waits: turn::Waits,
     unproven: Unproven,
     quiet: quiet::Quiet,
+    /// How many outboxes the last sweep could not list.
+    unlisted: usize,
+    /// Says that the state knows decisions the ledger does not have: it is folded anew before anything is judged.
+    is_doubtful: bool,
 }
 
 /// What one pass did.
@@ -85,14 +89,19 @@ impl Pass {
 impl Mailroom {
     /// Opens the workspace: takes the lock, folds the ledger, finishes what was left undone.
     pub fn open(root: &Path) -> Result<(Self, Recovery), MailroomError> {
+        Self::open_on(root, Arc::new(Os))
+    }
+
+    /// Opens the workspace through another disk, for tests that cut its power.
+    pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
         let mut books = Books::default();
-        let mut opened = Spool::resume(root, Arc::new(Os), &mut books)?;
+        let mut opened = Spool::resume(root, disk, &mut books)?;
         opened.spool.limit_segments(config.ledger.segment_mib * 1024 * 1024);
-        let kept = opened.recovery.snapshot.unwrap_or(0);
+        let kept = (opened.recovery.snapshot.unwrap_or(0), opened.recovery.snapshot_bytes);
         let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
@@ -106,17 +115,24 @@ impl Mailroom {
             waits: turn::Waits::default(),
             unproven: Unproven::default(),
             quiet,
+            unlisted: 0,
+            is_doubtful: false,
         };
         mailroom.call_the_roll()?;
         Ok((mailroom, opened.recovery))
     }
 
     /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
-    /// taken.
+    /// taken. Fails for good if the workspace was moved away or its ledger changed by somebody else.
     pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        // Until the end nothing is known to be listed.
+        self.unlisted = self.desk.agents.len().max(1);
+        self.spool.still_there()?;
         self.call_the_roll()?;
         let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
-        for trouble in self.desk.intake.scan(&self.spool.view(), &agents) {
+        let troubles = self.desk.intake.scan(&self.spool.view(), &agents);
+        self.unlisted = troubles.len();
+        for trouble in troubles {
             if self.desk.troubles.tell_unreadable(&trouble) {
                 continue;
             }
@@ -165,9 +181,13 @@ impl Mailroom {
     /// anew and the files, which never left their outboxes, are judged again later. When what lay
     /// finished before them is judged, takes and orders are heard.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
+        if self.is_doubtful {
+            self.start_over()?;
+        }
         let orders = self.find_orders(moment);
         let Self { spool, desk, .. } = self;
-        let (before, batch) = spool.deliver_while(moment.mono, |view| desk.judge_batch(view, moment))?;
+        let judged = spool.deliver_while(moment.mono, |view| desk.judge_batch(view, moment));
+        let (before, batch) = judged.inspect_err(|_| self.is_doubtful = true)?;
         let mut pass = Pass::default();
         self.delivered(&before, &mut pass);
 
@@ -201,7 +221,7 @@ impl Mailroom {
                 Ok(())
             }
             Err(error) => {
-                self.start_over()?;
+                self.is_doubtful = true;
                 Err(error)
             }
         }
@@ -225,6 +245,7 @@ impl Mailroom {
         self.desk.keep(books);
         // The sweep finds those files anew, behind every mark.
         self.waits = turn::Waits::default();
+        self.is_doubtful = false;
         Ok(())
     }
 
@@ -249,14 +270,24 @@ impl Mailroom {
         self.desk.intake.next_hopeful()
     }
 
-    /// How many files wait to be looked at again.
-    pub fn asleep(&self) -> usize {
-        self.desk.intake.asleep()
-    }
-
     /// How many files are committed and not yet made or put away.
     pub fn undelivered(&self) -> usize {
         self.spool.waiting()
+    }
+
+    /// How many outboxes and files in them could not be read yet, or are still being written.
+    pub fn unread(&self) -> usize {
+        self.unlisted + self.desk.intake.waiting()
+    }
+
+    /// Whether the last sweep left an outbox out.
+    pub fn is_sweep_owed(&self) -> bool {
+        self.unlisted > 0
+    }
+
+    /// When a mailbox that could not be written is tried again, on the monotonic clock.
+    pub fn next_retry(&self) -> Option<u64> {
+        self.spool.next_retry()
     }
 
     /// The outbox directory of every agent on the roll.

@@ -2,6 +2,8 @@
 //!
 //! Knows where things lie and makes the empty tree; what is in the files is other rooms' business.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::{Digest, FileName, Mailbox, SpoolError};
@@ -73,7 +75,24 @@ impl Layout {
                 made.push(directory);
             }
         }
+        layout.sync_tree(&made)?;
         Ok(made)
+    }
+
+    /// Makes new directories survive a power cut: messages to somebody whose mailboxes are gone could not be delivered.
+    fn sync_tree(&self, made: &[PathBuf]) -> Result<(), SpoolError> {
+        let above = |path: &Path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>();
+        let mut dirs: BTreeSet<PathBuf> =
+            made.iter().flat_map(|path| above(path)).map(|path| self.root.join(path)).collect();
+        if !made.is_empty() {
+            // The root may be new as well.
+            let root = std::path::absolute(&self.root).map_err(SpoolError::io("sync", &self.root))?;
+            dirs.extend(root.parent().map(Path::to_owned));
+        }
+        dirs.iter().try_for_each(|dir| {
+            let synced = std::fs::File::open(dir).and_then(|dir| dir.sync_all());
+            synced.map_err(SpoolError::io("sync", dir))
+        })
     }
 
     /// Lists the agents of a workspace: directories under `agents/`, not hidden and no links, with an outbox or an
@@ -134,9 +153,13 @@ impl Layout {
     }
 }
 
-/// Says whether a directory is there, and not only a link to one.
+/// Says whether a directory is there, and not only a link to one. One that cannot be looked at is: a message to an agent
+/// behind a disk that does not answer waits, and is not refused.
 fn is_real_dir(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|data| data.is_dir())
+    match path.symlink_metadata() {
+        Ok(data) => data.is_dir(),
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    }
 }
 
 /// Gives `agents/<agent>`.

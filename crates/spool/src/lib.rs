@@ -36,9 +36,9 @@ mod whereabouts;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
 pub use crate::digest::{Digest, NotADigest};
-pub use crate::disk::{Disk, Handle, Kind, Open, Os, Stat};
 #[cfg(feature = "faulty-disk")]
-pub use crate::disk::{Fault, FaultyDisk};
+pub use crate::disk::{Arrival, Fault, FaultyDisk, Notes, VolatileDisk};
+pub use crate::disk::{Disk, Handle, Kind, Open, Os, Stat};
 pub use crate::entry::{Away, Content, Delivery, Draft, Entry, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError};
 pub use crate::intake::{Body, Found, Hint, Intake, Mark, Now, QUIET_MS, Taken, Unfit};

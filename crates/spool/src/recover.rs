@@ -27,6 +27,8 @@ pub struct Recovery {
     pub new_boot: bool,
     /// The last record of the snapshot that was taken up, if one was: the records up to it were not read.
     pub snapshot: Option<u64>,
+    /// How many bytes of the ledger lie before that.
+    pub snapshot_bytes: u64,
     /// Newer snapshots that were of no use.
     pub passed_over: Vec<PassedOver>,
     /// Lanes whose cursor was lost: every file they ever got was looked for.
@@ -53,13 +55,15 @@ impl Spool {
         let mut start = Start::read(root, disk)?;
         let cursors = start.gathering.cursors();
         let (taken, passed_over) = snapshot::take_up(&start.ground, Some(cursors), u64::MAX, fold)?;
-        let place = taken.map(|taken| {
+        if let Some(taken) = &taken {
             start.gathering.know(&taken.heads);
-            taken.place
-        });
-        let snapshot = place.as_ref().map(|place| place.seq);
-        let mut opened = start.finish(place.unwrap_or_default(), &mut |entry| fold.add(entry))?;
+        }
+        let (snapshot, bytes) =
+            (taken.as_ref().map(|taken| taken.place.seq), taken.as_ref().map(|taken| taken.bytes));
+        let place = taken.map(|taken| taken.place).unwrap_or_default();
+        let mut opened = start.finish(place, &mut |entry| fold.add(entry))?;
         opened.recovery.snapshot = snapshot;
+        opened.recovery.snapshot_bytes = bytes.unwrap_or(0);
         opened.recovery.passed_over = passed_over;
         Ok(opened)
     }
@@ -116,6 +120,7 @@ impl Start {
             records: head,
             torn,
             snapshot: None,
+            snapshot_bytes: 0,
             passed_over: Vec::new(),
             new_boot: doubts.new_boot,
             cursors_lost: doubts.lost,

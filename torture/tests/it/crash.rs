@@ -48,10 +48,10 @@ fn a_kill_at_a_call_and_in_the_recovery_and_in_the_recovery_of_that_has_no_effec
 
 #[test]
 fn a_kill_at_any_step_of_a_review_has_no_effect() {
-    let form = Form { writing: 6, others: 80, again: 8, threads: 2 };
+    let form = Form { writing: 8, others: 120, again: 8, threads: 2 };
     let tally = swept(&Scene::of_review(), form);
     assert_eq!(tally.wrong, [""; 0]);
-    assert!(tally.hit() >= 100, "{tally:?}");
+    assert!(tally.hit() >= 60, "{tally:?}");
 }
 
 #[test]

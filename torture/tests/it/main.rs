@@ -3,4 +3,7 @@
 mod checker;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod crash;
+mod environment;
+mod faults;
+mod power;
 mod traced;

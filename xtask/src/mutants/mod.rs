@@ -32,15 +32,24 @@ const CRASH: [&str; 7] =
 /// Kills at the calls of a whole review.
 const CRASH_OF_REVIEW: [&str; 7] =
     ["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill_at_any_step"];
+/// Every failing call, one in four.
+const FAULTS: [&str; 7] = ["test", "--offline", "--package", "settled-torture", "--test", "it", "faults::"];
+
+/// What happens around the daemon.
+const ENVIRONMENT: [&str; 7] =
+    ["test", "--offline", "--package", "settled-torture", "--test", "it", "environment::"];
 
 /// The command behind the word a mutant names its tests by.
 fn suite(word: &str) -> Option<&'static [&'static str]> {
     match word {
         "crash" => Some(&CRASH),
         "crash-of-review" => Some(&CRASH_OF_REVIEW),
+        "faults" => Some(&FAULTS),
+        "environment" => Some(&ENVIRONMENT),
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
+        "power" => Some(&["test", "--offline", "--package", "settled-torture", "--test", "it", "power"]),
         "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
         _ => None,
     }

@@ -198,7 +198,12 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 fn existing_workspace(root: &Path) -> Result<(), Failure> {
-    if workspace::is_workspace(root) {
+    let agents = root.join("agents");
+    let is_workspace = workspace::is_workspace(root).map_err(|error| {
+        let message = format!("cannot look at {}: {error}", agents.display());
+        Failure::plain(Exit::Failed, message).next(format!("ls -ld {}", agents.display()))
+    })?;
+    if is_workspace {
         return Ok(());
     }
     let message = format!("{} is not a workspace: it has no agents/ directory", root.display());

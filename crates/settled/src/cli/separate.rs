@@ -72,10 +72,11 @@ fn cast(
 ) -> Result<Cast, Failure> {
     let usage = |why: String| Failure::plain(Exit::Usage, format!("{why}; nothing was changed"));
     let known = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?.users();
-    let on_the_roll = match workspace::is_workspace(root) {
-        true => workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
-        false => Vec::new(),
-    };
+    let on_the_roll =
+        match workspace::is_workspace(root).map_err(|error| Failure::new(Exit::Failed, &error))? {
+            true => workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
+            false => Vec::new(),
+        };
     let layout = Layout::new(root);
     let mut agents = BTreeMap::new();
     for name in named.iter().map(|(name, _)| name).chain(&on_the_roll) {

@@ -40,9 +40,10 @@ enum Done {
 }
 
 impl Quiet {
-    /// `kept` is the record of the snapshot that the start took up; 0 if there was none.
-    pub(super) fn new(root: PathBuf, config: Config, kept: u64) -> Self {
-        Self { root, config, kept: (kept, 0), sweep_at: 0, running: None }
+    /// `kept` is the record of the snapshot that the start took up and the bytes of the ledger before it; 0 if there was
+    /// none.
+    pub(super) fn new(root: PathBuf, config: Config, kept: (u64, u64)) -> Self {
+        Self { root, config, kept, sweep_at: 0, running: None }
     }
 }
 

@@ -166,6 +166,8 @@ impl Desk<'_> {
         let bytes = text.as_bytes();
         let temporary = layout::away_temporary(self.seq);
         match place::trace(self.ground, std::slice::from_ref(self.away), self.away_name(), self.seq, bytes)? {
+            // A power cut may have left both names of a rename.
+            place::Trace::Whole if self.verify => self.ground.remove(self.away, &temporary),
             place::Trace::Whole => Ok(()),
             place::Trace::Damaged(_, name) if self.verify => {
                 place::mend(self.ground, self.away, &temporary, &name, bytes)

@@ -171,9 +171,9 @@ impl Work {
         while let Some(item) = self.items.front() {
             let (pos, entry) = (item.pos, Arc::clone(&item.entry));
             let original = entry.original.as_ref().expect("an item of an outbox has an original");
-            let (slot, name) = match &original.away {
-                Away::Sent(_) => (&mut sent, "sent"),
-                Away::DeadLetter(_) => (&mut dead_letter, "dead_letter"),
+            let (slot, name, file) = match &original.away {
+                Away::Sent(file) => (&mut sent, "sent", file),
+                Away::DeadLetter(file) => (&mut dead_letter, "dead_letter", file),
             };
             let away = match slot {
                 Some(dir) => &*dir,
@@ -189,8 +189,12 @@ impl Work {
                     touched.file(&away.path, &name);
                     pass.put_away += 1;
                 }
-                Outcome::Gone => {}
-                Outcome::New(name) => pass.came_back.push((agent.to_owned(), name)),
+                // Put away by an earlier process, or kept from the ledger just now.
+                Outcome::Gone => touched.file_before(&away.path, file, pos.seq),
+                Outcome::New(name) => {
+                    touched.file_before(&away.path, file, pos.seq);
+                    pass.came_back.push((agent.to_owned(), name));
+                }
             }
             in_hand.release(agent, &original.file);
             self.finish(pos);

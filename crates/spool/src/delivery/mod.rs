@@ -26,7 +26,7 @@ pub(crate) use self::note::Pos;
 use crate::disk::{self, Open};
 use crate::ground::Ground;
 use crate::view::InHand;
-use crate::{Draft, Entry, FileName, Mailbox, SpoolError, layout};
+use crate::{Away, Draft, Entry, FileName, Mailbox, SpoolError, layout};
 
 /// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
 const PAUSE_MIN_MS: u64 = 100;
@@ -127,11 +127,30 @@ fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, Item)> {
     items
 }
 
+/// Notes what was done in a lane and is not known to be durable.
+fn touch(touched: &mut Touched, lane: &Lane, item: &Item) {
+    let (dir, file) = match lane {
+        Lane::Mailbox(mailbox) => (layout::mailbox_dir(mailbox), &item.entry.deliveries[item.index].file),
+        Lane::Outbox(agent) => {
+            let original = item.entry.original.as_ref().expect("an item of an outbox has an original");
+            touched.dir(&layout::agent_dir(agent, "outbox"));
+            match &original.away {
+                Away::Sent(file) => (layout::agent_dir(agent, "sent"), file),
+                Away::DeadLetter(file) => (layout::agent_dir(agent, "dead_letter"), file),
+            }
+        }
+    };
+    // The directory may have been made by that process as well.
+    touched.lane(lane, &dir, true);
+    touched.file_before(&dir, file, item.pos.seq);
+}
+
 /// Reads the cursor files before the ledger is read, and collects what is still to be done while it is.
 pub(crate) struct Gathering {
     cursors: Cursors,
     works: BTreeMap<Lane, Work>,
     doubts: Doubts,
+    touched: Touched,
     boot: String,
 }
 
@@ -141,6 +160,7 @@ impl Gathering {
             cursors: Cursors::read(ground)?,
             works: BTreeMap::new(),
             doubts: Doubts::default(),
+            touched: Touched::default(),
             boot: ground.boot.clone(),
         })
     }
@@ -163,6 +183,10 @@ impl Gathering {
             let work = self.work(lane);
             if item.pos > work.progress.done {
                 work.push(item);
+            } else if item.pos > work.progress.durable {
+                // An earlier process of this boot did it and was killed before its checkpoint.
+                let lane = work.lane.clone();
+                touch(&mut self.touched, &lane, &item);
             }
         }
     }
@@ -192,7 +216,7 @@ impl Gathering {
         for work in self.works.values_mut() {
             work.progress.verify = work.progress.verify.min(head);
         }
-        Ok((Lanes { works: self.works, touched: Touched::default(), cursors_made: false }, self.doubts))
+        Ok((Lanes { works: self.works, touched: self.touched, cursors_made: false }, self.doubts))
     }
 }
 

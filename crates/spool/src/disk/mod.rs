@@ -7,6 +7,10 @@ mod os;
 
 #[cfg(feature = "faulty-disk")]
 mod faulty;
+#[cfg(feature = "faulty-disk")]
+mod notes;
+#[cfg(feature = "faulty-disk")]
+mod volatile;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -15,7 +19,11 @@ use std::path::Path;
 
 #[cfg(feature = "faulty-disk")]
 pub use faulty::{Fault, FaultyDisk};
+#[cfg(feature = "faulty-disk")]
+pub use notes::{Arrival, Notes};
 pub use os::Os;
+#[cfg(feature = "faulty-disk")]
+pub use volatile::VolatileDisk;
 
 use crate::FileName;
 

@@ -185,6 +185,11 @@ impl Intake {
         }
     }
 
+    /// Says how many files wait for their turn or for a time.
+    pub fn waiting(&self) -> usize {
+        self.outboxes.values().map(|outbox| outbox.files.len()).sum()
+    }
+
     /// Says whether this file waits for its turn or for a time.
     pub fn is_waiting(&self, agent: &str, file: &FileName) -> bool {
         self.outboxes.get(agent).is_some_and(|outbox| outbox.files.contains_key(file))
@@ -272,11 +277,6 @@ impl Intake {
     /// Says how many files of an agent's outbox are known now: never more than 16 384.
     pub fn known(&self, agent: &str) -> usize {
         self.outboxes.get(agent).map_or(0, |outbox| outbox.files.len())
-    }
-
-    /// Says how many files are looked at again at a later time.
-    pub fn asleep(&self) -> usize {
-        self.sleeping.len()
     }
 
     /// Marks what waits for its turn now, against what is put behind it later.

@@ -14,7 +14,7 @@ pub use line::FORMAT_VERSION;
 pub use read::TornTail;
 pub use verify::{Folded, Verified, fold_ledger, read_ledger, verify};
 
-use crate::disk::{self, Disk, Handle, Open};
+use crate::disk::{self, Disk, Handle, Open, Stat};
 use crate::layout::{self, Layout};
 use crate::{Digest, Draft, Entry, SpoolError};
 
@@ -25,6 +25,7 @@ const SEGMENT_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) struct Ledger {
     disk: Arc<dyn Disk>,
     layout: Layout,
+    root: Handle,
     dir: Handle,
     segment: Option<Segment>,
     head: u64,
@@ -63,8 +64,9 @@ impl Ledger {
             }
         };
         let layout = layout.clone();
+        let root = root.try_clone().map_err(SpoolError::io("open", layout.root()))?;
         let (head, digest, segment_max) = (end.place.seq, end.place.digest, SEGMENT_MAX);
-        Ok((Ledger { disk, layout, dir, segment, head, digest, stopped: None, segment_max }, end.torn))
+        Ok((Ledger { disk, layout, root, dir, segment, head, digest, stopped: None, segment_max }, end.torn))
     }
 
     /// Cuts a torn tail off, keeping its bytes in `.settled/torn/`, and makes the rest durable. Nothing may be delivered
@@ -128,6 +130,11 @@ impl Ledger {
             entries.push(Arc::new(entry));
         }
         self.open_segment(batch)?;
+        self.still_there().inspect_err(|error| {
+            if !error.is_retryable() {
+                self.stopped = Some(error.chain());
+            }
+        })?;
         let segment = self.segment.as_mut().expect("a segment was just opened");
         if let Err(error) = write_batch(&*self.disk, segment, &bytes) {
             if !error.is_retryable() {
@@ -139,6 +146,33 @@ impl Ledger {
         self.head += entries.len() as u64;
         self.digest = digest;
         Ok(entries)
+    }
+
+    /// Fails if the last segment's name no longer leads to the file that is open here, as long as it was left: what is
+    /// appended to another one is lost to the next start, whoever is told that it is safe.
+    pub(crate) fn still_there(&self) -> Result<(), SpoolError> {
+        let Some(segment) = &self.segment else { return Ok(()) };
+        let look = |result: io::Result<Stat>| result.map_err(SpoolError::io("look at", &segment.path));
+        let name = segment.path.strip_prefix(self.layout.root()).expect("segments lie below the root");
+        let replaced = |what| Err(SpoolError::Replaced { path: segment.path.clone(), what });
+        let there = match self.disk.stat_at(&self.root, name) {
+            Err(error) if is_gone(&error) => {
+                return replaced("was removed or moved away while it was served".to_owned());
+            }
+            result => look(result)?,
+        };
+        let ours = look(self.disk.stat(&segment.file))?;
+        if (there.dev, there.ino) != (ours.dev, ours.ino) {
+            return replaced("was replaced by another file while it was served".to_owned());
+        }
+        if ours.size != segment.len {
+            let what = format!(
+                "has {} bytes, expected {}: somebody else changed it while it was served",
+                ours.size, segment.len
+            );
+            return replaced(what);
+        }
+        Ok(())
     }
 
     /// Opens the segment for the batch that starts with record `first`. A kill leaves an empty segment, which the next
@@ -166,6 +200,11 @@ impl Ledger {
         self.segment = Some(Segment { file, path, len: 0 });
         Ok(())
     }
+}
+
+/// Says whether a path leads nowhere any more.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Writes and syncs one batch.

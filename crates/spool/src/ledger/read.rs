@@ -105,7 +105,7 @@ pub(crate) fn read(
 ) -> Result<End, SpoolError> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<Entry>>(PORTIONS);
-        let reading = scope.spawn(move || {
+        let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
             let mut portion = Vec::with_capacity(PORTION);
             let end = read_here(disk, layout, dir, stretch, &mut |entry| {
                 portion.push(entry);
@@ -116,11 +116,29 @@ pub(crate) fn read(
             let _ = send.send(portion);
             end
         });
+        // Where no thread is to be had, this one does both.
+        let Ok(reading) = reading else { return read_alone(disk, layout, dir, stretch, visit) };
         // The receiver goes with the first error, and the reader stops at its next portion.
         let visited = receive.into_iter().flatten().try_for_each(visit);
         let end = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         visited.and(end)
     })
+}
+
+/// Reads and visits in one thread.
+fn read_alone(
+    disk: &dyn Disk,
+    layout: &Layout,
+    dir: &Handle,
+    stretch: &Stretch,
+    visit: &mut Visit<'_>,
+) -> Result<End, SpoolError> {
+    let mut visited = Ok(());
+    let end = read_here(disk, layout, dir, stretch, &mut |entry| {
+        visited = visit(entry);
+        if visited.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    visited.and(end)
 }
 
 /// Reads until the end or until nobody listens.

@@ -60,7 +60,7 @@ impl Known {
                 }
                 (None, None) => Vec::new(),
             };
-            marks.into_iter().for_each(|mark| self.note(&original.outbox, shelf, mark, brought));
+            marks.iter().for_each(|mark| self.note(&original.outbox, shelf, mark, brought));
         }
         for (index, delivery) in entry.deliveries.iter().enumerate() {
             let (agent, shelf) = match &delivery.mailbox {
@@ -82,13 +82,13 @@ impl Known {
             let n = u32::try_from(before.count()).expect("a record has few deliveries");
             let pos = Pos { seq: entry.seq, n };
             let brought = || Brought { lane: lane.clone(), pos, at: entry.at.clone() };
-            self.note(agent, shelf, Mark::Digest(digest), brought);
+            self.note(agent, shelf, &Mark::Digest(digest), brought);
         }
     }
 
-    fn note(&mut self, agent: &str, shelf: Shelf, mark: Mark, brought: impl Fn() -> Brought) {
+    fn note(&mut self, agent: &str, shelf: Shelf, mark: &Mark, brought: impl Fn() -> Brought) {
         let Some(marks) = self.0.get_mut(&(agent.to_owned(), shelf)) else { return };
-        if let Some(answer) = marks.get_mut(&mark) {
+        if let Some(answer) = marks.get_mut(mark) {
             *answer = Some(brought());
         }
     }

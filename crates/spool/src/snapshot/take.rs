@@ -18,6 +18,8 @@ const PORTIONS: usize = 8;
 pub(crate) struct Taken {
     /// From where the ledger is to be read on.
     pub(crate) place: Place,
+    /// How many bytes of the ledger it saves reading.
+    pub(crate) bytes: u64,
     /// The lanes' last places up to there.
     pub(crate) heads: Heads,
 }
@@ -73,7 +75,8 @@ pub(super) fn take(
         return Err(format!("{lane} still needs records from before it"));
     }
     fill(reader, fold)?;
-    Ok(Taken { place, heads })
+    let bytes = title.segments.iter().map(|(_, len)| len).sum();
+    Ok(Taken { place, bytes, heads })
 }
 
 /// Holds the snapshot against the ledger: every segment up to its record is there in its length, and the record is the

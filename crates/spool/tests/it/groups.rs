@@ -9,27 +9,33 @@ use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
 /// More than one group.
 const FILES: usize = 37;
-const REFUSED: &str = "its sender put this into the inbox itself";
+/// What a sender put into the inbox itself, is refused, and is accepted later.
+const REFUSED: [&str; 2] = ["refused at first", "refused later on"];
 const STRANGER: &str = "left here by somebody else";
 
-/// A withdrawal in the middle, its bytes accepted after it under the same name, and a name that is taken.
+/// Withdrawals at the beginning and in the middle, their bytes accepted after them under the same name, and a name that
+/// is taken.
 fn drafts() -> Vec<Draft> {
     let numbered = |n: usize| notice(inbox("codex"), &format!("{n:02}.yaml"), &format!("text {n}"));
     let mut drafts: Vec<Draft> = (0..FILES).map(numbered).collect();
-    let withdrawn = Delivery {
-        mailbox: inbox("codex"),
-        file: name("refused.yaml"),
-        content: Content::Withdrawn(Digest::of(REFUSED.as_bytes())),
-    };
-    let refusal = Draft { deliveries: vec![withdrawn], ..notice(inbox("codex"), "-", "") };
-    drafts.splice(5..5, [refusal, notice(inbox("codex"), "refused.yaml", REFUSED)]);
+    for (at, text) in [(0, REFUSED[0]), (5, REFUSED[1])] {
+        let withdrawn = Delivery {
+            mailbox: inbox("codex"),
+            file: name(&format!("{text}.yaml")),
+            content: Content::Withdrawn(Digest::of(text.as_bytes())),
+        };
+        drafts.insert(at, Draft { deliveries: vec![withdrawn], ..notice(inbox("codex"), "-", "") });
+        drafts.insert(at + 2, notice(inbox("codex"), &format!("{text}.yaml"), text));
+    }
     drafts.push(notice(inbox("codex"), "taken.yaml", "another text"));
     drafts
 }
 
 fn workspace() -> Workspace {
     let workspace = Workspace::new(&["codex"]);
-    workspace.write("agents/codex/inbox/refused.yaml", REFUSED);
+    for text in REFUSED {
+        workspace.write(&format!("agents/codex/inbox/{text}.yaml"), text);
+    }
     workspace.write("agents/codex/inbox/taken.yaml", STRANGER);
     workspace
 }
@@ -39,7 +45,7 @@ type Seen = BTreeMap<String, u32>;
 /// Takes what shows, but not what the withdrawal has to find.
 fn take(workspace: &Workspace, seen: &mut Seen) {
     for (file, text) in workspace.show("agents/codex/inbox") {
-        if text != REFUSED {
+        if !REFUSED.contains(&text.as_str()) {
             *seen.entry(text).or_default() += 1;
             std::fs::remove_file(workspace.path("agents/codex/inbox").join(file)).expect("a file to take");
         }
@@ -52,7 +58,7 @@ fn each_came_once(workspace: &Workspace, mut seen: Seen, context: &str) {
         *seen.entry(text).or_default() += 1;
     }
     let texts = (0..FILES).map(|n| format!("text {n}"));
-    let others = [REFUSED, STRANGER, "another text"].map(str::to_owned);
+    let others = REFUSED.into_iter().chain([STRANGER, "another text"]).map(str::to_owned);
     let expected: Seen = texts.chain(others).map(|text| (text, 1)).collect();
     assert_eq!(seen, expected, "{context}");
 }

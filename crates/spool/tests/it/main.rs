@@ -3,6 +3,7 @@
 mod away;
 mod crash;
 mod daemon;
+mod faults;
 mod groups;
 mod intake;
 mod lanes;
@@ -11,5 +12,8 @@ mod packet;
 mod power;
 mod pulls;
 mod snapshot;
+mod snapshot_fold;
+mod snapshot_kill;
+mod unsynced;
 mod window;
 mod writers;

@@ -172,7 +172,10 @@ fn no_packet_is_read_through_a_directory_that_becomes_a_link_meanwhile() {
                     whole += 1;
                 }
                 PacketRead::Missing | PacketRead::Unsafe(_) => refused += 1,
-                other @ (PacketRead::Growing | PacketRead::TooLarge | PacketRead::OfAnother(_)) => {
+                other @ (PacketRead::Growing
+                | PacketRead::Linked
+                | PacketRead::TooLarge
+                | PacketRead::OfAnother(_)) => {
                     panic!("{other:?}")
                 }
             }

@@ -6,63 +6,17 @@ use std::io;
 use std::sync::Arc;
 
 use spool::{
-    Agreement, Entry, Fault, FaultyDisk, Fold, Spool, SpoolError, VisitError, fold_ledger, read_ledger,
-    verify_with,
+    Agreement, Entry, FaultyDisk, Fold, Spool, SpoolError, VisitError, fold_ledger, read_ledger, verify_with,
 };
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
 
-impl Fold for State {
-    fn form(&self) -> String {
-        "test 1".to_owned()
-    }
-
-    fn clear(&mut self) {
-        *self = State { next: 1, ..State::default() };
-    }
-
-    fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
-        self.apply(entry);
-        Ok(())
-    }
-
-    fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let State { accepted, names, judged, next } = self;
-        let accepted = accepted.iter().map(|digest| format!("accepted {digest}"));
-        let names = names.iter().map(|(place, file)| format!("name {place} {file}"));
-        let judged = judged.iter().map(|((kind, what), count)| format!("judged {kind} {what} {count}"));
-        let next = std::iter::once(format!("next {next}"));
-        accepted.chain(names).chain(judged).chain(next).try_for_each(|text| line(text.as_bytes()))
-    }
-
-    fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
-        self.clear();
-        for line in lines {
-            let line = String::from_utf8(line)?;
-            match line.split(' ').collect::<Vec<_>>().as_slice() {
-                ["accepted", digest] => {
-                    self.accepted.insert(digest.parse()?);
-                }
-                ["name", place, file] => {
-                    self.names.insert(((*place).to_owned(), file.parse()?));
-                }
-                ["judged", kind, what, count] => {
-                    self.judged.insert(((*kind).to_owned(), (*what).to_owned()), count.parse()?);
-                }
-                ["next", next] => self.next = next.parse()?,
-                _ => return Err(format!("no line of ours: {line}").into()),
-            }
-        }
-        Ok(())
-    }
-}
-
-fn disk() -> Arc<FaultyDisk> {
+pub(crate) fn disk() -> Arc<FaultyDisk> {
     Arc::new(FaultyDisk::new(BOOT))
 }
 
 /// What the records add up to, read one by one.
-fn whole(workspace: &Workspace) -> State {
+pub(crate) fn whole(workspace: &Workspace) -> State {
     let mut state = State { next: 1, ..State::default() };
     let read = read_ledger(workspace.root(), &mut |entry| {
         state.apply(entry);
@@ -72,17 +26,17 @@ fn whole(workspace: &Workspace) -> State {
     state
 }
 
-fn snapshot(daemon: &Daemon) -> Result<Option<u64>, SpoolError> {
+pub(crate) fn snapshot(daemon: &Daemon) -> Result<Option<u64>, SpoolError> {
     let maker = daemon.spool.snapshot_maker()?;
     maker.map(|maker| maker.make(&mut State::default()).map(|made| made.seq)).transpose()
 }
 
-fn resumed(workspace: &Workspace, boot: &str) -> Daemon {
+pub(crate) fn resumed(workspace: &Workspace, boot: &str) -> Daemon {
     Daemon::resume(workspace, Arc::new(FaultyDisk::new(boot))).expect("a start")
 }
 
 /// Puts three messages, a duplicate and a bad one into the outboxes, told apart by `tag`.
-fn write_some(workspace: &Workspace, tag: &str) {
+pub(crate) fn write_some(workspace: &Workspace, tag: &str) {
     workspace.write(&format!("agents/claude/outbox/a-{tag}.yaml"), &format!("to codex: alpha {tag}"));
     workspace.write(&format!("agents/claude/outbox/again-{tag}.yaml"), &format!("to codex: alpha {tag}"));
     workspace.write(&format!("agents/claude/outbox/x-{tag}.yaml"), &format!("to codex: bad {tag}"));
@@ -90,7 +44,7 @@ fn write_some(workspace: &Workspace, tag: &str) {
 }
 
 /// Two snapshots and a few records behind them; the second one at record 8, and 12 records.
-fn written() -> Workspace {
+pub(crate) fn written() -> Workspace {
     let workspace = Workspace::new(&["claude", "codex"]);
     for tag in ["1", "2", "3"] {
         let mut daemon = resumed(&workspace, BOOT);
@@ -177,7 +131,8 @@ fn whatever_byte_of_it_is_wrong_no_start_is_misled() {
 #[test]
 fn without_one_that_is_of_use_all_is_read() {
     let expected = whole(&written());
-    let spoils: [(&str, fn(&Workspace)); 6] = [
+    type Spoil = fn(&Workspace);
+    let spoils: [(&str, Spoil); 6] = [
         ("removed", |workspace| {
             std::fs::remove_dir_all(workspace.path(".settled/snapshots")).expect("snapshots");
         }),
@@ -335,91 +290,4 @@ fn the_newest_and_the_one_before_are_kept() {
     assert_eq!(snapshot(&daemon).expect("the same again"), Some(12));
     drop(daemon);
     assert_eq!(resumed(&workspace, BOOT).recovery.snapshot, Some(12));
-}
-
-/// What readers find in the end, each text as often as it is there.
-fn delivered(workspace: &Workspace) -> BTreeMap<String, u32> {
-    let mut texts = BTreeMap::new();
-    let places = ["agents/codex/inbox", "agents/claude/inbox", "agents/claude/sent", "agents/codex/sent"];
-    for text in
-        places.into_iter().chain(["packets/briefs"]).flat_map(|place| workspace.show(place).into_values())
-    {
-        *texts.entry(text).or_default() += 1;
-    }
-    texts
-}
-
-/// Two runs with a snapshot after each, until it is killed.
-fn run_until_killed(workspace: &Workspace, disk: &Arc<FaultyDisk>) {
-    for _ in 0..2 {
-        let Ok(mut daemon) = Daemon::resume(workspace, Arc::clone(disk) as _) else { return };
-        if daemon.run().is_err() || snapshot(&daemon).is_err() {
-            return;
-        }
-        if !workspace.path("agents/claude/outbox/a-2.yaml").exists() && whole(workspace).next == 5 {
-            write_some(workspace, "2");
-        }
-    }
-}
-
-#[test]
-fn a_kill_at_any_change_around_a_snapshot_has_no_effect() {
-    let fresh = || {
-        let workspace = Workspace::new(&["claude", "codex"]);
-        write_some(&workspace, "1");
-        workspace
-    };
-    let (template, undisturbed) = (fresh(), disk());
-    run_until_killed(&template, &undisturbed);
-    let (expected, changes) = (delivered(&template), undisturbed.changes());
-    assert_eq!(whole(&template).next, 9);
-    let replaced = undisturbed.log().iter().filter(|line| line.contains(".snapshot")).count();
-    assert!(replaced == 2 && changes > 80, "{:#?}", undisturbed.log());
-    for n in 1..=changes {
-        for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
-            let (workspace, killed) = (fresh(), disk());
-            killed.set(Some(fault));
-            run_until_killed(&workspace, &killed);
-            let context = format!("{fault:?} ({:?})", killed.log().last());
-            assert!(killed.stopped(), "{context}: the fault was never reached");
-            if !workspace.path("agents/claude/outbox/a-2.yaml").exists() && whole(&workspace).next <= 5 {
-                write_some(&workspace, "2");
-            }
-            let mut daemon = resumed(&workspace, BOOT);
-            daemon.run().expect("a run without faults");
-            assert_eq!(daemon.state, whole(&workspace), "{context}");
-            assert_eq!(delivered(&workspace), expected, "{context}");
-            assert!(snapshot(&daemon).is_ok_and(|seq| seq == Some(8)), "{context}");
-            let (_, snapshots) = verify_with::<State>(workspace.root()).expect("a whole ledger");
-            assert!(
-                snapshots.iter().all(|(_, agreement)| *agreement == Agreement::Agrees),
-                "{context}: {snapshots:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn one_that_cannot_be_written_leaves_everything_as_it_was() {
-    let workspace = written();
-    let failing = disk();
-    let daemon = Daemon::resume(&workspace, Arc::clone(&failing) as _).expect("a start");
-    failing.set(None);
-    assert_eq!(snapshot(&daemon).expect("a snapshot"), Some(12));
-    let changes = failing.changes();
-    drop(daemon);
-    for n in 1..=changes {
-        for errno in [28, 5] {
-            let (workspace, failing) = (written(), disk());
-            let daemon = Daemon::resume(&workspace, Arc::clone(&failing) as _).expect("a start");
-            failing.set(Some(Fault::Fail(n, errno)));
-            let made = snapshot(&daemon);
-            let last = failing.log().last().cloned();
-            assert!(made.is_err(), "change {n} fails with {errno}: {last:?}");
-            drop(daemon);
-            let daemon = resumed(&workspace, BOOT);
-            assert!(daemon.recovery.snapshot >= Some(8), "{last:?}: {:?}", daemon.recovery.passed_over);
-            assert_eq!(daemon.state, whole(&workspace));
-        }
-    }
 }

@@ -34,7 +34,7 @@ const BATCH_MAX: usize = 256;
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// So many messages are in memory at once before they are judged.
-const PORTION: usize = 16;
+const PORTION: usize = 4;
 
 /// How long, in milliseconds, an empty or cut-off file and a missing or growing packet are given.
 const PATIENCE_MS: u64 = 5_000;

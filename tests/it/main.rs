@@ -9,6 +9,7 @@ mod docs;
 mod edges;
 mod events;
 mod first_review;
+mod housekeeping;
 mod kill;
 mod oacp;
 mod once;

@@ -11,6 +11,7 @@ mod events;
 mod fair;
 mod first_review;
 mod hostile;
+mod housekeeping;
 mod oacp;
 mod once;
 mod orders;

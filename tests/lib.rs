@@ -5,10 +5,12 @@
 
 pub mod binaries;
 pub mod golden;
+pub mod hostile;
 pub mod ledger;
 pub mod mailroom;
 pub mod markdown;
 pub mod peer;
+pub mod readers;
 pub mod seed;
 pub mod wait;
 

@@ -1,9 +1,14 @@
-//! Long jobs for developers: `cargo xtask bench`, `cargo xtask walk`, `cargo xtask mutants`.
+//! Long jobs for developers: `cargo xtask bench|crash|faults|powerloss|fuzz|walk|mutants`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
 mod bench;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod crash;
+mod faults;
+mod fuzz;
 mod mutants;
+mod powerloss;
 mod walk;
 
 use std::process::ExitCode;
@@ -22,17 +27,37 @@ struct Cli {
 enum Job {
     /// Measure the real binary, each figure beside the physical limit it is compared with
     Bench(bench::Args),
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    /// Kill the daemon at every system call and at random under load, and look at what is left
+    Crash(crash::Args),
+    /// Make every call of the daemon fail, one after the other, and look at what is left
+    Faults(faults::Args),
     /// Walk every reachable state of a review and check every law on every step
     Walk(walk::Args),
+    /// Cut the power at any instant of a run and check what is left of what was promised
+    Powerloss(powerloss::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
     Mutants(mutants::Args),
+    /// Give each reader what a fuzzer thinks of, for a while
+    Fuzz(fuzz::Args),
 }
 
 fn main() -> ExitCode {
     let Cli { job } = Cli::parse();
     let is_good = match job {
         Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        Job::Crash(args) => crash::run(&args),
+        Job::Faults(args) => faults::run(&args),
         Job::Walk(args) => walk::walk(&args),
+        Job::Fuzz(args) => fuzz::run(&args).unwrap_or_else(|error| {
+            println!("fuzz: {error}");
+            false
+        }),
+        Job::Powerloss(args) => powerloss::run(&args).unwrap_or_else(|error| {
+            println!("powerloss: {error}");
+            false
+        }),
         Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {
             println!("mutants: {error}");
             false

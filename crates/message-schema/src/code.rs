@@ -78,6 +78,9 @@ codes! {
     Duplicate = "duplicate", Daemon, "The same bytes under the same id were accepted before; nothing happens (notice-free).";
     IdCollision = "id_collision", Daemon, "The id was accepted before with other bytes.";
     Expired = "expired", Daemon, "The message's `expires_at` has passed.";
+    WrongOwner = "wrong_owner", Daemon, "The file, or the packet it names, belongs to another user than `settled.toml` names for the agent.";
+    TooManyMessages = "too_many_messages", Daemon, "Too many files have come out of this outbox within an hour; only open reviews go on.";
+    BacklogFull = "backlog_full", Daemon, "Too many reviews of this author are open with this reviewer.";
     RateLimited = "rate_limited", Daemon, "Too many messages of this kind between these two agents within an hour.";
 
     WrongDirection = "wrong_direction", Daemon, "The sender does not have the role in this review that the message type needs.";

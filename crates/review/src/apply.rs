@@ -17,6 +17,7 @@ pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
         Record::Accepted(accepted) => accept(state, accepted, at),
         Record::Duplicate { .. } => {}
         Record::Refused { from, cost, notice, .. } => {
+            state.post.volume.count(from, at);
             state.post.tell(from, notice, at);
             if let Some(cost) = cost {
                 wrote(state, &cost.letters);
@@ -37,6 +38,7 @@ fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     if let (Some(conversation), Some(key)) = (conversation, &review) {
         state.conversations.entry(conversation.clone()).or_default().insert(Arc::clone(key));
     }
+    state.post.volume.count(from, at);
     state.post.accept(from, id, *digest, review);
     if !kind.is_review() {
         to.iter().for_each(|to| state.post.count(from, to, at));

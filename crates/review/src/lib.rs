@@ -25,6 +25,7 @@ mod event;
 mod gate;
 mod handoff;
 mod hear;
+mod keep;
 mod key;
 mod pair;
 mod phase;
@@ -39,6 +40,7 @@ mod reviews;
 mod run;
 mod state;
 mod thread;
+mod volume;
 
 pub use alone::{Cycle, gate, threads};
 pub use apply::apply;
@@ -52,11 +54,13 @@ pub use event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which};
 pub use gate::Clause;
 pub use handoff::{Handoff, Left, NoHandoff, Task, TaskFinding, TaskId};
 pub use hear::{Told, due, hear};
+pub use keep::{NotAPiece, Restoring};
 pub use key::ReviewKey;
 pub use pair::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use phase::{Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, Side};
 pub use policy::{
-    GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, Policy, Profile, Role, RuntimeClock, ThreadMode,
+    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, OpenReviews, Policy, Profile,
+    Role, RuntimeClock, ThreadMode,
 };
 pub use post::{Refused, refuse};
 pub use pulls::Pull;

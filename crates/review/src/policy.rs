@@ -21,6 +21,10 @@ pub struct Policy {
     pub gate: GatePolicy,
     /// How many messages outside the review loop one agent may send another within an hour.
     pub messages_per_hour: MessagesPerHour,
+    /// How many files may come out of one outbox within an hour before only open reviews go on.
+    pub files_per_hour: FilesPerHour,
+    /// How many reviews of one author may be open with one reviewer at a time.
+    pub open_reviews: OpenReviews,
     /// Whether the gate decides or advises.
     pub profile: Profile,
     /// When a reviewer's seconds begin to count.
@@ -156,6 +160,51 @@ impl MessagesPerHour {
 impl Default for MessagesPerHour {
     fn default() -> Self {
         Self(60)
+    }
+}
+
+/// A bound on files per hour and outbox: 1 to 1 000 000, 250 000 unless the project says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilesPerHour(u32);
+
+impl FilesPerHour {
+    /// Admits 1 to 1 000 000.
+    pub fn new(number: u64) -> Option<Self> {
+        u32::try_from(number).ok().filter(|n| (1..=1_000_000).contains(n)).map(Self)
+    }
+
+    /// The number.
+    pub fn get(self) -> u64 {
+        self.0.into()
+    }
+}
+
+impl Default for FilesPerHour {
+    fn default() -> Self {
+        Self(250_000)
+    }
+}
+
+/// A bound on the reviews of one author that are open with one reviewer: 1 to 1 000 000, 200 000 unless
+/// the project says otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenReviews(u32);
+
+impl OpenReviews {
+    /// Admits 1 to 1 000 000.
+    pub fn new(number: u64) -> Option<Self> {
+        u32::try_from(number).ok().filter(|n| (1..=1_000_000).contains(n)).map(Self)
+    }
+
+    /// The number.
+    pub fn get(self) -> usize {
+        usize::try_from(self.0).expect("a million fits memory")
+    }
+}
+
+impl Default for OpenReviews {
+    fn default() -> Self {
+        Self(200_000)
     }
 }
 

@@ -7,12 +7,14 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::Code;
 use message_schema::id::{AgentName, MessageId};
+use serde::{Deserialize, Serialize};
 
 use crate::key::ReviewKey;
 use crate::phase::{EscalationReason, Invocation, Phase};
 use crate::record::{ContentDigest, Cost, Letter, Notice, Record, Says, Step};
 use crate::refusal::{Costs, Fault, Refusal};
 use crate::state::State;
+use crate::volume::Volume;
 
 /// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
 pub(crate) const NOTICES_PER_MINUTE: usize = 30;
@@ -20,23 +22,25 @@ pub(crate) const NOTICES_PER_MINUTE: usize = 30;
 /// What has passed through the mailroom.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Post {
-    known: BTreeMap<AgentName, BTreeMap<MessageId, Known>>,
-    accepted: u64,
-    pairs: BTreeMap<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
-    notices: BTreeMap<AgentName, Notices>,
-    daemon_ids: BTreeSet<MessageId>,
+    pub(crate) known: BTreeMap<AgentName, BTreeMap<MessageId, Known>>,
+    pub(crate) accepted: u64,
+    pub(crate) pairs: BTreeMap<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
+    pub(crate) notices: BTreeMap<AgentName, Notices>,
+    /// What came out of every outbox, refused or not.
+    pub(crate) volume: Volume,
+    pub(crate) daemon_ids: BTreeSet<MessageId>,
 }
 
 /// An accepted message.
 #[derive(Clone, Debug, PartialEq)]
-struct Known {
-    digest: ContentDigest,
-    review: Option<Arc<ReviewKey>>,
+pub(crate) struct Known {
+    pub(crate) digest: ContentDigest,
+    pub(crate) review: Option<Arc<ReviewKey>>,
 }
 
 /// When an agent was last told of refusals, and how many were withheld since.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct Notices {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Notices {
     sent: VecDeque<DateTime<Utc>>,
     withheld: u32,
 }

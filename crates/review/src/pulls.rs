@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use message_schema::id::{CommitSha, PrNumber, Repo};
+use serde::{Deserialize, Serialize};
 
 use crate::event::{PullAction, PullEvent};
 
 /// One pull request, as its events tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pull {
     /// The last thing that happened to it.
     pub last: PullAction,
@@ -29,12 +30,12 @@ impl Pull {
 
 /// The pull requests that had events, by number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Pulls(BTreeMap<PrNumber, OfNumber>);
+pub(crate) struct Pulls(pub(crate) BTreeMap<PrNumber, OfNumber>);
 
 /// The pull requests of one number. An event that names no repository may be of any, so it is noted
 /// for all; a question that names none is answered with what was heard last.
-#[derive(Clone, Debug, Default, PartialEq)]
-struct OfNumber {
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OfNumber {
     named: BTreeMap<Repo, Pull>,
     /// From events that name no repository.
     unnamed: Option<Pull>,

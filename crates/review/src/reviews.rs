@@ -78,7 +78,8 @@ impl Reviews {
         }
     }
 
-    fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
+    /// Adds a review, and what follows from it to the indexes.
+    pub(crate) fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
         let key = Arc::new(key.clone());
         let of_pr = self.by_pr.entry(key.pr.clone()).or_default();
         of_pr.push(Arc::clone(&key));
@@ -104,11 +105,16 @@ impl Reviews {
     }
 
     fn keep_open(&mut self, key: Arc<ReviewKey>, is_open: bool) {
-        let pair = self.open.entry((key.author.clone(), key.reviewer.clone())).or_default();
+        let pair = (key.author.clone(), key.reviewer.clone());
+        let open = self.open.entry(pair.clone()).or_default();
         if is_open {
-            pair.insert(key);
+            open.insert(key);
         } else {
-            pair.remove(&key);
+            open.remove(&key);
+        }
+        // A pair without an open review is as one that never had any.
+        if open.is_empty() {
+            self.open.remove(&pair);
         }
     }
 }

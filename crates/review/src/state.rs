@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use message_schema::envelope::Priority;
 use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId, PrNumber, Repo};
 use message_schema::limit::Rounds;
+use serde::{Deserialize, Serialize};
 
 use crate::event::PullEvent;
 use crate::handoff::{Task, TaskId};
@@ -48,7 +49,7 @@ pub struct State {
 }
 
 /// One review over the life of its pull request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Review {
     /// Which generation is running, from 1.
     pub generation: u8,
@@ -65,20 +66,26 @@ pub struct Review {
     /// When it came to stand there.
     pub since: DateTime<Utc>,
     /// Who ended the last invocation; `None` while it is open.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub closed_by: Option<Closer>,
     /// Every finding ever raised here, by its id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub threads: BTreeMap<FindingId, Thread>,
     /// The last commit the author reported fixes in, since it last declared a head to begin with.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
     /// The head the author last asked to have reviewed, within this generation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub declared_head: Option<CommitSha>,
     /// How soon the round's request wants its answer; the author's time goes by it too.
     pub priority: Priority,
     /// How many rounds were asked for by a request, over the pull request's life.
     pub asked: u32,
     /// When people gave the review back to the agents.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub given_back: Vec<DateTime<Utc>>,
     /// The task this pull request is to fix, if it is a fix pull request.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fixes: Option<TaskId>,
 }
 

@@ -3,16 +3,22 @@
 
 mod field;
 mod handoff;
+mod ledger;
+mod retention;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
-use review::{GatePolicy, MessagesPerHour, Policy, Profile, Role, RuntimeClock, ThreadMode};
+use review::{
+    FilesPerHour, GatePolicy, MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
+};
 use serde::Deserialize;
 
 pub use self::handoff::HandoffSection;
+pub use self::ledger::LedgerSection;
+pub use self::retention::RetentionSection;
 
 /// The file's name in the workspace.
 pub const FILE: &str = "settled.toml";
@@ -41,6 +47,10 @@ pub struct Config {
     pub handoff: HandoffSection,
     /// Rates.
     pub limits: LimitsSection,
+    /// The ledger's segments and snapshots.
+    pub ledger: LedgerSection,
+    /// How long what is done with is kept.
+    pub retention: RetentionSection,
     /// What is set per agent; an agent needs no entry.
     #[serde(deserialize_with = "field::agents")]
     pub agents: BTreeMap<AgentName, AgentSection>,
@@ -73,6 +83,12 @@ pub struct LimitsSection {
     /// Messages outside the review loop, per hour and pair: 1 to 10 000.
     #[serde(deserialize_with = "field::messages_per_hour")]
     pub messages_per_hour: MessagesPerHour,
+    /// Files out of one outbox per hour, before only open reviews go on: 1 to 1 000 000.
+    #[serde(deserialize_with = "field::files_per_hour")]
+    pub files_per_hour: FilesPerHour,
+    /// Reviews of one author that are open with one reviewer at a time: 1 to 1 000 000.
+    #[serde(deserialize_with = "field::open_reviews")]
+    pub open_reviews: OpenReviews,
 }
 
 /// `[agents.<name>]`
@@ -81,6 +97,9 @@ pub struct LimitsSection {
 pub struct AgentSection {
     /// The parts the agent may take; none named means both.
     pub roles: BTreeSet<Role>,
+    /// The user the agent runs as: what belongs to another user is not from it. 1 to 4294967294.
+    #[serde(deserialize_with = "field::uid")]
+    pub uid: Option<u32>,
 }
 
 /// A config that cannot be used, and where.
@@ -140,6 +159,11 @@ impl Config {
         named.filter(|name| !agents.contains(name)).collect()
     }
 
+    /// The user of each agent that has one of its own.
+    pub fn users(&self) -> BTreeMap<AgentName, u32> {
+        self.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.uid?))).collect()
+    }
+
     /// The rules' view of the config, for the agents that have a mailbox.
     pub fn policy(&self, agents: impl IntoIterator<Item = AgentName>) -> Policy {
         let roles = |name: &AgentName| self.agents.get(name).map(|agent| agent.roles.clone());
@@ -158,6 +182,8 @@ impl Config {
                 validation_commands: self.gate.validation_commands.clone(),
             },
             messages_per_hour: self.limits.messages_per_hour,
+            files_per_hour: self.limits.files_per_hour,
+            open_reviews: self.limits.open_reviews,
             profile: self.profile,
             runtime_clock: self.runtime_clock,
             handoff: self.handoff.policy(),

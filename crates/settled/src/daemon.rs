@@ -21,6 +21,13 @@ const IDLE_MS: u64 = 1_000;
 /// How long a full disk is left alone, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
+/// How long `serve --once` waits for files that can be finished or read any moment, in milliseconds: a little longer
+/// than the longest patience with a file whose packet is missing.
+const ONCE_FILES_MS: u64 = 6_000;
+
+/// How long it tries again what failed, in milliseconds, and the pause in between.
+const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
+
 /// What `serve --once` did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -32,6 +39,8 @@ pub struct Tally {
     pub duplicates: usize,
     /// Files that could not be delivered or put away.
     pub undelivered: usize,
+    /// Outboxes and files that could not be read.
+    pub unread: usize,
 }
 
 /// What stops the daemon.
@@ -54,6 +63,7 @@ impl From<SpoolError> for DaemonError {
 /// Serves the workspace until SIGINT or SIGTERM. `ready` is called once, after recovery and the
 /// first sweep's watches are in place.
 pub fn serve(root: &Path, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+    prove_room_for_files().map_err(DaemonError::Setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(DaemonError::Setup)?.block_on(async {
         // Before the workspace is opened: a signal during the recovery ends the daemon after it.
@@ -62,22 +72,39 @@ pub fn serve(root: &Path, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonErr
     })
 }
 
+/// Opens as many files as the runtime and its signals need and closes them again: where it gets none the runtime can
+/// only panic.
+fn prove_room_for_files() -> std::io::Result<()> {
+    (0..4).map(|_| std::os::unix::net::UnixStream::pair()).collect::<std::io::Result<Vec<_>>>().map(drop)
+}
+
 /// Judges and delivers all that is there, giving unfinished files their time, then stops.
 pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     let mut daemon = Daemon::open(root)?;
-    daemon.mailroom.sweep()?;
+    daemon.sweep_once()?;
     let mut tally = Tally::default();
+    let mut moved_at = daemon.clock.read().mono;
     loop {
-        tally.add(&daemon.mailroom.pass(daemon.clock.read())?);
-        let Some(due) = daemon.mailroom.next_look() else { break };
+        let now = daemon.clock.read();
+        let pass = daemon.mailroom.pass(now)?;
+        tally.add(&pass);
+        if !pass.is_empty() {
+            moved_at = now.mono;
+        }
+        let Some(due) = daemon.next_try(moved_at, now.mono) else { break };
         let wait = due.saturating_sub(daemon.clock.read().mono);
         std::thread::sleep(Duration::from_millis(wait));
+        if daemon.mailroom.is_sweep_owed() {
+            daemon.sweep_once()?;
+        }
     }
     let now = daemon.clock.read();
     daemon.mailroom.keep_deadlines(now.utc, now)?;
     daemon.mailroom.pass(now)?;
     daemon.mailroom.checkpoint()?;
+    daemon.mailroom.close();
     tally.undelivered = daemon.mailroom.undelivered();
+    tally.unread = daemon.mailroom.unread();
     Ok(tally)
 }
 
@@ -124,11 +151,23 @@ impl Daemon {
         })
     }
 
+    /// When there is something to do again, if nothing has happened since `moved_at`; nothing if it was waited for long
+    /// enough. Both in milliseconds of the monotonic clock.
+    fn next_try(&self, moved_at: u64, now: u64) -> Option<u64> {
+        let quiet = now.saturating_sub(moved_at);
+        let (retry, pause) = ONCE_RETRY_MS;
+        let look = self.mailroom.next_hopeful_look().filter(|_| quiet < ONCE_FILES_MS);
+        let deliver = self.mailroom.next_retry().filter(|_| quiet < retry);
+        let sweep = (self.mailroom.is_sweep_owed() && quiet < retry).then_some(now + pause);
+        [look, deliver, sweep].into_iter().flatten().min()
+    }
+
     async fn run(mut self, signals: Signals, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
         let Signals { mut interrupt, mut terminate } = signals;
         self.start_watching();
         ready(&self.mailroom);
         let mut next_sweep = 0;
+        let mut next_look = 0;
         let mut resting_until = 0;
         let mut checkpoint_at = None;
         loop {
@@ -136,7 +175,11 @@ impl Daemon {
             let is_overdue =
                 self.mailroom.next_deadline().is_some_and(|at| at <= now.utc && at > self.swept_at);
             if now.mono >= next_sweep || is_overdue {
-                self.sweep();
+                self.sweep()?;
+                if now.mono >= next_look {
+                    self.mailroom.look_for_unproven();
+                    next_look = now.mono + SWEEP_MS;
+                }
                 next_sweep = now.mono + SWEEP_MS;
                 self.swept_at = now.utc;
             }
@@ -153,8 +196,10 @@ impl Daemon {
                 }
             }
             if checkpoint_at.is_some_and(|at| self.clock.read().mono >= at) {
-                self.mailroom.checkpoint()?;
-                checkpoint_at = None;
+                checkpoint_at = self.checkpoint()?;
+            }
+            if checkpoint_at.is_none() {
+                self.mailroom.rest(now);
             }
 
             let due = [
@@ -179,7 +224,20 @@ impl Daemon {
         }
         tracing::info!("stopping");
         self.mailroom.checkpoint()?;
+        self.mailroom.close();
         Ok(())
+    }
+
+    /// Makes durable what was delivered; says when to try again if it could not be begun.
+    fn checkpoint(&mut self) -> Result<Option<u64>, SpoolError> {
+        match self.mailroom.checkpoint() {
+            Ok(()) => Ok(None),
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(error = %chain(&error), "what was delivered cannot be made to survive a power cut yet; it is tried again");
+                Ok(Some(self.clock.read().mono + RETRY_MS))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Judges what is there; then, if a deadline has come and every outbox was looked through since,
@@ -207,17 +265,20 @@ impl Daemon {
         self.watch_all();
     }
 
-    fn sweep(&mut self) {
+    fn sweep(&mut self) -> Result<(), SpoolError> {
         // A new watch sees what comes after it, and the listing finds what was there before.
-        self.sweep_once();
-        if self.watch_all() {
-            self.sweep_once();
-        }
+        self.sweep_once()?;
+        if self.watch_all() { self.sweep_once() } else { Ok(()) }
     }
 
-    fn sweep_once(&mut self) {
-        if let Err(error) = self.mailroom.sweep() {
-            tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
+    /// Looks through every outbox; fails only if it makes no sense to try again.
+    fn sweep_once(&mut self) -> Result<(), SpoolError> {
+        match self.mailroom.sweep() {
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
+                Ok(())
+            }
+            result => result,
         }
     }
 
@@ -277,6 +338,9 @@ fn tell(recovery: &spool::Recovery) {
             "the ledger ended in an unfinished batch; it was cut off, a copy is in .settled/torn/"
         );
     }
+    for snapshot in &recovery.passed_over {
+        tracing::warn!(snapshot = %snapshot.path.display(), why = %snapshot.why, "a snapshot is of no use; more of the ledger is read");
+    }
     for lane in &recovery.cursors_lost {
         tracing::warn!(?lane, "its cursor was lost; every file it ever got was looked for");
     }
@@ -289,5 +353,10 @@ fn tell(recovery: &spool::Recovery) {
     for placed in &recovery.pass.mended {
         tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "found empty or torn and made whole again");
     }
-    tracing::info!(records = recovery.records, delivered = recovery.pass.delivered, "the ledger is read");
+    tracing::info!(
+        records = recovery.records,
+        snapshot = recovery.snapshot,
+        delivered = recovery.pass.delivered,
+        "the ledger is read"
+    );
 }

@@ -1,7 +1,7 @@
 //! The desk: from a file to what the ledger will say of it. Reads, checks and decides; touches
 //! nothing but the packet it has to read, so it works while the spool delivers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use message_schema::id::AgentName;
@@ -14,10 +14,13 @@ use validate_message::PacketInput;
 
 use crate::briefs;
 use crate::clock::Moment;
+use crate::config::Config;
 use crate::draft::{Slip, named_recipients};
 use crate::fold::Books;
 use crate::names::NameBook;
 use crate::rejection::Rejection;
+use crate::troubles::Troubles;
+use crate::unproven::Proofs;
 use crate::untaken::Untaken;
 
 /// The largest message and the largest packet, in bytes.
@@ -25,6 +28,13 @@ const SIZE_MAX: u64 = 256 * 1024;
 
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
+
+/// After so many bytes of messages and packets a batch is full: what is large takes long, and nobody
+/// else's mail waits for more than one batch.
+const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// So many messages are in memory at once before they are judged.
+const PORTION: usize = 16;
 
 /// How long, in milliseconds, an empty or cut-off file and a missing or growing packet are given.
 const PATIENCE_MS: u64 = 5_000;
@@ -45,12 +55,18 @@ pub(crate) struct Desk {
     pub(crate) state: State,
     pub(crate) names: NameBook,
     pub(crate) untaken: Untaken,
+    pub(crate) proofs: Proofs,
+    pub(crate) troubles: Troubles,
+    /// The user of each agent that has one of its own.
+    users: BTreeMap<AgentName, u32>,
     /// Files that were given time, and since when they have been the same.
     waits: HashMap<(String, FileName), (Stamp, u64)>,
     /// Review messages that wait for a packet, or behind one that does.
     held: HashMap<(String, FileName), Held>,
     /// How many were held so far.
     held_count: u64,
+    /// How many bytes of messages and packets were read for this batch.
+    batch_bytes: usize,
 }
 
 /// A review message that later ones of its outbox to the same recipient must not overtake.
@@ -74,26 +90,30 @@ enum Judged {
 }
 
 impl Desk {
-    pub(crate) fn new(policy: Policy, books: Books) -> Self {
+    pub(crate) fn new(config: &Config, books: Books, troubles: Troubles) -> Self {
         let intake = Intake::new(SIZE_MAX, QUIET_MS);
-        let Books { state, names, untaken } = books;
+        let Books { state, names, untaken, proofs, .. } = books;
         Self {
             intake,
             agents: Arc::from([]),
-            policy,
+            policy: config.policy([]),
             state,
             names,
             untaken,
+            proofs,
+            troubles,
+            users: config.users(),
             waits: HashMap::new(),
             held: HashMap::new(),
             held_count: 0,
+            batch_bytes: 0,
         }
     }
 
     /// Takes what the ledger says in place of what was known.
     pub(crate) fn keep(&mut self, books: Books) {
-        let Books { state, names, untaken } = books;
-        (self.state, self.names, self.untaken) = (state, names, untaken);
+        let Books { state, names, untaken, proofs, .. } = books;
+        (self.state, self.names, self.untaken, self.proofs) = (state, names, untaken, proofs);
     }
 
     /// Judges what is ready, at most one batch.
@@ -101,16 +121,30 @@ impl Desk {
     /// A message is applied to the state when it is decided, so that later ones of the batch are
     /// judged after it; whoever cannot commit the batch has to fold the state anew.
     pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
-        let mut taken = self.intake.take(view, moment.spool(), BATCH_MAX);
+        let mut batch = Batch::default();
+        self.batch_bytes = 0;
+        let mut left = BATCH_MAX;
+        while left > 0 && self.batch_bytes < BATCH_BYTES_MAX {
+            match self.judge_portion(&mut batch, left.min(PORTION), view, moment) {
+                0 => break,
+                looked => left -= looked,
+            }
+        }
+        batch
+    }
+
+    /// Judges the next few files, and says how many there were. Nothing puts one of them back into the
+    /// queue before the batch is done: neither a sweep nor a hint comes in between.
+    fn judge_portion(&mut self, batch: &mut Batch, limit: usize, view: &View<'_>, moment: Moment) -> usize {
+        let mut taken = self.intake.take(view, moment.spool(), limit);
         if !self.held.is_empty() {
             // Who waited came first; the others keep their order.
             let place = |found: &Found| self.held.get(&key(found)).map_or(u64::MAX, |held| held.place);
             taken.found.sort_by_cached_key(place);
         }
-        for trouble in taken.troubles {
-            tracing::warn!(error = %crate::mailroom::chain(&trouble), "a file cannot be read; it is tried again");
+        for trouble in taken.troubles.iter().filter(|trouble| !self.troubles.tell_unreadable(trouble)) {
+            tracing::warn!(error = %crate::mailroom::chain(trouble), "a file cannot be read; it is tried again");
         }
-        let mut batch = Batch::default();
         for found in &taken.found {
             let seq = view.next_seq() + batch.drafts.len() as u64;
             match self.judge(found, view, seq, moment) {
@@ -129,12 +163,14 @@ impl Desk {
                 Ok(Judged::NotYet { until }) => self.intake.give_time(found, until),
                 // An I/O error is nobody's refusal.
                 Err(error) => {
-                    tracing::warn!(error = %crate::mailroom::chain(&error), "a packet cannot be read; it is tried again");
+                    if !self.troubles.tell_unreadable(&error) {
+                        tracing::warn!(error = %crate::mailroom::chain(&error), "a packet cannot be read; it is tried again");
+                    }
                     self.intake.give_time(found, moment.mono + SECOND_LOOK_MS);
                 }
             }
         }
-        batch
+        taken.found.len()
     }
 
     /// Notes what was seen of a file in the outbox of an agent on the roll; a sweep finds the others.
@@ -158,11 +194,18 @@ impl Desk {
             return Ok(Judged::NotYet { until: moment.mono.saturating_add(SECOND_LOOK_MS) });
         };
         let slip = Slip { found, outbox, message: None, agents: &agents, seq, moment };
+        let user = self.users.get(outbox).copied();
+        if let Some(user) = user.filter(|user| *user != found.owner) {
+            return Ok(self.not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS).unwrap_or_else(|| {
+                self.reject(&slip, Rejection::of_another(found.owner, user, &found.file))
+            }));
+        }
         let (bytes, digest) = match &found.body {
             Body::Message { bytes, digest } => (bytes, digest),
             Body::Unfit(unfit) => return Ok(self.reject(&slip, unfit_to_be_read(*unfit, &found.file))),
         };
 
+        self.batch_bytes += bytes.len();
         let message = match message_schema::parse(bytes) {
             Ok(message) => message,
             Err(malformed) => {
@@ -184,12 +227,21 @@ impl Desk {
             self.hold(found, &message);
             return Ok(Judged::NotYet { until: moment.mono.saturating_add(PACKET_RETRY_MS) });
         }
-        let packet = packet_of(view, &message, moment)?;
-        if let Some(PacketRead::Missing | PacketRead::Growing) = packet
+        let packet = packet_of(view, &message, user, moment)?;
+        if let Some(PacketRead::Bytes(bytes)) = &packet {
+            self.batch_bytes += bytes.len();
+        }
+        if let Some(PacketRead::Missing | PacketRead::Growing | PacketRead::Linked) = packet
             && let Some(not_yet) = self.not_yet(found, moment, PATIENCE_MS, PACKET_RETRY_MS)
         {
             self.hold(found, &message);
             return Ok(not_yet);
+        }
+        if let (Some(PacketRead::OfAnother(owner)), Some(user)) = (&packet, user) {
+            let rejection = Rejection::packet_of_another(*owner, user, &message, &found.file);
+            return Ok(self
+                .not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS)
+                .unwrap_or_else(|| self.reject(&slip, rejection)));
         }
         let valid = match validate_message::check(&message, packet_input(packet.as_ref())) {
             Ok(valid) => valid,
@@ -267,9 +319,14 @@ fn is_review(message: &Message) -> bool {
     message.kind().is_some_and(|kind| kind.is_review())
 }
 
-fn packet_of(view: &View<'_>, message: &Message, moment: Moment) -> Result<Option<PacketRead>, SpoolError> {
+fn packet_of(
+    view: &View<'_>,
+    message: &Message,
+    owner: Option<u32>,
+    moment: Moment,
+) -> Result<Option<PacketRead>, SpoolError> {
     let Some(path) = message.packet_path() else { return Ok(None) };
-    view.read_packet(path.as_str(), SIZE_MAX, moment.spool()).map(Some)
+    view.read_packet(path.as_str(), SIZE_MAX, owner, moment.spool()).map(Some)
 }
 
 pub(crate) fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
@@ -286,7 +343,9 @@ fn packet_input(packet: Option<&PacketRead>) -> PacketInput<'_> {
         Some(PacketRead::Bytes(bytes)) => PacketInput::Bytes(bytes),
         Some(PacketRead::Missing) => PacketInput::Missing,
         Some(PacketRead::Growing) => PacketInput::Unsafe("it is still being written".to_owned()),
+        Some(PacketRead::Linked) => PacketInput::Unsafe("it is a file with several names".to_owned()),
         Some(PacketRead::Unsafe(reason)) => PacketInput::Unsafe((*reason).to_owned()),
         Some(PacketRead::TooLarge) => PacketInput::TooLarge,
+        Some(PacketRead::OfAnother(_)) => PacketInput::Unsafe("it belongs to another user".to_owned()),
     }
 }

@@ -3,19 +3,25 @@
 //! is in `turn`.
 
 mod events;
+mod quiet;
+mod troubles;
 mod turn;
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use message_schema::id::AgentName;
 use review::Record;
-use spool::{FileName, Os, Recovery, Spool, SpoolError};
+use rustix::fs::Mode;
+use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
 
 use crate::clock::Moment;
 use crate::config::{Config, ConfigError};
 use crate::desk::{Batch, Desk};
 use crate::fold::Books;
+use crate::troubles::Troubles;
+use crate::unproven::Unproven;
 use crate::{orders, workspace};
 
 /// The folder of `packets/` where findings packets lie.
@@ -30,6 +36,17 @@ pub enum MailroomError {
     /// The disk or the ledger.
     #[error(transparent)]
     Spool(#[from] SpoolError),
+    /// Agents have users of their own, and this process is not the daemon's user: what it makes, the daemon could
+    /// not write to any more.
+    #[error(
+        "the agents of this workspace have users of their own, and its daemon is uid {owner}, not {found}"
+    )]
+    NotTheDaemon {
+        /// The owner of `.settled`.
+        owner: u32,
+        /// The user of this process.
+        found: u32,
+    },
 }
 
 /// A workspace being served: the only writer of its ledger.
@@ -39,6 +56,12 @@ pub struct Mailroom {
     spool: Spool,
     desk: Desk,
     waits: turn::Waits,
+    unproven: Unproven,
+    quiet: quiet::Quiet,
+    /// How many outboxes the last sweep could not list.
+    unlisted: usize,
+    /// Says that the state knows decisions the ledger does not have: it is folded anew before anything is judged.
+    is_doubtful: bool,
 }
 
 /// What one pass did.
@@ -66,27 +89,56 @@ impl Pass {
 impl Mailroom {
     /// Opens the workspace: takes the lock, folds the ledger, finishes what was left undone.
     pub fn open(root: &Path) -> Result<(Self, Recovery), MailroomError> {
+        Self::open_on(root, Arc::new(Os))
+    }
+
+    /// Opens the workspace through another disk, for tests that cut its power.
+    pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
         let config = Config::load(root)?;
+        if !config.users().is_empty() {
+            keep_apart(root)?;
+        }
         let mut books = Books::default();
-        let opened = Spool::open(root, Arc::new(Os), &mut |entry| books.add(entry).map_err(Into::into))?;
+        let mut opened = Spool::resume(root, disk, &mut books)?;
+        opened.spool.limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        let kept = (opened.recovery.snapshot.unwrap_or(0), opened.recovery.snapshot_bytes);
+        let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
-        let desk = Desk::new(config.policy([]), books);
-        let mut mailroom =
-            Self { root: root.to_owned(), config, spool: opened.spool, desk, waits: turn::Waits::default() };
+        let desk = Desk::new(&config, books, Troubles::open(root));
+        let mut mailroom = Self {
+            root: root.to_owned(),
+            config,
+            spool: opened.spool,
+            desk,
+            waits: turn::Waits::default(),
+            unproven: Unproven::default(),
+            quiet,
+            unlisted: 0,
+            is_doubtful: false,
+        };
         mailroom.call_the_roll()?;
         Ok((mailroom, opened.recovery))
     }
 
     /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
-    /// taken.
+    /// taken. Fails for good if the workspace was moved away or its ledger changed by somebody else.
     pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        // Until the end nothing is known to be listed.
+        self.unlisted = self.desk.agents.len().max(1);
+        self.spool.still_there()?;
         self.call_the_roll()?;
         let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
-        for trouble in self.desk.intake.scan(&self.spool.view(), &agents) {
+        let troubles = self.desk.intake.scan(&self.spool.view(), &agents);
+        self.unlisted = troubles.len();
+        for trouble in troubles {
+            if self.desk.troubles.tell_unreadable(&trouble) {
+                continue;
+            }
             tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
         }
+        self.look_for_troubles();
         // An earlier mark stands: newer files put the look for takes off no longer.
         self.waits.takes.get_or_insert(self.desk.intake.mark());
         Ok(())
@@ -129,9 +181,13 @@ impl Mailroom {
     /// anew and the files, which never left their outboxes, are judged again later. When what lay
     /// finished before them is judged, takes and orders are heard.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
+        if self.is_doubtful {
+            self.start_over()?;
+        }
         let orders = self.find_orders(moment);
         let Self { spool, desk, .. } = self;
-        let (before, batch) = spool.deliver_while(moment.mono, |view| desk.judge_batch(view, moment))?;
+        let judged = spool.deliver_while(moment.mono, |view| desk.judge_batch(view, moment));
+        let (before, batch) = judged.inspect_err(|_| self.is_doubtful = true)?;
         let mut pass = Pass::default();
         self.delivered(&before, &mut pass);
 
@@ -146,6 +202,7 @@ impl Mailroom {
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
+        self.desk.troubles.keep();
         Ok(pass)
     }
 
@@ -158,12 +215,13 @@ impl Mailroom {
                 for (entry, record) in committed.iter().zip(&batch.records) {
                     log(entry, record);
                     self.desk.untaken.note(entry, record);
+                    self.desk.proofs.note(entry);
                     pass.count(record);
                 }
                 Ok(())
             }
             Err(error) => {
-                self.start_over()?;
+                self.is_doubtful = true;
                 Err(error)
             }
         }
@@ -183,10 +241,11 @@ impl Mailroom {
     /// Forgets what was decided and not committed.
     fn start_over(&mut self) -> Result<(), SpoolError> {
         let mut books = Books::default();
-        spool::read_ledger(&self.root, &mut |entry| books.add(entry).map_err(Into::into))?;
+        spool::fold_ledger(&self.root, &mut books)?;
         self.desk.keep(books);
         // The sweep finds those files anew, behind every mark.
         self.waits = turn::Waits::default();
+        self.is_doubtful = false;
         Ok(())
     }
 
@@ -206,9 +265,29 @@ impl Mailroom {
         self.desk.intake.next_wakeup()
     }
 
+    /// The same, without files that could not be read several times over.
+    pub fn next_hopeful_look(&self) -> Option<u64> {
+        self.desk.intake.next_hopeful()
+    }
+
     /// How many files are committed and not yet made or put away.
     pub fn undelivered(&self) -> usize {
         self.spool.waiting()
+    }
+
+    /// How many outboxes and files in them could not be read yet, or are still being written.
+    pub fn unread(&self) -> usize {
+        self.unlisted + self.desk.intake.waiting()
+    }
+
+    /// Whether the last sweep left an outbox out.
+    pub fn is_sweep_owed(&self) -> bool {
+        self.unlisted > 0
+    }
+
+    /// When a mailbox that could not be written is tried again, on the monotonic clock.
+    pub fn next_retry(&self) -> Option<u64> {
+        self.spool.next_retry()
     }
 
     /// The outbox directory of every agent on the roll.
@@ -225,6 +304,17 @@ impl Mailroom {
     pub fn findings(&self) -> PathBuf {
         self.spool.layout().packets(FINDINGS)
     }
+}
+
+/// Only the daemon's user serves, and what it makes can be read by whoever gets into the directory.
+fn keep_apart(root: &Path) -> Result<(), MailroomError> {
+    let found = rustix::process::geteuid().as_raw();
+    let owner = Layout::new(root).own().symlink_metadata().map_or(found, |data| data.uid());
+    if owner != found {
+        return Err(MailroomError::NotTheDaemon { owner, found });
+    }
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    Ok(())
 }
 
 impl Pass {

@@ -2,13 +2,12 @@
 //! chosen once, when the decision is made.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
-use spool::{Away, Content, Delivery, Entry, FileName, Mailbox};
+use spool::{Away, Content, Delivery, Digest, Entry, FileName, Mailbox};
 
 /// The used names, kept as hashes: eight bytes a name. Two names that share a hash only cost the
 /// second one its plain name.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct NameBook {
     used: HashSet<u64>,
 }
@@ -53,6 +52,20 @@ impl NameBook {
     }
 }
 
+impl NameBook {
+    /// The hashes, in order.
+    pub(crate) fn hashes(&self) -> Vec<u64> {
+        let mut hashes: Vec<u64> = self.used.iter().copied().collect();
+        hashes.sort_unstable();
+        hashes
+    }
+
+    /// Remembers names by their hashes.
+    pub(crate) fn extend(&mut self, hashes: impl IntoIterator<Item = u64>) {
+        self.used.extend(hashes);
+    }
+}
+
 fn makes_a_file(delivery: &Delivery) -> bool {
     match delivery.content {
         Content::Original | Content::Text(_) => true,
@@ -60,14 +73,17 @@ fn makes_a_file(delivery: &Delivery) -> bool {
     }
 }
 
+/// The same in every build, for snapshots keep it; no shelf's name has the separator in it.
 fn hash(shelf: Shelf<'_>, file: &FileName) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    match shelf {
-        Shelf::Mailbox(mailbox) => (0_u8, mailbox).hash(&mut hasher),
-        Shelf::Sent(agent) => (1_u8, agent).hash(&mut hasher),
+    let mut text = match shelf {
+        Shelf::Mailbox(mailbox) => mailbox.to_string(),
+        Shelf::Sent(agent) => format!("{agent}/sent"),
     }
-    file.hash(&mut hasher);
-    hasher.finish()
+    .into_bytes();
+    text.push(0);
+    text.extend_from_slice(file.as_bytes());
+    let digest = Digest::of(&text).bytes();
+    u64::from_be_bytes(digest[..8].try_into().expect("eight of 32 bytes"))
 }
 
 #[cfg(test)]

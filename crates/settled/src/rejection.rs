@@ -9,6 +9,10 @@ use review::{Costs, Fault, Refusal, ReviewKey};
 use spool::FileName;
 use validate_message::{Packet, Violations};
 
+/// So much of a sentence or a value that repeats what an agent wrote, in characters: a title may be as
+/// long as its packet, and a report names hundreds of them.
+const WORDS_CHARS_MAX: usize = 1_000;
+
 /// Why a file is refused, in the words of the report.
 #[derive(Debug)]
 pub(crate) struct Rejection {
@@ -35,6 +39,42 @@ impl Rejection {
             expected: Some("a regular file of at most 256 KiB with one name".to_owned()),
             fix: Some(fix.to_owned()),
             ..bare(code, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
+    /// Nothing was read: the file belongs to `found`, and what `expected` does not own it did not write.
+    pub(crate) fn of_another(found: u32, expected: u32, file: &FileName) -> Self {
+        let violation = ReportedViolation {
+            message: "the file belongs to another user than `settled.toml` names for this agent".to_owned(),
+            found: Some(format!("uid {found}")),
+            expected: Some(format!("uid {expected}")),
+            fix: Some(format!(
+                "write it as the user with uid {expected}; if the agent runs as another user, mend its `uid` in \
+                 settled.toml"
+            )),
+            ..bare(Code::WrongOwner, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
+    /// The packet was not read: it belongs to somebody else.
+    pub(crate) fn packet_of_another(found: u32, expected: u32, message: &Message, file: &FileName) -> Self {
+        let path = message.packet_path();
+        let path = path.as_ref().map_or("findings_packet", |path| path.as_str());
+        let place = match message.read_body() {
+            ReadBody::Mapping(body) => Some(place_in(body, "findings_packet")),
+            ReadBody::Unread | ReadBody::Malformed(_) => None,
+        };
+        let violation = ReportedViolation {
+            message: format!("the packet `{path}` belongs to another user than its sender"),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
+            field: Some("body.findings_packet".to_owned()),
+            found: Some(format!("uid {found}")),
+            expected: Some(format!("uid {expected}, or the daemon's")),
+            fix: Some("write a packet of your own under a name that is free, and name that".to_owned()),
+            ..bare(Code::WrongOwner, file)
         };
         Self::of_file(vec![violation])
     }
@@ -180,16 +220,24 @@ fn told(
     };
     let clause = fault.clause.map_or_else(String::new, |clause| format!("clause {}: ", clause.as_str()));
     ReportedViolation {
-        message: format!("{clause}{}", fault.message),
+        message: cut(format!("{clause}{}", fault.message)),
         file: in_packet.map_or_else(|| file.to_string(), |(path, _)| path.to_owned()),
         line: place.map(|place| place.line),
         column: place.map(|place| place.column),
         field: fault.field.clone(),
-        found: fault.found.clone(),
+        found: fault.found.clone().map(cut),
         expected: fault.expected.clone(),
         fix: fault.fix.clone(),
         ..bare(fault.code, file)
     }
+}
+
+fn cut(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(WORDS_CHARS_MAX) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 /// Where a dotted field such as `findings[2].action` stands, or the nearest thing around it.
@@ -211,6 +259,13 @@ fn place_in(tree: &Node, field: &str) -> Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_repeats_no_more_of_a_title_than_anybody_reads() {
+        let whole = "ä".repeat(WORDS_CHARS_MAX);
+        assert_eq!(cut(whole.clone()), whole);
+        assert_eq!(cut(whole.clone() + "more"), whole + "…");
+    }
 
     #[test]
     fn a_field_is_found_where_it_stands_or_next_to_it() {

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 
 use message_schema::envelope::MessageType;
 use review::{Phase, Record, ReviewKey, Step};
+use serde::{Deserialize, Serialize};
 use spool::{Entry, FileName, Mailbox};
 
 /// The untaken requests by review: the open one of each, and those it replaced in the same round. Whoever
 /// takes a replaced one has begun as well.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Untaken(BTreeMap<ReviewKey, Vec<Delivered>>);
 
 /// Where a request was delivered.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Delivered {
     /// The reviewer's inbox.
     pub(crate) mailbox: Mailbox,
@@ -45,6 +46,11 @@ impl Untaken {
                 }
             }
         }
+    }
+
+    /// Puts back what was known of a review.
+    pub(crate) fn restore(&mut self, review: ReviewKey, delivered: Vec<Delivered>) {
+        self.0.insert(review, delivered);
     }
 
     /// The untaken requests of each review.

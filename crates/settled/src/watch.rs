@@ -85,10 +85,12 @@ impl Watch {
 
     /// Sees to it that the directory of this name is watched, also if it is another one than
     /// before; costs one look if it is not. True if the watch is new: what was written before it is
-    /// found by the next sweep. One that is not there, or cannot be watched, is left to the sweep.
+    /// found by the next sweep. One that is not there, is a link, or cannot be watched, is left to the
+    /// sweep.
     pub fn keep(&mut self, directory: &Path) -> Result<bool, notify::Error> {
         let Some(watcher) = &mut self.watcher else { return Ok(false) };
-        let Ok(data) = directory.metadata() else {
+        // A link would have the daemon watch a place that is not of this workspace.
+        let Some(data) = directory.symlink_metadata().ok().filter(std::fs::Metadata::is_dir) else {
             self.watched.remove(directory);
             return Ok(false);
         };

@@ -37,7 +37,12 @@ pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError
         made.push(orders.strip_prefix(root).expect("it lies below the root").to_owned());
     }
     let path = root.join(config::FILE);
-    match std::fs::File::create_new(&path).and_then(|mut file| file.write_all(config::TEMPLATE.as_bytes())) {
+    let write = |mut file: std::fs::File| {
+        file.write_all(config::TEMPLATE.as_bytes())?;
+        file.sync_all()?;
+        std::fs::File::open(root)?.sync_all()
+    };
+    match std::fs::File::create_new(&path).and_then(write) {
         Ok(()) => made.push(config::FILE.into()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(source) => return Err(InitError::Config { path, source }),
@@ -45,9 +50,17 @@ pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError
     Ok(made)
 }
 
-/// Whether the directory is a workspace: it has mailboxes.
-pub fn is_workspace(root: &Path) -> bool {
-    root.join("agents").is_dir()
+/// Whether the directory is a workspace: it has mailboxes. What cannot be looked at may be one.
+pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
+    match root.join("agents").metadata() {
+        Ok(data) => Ok(data.is_dir()),
+        Err(error)
+            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The agents that have a mailbox. Directories whose names no agent may bear are passed over.

@@ -83,6 +83,14 @@ pub enum SpoolError {
         /// What the system answered.
         source: io::Error,
     },
+    /// Somebody else moved, removed or changed what only this process may write; nothing was written there.
+    #[error("{} {what}", .path.display())]
+    Replaced {
+        /// The path that leads somewhere else now.
+        path: PathBuf,
+        /// What was found there, and what was expected.
+        what: String,
+    },
     /// An earlier write or sync failed, so nobody knows what the disk holds: restart and recover.
     #[error("the spool stopped after an earlier failure: {why}")]
     Stopped {
@@ -110,6 +118,7 @@ impl SpoolError {
             | SpoolError::TooNew { .. }
             | SpoolError::Sequence { .. }
             | SpoolError::Unfit { .. }
+            | SpoolError::Replaced { .. }
             | SpoolError::Stopped { .. }
             | SpoolError::Visit { .. } => false,
         }

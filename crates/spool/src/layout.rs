@@ -2,6 +2,8 @@
 //!
 //! Knows where things lie and makes the empty tree; what is in the files is other rooms' business.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::{Digest, FileName, Mailbox, SpoolError};
@@ -14,11 +16,15 @@ pub(crate) const OWN: &str = ".settled";
 pub(crate) const LEDGER: &str = ".settled/ledger";
 /// One cursor file per lane, relative to the root.
 pub(crate) const CURSORS: &str = ".settled/cursors";
+/// What the ledger added up to at some record, relative to the root.
+pub(crate) const SNAPSHOTS: &str = ".settled/snapshots";
 /// What was cut off a torn ledger, relative to the root.
 pub(crate) const TORN: &str = ".settled/torn";
 /// The lock file, relative to the root.
 pub(crate) const LOCK: &str = ".settled/lock";
 
+/// Where packets lie, relative to the root.
+pub(crate) const PACKETS_HOME: &str = "packets";
 /// The folders of `packets/`.
 pub(crate) const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
 /// Where snapshots of pull requests lie, relative to the root; one directory per number.
@@ -69,17 +75,39 @@ impl Layout {
                 made.push(directory);
             }
         }
+        layout.sync_tree(&made)?;
         Ok(made)
     }
 
-    /// Lists the agents of a workspace: directories under `agents/`, not hidden, with an outbox or an inbox; sorted.
+    /// Makes new directories survive a power cut: messages to somebody whose mailboxes are gone could not be delivered.
+    fn sync_tree(&self, made: &[PathBuf]) -> Result<(), SpoolError> {
+        let above = |path: &Path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>();
+        let mut dirs: BTreeSet<PathBuf> =
+            made.iter().flat_map(|path| above(path)).map(|path| self.root.join(path)).collect();
+        if !made.is_empty() {
+            // The root may be new as well.
+            let root = std::path::absolute(&self.root).map_err(SpoolError::io("sync", &self.root))?;
+            dirs.extend(root.parent().map(Path::to_owned));
+        }
+        dirs.iter().try_for_each(|dir| {
+            let synced = std::fs::File::open(dir).and_then(|dir| dir.sync_all());
+            synced.map_err(SpoolError::io("sync", dir))
+        })
+    }
+
+    /// Lists the agents of a workspace: directories under `agents/`, not hidden and no links, with an outbox or an
+    /// inbox; sorted.
     pub fn known_agents(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
         let path = root.as_ref().join(AGENTS);
+        if path.is_symlink() {
+            return Err(SpoolError::io("list", &path)(std::io::ErrorKind::NotADirectory.into()));
+        }
         let mut agents = Vec::new();
         for listed in std::fs::read_dir(&path).map_err(SpoolError::io("list", &path))? {
             let listed = listed.map_err(SpoolError::io("list", &path))?;
             if let Ok(name) = listed.file_name().into_string()
                 && is_agent_name(&name)
+                && is_real_dir(&listed.path())
                 && ["outbox", "inbox"].iter().any(|directory| is_real_dir(&listed.path().join(directory)))
             {
                 agents.push(name);
@@ -125,9 +153,13 @@ impl Layout {
     }
 }
 
-/// Says whether a directory is there, and not only a link to one.
+/// Says whether a directory is there, and not only a link to one. One that cannot be looked at is: a message to an agent
+/// behind a disk that does not answer waits, and is not refused.
 fn is_real_dir(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|data| data.is_dir())
+    match path.symlink_metadata() {
+        Ok(data) => data.is_dir(),
+        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+    }
 }
 
 /// Gives `agents/<agent>`.
@@ -148,7 +180,7 @@ pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
 
 /// Gives `packets/<folder>`.
 pub(crate) fn packets_dir(folder: &str) -> PathBuf {
-    Path::new("packets").join(folder)
+    Path::new(PACKETS_HOME).join(folder)
 }
 
 /// Gives a mailbox's directory, relative to the root.
@@ -179,6 +211,23 @@ pub(crate) fn segment_name(first: u64) -> FileName {
 /// Reads a segment's first record number from its name.
 pub(crate) fn segment_first(name: &FileName) -> Option<u64> {
     let digits = std::str::from_utf8(name.as_bytes()).ok()?.strip_suffix(".jsonl")?;
+    let plain = digits.len() == SEGMENT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { digits.parse().ok() } else { None }
+}
+
+/// Gives the name of the snapshot taken after record `seq`.
+pub(crate) fn snapshot_name(seq: u64) -> FileName {
+    FileName::new(format!("{seq:0SEGMENT_DIGITS$}.snapshot")).expect("digits and an extension are a name")
+}
+
+/// Gives the name under which a snapshot is written before it takes its place; it may be left by a kill.
+pub(crate) fn snapshot_temporary() -> FileName {
+    FileName::new("new.tmp").expect("fixed text is a name")
+}
+
+/// Reads from a snapshot's name after which record it was taken.
+pub(crate) fn snapshot_seq(name: &FileName) -> Option<u64> {
+    let digits = std::str::from_utf8(name.as_bytes()).ok()?.strip_suffix(".snapshot")?;
     let plain = digits.len() == SEGMENT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }

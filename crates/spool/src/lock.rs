@@ -16,12 +16,18 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// A lock that is held. It is given back when it is dropped, not when the last copy of the file is closed: a process
 /// that is being started holds copies of all files for a moment.
-pub(crate) struct Held(Handle);
+pub(crate) struct Held {
+    file: Handle,
+    /// The ledger's directory, locked as well: whoever removes the lock file lets no second daemon in by that.
+    ledger: Option<Handle>,
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The kernel gives it back at the end of the process in any case.
-        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+        for handle in self.ledger.iter().chain([&self.file]) {
+            // The kernel gives it back at the end of the process in any case.
+            let _ = rustix::fs::flock(handle, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -42,13 +48,24 @@ pub(crate) fn take(ground: &Ground) -> Result<Held, SpoolError> {
         let pid = std::str::from_utf8(&named).ok().and_then(|text| text.trim().parse().ok());
         return Err(SpoolError::Locked { lock: ground.path(path), pid });
     }
+    let ledger = lock_ledger(ground)?;
     let pid = format!("{}\n", std::process::id());
-    ground
+    // For people only: a full disk is no reason not to start and wait for room.
+    let _ = ground
         .disk
         .truncate(&file, 0)
-        .and_then(|()| disk::write_all(&*ground.disk, &file, pid.as_bytes(), 0))
-        .map_err(|source| ground.error("write", path, source))?;
-    Ok(Held(file))
+        .and_then(|()| disk::write_all(&*ground.disk, &file, pid.as_bytes(), 0));
+    Ok(Held { file, ledger })
+}
+
+/// Locks the ledger's directory. Where directories cannot be locked the lock file has to do.
+fn lock_ledger(ground: &Ground) -> Result<Option<Handle>, SpoolError> {
+    let dir = ground.dir(layout::LEDGER.as_ref())?;
+    match ground.disk.lock(&dir.handle) {
+        Ok(true) => Ok(Some(dir.handle)),
+        Ok(false) => Err(SpoolError::Locked { lock: ground.path(&dir.path), pid: None }),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Takes the lock; false if another process serves. One that can be shared is an onlooker's, who asks whether somebody

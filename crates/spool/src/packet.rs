@@ -28,10 +28,15 @@ pub enum PacketRead {
     Missing,
     /// Its writer may still be at work: look again.
     Growing,
+    /// It has another name, perhaps outside of the workspace: some writers link the finished file in and unlink the
+    /// first, so look again.
+    Linked,
     /// The path or what it leads to is not to be read; the reason in one phrase.
     Unsafe(&'static str),
     /// The file is larger than the limit.
     TooLarge,
+    /// It belongs to this user, who is neither the one that was expected nor the daemon's; it was not read.
+    OfAnother(u32),
 }
 
 /// What is known of packets that were not still for long. All of it only saves time.
@@ -97,10 +102,19 @@ pub(crate) fn read(
     packets: &Packets,
     path: &Path,
     limit: u64,
+    owner: Option<u32>,
     now: Now,
 ) -> Result<PacketRead, SpoolError> {
     if let Err(reason) = check(path) {
         return Ok(PacketRead::Unsafe(reason));
+    }
+    match kind(ground, path) {
+        Ok(Kind::File) => {}
+        Ok(Kind::Symlink) => return Ok(PacketRead::Unsafe("a symbolic link is on the way")),
+        Ok(Kind::Directory | Kind::Special) => {
+            return Ok(PacketRead::Unsafe("it is not a regular file"));
+        }
+        Err(error) => return refused(error).map_err(|source| ground.error("look at", path, source)),
     }
     let file = match ground.disk.open_beneath(&ground.root, path) {
         Ok(file) => file,
@@ -108,8 +122,15 @@ pub(crate) fn read(
     };
     let look = || ground.disk.stat(&file).map_err(|source| ground.error("look at", path, source));
     let before = look()?;
+    // Another file may have taken its place since.
     if before.kind != Kind::File {
         return Ok(PacketRead::Unsafe("it is not a regular file"));
+    }
+    if before.links > 1 {
+        return Ok(PacketRead::Linked);
+    }
+    if owner.is_some_and(|owner| before.uid != owner && before.uid != rustix::process::geteuid().as_raw()) {
+        return Ok(PacketRead::OfAnother(before.uid));
     }
     if before.size > limit {
         return Ok(PacketRead::TooLarge);
@@ -121,11 +142,27 @@ pub(crate) fn read(
     Ok(if finished { PacketRead::Bytes(bytes) } else { PacketRead::Growing })
 }
 
+/// Says what a path leads to, without opening it: to open a device or a FIFO may do something.
+fn kind(ground: &Ground, path: &Path) -> io::Result<Kind> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(Kind::Directory);
+    };
+    let at = match parent.components().next() {
+        None => return Ok(ground.disk.stat_at(&ground.root, name.as_ref())?.kind),
+        Some(_) => ground.disk.open_dir(&ground.root, parent)?,
+    };
+    Ok(ground.disk.stat_at(&at, name.as_ref())?.kind)
+}
+
+/// What lies in mailboxes, in the ledger or beside them is nobody's packet: the daemon may read more than the agent that
+/// names a path, and hands on what it reads.
 fn check(path: &Path) -> Result<(), &'static str> {
     let mut first = true;
     for component in path.components() {
         match component {
-            Component::Normal(name) if first && name == layout::OWN => return Err("it is the daemon's own"),
+            Component::Normal(name) if first && name != layout::PACKETS_HOME => {
+                return Err("it does not lie in packets/");
+            }
             Component::Normal(_) => first = false,
             Component::CurDir => {}
             Component::ParentDir => return Err("it has `..` in it"),
@@ -143,6 +180,8 @@ fn refused(error: io::Error) -> io::Result<PacketRead> {
         Some(Errno::XDEV) => Ok(PacketRead::Unsafe("it leaves the workspace")),
         Some(Errno::NOTDIR) => Ok(PacketRead::Unsafe("a part of it is no directory")),
         Some(Errno::NAMETOOLONG | Errno::INVAL) => Ok(PacketRead::Unsafe("it is no possible path")),
+        // Its sender can mend that, and hears of it.
+        Some(Errno::ACCESS) => Ok(PacketRead::Unsafe("the daemon may not read it: `chmod a+r` it")),
         // What a socket or a device without a driver answers.
         Some(Errno::NXIO) => Ok(PacketRead::Unsafe("it is not a regular file")),
         Some(_) | None => Err(error),

@@ -8,8 +8,11 @@ use std::sync::Arc;
 use crate::delivery::{Gathering, Lane, Pass};
 use crate::disk::Disk;
 use crate::ground::Ground;
+use crate::ledger::read::Place;
 use crate::ledger::{Ledger, TornTail};
+use crate::lock::Held;
 use crate::packet::Packets;
+use crate::snapshot::{self, Fold, PassedOver};
 use crate::spool::Spool;
 use crate::{Entry, SpoolError, VisitError, lock};
 
@@ -22,6 +25,12 @@ pub struct Recovery {
     pub torn: Option<TornTail>,
     /// Says that the kernel was started anew since some lanes were last made durable, so their files were looked for.
     pub new_boot: bool,
+    /// The last record of the snapshot that was taken up, if one was: the records up to it were not read.
+    pub snapshot: Option<u64>,
+    /// How many bytes of the ledger lie before that.
+    pub snapshot_bytes: u64,
+    /// Newer snapshots that were of no use.
+    pub passed_over: Vec<PassedOver>,
     /// Lanes whose cursor was lost: every file they ever got was looked for.
     pub cursors_lost: Vec<Lane>,
     /// Lanes of whose cursor only the durable part could be read.
@@ -39,24 +48,66 @@ pub struct Opened {
 }
 
 impl Spool {
-    /// Opens the workspace at `root`, hands every record of the ledger to `visit` in order, and finishes what a killed
-    /// process left undone. Fails without changing anything if another process has the workspace or the ledger is
-    /// damaged.
+    /// Opens the workspace at `root`, adds the ledger up in `fold`, from the newest snapshot that is of use, and finishes
+    /// what a killed process left undone. Fails without changing anything if another process has the workspace or the
+    /// ledger is damaged.
+    pub fn resume(root: &Path, disk: Arc<dyn Disk>, fold: &mut dyn Fold) -> Result<Opened, SpoolError> {
+        let mut start = Start::read(root, disk)?;
+        let cursors = start.gathering.cursors();
+        let (taken, passed_over) = snapshot::take_up(&start.ground, Some(cursors), u64::MAX, fold)?;
+        if let Some(taken) = &taken {
+            start.gathering.know(&taken.heads);
+        }
+        let (snapshot, bytes) =
+            (taken.as_ref().map(|taken| taken.place.seq), taken.as_ref().map(|taken| taken.bytes));
+        let place = taken.map(|taken| taken.place).unwrap_or_default();
+        let mut opened = start.finish(place, &mut |entry| fold.add(entry))?;
+        opened.recovery.snapshot = snapshot;
+        opened.recovery.snapshot_bytes = bytes.unwrap_or(0);
+        opened.recovery.passed_over = passed_over;
+        Ok(opened)
+    }
+
+    /// Opens the workspace at `root` like [`Spool::resume`], but without any snapshot: hands every record of the ledger to
+    /// `visit` in order.
     pub fn open(
         root: &Path,
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
+        Start::read(root, disk)?.finish(Place::default(), visit)
+    }
+}
+
+/// A workspace of which everything but the ledger was read.
+struct Start {
+    ground: Ground,
+    lock: Held,
+    gathering: Gathering,
+}
+
+impl Start {
+    fn read(root: &Path, disk: Arc<dyn Disk>) -> Result<Start, SpoolError> {
         let ground = Ground::open(root, disk)?;
         let lock = lock::take(&ground)?;
-        let mut gathering = Gathering::read(&ground)?;
+        let gathering = Gathering::read(&ground)?;
+        Ok(Start { ground, lock, gathering })
+    }
+
+    /// Reads the ledger from behind a known record, and finishes what is undone.
+    fn finish(
+        self,
+        from: Place,
+        visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+    ) -> Result<Opened, SpoolError> {
+        let Start { ground, lock, mut gathering } = self;
         let mut admit = |entry: Entry| {
             let entry = Arc::new(entry);
             gathering.admit(&entry);
             visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
         };
         let (mut ledger, torn) =
-            Ledger::open(Arc::clone(&ground.disk), &ground.layout, &ground.root, &mut admit)?;
+            Ledger::open(Arc::clone(&ground.disk), &ground.layout, &ground.root, from, &mut admit)?;
         let head = ledger.next_seq() - 1;
         let (lanes, doubts) = gathering.settle(&ground, head)?;
         // Only now is anything changed: what was read fits together.
@@ -68,6 +119,9 @@ impl Spool {
         let recovery = Recovery {
             records: head,
             torn,
+            snapshot: None,
+            snapshot_bytes: 0,
+            passed_over: Vec::new(),
             new_boot: doubts.new_boot,
             cursors_lost: doubts.lost,
             notes_lost: doubts.notes_lost,

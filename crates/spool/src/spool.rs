@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::delivery::{Lanes, Parked, Pass};
+use crate::disk::Handle;
 use crate::ground::Ground;
 use crate::layout::{self, Layout};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, is_gone};
 use crate::lock::Held;
 use crate::packet::Packets;
 use crate::view::{InHand, View};
@@ -64,6 +65,14 @@ impl Spool {
             let (dir, is_new) = self.ground.dir_of_known(&path, Some(agent))?;
             made.extend(is_new.then_some(dir.path));
         }
+        if !made.is_empty() {
+            // A checkpoint syncs what is in them and takes it that they themselves are durable.
+            let home = self.ground.dir(&layout::agent_home(agent))?;
+            self.ground
+                .disk
+                .sync_dir(&home.handle)
+                .map_err(SpoolError::io("sync", self.ground.path(&home.path)))?;
+        }
         Ok(made)
     }
 
@@ -113,6 +122,27 @@ impl Spool {
         })
     }
 
+    /// Fails, not to be retried, if the root or the ledger was moved, removed or changed by somebody else: what is
+    /// written from then on goes where nobody looks for it. Costs a few looks.
+    pub fn still_there(&self) -> Result<(), SpoolError> {
+        let ground = &self.ground;
+        let path = ground.layout.root();
+        let replaced =
+            |what: &str| Err(SpoolError::Replaced { path: path.to_owned(), what: what.to_owned() });
+        let look = |handle: &Handle| ground.disk.stat(handle).map_err(SpoolError::io("look at", path));
+        let there = match ground.disk.open_root(path) {
+            Err(error) if is_gone(&error) => {
+                return replaced("was removed or moved away while it was served");
+            }
+            result => result.map_err(SpoolError::io("open", path))?,
+        };
+        let (there, ours) = (look(&there)?, look(&ground.root)?);
+        if (there.dev, there.ino) != (ours.dev, ours.ino) {
+            return replaced("was replaced by another directory while it was served");
+        }
+        self.ledger.still_there()
+    }
+
     /// Lists the lanes that could not be written and wait to be tried again.
     pub fn parked(&self) -> Vec<Parked> {
         self.lanes.parked()
@@ -153,12 +183,17 @@ impl Spool {
         }
         let Spool { ground, ledger, lanes, in_hand, packets, .. } = self;
         let view = View { ground, in_hand, packets, next_seq: ledger.next_seq() };
-        let (pass, done) = std::thread::scope(|scope| {
-            let delivering = scope.spawn(|| lanes.pass(view.ground, view.in_hand, now));
-            let done = work(&view);
-            (delivering.join(), done)
+        let mut work = Some(work);
+        let mut done = || work.take().map(|work| work(&view)).expect("there is one judgement a pass");
+        let both = std::thread::scope(|scope| {
+            let delivering = std::thread::Builder::new()
+                .spawn_scoped(scope, || lanes.pass(view.ground, view.in_hand, now))
+                .ok()?;
+            let done = done();
+            Some((delivering.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), done))
         });
-        let pass = pass.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        // Where no thread is to be had, one comes after the other.
+        let (pass, done) = both.unwrap_or_else(|| (lanes.pass(view.ground, view.in_hand, now), done()));
         self.checkpoint_if_due()?;
         Ok((pass, done))
     }

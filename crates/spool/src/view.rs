@@ -1,12 +1,16 @@
 //! What may be asked of a spool while its deliveries go on: the files to be judged, and what is in hand.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::ground::Ground;
 use crate::packet::{self, PacketRead, Packets};
-use crate::{FileName, Now, SpoolError};
+use crate::{Digest, FileName, Now, SpoolError, layout};
+
+/// The largest file of an inbox that is looked into, in bytes.
+const INBOX_FILE_MAX: u64 = 1 << 20;
 
 /// A spool as intake and judgement see it. It may be used while another thread delivers.
 #[derive(Clone, Copy)]
@@ -28,10 +32,43 @@ impl View<'_> {
         self.in_hand.has(agent, file)
     }
 
+    /// Lists up to `names_max` files of an agent's inbox that are meant as messages.
+    pub fn inbox(&self, agent: &str, names_max: usize) -> Result<Vec<FileName>, SpoolError> {
+        let ground = self.ground;
+        let Some(dir) = ground.dir_if_there(&layout::agent_dir(agent, "inbox"))? else {
+            return Ok(Vec::new());
+        };
+        let mut names = Vec::new();
+        let listed = ground.disk.list_until(&dir.handle, &mut |name| {
+            names.extend(Some(name).filter(layout::is_candidate));
+            if names.len() < names_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        listed.map_err(|source| ground.error("list", &dir.path, source))?;
+        Ok(names)
+    }
+
+    /// Gives the digest of a file in an agent's inbox; nothing if it is no regular file of at most 1 MiB, which is more
+    /// than is ever delivered.
+    pub fn inbox_digest(&self, agent: &str, file: &FileName) -> Result<Option<Digest>, SpoolError> {
+        let Some(dir) = self.ground.dir_if_there(&layout::agent_dir(agent, "inbox"))? else {
+            return Ok(None);
+        };
+        let bytes = self.ground.bytes(&dir, file, INBOX_FILE_MAX)?;
+        Ok(bytes.map(|bytes| Digest::of(&bytes)))
+    }
+
     /// Reads a packet that a message points to: `path` is relative to the root, at most `limit` bytes. It counts as
     /// finished once its writer was seen to close it, or after it was still for 0.5 s.
-    pub fn read_packet(&self, path: &str, limit: u64, now: Now) -> Result<PacketRead, SpoolError> {
-        packet::read(self.ground, self.packets, Path::new(path), limit, now)
+    /// Only a path in `packets/` is one. If its `owner` is to be a certain user, one of another user than that and the
+    /// daemon's own is not read.
+    pub fn read_packet(
+        &self,
+        path: &str,
+        limit: u64,
+        owner: Option<u32>,
+        now: Now,
+    ) -> Result<PacketRead, SpoolError> {
+        packet::read(self.ground, self.packets, Path::new(path), limit, owner, now)
     }
 }
 

@@ -2,6 +2,7 @@
 //! run on one file system. Absolute times drift from machine to machine; the ratios are the point.
 
 mod ground;
+mod hostile;
 mod idle;
 mod latency;
 mod oacp;
@@ -21,7 +22,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, idle, start, rules, oacp
+    /// Only these: one, waiting, latency, idle, start, rules, hostile, oacp
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
@@ -46,7 +47,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if wants("rules") {
         rules::run(args.reviews)?;
     }
-    if args.only.iter().all(|only| only == "rules") && !args.only.is_empty() {
+    if wants("hostile") {
+        hostile::run()?;
+    }
+    let needs_no_disk = |only: &String| ["rules", "hostile"].contains(&only.as_str());
+    if args.only.iter().all(needs_no_disk) && !args.only.is_empty() {
         return Ok(());
     }
     room::build()?;

@@ -25,12 +25,40 @@ pub(crate) struct Args {
 /// How long one run of tests may take before it counts as one that never ends.
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// Kills at the calls of a mix of messages.
+const CRASH: [&str; 7] =
+    ["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill_at_a_call"];
+
+/// Kills at the calls of a whole review.
+const CRASH_OF_REVIEW: [&str; 7] =
+    ["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill_at_any_step"];
+
+/// Failing calls, the short form.
+const FAULTS: [&str; 7] = ["test", "--offline", "--package", "settled-torture", "--test", "it", "faults::"];
+
+/// What happens around the daemon.
+const ENVIRONMENT: [&str; 7] =
+    ["test", "--offline", "--package", "settled-torture", "--test", "it", "environment::"];
+
 /// The command behind the word a mutant names its tests by.
 fn suite(word: &str) -> Option<&'static [&'static str]> {
     match word {
+        "crash" => Some(&CRASH),
+        "crash-of-review" => Some(&CRASH_OF_REVIEW),
+        "faults" => Some(&FAULTS),
+        "environment" => Some(&ENVIRONMENT),
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
+        "power" => Some(&[
+            "test",
+            "--offline",
+            "--package",
+            "settled-torture",
+            "--test",
+            "it",
+            "power::nothing_promised_is_lost_on_a_disk_that_forgets",
+        ]),
         "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
         _ => None,
     }

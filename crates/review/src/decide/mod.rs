@@ -8,6 +8,7 @@ mod belongs;
 mod budget;
 mod feedback;
 mod lgtm;
+mod limits;
 mod request;
 
 use chrono::{DateTime, Utc};
@@ -125,7 +126,7 @@ pub fn decide(
         Body::Addressed(body) => Some(addressed::decide(&case, body)?),
         Body::Lgtm(body) => Some(lgtm::decide(&case, body)?),
         Body::Text(_) => {
-            check_rate(&case)?;
+            limits::check_post(&case)?;
             None
         }
     };
@@ -208,23 +209,4 @@ fn expiry_fault(case: &Case<'_>) -> Option<Fault> {
     let fault = Fault::new(Code::Expired, format!("the message expired at {at}"));
     let fault = fault.field("expires_at").found(at).expected("an instant that has not passed");
     Some(fault.fix("send it again with a later expires_at, or without one"))
-}
-
-fn check_rate(case: &Case<'_>) -> Result<(), Refusal> {
-    let from = &case.envelope().from;
-    let limit = case.policy.messages_per_hour.get();
-    for to in case.envelope().to.names() {
-        if case.state.post.in_the_last_hour(from, to, case.now) >= limit {
-            return Err(Fault::new(
-                Code::RateLimited,
-                format!("`{from}` has sent `{to}` {limit} messages within the last hour"),
-            )
-            .field("to")
-            .found(limit)
-            .expected(format!("at most {limit} an hour outside the review loop"))
-            .fix("wait, or put several things into one message")
-            .refuses());
-        }
-    }
-    Ok(())
 }

@@ -5,7 +5,7 @@ use message_schema::body::{ReviewRequest, RunTrigger};
 use message_schema::id::FindingId;
 use message_schema::limit::Rounds;
 
-use super::{Answer, Case, belongs};
+use super::{Answer, Case, belongs, limits};
 use crate::deadline::patience;
 use crate::key::ReviewKey;
 use crate::phase::{Addressed, Approval, CloseReason, EscalationReason, Invocation, Phase};
@@ -27,6 +27,10 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Re
     let opens_round = case.state.review(&key).is_none_or(|review| review.phase.invocation().is_none());
     if opens_round {
         request.mark_last_review(&mut answer.step);
+    }
+    let was_open = case.state.review(&key).is_some_and(|review| !review.phase.is_final());
+    if !was_open && let Some(fault) = limits::against_opening(case, &key) {
+        return Err(request.refuse(fault, case.state.review(&key)));
     }
     if let Some(named) = &body.supersedes_message_id
         && opens_round

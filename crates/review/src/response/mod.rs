@@ -3,6 +3,7 @@
 
 mod faults;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use message_schema::body::Nit;
@@ -53,6 +54,9 @@ pub(crate) enum Newcomers<'a> {
 /// New findings a response may raise.
 pub(crate) const NEW_FINDINGS_MAX: usize = 25;
 
+/// So many faults are told of one response: a packet has room for thousands, and nobody reads them.
+const FAULTS_MAX: usize = 200;
+
 /// What a response does to the threads.
 #[derive(Default)]
 pub(crate) struct Judged {
@@ -83,13 +87,16 @@ impl<'a> Silence<'a> {
     }
 }
 
-/// The threads a response opens or changes, or everything that is wrong with it.
+/// The threads a response opens or changes, or everything that is wrong with it, as far as a person
+/// would read.
 pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
     let mut sheet = Sheet {
         response,
         changed: BTreeMap::new(),
         named: BTreeSet::new(),
-        opened: BTreeSet::new(),
+        known: OnceCell::new(),
+        opened: Vec::new(),
+        surplus: 0,
         warnings: Vec::new(),
         faults: Vec::new(),
         index: 0,
@@ -97,10 +104,17 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
     for (index, finding) in response.packet.iter().flat_map(|packet| &packet.findings).enumerate() {
         sheet.index = index;
         sheet.read(finding);
+        if sheet.faults.len() >= FAULTS_MAX {
+            break;
+        }
     }
-    sheet.read_silence();
-    if sheet.opened.len() > NEW_FINDINGS_MAX {
-        sheet.faults.push(too_many(sheet.opened.len()));
+    // Of a packet that was not read to its end, silence says nothing.
+    if sheet.faults.len() < FAULTS_MAX {
+        sheet.read_silence();
+    }
+    let raised = sheet.opened.len() + sheet.surplus;
+    if raised > NEW_FINDINGS_MAX {
+        sheet.faults.push(too_many(raised));
     }
     let Sheet { changed, warnings, faults, .. } = sheet;
     if faults.is_empty() { Ok(Judged { threads: changed, warnings }) } else { Err(faults) }
@@ -111,16 +125,20 @@ struct Sheet<'a> {
     changed: BTreeMap<FindingId, Thread>,
     /// Threads that were given an action.
     named: BTreeSet<FindingId>,
-    /// Threads this response opens.
-    opened: BTreeSet<FindingId>,
+    /// What the known threads are compared by, worked out when the first new finding asks for it.
+    known: OnceCell<Vec<(&'a FindingId, Mark<'a>)>>,
+    /// Threads this response opens, and what they are compared by.
+    opened: Vec<(FindingId, Mark<'a>)>,
+    /// How many more it would open.
+    surplus: usize,
     warnings: Vec<String>,
     faults: Vec<Fault>,
     /// Which finding of the packet is being read, from 0.
     index: usize,
 }
 
-impl Sheet<'_> {
-    fn read(&mut self, finding: &Finding) {
+impl<'a> Sheet<'a> {
+    fn read(&mut self, finding: &'a Finding) {
         let threads = self.response.threads;
         let id = finding.same_as.as_ref().unwrap_or(&finding.id);
         if *id != finding.id && threads.contains_key(&finding.id) {
@@ -141,9 +159,16 @@ impl Sheet<'_> {
     }
 
     /// A finding under an id this review does not know: a thread of its own, unless it repeats one.
-    fn read_new(&mut self, id: &FindingId, finding: &Finding) {
+    fn read_new(&mut self, id: &FindingId, finding: &'a Finding) {
+        // It is refused by now for what it raises; to compare each one more with all others would cost
+        // the square of their number.
+        if self.opened.len() > NEW_FINDINGS_MAX {
+            self.surplus += 1;
+            return;
+        }
         let threads = self.response.threads;
-        let repeated = self.repeated(finding);
+        let mark = Mark::of_finding(finding);
+        let repeated = self.repeated(&mark);
         let known = repeated.as_ref().and_then(|(id, _)| threads.get(id));
         let may_act = known.is_some_and(Thread::is_settled_for_good);
         if finding.same_as.is_some() || (finding.action.is_some() && !may_act) {
@@ -152,25 +177,27 @@ impl Sheet<'_> {
         match (repeated, known) {
             (Some((repeated, true)), Some(known)) => self.restate(&repeated, known, finding),
             (Some((repeated, _)), known) => self.fault(duplicate(finding, &repeated, known)),
-            (None, _) => self.open(id, finding),
+            (None, _) => self.open(id, finding, mark),
         }
     }
 
     /// The thread a new finding repeats, and whether it is settled: first one that is still discussed,
     /// or that this very packet opens, else a resolved one. To resolve a thread in the same packet is
     /// no way round it.
-    fn repeated(&self, finding: &Finding) -> Option<(FindingId, bool)> {
-        let mark = Mark::of_finding(finding);
-        let before = self.response.threads.iter().map(|(id, thread)| {
-            let is_settled = |thread: &Thread| thread.state == ThreadState::Resolved;
-            (id, thread, is_settled(thread) && self.changed.get(id).is_none_or(is_settled))
+    fn repeated(&self, mark: &Mark<'_>) -> Option<(FindingId, bool)> {
+        let threads = self.response.threads;
+        let of_thread = |(id, thread): (&'a FindingId, &'a Thread)| (id, Mark::of_thread(thread));
+        let known = self.known.get_or_init(|| threads.iter().map(of_thread).collect());
+        let is_settled = |thread: &Thread| thread.state == ThreadState::Resolved;
+        let before = known.iter().filter(|(_, other)| mark.matches(other)).map(|(id, _)| {
+            let was_settled = threads.get(*id).is_some_and(is_settled);
+            (*id, was_settled && self.changed.get(*id).is_none_or(is_settled))
         });
-        let opened = self.opened.iter().filter_map(|id| Some((id, self.changed.get(id)?, false)));
-        let matching = before.chain(opened).filter(|(_, thread, _)| mark.matches(&Mark::of_thread(thread)));
-        matching.min_by_key(|(_, _, is_settled)| *is_settled).map(|(id, _, settled)| (id.clone(), settled))
+        let opened = self.opened.iter().filter(|(_, other)| mark.matches(other)).map(|(id, _)| (id, false));
+        before.chain(opened).min_by_key(|(_, settled)| *settled).map(|(id, settled)| (id.clone(), settled))
     }
 
-    fn open(&mut self, id: &FindingId, finding: &Finding) {
+    fn open(&mut self, id: &FindingId, finding: &Finding, mark: Mark<'a>) {
         if leaves_unfixed(finding, finding.severity) {
             return self.fault(wont_fix_is_a_persons(id, finding.severity));
         }
@@ -184,7 +211,7 @@ impl Sheet<'_> {
             self.warnings.push(format!("`{id}` is deferred: it is new in round {round}, {why}"));
         }
         self.changed.insert(id.clone(), thread);
-        self.opened.insert(id.clone());
+        self.opened.push((id.clone(), mark));
     }
 
     /// Why a new finding does not block any more, if it does not.

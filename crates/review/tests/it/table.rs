@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Act, ContentDigest, Decision, Event, Fault, PersonsDecision, Policy, Posted, PullAction, PullEvent, Rank,
-    Record, Refused, Review, State, Told, Which, apply, decide, due, hear, refuse,
+    Record, Refused, Restoring, Review, State, Told, Which, apply, decide, due, hear, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -39,6 +39,14 @@ impl Default for Table {
             sent: 0,
         }
     }
+}
+
+/// A state that was written as lines and read back.
+pub(crate) fn kept(state: &State) -> State {
+    let mut restoring = Restoring::default();
+    let mut line = |line: &[u8]| restoring.take(line);
+    state.write_lines(&mut line).unwrap_or_else(|error| panic!("{error:?}"));
+    restoring.into_state()
 }
 
 /// A message to be sent; the envelope is filled in.
@@ -200,6 +208,17 @@ impl Table {
             apply(&mut state, &record, *at);
         }
         state
+    }
+
+    /// The state as a snapshot after `taken_after` records and the records behind it make it.
+    pub(crate) fn restored(&self, taken_after: usize) -> State {
+        let mut state = State::default();
+        let (before, behind) = self.records.split_at(taken_after);
+        before.iter().for_each(|(record, at)| apply(&mut state, record, *at));
+        let mut restored = kept(&state);
+        assert_eq!(restored, state, "a snapshot after {taken_after} records");
+        behind.iter().for_each(|(record, at)| apply(&mut restored, record, *at));
+        restored
     }
 
     pub(crate) fn last_record(&self) -> &Record {

@@ -89,6 +89,7 @@ proptest! {
     fn the_rank_falls_with_every_accepted_message(
         rounds in 1..=3_u64,
         plays in prop::collection::vec(play(), 1..60),
+        share in 0.0..=1.0_f64,
     ) {
         let mut table = Table::default();
         table.policy.rounds = Rounds::new(rounds).expect("1 to 3");
@@ -121,6 +122,9 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(table.replayed(), table.state);
+        prop_assert_eq!(table.replayed(), table.state.clone());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "an index")]
+        let taken_after = (table.records.len() as f64 * share) as usize;
+        prop_assert_eq!(table.restored(taken_after), table.state);
     }
 }

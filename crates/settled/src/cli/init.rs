@@ -1,25 +1,50 @@
 //! `settled init`
 
-use super::{Agents, Failure, Root, print};
+use message_schema::id::AgentName;
+
+use super::separate::{self, Separate};
+use super::{Failure, Root, agent, print};
 use crate::exit::Exit;
+use crate::users::Named;
 use crate::workspace;
 
 /// Makes a workspace.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled init ./mailroom --agents claude,codex
-  settled init ./mailroom --agents gemini          add an agent later")]
+  settled init ./mailroom --agents gemini          add an agent later
+  settled init /srv/mailroom --agents claude,codex --separate-users --daemon settled --dry-run
+  settled init /srv/mailroom --agents claude=1001,codex=1002 --separate-users")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
+    /// The agents to have mailboxes, separated by commas; with --separate-users an agent runs as the user of its
+    /// name, or as NAME=USER, NAME=UID or NAME=UID:GID says
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = agent_and_user)]
+    agents: Vec<(AgentName, Option<Named>)>,
     #[command(flatten)]
-    agents: Agents,
+    separate: Separate,
+}
+
+fn agent_and_user(text: &str) -> Result<(AgentName, Option<Named>), String> {
+    match text.split_once('=') {
+        Some((name, user)) => Ok((agent(name)?, Some(user.parse()?))),
+        None => Ok((agent(text)?, None)),
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let root = &args.root.root;
-    let made =
-        workspace::init(root, &args.agents.agents).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    if args.separate.is_asked() {
+        return separate::run(root, &args.agents, &args.separate);
+    }
+    if let Some((name, _)) = args.agents.iter().find(|(_, user)| user.is_some()) {
+        let message =
+            format!("a user was named for {name}, which means something only with --separate-users");
+        return Err(Failure::plain(Exit::Usage, message));
+    }
+    let names: Vec<AgentName> = args.agents.iter().map(|(name, _)| name.clone()).collect();
+    let made = workspace::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
     if made.is_empty() {
         print(&format!("{} is complete; nothing was changed\n", root.display()))?;
     }

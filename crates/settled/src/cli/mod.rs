@@ -1,6 +1,7 @@
 //! The command line: one file per command, every one thin.
 
 mod explain;
+mod gc;
 mod init;
 mod ledger;
 mod log;
@@ -8,6 +9,7 @@ mod order;
 mod outcome;
 mod person;
 mod pull;
+mod separate;
 mod serve;
 mod simulate;
 mod states;
@@ -65,6 +67,8 @@ enum Command {
     Simulate(simulate::Args),
     /// Explain a code: what it means, an example that yields it, the same done right
     Explain(explain::Args),
+    /// Remove what agents are done with and what is older than settled.toml says
+    Gc(gc::Args),
     /// Work with the ledger
     Ledger(ledger::Args),
     /// Print the table of states, the legal actions and the bounds
@@ -116,6 +120,7 @@ pub fn run(cli: Cli) -> Exit {
         Command::Log(args) => log::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Gc(args) => gc::run(&args),
         Command::Ledger(args) => ledger::run(&args),
         Command::States(args) => states::run(&args),
         Command::Turn(args) => turn::turn(&args),
@@ -193,7 +198,12 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 fn existing_workspace(root: &Path) -> Result<(), Failure> {
-    if workspace::is_workspace(root) {
+    let agents = root.join("agents");
+    let is_workspace = workspace::is_workspace(root).map_err(|error| {
+        let message = format!("cannot look at {}: {error}", agents.display());
+        Failure::plain(Exit::Failed, message).next(format!("ls -ld {}", agents.display()))
+    })?;
+    if is_workspace {
         return Ok(());
     }
     let message = format!("{} is not a workspace: it has no agents/ directory", root.display());

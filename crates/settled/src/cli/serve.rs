@@ -1,13 +1,16 @@
 //! `settled serve`
 
-use std::io::IsTerminal as _;
+use std::io::{ErrorKind, IsTerminal as _};
 use std::path::Path;
 
+use spool::SpoolError;
+
 use super::{Failure, Root, existing_workspace, print};
-use crate::config::Config;
-use crate::daemon::{self, DaemonError};
+use crate::config::{Config, ConfigError};
+use crate::daemon::{self, DaemonError, Tally};
 use crate::exit::Exit;
 use crate::mailroom::MailroomError;
+use crate::stderr::Log;
 use crate::workspace;
 
 /// Serves a workspace.
@@ -45,9 +48,15 @@ fn once(root: &Path) -> Result<Exit, Failure> {
         "{} accepted, {} refused, {} duplicates\n",
         tally.accepted, tally.refused, tally.duplicates
     ))?;
-    if tally.undelivered > 0 {
-        let message = format!("{} files could not be delivered or put away yet", tally.undelivered);
-        return Err(Failure::plain(Exit::Temporary, message));
+    let Tally { undelivered, unread, .. } = tally;
+    if undelivered > 0 || unread > 0 {
+        let message = format!(
+            "{undelivered} files could not be delivered or put away yet, {unread} files or outboxes not be read; the \
+             log names them, and the next start does the rest"
+        );
+        return Err(
+            Failure::plain(Exit::Temporary, message).next(format!("settled status {}", root.display()))
+        );
     }
     Ok(if tally.refused > 0 { Exit::InvalidMessage } else { Exit::Ok })
 }
@@ -64,15 +73,57 @@ fn warn_of_strangers(root: &Path) {
 
 /// Why serving failed, sorted by who has to act.
 pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
+    let root_shown = root.display();
     match error {
-        DaemonError::Mailroom(MailroomError::Spool(spool::SpoolError::Locked { .. })) => {
-            let held = Failure::new(Exit::Temporary, error);
-            let message = format!("{}; it is being served already", held.message);
-            Failure { message, ..held }.next(format!("settled status {}", root.display()))
+        DaemonError::Mailroom(MailroomError::Spool(spool)) => {
+            let (exit, more, next) = advice(spool);
+            let failure = Failure::new(exit, error);
+            let message = format!("{}{more}", failure.message);
+            Failure { message, ..failure }.next(format!("{next} {root_shown}"))
         }
-        DaemonError::Mailroom(MailroomError::Config(_)) => Failure::new(Exit::Usage, error),
-        DaemonError::Mailroom(MailroomError::Spool(_)) | DaemonError::Setup(_) => {
-            Failure::new(Exit::Failed, error)
+        DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
+            Failure::new(Exit::NotAllowed, error)
+                .next(format!("setpriv --reuid={owner} --clear-groups settled …"))
+        }
+        DaemonError::Mailroom(MailroomError::Config(ConfigError::Invalid { .. })) => {
+            Failure::new(Exit::Usage, error)
+        }
+        DaemonError::Mailroom(MailroomError::Config(ConfigError::Unreadable { .. }))
+        | DaemonError::Setup(_) => {
+            Failure::new(Exit::Failed, error).next(format!("settled serve {root_shown}"))
+        }
+    }
+}
+
+/// How a failure of the spool ends the daemon, what is to be said of it besides, and the next command.
+fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
+    match error {
+        SpoolError::Locked { .. } => (Exit::Temporary, "; it is being served already", "settled status"),
+        SpoolError::Full { .. } => {
+            (Exit::Temporary, "; nothing was lost, make room and start again", "df -h")
+        }
+        SpoolError::Io { source, .. }
+            if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) =>
+        {
+            (Exit::Temporary, "; nothing was lost, make room and start again", "df -h")
+        }
+        SpoolError::Io { .. } => {
+            (Exit::Failed, "; nothing was lost, the next start does the rest", "settled serve")
+        }
+        SpoolError::Fatal { .. } | SpoolError::Stopped { .. } => {
+            (Exit::Failed, "; look at the disk, the next start reads what is really there", "settled serve")
+        }
+        SpoolError::Replaced { .. } => {
+            (Exit::Failed, "; put back what was there before the next start", "settled ledger verify")
+        }
+        SpoolError::Damaged { .. } => (
+            Exit::Failed,
+            "; nothing was changed, put the ledger back from a backup",
+            "settled ledger verify",
+        ),
+        SpoolError::TooNew { .. } => (Exit::Failed, "; a newer settled has to serve it", "settled log"),
+        SpoolError::Visit { .. } | SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {
+            (Exit::Failed, "", "settled ledger verify")
         }
     }
 }
@@ -82,9 +133,11 @@ fn log_to_stderr() {
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Log)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
+        .with_target(false)
+        // A log that cannot be written, on a full disk above all, ends nothing.
+        .log_internal_errors(false);
     // A second daemon in one process (a test) keeps the first one's log.
     let _ = subscriber.try_init();
 }

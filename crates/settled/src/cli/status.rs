@@ -5,12 +5,16 @@ use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::line;
-use review::{Invocation, Phase, Review, ReviewKey, Side, State};
+use review::{Invocation, Phase, Review, ReviewKey, Side};
 use serde::Serialize;
 
+use super::gc::size;
 use super::{Failure, Root, existing_workspace, print};
+use crate::config::Config;
 use crate::exit::Exit;
-use crate::{clock, fold, workspace};
+use crate::fold::Books;
+use crate::troubles::{self, Trouble};
+use crate::{clock, gc, workspace};
 
 /// Shows every review.
 #[derive(Debug, clap::Args)]
@@ -35,7 +39,30 @@ struct Status {
     refused: u64,
     /// Messages that lie in an outbox and were not judged yet.
     waiting: usize,
+    ledger: Ledger,
     reviews: Vec<Row>,
+    /// What only an operator can mend.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    troubles: Vec<Trouble>,
+}
+
+#[derive(Debug, Serialize)]
+struct Ledger {
+    records: u64,
+    segments: usize,
+    bytes: u64,
+    /// The last record of the newest snapshot that is of use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<u64>,
+    /// Old files that `settled gc` would remove; absent where everything is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removable: Option<Removable>,
+}
+
+#[derive(Debug, Serialize)]
+struct Removable {
+    files: u64,
+    bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -98,22 +125,35 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
 
 fn gather(root: &Path) -> Result<Status, Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
-    let mut state = State::default();
-    let mut refused = 0;
-    spool::read_ledger(root, &mut |entry| {
-        refused += u64::from(entry.kind == "refused");
-        fold::fold(&mut state, entry).map_err(Into::into)
-    })
-    .map_err(|error| failed(&error))?;
+    let (books, folded) = Books::read(root).map_err(|error| failed(&error))?;
+    let state = books.state();
     let agents = workspace::agents(root).map_err(|error| failed(&error))?;
     Ok(Status {
         schema_version: 1,
         serving: spool::is_served(root),
         accepted: state.accepted(),
-        refused,
+        refused: books.refused(),
         waiting: agents.iter().map(|agent| spool::count_waiting(root, agent.as_str())).sum(),
+        ledger: Ledger {
+            records: folded.verified.records,
+            segments: folded.verified.segments,
+            bytes: folded.verified.bytes,
+            snapshot: folded.snapshot,
+            removable: removable(root),
+        },
         reviews: state.reviews().map(|(key, review)| row(key, review)).collect(),
+        troubles: troubles::noted(root),
     })
+}
+
+/// What `settled gc` would remove, where anything is to be removed at all. A config that cannot be read is
+/// for others to complain about.
+fn removable(root: &Path) -> Option<Removable> {
+    let keep = Config::load(root).ok()?.retention;
+    keep.sent_days.or(keep.archive_days).or(keep.dead_letter_days)?;
+    let sweep = gc::sweep(root, &keep, clock::now(), gc::Mode::DryRun).ok()?;
+    let sum = sweep.sum(|shelved| shelved.gone);
+    Some(Removable { files: sum.files, bytes: sum.bytes })
 }
 
 fn row(key: &ReviewKey, review: &Review) -> Row {
@@ -210,6 +250,15 @@ fn table(status: &Status, now: DateTime<Utc>) -> String {
         "{} accepted, {} refused, {} waiting; {serving}\n",
         status.accepted, status.refused, status.waiting
     );
+    for Trouble { path, what, .. } in &status.troubles {
+        text += &format!("{}\n  {}\n", line::escaped(&path.display().to_string()), line::escaped(what));
+    }
+    let Ledger { records, segments, bytes, snapshot, removable } = &status.ledger;
+    let snapshot = snapshot.map_or("no snapshot".to_owned(), |seq| format!("snapshot at {seq}"));
+    text += &format!("ledger: {records} records, {segments} segments, {}, {snapshot}\n", size(*bytes));
+    if let Some(Removable { files, bytes }) = removable {
+        text += &format!("settled gc would remove {files} files, {}\n", size(*bytes));
+    }
     text
 }
 
@@ -220,7 +269,7 @@ fn due(row: &Row, now: DateTime<Utc>) -> String {
     format!("{which} {}{turns}", ahead(at - now))
 }
 
-fn columns<const N: usize>(lines: &[[String; N]]) -> String {
+pub(super) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
     let widths: [usize; N] = std::array::from_fn(width);
     lines.iter().fold(String::new(), |text, line| {
@@ -286,14 +335,16 @@ mod tests {
             accepted: 2,
             refused: 0,
             waiting: 0,
+            ledger: Ledger { records: 2, segments: 1, bytes: 10_000, snapshot: None, removable: None },
             reviews: vec![row],
+            troubles: Vec::new(),
         };
         let text = table(&status, DateTime::UNIX_EPOCH);
         assert!(
             text.contains("escalated (\\u{1b}[2J\\u{1b}[31mpwned\\n#99 x -> y approved \\u{202e})"),
             "{text}"
         );
-        assert_eq!(text.lines().count(), 3, "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     let root = &args.root.root;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
-    if args.agents.agents.is_empty() && !workspace::is_workspace(root) {
+    if args.agents.agents.is_empty() && workspace::is_workspace(root).is_ok_and(|is_one| !is_one) {
         let message = format!("{} does not exist yet, and no agents were named", root.display());
         let next = format!("settled up {} --agents claude,codex", root.display());
         return Err(Failure::plain(Exit::Usage, message).next(next));

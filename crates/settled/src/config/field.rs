@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
-use review::{HandoffMode, MessagesPerHour, Profile, RuntimeClock, ThreadMode};
+use review::{FilesPerHour, HandoffMode, MessagesPerHour, OpenReviews, Profile, RuntimeClock, ThreadMode};
 use serde::de::value::StringDeserializer;
 use serde::de::{Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
@@ -31,9 +31,44 @@ pub(super) fn messages_per_hour<'de, D: Deserializer<'de>>(
         .ok_or_else(|| Error::custom(format!("limits.messages_per_hour is {number}, expected 1 to 10000")))
 }
 
+pub(super) fn files_per_hour<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FilesPerHour, D::Error> {
+    let number = integer(deserializer, "limits.files_per_hour", "1 to 1000000")?;
+    u64::try_from(number)
+        .ok()
+        .and_then(FilesPerHour::new)
+        .ok_or_else(|| Error::custom(format!("limits.files_per_hour is {number}, expected 1 to 1000000")))
+}
+
+pub(super) fn open_reviews<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OpenReviews, D::Error> {
+    let number = integer(deserializer, "limits.open_reviews", "1 to 1000000")?;
+    u64::try_from(number)
+        .ok()
+        .and_then(OpenReviews::new)
+        .ok_or_else(|| Error::custom(format!("limits.open_reviews is {number}, expected 1 to 1000000")))
+}
+
+/// Root is no agent's user, for nothing keeps it out of anything; the last number means none.
+pub(super) fn uid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let number = integer(deserializer, "uid", "1 to 4294967294")?;
+    let uid = u32::try_from(number).ok().filter(|uid| (1..u32::MAX).contains(uid));
+    uid.map(Some).ok_or_else(|| Error::custom(format!("uid is {number}, expected 1 to 4294967294")))
+}
+
 fn integer<'de, D: Deserializer<'de>>(deserializer: D, key: &str, range: &str) -> Result<i64, D::Error> {
     i64::deserialize(deserializer)
         .map_err(|_| Error::custom(format!("{key} is not an integer, expected an integer, {range}")))
+}
+
+/// A number of a range.
+pub(super) fn within<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    range: std::ops::RangeInclusive<u64>,
+) -> Result<u64, D::Error> {
+    let expected = format!("{} to {}", range.start(), range.end());
+    let number = integer(deserializer, key, &expected)?;
+    let fits = u64::try_from(number).ok().filter(|number| range.contains(number));
+    fits.ok_or_else(|| Error::custom(format!("{key} is {number}, expected {expected}")))
 }
 
 /// One of the words of a setting; the key and the words are told in the error.
@@ -112,5 +147,15 @@ pub(super) fn agents<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<AgentName, AgentSection>, D::Error> {
     let agents = BTreeMap::<Agent, AgentSection>::deserialize(deserializer)?;
+    let mut users = BTreeMap::new();
+    for (agent, section) in &agents {
+        // A user that two agents share proves neither of them.
+        if let Some(uid) = section.uid
+            && let Some(other) = users.insert(uid, &agent.0)
+        {
+            let what = format!("agents {other} and {} have the same uid {uid}, expected one each", agent.0);
+            return Err(Error::custom(what));
+        }
+    }
     Ok(agents.into_iter().map(|(agent, section)| (agent.0, section)).collect())
 }

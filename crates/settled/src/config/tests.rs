@@ -47,7 +47,10 @@ fn the_template_shows_every_key_with_its_default() {
         "[handoff.routes]",
         "[limits]",
         "messages_per_hour",
+        "files_per_hour",
+        "open_reviews",
         "roles",
+        "uid",
     ];
     for key in keys {
         let line = |line: &str| line.strip_prefix("#: ").is_some_and(|live| live.starts_with(key));

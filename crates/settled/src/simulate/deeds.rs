@@ -54,6 +54,8 @@ pub(super) enum RawContent {
     Bytes(Vec<u8>),
     /// Something that is not read at all.
     Unfit(spool::Unfit),
+    /// A file of another user than the agent's.
+    Foreign,
 }
 
 /// What happens to a pair of commands.
@@ -132,6 +134,7 @@ fn raw(node: &Node, setup: &Setup) -> Read<Raw> {
     let content = match (node.field("text"), node.field("hex"), node.field("entry")) {
         (Some(field), None, None) => RawContent::Bytes(text(&field.value)?.as_bytes().to_vec()),
         (None, Some(field), None) => RawContent::Bytes(hex(&field.value)?),
+        (None, None, Some(field)) if text(&field.value)?.trim() == "foreign" => RawContent::Foreign,
         (None, None, Some(field)) => RawContent::Unfit(unfit(&field.value)?),
         _ => {
             return Err(Wrong::at(node.place, "raw has one of `text`, `hex` and `entry`"));
@@ -149,7 +152,7 @@ fn unfit(node: &Node) -> Read<spool::Unfit> {
         "hard_link" => spool::Unfit::HardLink,
         "too_large" => spool::Unfit::TooLarge(super::SIZE_MAX + 1),
         other => {
-            let expected = "symlink, directory, special, hard_link or too_large";
+            let expected = "symlink, directory, special, hard_link, foreign or too_large";
             return Err(Wrong::at(node.place, format!("`{other}`: expected {expected}")));
         }
     })

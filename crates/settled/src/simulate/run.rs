@@ -84,6 +84,10 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, Wrong> {
         transcript.mismatches.extend(found.into_iter().map(|one| Mismatch { step: Some(n + 1), ..one }));
         transcript.steps.push(played);
     }
+    // Whatever was played, a daemon that starts now stands where this one does.
+    if let Some(last) = scenario.steps.last() {
+        play.do_it(scenario.steps.len() + 1, &Step { deed: Deed::Restart, ..last.clone() })?;
+    }
     transcript.end = play.lines(scenario.profile);
     let end: Vec<&str> = transcript.end.iter().map(String::as_str).collect();
     transcript.mismatches.extend(missing(&scenario.expected, &end));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use message_schema::Message;
 use message_schema::id::{MessageId, PrNumber};
-use review::{Event, Policy, Record, State, Told};
+use review::{Event, Policy, Record, Restoring, State, Told};
 use validate_message::PacketInput;
 
 use super::compose::{Laid, Mail};
@@ -16,6 +16,7 @@ use super::judge::{Bench, Judgement, file};
 use super::outcome::{self, Outcome};
 use crate::config::Config;
 use crate::desk::unfit_to_be_read;
+use crate::rejection::Rejection;
 
 /// The state of play.
 pub(super) struct Table {
@@ -25,6 +26,13 @@ pub(super) struct Table {
     records: Vec<(Record, DateTime<Utc>)>,
     packets: BTreeMap<String, Laid>,
     written: Ids,
+}
+
+/// A state that a snapshot kept.
+fn kept(state: &State) -> Result<State, String> {
+    let mut restoring = Restoring::default();
+    let kept = state.write_lines(&mut |line| restoring.take(line));
+    kept.map_err(|error| error.to_string()).map(|()| restoring.into_state())
 }
 
 /// Ids for what the daemon writes, one after the other.
@@ -64,6 +72,9 @@ impl Table {
         let judgement = self.with_bench(|bench, packets| match &raw.content {
             RawContent::Bytes(bytes) => {
                 bench.judge(&raw.outbox, bytes, |message| packet_of(message, packets))
+            }
+            RawContent::Foreign => {
+                bench.refuse(&raw.outbox, None, &Rejection::of_another(1002, 1001, &file()), &[])
             }
             RawContent::Unfit(unfit) => {
                 bench.refuse(&raw.outbox, None, &unfit_to_be_read(*unfit, &file()), &[])
@@ -144,8 +155,27 @@ impl Table {
         if state != self.state {
             return Err(format!("the fold of {} records is not the state there was", self.records.len()));
         }
-        self.state = state;
+        self.state = self.resumed()?;
         Ok(vec![Outcome::yes(format!("restarted records={}", self.records.len()))])
+    }
+
+    /// The state as a start makes it that takes up a snapshot; one after any record gives the same.
+    fn resumed(&self) -> Result<State, String> {
+        let mut before = State::default();
+        let mut resumed = kept(&before)?;
+        for taken_after in 0..=self.records.len() {
+            resumed = kept(&before)?;
+            for (record, at) in &self.records[taken_after..] {
+                review::apply(&mut resumed, record, *at);
+            }
+            if resumed != self.state {
+                return Err(format!("a snapshot after {taken_after} records gives another state"));
+            }
+            if let Some((record, at)) = self.records.get(taken_after) {
+                review::apply(&mut before, record, *at);
+            }
+        }
+        Ok(resumed)
     }
 
     /// The daemon starts again with another config.

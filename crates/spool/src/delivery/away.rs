@@ -166,6 +166,8 @@ impl Desk<'_> {
         let bytes = text.as_bytes();
         let temporary = layout::away_temporary(self.seq);
         match place::trace(self.ground, std::slice::from_ref(self.away), self.away_name(), self.seq, bytes)? {
+            // A power cut may have left both names of a rename.
+            place::Trace::Whole if self.verify => self.ground.remove(self.away, &temporary),
             place::Trace::Whole => Ok(()),
             place::Trace::Damaged(_, name) if self.verify => {
                 place::mend(self.ground, self.away, &temporary, &name, bytes)
@@ -193,7 +195,11 @@ impl Desk<'_> {
         }
         let temporary = layout::away_temporary(self.seq);
         self.ground.write_new(self.away, &temporary, &bytes)?;
-        let name = place::publish(self.ground, self.away, &temporary, self.away_name(), self.seq, &bytes)?;
+        let name = place::publish(self.ground, self.away, &temporary, self.away_name(), self.seq, &bytes);
+        let name = name.inspect_err(|_| {
+            // The next try may find both names on one file system, and make no copy that would replace this one.
+            let _ = self.ground.remove(self.away, &temporary);
+        })?;
         self.ground.remove(self.outbox, &self.original.file)?;
         Ok(Outcome::Away(name))
     }

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 use super::Lane;
 use crate::disk::{self, Handle, Kind, Open};
-use crate::ground::Ground;
+use crate::ground::{Dir, Ground};
 use crate::{FileName, SpoolError};
 
 /// Beyond this many files one call for the whole file system is cheaper than one for each of them. Where there is no
@@ -49,11 +51,21 @@ impl Touched {
         }
     }
 
+    /// Notes a file that an earlier process made or found and may not have synced, under any name it may have got.
+    pub(crate) fn file_before(&mut self, dir: &Path, file: &FileName, seq: u64) {
+        self.count += 1;
+        if self.count <= FILES_MAX {
+            self.files.extend(file.variants(seq).map(|name| (dir.to_owned(), name)));
+        }
+    }
+
     /// Adds what another thread touched.
     pub(crate) fn merge(&mut self, other: Touched) {
         self.count += other.count;
-        let room = FILES_MAX.saturating_sub(self.files.len());
-        self.files.extend(other.files.into_iter().take(room));
+        // Beyond that many the files are not synced one by one.
+        if self.count <= FILES_MAX {
+            self.files.extend(other.files);
+        }
         self.dirs.extend(other.dirs);
         self.lanes.extend(other.lanes);
     }
@@ -74,17 +86,7 @@ impl Touched {
         }
         for (path, name) in &self.files {
             let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else { continue };
-            // A file that is gone was taken by its reader and needs no help any more; a FIFO or a directory that was
-            // put away has no bytes of ours, and its name is synced with the directory.
-            let opened = disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Read));
-            if let Ok(Some(file)) = opened
-                && ground.disk.stat(&file).is_ok_and(|stat| stat.kind == Kind::File)
-            {
-                ground
-                    .disk
-                    .sync_data(&file)
-                    .map_err(SpoolError::fatal("sync", ground.path(&path.join(name))))?;
-            }
+            sync_file(ground, dir, name)?;
         }
         for (path, dir) in &dirs {
             ground.disk.sync_dir(&dir.handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
@@ -105,5 +107,26 @@ impl Touched {
             ground.disk.sync_file_system(handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
         }
         Ok(())
+    }
+}
+
+/// Syncs one file. One that is gone was taken by its reader and needs no help any more; a link, a FIFO or a directory
+/// that was put away has no bytes of ours, and its name is synced with the directory. One that cannot be opened is synced
+/// with its whole file system: what was not synced must not be noted as durable.
+fn sync_file(ground: &Ground, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
+    let fatal = || SpoolError::fatal("sync", ground.path(&dir.path.join(name)));
+    match disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Read)) {
+        Ok(None) => Ok(()),
+        Ok(Some(file)) => {
+            let stat =
+                ground.disk.stat(&file).map_err(|source| ground.error_at("look at", dir, name, source))?;
+            if stat.kind == Kind::File { ground.disk.sync_data(&file).map_err(fatal()) } else { Ok(()) }
+        }
+        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::LOOP | Errno::NXIO)) => Ok(()),
+        Err(source) => match ground.disk.sync_file_system(&dir.handle) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(ground.error_at("open", dir, name, source)),
+            Err(error) => Err(fatal()(error)),
+        },
     }
 }

@@ -139,6 +139,9 @@ impl Work {
                 }
                 touched.file(&filling.dir.path, &published?);
                 pass.delivered += 1;
+            } else {
+                // Made or found by an earlier process or just now, and perhaps in memory only.
+                touched.file_before(&filling.dir.path, wanted.file, item.pos.seq);
             }
             self.finish(item.pos);
         }

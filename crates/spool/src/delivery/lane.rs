@@ -35,6 +35,14 @@ impl fmt::Display for Lane {
 }
 
 impl Lane {
+    /// Reads what is shown of a lane: a mailbox, or `<agent>/outbox`.
+    pub(crate) fn read(text: &str) -> Option<Lane> {
+        match text.strip_suffix("/outbox") {
+            Some(agent) if layout::is_agent_name(agent) => Some(Lane::Outbox(agent.to_owned())),
+            Some(_) | None => text.parse().map(Lane::Mailbox).ok(),
+        }
+    }
+
     /// Gives the name of the lane's cursor file.
     pub(crate) fn cursor_name(&self) -> FileName {
         layout::cursor_name(&self.to_string())
@@ -163,9 +171,9 @@ impl Work {
         while let Some(item) = self.items.front() {
             let (pos, entry) = (item.pos, Arc::clone(&item.entry));
             let original = entry.original.as_ref().expect("an item of an outbox has an original");
-            let (slot, name) = match &original.away {
-                Away::Sent(_) => (&mut sent, "sent"),
-                Away::DeadLetter(_) => (&mut dead_letter, "dead_letter"),
+            let (slot, name, file) = match &original.away {
+                Away::Sent(file) => (&mut sent, "sent", file),
+                Away::DeadLetter(file) => (&mut dead_letter, "dead_letter", file),
             };
             let away = match slot {
                 Some(dir) => &*dir,
@@ -181,8 +189,12 @@ impl Work {
                     touched.file(&away.path, &name);
                     pass.put_away += 1;
                 }
-                Outcome::Gone => {}
-                Outcome::New(name) => pass.came_back.push((agent.to_owned(), name)),
+                // Put away by an earlier process, or kept from the ledger just now.
+                Outcome::Gone => touched.file_before(&away.path, file, pos.seq),
+                Outcome::New(name) => {
+                    touched.file_before(&away.path, file, pos.seq);
+                    pass.came_back.push((agent.to_owned(), name));
+                }
             }
             in_hand.release(agent, &original.file);
             self.finish(pos);

@@ -6,6 +6,7 @@ mod away;
 mod checkpoint;
 mod cursor;
 mod fill;
+mod heads;
 mod lane;
 mod note;
 mod place;
@@ -17,13 +18,15 @@ use std::sync::Arc;
 use self::checkpoint::Touched;
 pub(crate) use self::cursor::Cursors;
 use self::cursor::{Progress, Trust};
+pub(crate) use self::heads::Heads;
 pub use self::lane::Lane;
 use self::lane::{Item, Rest, Work};
-use self::note::{Note, Pos};
+use self::note::Note;
+pub(crate) use self::note::Pos;
 use crate::disk::{self, Open};
 use crate::ground::Ground;
 use crate::view::InHand;
-use crate::{Draft, Entry, FileName, Mailbox, SpoolError, layout};
+use crate::{Away, Draft, Entry, FileName, Mailbox, SpoolError, layout};
 
 /// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
 const PAUSE_MIN_MS: u64 = 100;
@@ -124,11 +127,30 @@ fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, Item)> {
     items
 }
 
+/// Notes what was done in a lane and is not known to be durable.
+fn touch(touched: &mut Touched, lane: &Lane, item: &Item) {
+    let (dir, file) = match lane {
+        Lane::Mailbox(mailbox) => (layout::mailbox_dir(mailbox), &item.entry.deliveries[item.index].file),
+        Lane::Outbox(agent) => {
+            let original = item.entry.original.as_ref().expect("an item of an outbox has an original");
+            touched.dir(&layout::agent_dir(agent, "outbox"));
+            match &original.away {
+                Away::Sent(file) => (layout::agent_dir(agent, "sent"), file),
+                Away::DeadLetter(file) => (layout::agent_dir(agent, "dead_letter"), file),
+            }
+        }
+    };
+    // The directory may have been made by that process as well.
+    touched.lane(lane, &dir, true);
+    touched.file_before(&dir, file, item.pos.seq);
+}
+
 /// Reads the cursor files before the ledger is read, and collects what is still to be done while it is.
 pub(crate) struct Gathering {
     cursors: Cursors,
     works: BTreeMap<Lane, Work>,
     doubts: Doubts,
+    touched: Touched,
     boot: String,
 }
 
@@ -138,31 +160,52 @@ impl Gathering {
             cursors: Cursors::read(ground)?,
             works: BTreeMap::new(),
             doubts: Doubts::default(),
+            touched: Touched::default(),
             boot: ground.boot.clone(),
         })
+    }
+
+    /// The cursors as they were read.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        &self.cursors
+    }
+
+    /// Knows these lanes without having seen their records: each has followed them to the end.
+    pub(crate) fn know(&mut self, heads: &Heads) {
+        for (lane, _) in heads.iter() {
+            self.work(lane.clone());
+        }
     }
 
     /// Takes from a record what its lanes have not done yet.
     pub(crate) fn admit(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
-            let work = match self.works.entry(lane) {
-                std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
-                std::collections::btree_map::Entry::Vacant(new) => {
-                    let bytes = self.cursors.of(&new.key().cursor_name());
-                    // The ledger's end is not known yet; `settle` puts it in.
-                    let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
-                    match trust {
-                        Trust::Whole => {}
-                        Trust::NewBoot => self.doubts.new_boot = true,
-                        Trust::NotesLost => self.doubts.notes_lost.push(new.key().clone()),
-                        Trust::Lost => self.doubts.lost.push(new.key().clone()),
-                    }
-                    let work = Work::new(new.key().clone(), progress);
-                    new.insert(work)
-                }
-            };
+            let work = self.work(lane);
             if item.pos > work.progress.done {
                 work.push(item);
+            } else if item.pos > work.progress.durable {
+                // An earlier process of this boot did it and was killed before its checkpoint.
+                let lane = work.lane.clone();
+                touch(&mut self.touched, &lane, &item);
+            }
+        }
+    }
+
+    fn work(&mut self, lane: Lane) -> &mut Work {
+        match self.works.entry(lane) {
+            std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::btree_map::Entry::Vacant(new) => {
+                let bytes = self.cursors.of(&new.key().cursor_name());
+                // The ledger's end is not known yet; `settle` puts it in.
+                let (progress, trust) = Progress::read(bytes, &self.boot, u64::MAX);
+                match trust {
+                    Trust::Whole => {}
+                    Trust::NewBoot => self.doubts.new_boot = true,
+                    Trust::NotesLost => self.doubts.notes_lost.push(new.key().clone()),
+                    Trust::Lost => self.doubts.lost.push(new.key().clone()),
+                }
+                let work = Work::new(new.key().clone(), progress);
+                new.insert(work)
             }
         }
     }
@@ -173,7 +216,7 @@ impl Gathering {
         for work in self.works.values_mut() {
             work.progress.verify = work.progress.verify.min(head);
         }
-        Ok((Lanes { works: self.works, touched: Touched::default(), cursors_made: false }, self.doubts))
+        Ok((Lanes { works: self.works, touched: self.touched, cursors_made: false }, self.doubts))
     }
 }
 
@@ -289,6 +332,11 @@ impl Lanes {
             in_hand.add(&original.outbox, &original.file);
         }
         in_hand
+    }
+
+    /// Says whether nothing waits and everything done survives a power cut.
+    pub(crate) fn are_at_rest(&self) -> bool {
+        self.waiting() == 0 && self.touched.lanes.is_empty() && !self.cursors_made
     }
 
     /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.

@@ -97,10 +97,18 @@ pub(crate) fn mend(
         .map_err(|source| ground.error_at("mend", dir, name, source))
 }
 
-/// Says whether `found` is what a power cut leaves of `bytes`: nothing, zeros, or a beginning with zeros behind it.
+/// Disks write this many bytes or none of them.
+const SECTOR: usize = 512;
+
+/// Says whether `found` is what a power cut leaves of `bytes`: nothing, or in each sector nothing, zeros, or a beginning
+/// with zeros behind it. Sectors arrive in any order, so one may be missing in the middle.
 pub(crate) fn is_remains(found: &[u8], bytes: &[u8]) -> bool {
-    let written = found.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    found.len() <= bytes.len() && found != bytes && bytes.starts_with(&found[..written])
+    let is_left = |(found, bytes): (&[u8], &[u8])| {
+        let written = found.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        bytes.starts_with(&found[..written])
+    };
+    let mut sectors = found.chunks(SECTOR).zip(bytes.chunks(SECTOR));
+    found.len() <= bytes.len() && found != bytes && sectors.all(is_left)
 }
 
 #[cfg(test)]
@@ -113,5 +121,14 @@ mod tests {
         let others = ["abcdef", "abX", "x", "abcdefg", "\0\0\0\0\0\0\0"];
         assert!(remains.iter().all(|found| is_remains(found.as_bytes(), b"abcdef")));
         assert!(!others.iter().any(|found| is_remains(found.as_bytes(), b"abcdef")));
+    }
+
+    #[test]
+    fn a_sector_may_be_missing_in_the_middle() {
+        let bytes = [[b'a'; SECTOR], [b'b'; SECTOR], [b'c'; SECTOR]].concat();
+        let hole = [[b'a'; SECTOR], [0; SECTOR], [b'c'; SECTOR]].concat();
+        let front = [[0; SECTOR], [b'b'; SECTOR]].concat();
+        let other = [[0; SECTOR], [b'x'; SECTOR]].concat();
+        assert!(is_remains(&hole, &bytes) && is_remains(&front, &bytes) && !is_remains(&other, &bytes));
     }
 }

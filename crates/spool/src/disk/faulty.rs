@@ -23,6 +23,10 @@ pub enum Fault {
     FailWithin(u64, i32),
     /// From change `n` on, each change fails with this `errno`.
     FailFrom(u64, i32),
+    /// Look `n`, a call that changes nothing, fails with this `errno`; everything else works.
+    FailLook(u64, i32),
+    /// Every read and every write takes at most so many bytes.
+    Short(usize),
     /// Every rename that may not replace fails with this `errno`; everything else works.
     FailRename(i32),
 }
@@ -33,6 +37,7 @@ const RENAME: &str = "rename";
 struct State {
     fault: Option<Fault>,
     changes: u64,
+    looks: u64,
     stopped: bool,
     boot_id: String,
     log: Vec<String>,
@@ -62,12 +67,18 @@ impl FaultyDisk {
         let mut state = self.state();
         state.fault = fault;
         state.changes = 0;
+        state.looks = 0;
         state.log.clear();
     }
 
     /// Says how many changes were tried since the fault was set.
     pub fn changes(&self) -> u64 {
         self.state().changes
+    }
+
+    /// Says how many looks were tried since the fault was set.
+    pub fn looks(&self) -> u64 {
+        self.state().looks
     }
 
     /// Says whether the process would be dead by now.
@@ -84,8 +95,23 @@ impl FaultyDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts a look.
     fn alive(&self) -> io::Result<()> {
-        if self.state().stopped { Err(dead()) } else { Ok(()) }
+        let mut state = self.state();
+        state.looks += 1;
+        match state.fault {
+            _ if state.stopped => Err(dead()),
+            Some(Fault::FailLook(n, errno)) if n == state.looks => Err(io::Error::from_raw_os_error(errno)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// How many of these bytes one call takes.
+    fn taken(&self, bytes: usize) -> usize {
+        match self.state().fault {
+            Some(Fault::Short(most)) => bytes.min(most),
+            Some(_) | None => bytes,
+        }
     }
 
     fn judge(&self, verb: &str, name: &Path) -> io::Result<Verdict> {
@@ -117,6 +143,8 @@ impl FaultyDisk {
                 | Fault::Fail(..)
                 | Fault::FailFrom(..)
                 | Fault::FailWithin(..)
+                | Fault::FailLook(..)
+                | Fault::Short(_)
                 | Fault::FailRename(_),
             )
             | None => Ok(Verdict::Do),
@@ -179,7 +207,8 @@ impl Disk for FaultyDisk {
 
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.alive()?;
-        Os.read_at(file, buffer, offset)
+        let taken = self.taken(buffer.len());
+        Os.read_at(file, &mut buffer[..taken], offset)
     }
 
     fn lock(&self, file: &Handle) -> io::Result<bool> {
@@ -198,7 +227,7 @@ impl Disk for FaultyDisk {
 
     fn write_at(&self, file: &Handle, bytes: &[u8], offset: u64) -> io::Result<usize> {
         match self.judge("write", Path::new(""))? {
-            Verdict::Do => Os.write_at(file, bytes, offset),
+            Verdict::Do => Os.write_at(file, &bytes[..self.taken(bytes.len())], offset),
             Verdict::DoThenStop => Os.write_at(file, bytes, offset).and_then(|_| Err(dead())),
             Verdict::Half(error) => Os.write_at(file, &bytes[..bytes.len() / 2], offset).and(Err(error)),
         }

@@ -7,14 +7,23 @@ mod os;
 
 #[cfg(feature = "faulty-disk")]
 mod faulty;
+#[cfg(feature = "faulty-disk")]
+mod notes;
+#[cfg(feature = "faulty-disk")]
+mod volatile;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 #[cfg(feature = "faulty-disk")]
 pub use faulty::{Fault, FaultyDisk};
+#[cfg(feature = "faulty-disk")]
+pub use notes::{Arrival, Notes};
 pub use os::Os;
+#[cfg(feature = "faulty-disk")]
+pub use volatile::VolatileDisk;
 
 use crate::FileName;
 
@@ -43,6 +52,8 @@ pub struct Stat {
     pub dev: u64,
     /// The number of its inode.
     pub ino: u64,
+    /// The user it belongs to.
+    pub uid: u32,
     /// How many names it has.
     pub links: u64,
     /// Its size in bytes.
@@ -78,6 +89,13 @@ pub trait Disk: Send + Sync {
     fn stat_at(&self, dir: &Handle, name: &Path) -> io::Result<Stat>;
     /// Lists the names in a directory, in no order; others may be renaming meanwhile, so one may be missing.
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>>;
+    /// Lists names in a directory like `list`, one after the other until it is told to stop, so that a directory of a
+    /// million files costs no memory.
+    fn list_until(&self, dir: &Handle, see: &mut dyn FnMut(FileName) -> ControlFlow<()>) -> io::Result<()> {
+        // The answer is in the names that were seen.
+        let _ = self.list(dir)?.into_iter().try_for_each(see);
+        Ok(())
+    }
     /// Reads up to `buffer.len()` bytes at `offset`; 0 is the end.
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
     /// Takes the exclusive lock of an open file without waiting; false if another process has it.

@@ -1,6 +1,7 @@
 //! The disk of the operating system. Linux first; elsewhere the same promises by more calls.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Component, Path};
 
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
@@ -50,11 +51,22 @@ impl Disk for Os {
 
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>> {
         let mut names = Vec::new();
+        self.list_until(dir, &mut |name| {
+            names.push(name);
+            ControlFlow::Continue(())
+        })?;
+        Ok(names)
+    }
+
+    fn list_until(&self, dir: &Handle, see: &mut dyn FnMut(FileName) -> ControlFlow<()>) -> io::Result<()> {
         for entry in rustix::fs::Dir::read_from(dir)? {
             // `.` and `..` are the only entries that are no file names.
-            names.extend(FileName::new(entry?.file_name().to_bytes()).ok());
+            let Ok(name) = FileName::new(entry?.file_name().to_bytes()) else { continue };
+            if see(name).is_break() {
+                break;
+            }
         }
-        Ok(names)
+        Ok(())
     }
 
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -205,6 +217,7 @@ fn stat(stat: &rustix::fs::Stat) -> Stat {
         kind,
         dev: wide(stat.st_dev).cast_unsigned(),
         ino: stat.st_ino,
+        uid: stat.st_uid,
         links: wide(stat.st_nlink).cast_unsigned(),
         size: wide(stat.st_size).cast_unsigned(),
         mtime_ns: wide(stat.st_mtime).saturating_mul(1_000_000_000).saturating_add(wide(stat.st_mtime_nsec)),
@@ -236,10 +249,57 @@ mod tests {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         for open in [open_beneath, open_by_component] {
             assert!(open(&at, Path::new("deep/file"), flags).is_ok());
-            for path in ["../secret", "link", "door/file", "deep/../../secret", "/etc/passwd", "nothing"] {
+            for path in [
+                "../secret",
+                "link",
+                "door/file",
+                "deep/../../secret",
+                "/etc/passwd",
+                "nothing",
+                "..",
+                "/",
+                "//deep/file",
+                "/proc/self/root/etc/passwd",
+            ] {
                 assert!(open(&at, Path::new(path), flags).is_err(), "{path} was opened");
             }
         }
+    }
+
+    #[test]
+    fn no_way_to_open_is_led_out_by_a_directory_that_becomes_a_link_meanwhile() {
+        let root = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| root.path().join(name);
+        std::fs::create_dir_all(path("inside/deep")).expect("directories");
+        std::fs::create_dir(path("outside")).expect("a directory");
+        std::fs::write(path("inside/deep/file"), "right").expect("a file");
+        std::fs::write(path("outside/file"), "canary").expect("a file");
+        symlink(path("outside"), path("inside/link")).expect("a link");
+        let at = Os.open_root(&path("inside")).expect("the root");
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let names = ["deep", "aside", "link"].map(|name| path("inside").join(name));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let [deep, aside, link] = &names;
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    for (from, to) in [(deep, aside), (link, deep), (deep, link), (aside, deep)] {
+                        std::fs::rename(from, to).expect("only we rename here");
+                    }
+                }
+            });
+            for open in [open_beneath, open_by_component] {
+                let mut opened = 0;
+                for _ in 0..10_000 {
+                    let Ok(file) = open(&at, Path::new("deep/file"), OFlags::RDONLY) else { continue };
+                    let mut bytes = [0; 8];
+                    let read = Os.read_at(&file, &mut bytes, 0).expect("bytes");
+                    assert_eq!(&bytes[..read], b"right");
+                    opened += 1;
+                }
+                assert!(opened > 0, "nothing was opened");
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 
     #[test]

@@ -87,7 +87,8 @@ pub(super) struct Memory {
 
 /// What to do with a file after a look.
 pub(super) enum Verdict {
-    Take(Stamp, Body),
+    /// It is to be judged; the number is the user it belongs to.
+    Take(Stamp, u32, Body),
     /// Look again at this time.
     Wait(u64),
     Gone,
@@ -112,7 +113,7 @@ pub(super) fn look(
     let Some(stat) = ground.look(dir, name)? else { return Ok(Verdict::Gone) };
     let stamp = stamp(&stat, now);
     if let Some(unfit) = unfit_kind(stat.kind) {
-        return Ok(Verdict::Take(stamp, Body::Unfit(unfit)));
+        return Ok(Verdict::Take(stamp, stat.uid, Body::Unfit(unfit)));
     }
     if let Some(until) = wait_until(&stamp, memory, rules, now) {
         return Ok(Verdict::Wait(until));
@@ -120,17 +121,17 @@ pub(super) fn look(
     if stat.links > 1 {
         let first = *memory.first.get_or_insert(now.mono);
         let until = first.saturating_add(LINK_MS);
-        let linked = Verdict::Take(stamp, Body::Unfit(Unfit::HardLink));
+        let linked = Verdict::Take(stamp, stat.uid, Body::Unfit(Unfit::HardLink));
         return Ok(if now.mono < until { Verdict::Wait(until) } else { linked });
     }
     if stat.size > rules.size_max {
-        return Ok(Verdict::Take(stamp, Body::Unfit(Unfit::TooLarge(stat.size))));
+        return Ok(Verdict::Take(stamp, stat.uid, Body::Unfit(Unfit::TooLarge(stat.size))));
     }
     let read = read(ground, dir, name, &stat, rules.size_max);
     match read {
         Ok(Some(bytes)) => {
             let digest = Digest::of(&bytes);
-            Ok(Verdict::Take(stamp, Body::Message { bytes, digest }))
+            Ok(Verdict::Take(stamp, stat.uid, Body::Message { bytes, digest }))
         }
         // It was changed, or became another file, between the look and the reading; whatever was said about it before
         // was said too early.

@@ -5,6 +5,7 @@
 mod look;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::ControlFlow;
 
 pub use self::look::{Body, Hint, Unfit};
 use self::look::{Memory, Rules, Verdict};
@@ -15,6 +16,12 @@ use crate::{FileName, SpoolError, Stamp, View, layout};
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
 /// The first and the longest pause after a file could not be read, in milliseconds.
 const PAUSE_MS: (u64, u64) = (100, 30_000);
+/// From this pause on a file that could not be read is not waited for by whoever wants to come to an end, in milliseconds.
+const HOPELESS_MS: u64 = 800;
+
+/// So many files of one outbox are known at a time. The others are found when half of these are gone, so a flood in one
+/// outbox costs neither memory nor the time of the others.
+const WINDOW: usize = 16_384;
 
 /// The time, as the caller's clocks show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +41,8 @@ pub struct Found {
     pub file: FileName,
     /// Which file it is; goes into the record's original.
     pub stamp: Stamp,
+    /// The user it belongs to: that of the very file whose bytes were read, or of the entry that is not to be read.
+    pub owner: u32,
     /// What is in it.
     pub body: Body,
 }
@@ -68,6 +77,19 @@ struct Outbox {
     /// The files that wait for their turn, each with its number among all that ever did.
     queue: VecDeque<(u64, FileName)>,
     files: HashMap<FileName, File>,
+    /// There are more files in it than were looked at.
+    has_more: bool,
+}
+
+impl Outbox {
+    fn is_full(&self) -> bool {
+        self.files.len() >= WINDOW
+    }
+
+    /// Says whether there is room to look for the files beyond the window.
+    fn wants_more(&self) -> bool {
+        self.has_more && self.files.len() <= WINDOW / 2
+    }
 }
 
 #[derive(Default)]
@@ -103,26 +125,35 @@ impl Intake {
             self.outboxes.remove(agent);
             return Ok(());
         };
-        let names =
-            ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
-        let outbox = self.outboxes.entry(agent.to_owned()).or_default();
-        let mut fresh = Vec::new();
-        for name in names.into_iter().filter(layout::is_candidate) {
+        let Self { outboxes, sleeping, queued, .. } = self;
+        let outbox = outboxes.entry(agent.to_owned()).or_default();
+        outbox.has_more = false;
+        let room = WINDOW.saturating_sub(outbox.files.len());
+        let mut strangers = Vec::new();
+        let listed = ground.disk.list_until(&dir.handle, &mut |name| {
             match outbox.files.get_mut(&name) {
                 // A file that was given time is looked at early if it changed; only a look can tell.
                 Some(file) if file.memory.given.is_some() => {
                     if let Some(wake) = file.wake.take() {
-                        self.sleeping.remove(&(wake, agent.to_owned(), name.clone()));
-                        push_back(&mut outbox.queue, &mut self.queued, name);
+                        sleeping.remove(&(wake, agent.to_owned(), name.clone()));
+                        push_back(&mut outbox.queue, queued, name);
                     }
                 }
                 Some(_) => {}
-                None if view.is_in_hand(agent, &name) => {}
-                None => {
-                    let stat = ground.look(&dir, &name)?;
-                    fresh.extend(stat.map(|stat| (stat.mtime_ns, name)));
+                None if !layout::is_candidate(&name) || view.is_in_hand(agent, &name) => {}
+                None if strangers.len() >= room => {
+                    outbox.has_more = true;
+                    return ControlFlow::Break(());
                 }
+                None => strangers.push(name),
             }
+            ControlFlow::Continue(())
+        });
+        listed.map_err(|source| ground.error("list", &dir.path, source))?;
+        let mut fresh = Vec::with_capacity(strangers.len());
+        for name in strangers {
+            let stat = ground.look(&dir, &name)?;
+            fresh.extend(stat.map(|stat| (stat.mtime_ns, name)));
         }
         fresh.sort_unstable();
         for (_, name) in fresh {
@@ -139,6 +170,10 @@ impl Intake {
         }
         let outbox = self.outboxes.entry(agent.to_owned()).or_default();
         let known = outbox.files.contains_key(name);
+        if !known && outbox.is_full() {
+            outbox.has_more = true;
+            return;
+        }
         let file = outbox.files.entry(name.clone()).or_default();
         file.memory.hint = Some(hint);
         let wake = file.wake.take();
@@ -148,6 +183,11 @@ impl Intake {
         if wake.is_some() || !known {
             push_back(&mut outbox.queue, &mut self.queued, name.clone());
         }
+    }
+
+    /// Says how many files wait for their turn or for a time.
+    pub fn waiting(&self) -> usize {
+        self.outboxes.values().map(|outbox| outbox.files.len()).sum()
     }
 
     /// Says whether this file waits for its turn or for a time.
@@ -175,7 +215,7 @@ impl Intake {
     /// be committed or given time before the next call.
     pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {
         self.wake(now.mono);
-        let mut taken = Taken::default();
+        let mut taken = Taken { troubles: self.look_beyond(view), ..Taken::default() };
         let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
         let mut round = self.waiting_after_last();
         while taken.found.len() < limit && !round.is_empty() {
@@ -195,6 +235,13 @@ impl Intake {
         taken
     }
 
+    /// Looks for the files of outboxes that had more than a window holds.
+    fn look_beyond(&mut self, view: &View<'_>) -> Vec<SpoolError> {
+        let wanting = self.outboxes.iter().filter(|(_, outbox)| outbox.wants_more());
+        let agents: Vec<String> = wanting.map(|(agent, _)| agent.clone()).collect();
+        agents.iter().filter_map(|agent| self.scan_one(view, agent).err()).collect()
+    }
+
     /// Gives a taken file back: it is looked at again when it changed, or at `until` on the monotonic clock.
     pub fn give_time(&mut self, found: &Found, until: u64) {
         let outbox = self.outboxes.entry(found.agent.clone()).or_default();
@@ -208,10 +255,28 @@ impl Intake {
 
     /// Says when there is something to take: 0 for now, else the time of the next look on the monotonic clock.
     pub fn next_wakeup(&self) -> Option<u64> {
-        if self.outboxes.values().any(|outbox| !outbox.queue.is_empty()) {
+        if self.outboxes.values().any(|outbox| !outbox.queue.is_empty() || outbox.wants_more()) {
             return Some(0);
         }
         self.sleeping.first().map(|(wake, _, _)| *wake)
+    }
+
+    /// The same, without the files that could not be read several times over: they may never be.
+    pub fn next_hopeful(&self) -> Option<u64> {
+        let is_hopeless = |agent: &String, name: &FileName| {
+            let file = self.outboxes.get(agent).and_then(|outbox| outbox.files.get(name));
+            file.is_some_and(|file| file.memory.pause >= HOPELESS_MS)
+        };
+        if self.next_wakeup() == Some(0) {
+            return Some(0);
+        }
+        let mut hopeful = self.sleeping.iter().filter(|(_, agent, name)| !is_hopeless(agent, name));
+        hopeful.next().map(|(wake, _, _)| *wake)
+    }
+
+    /// Says how many files of an agent's outbox are known now: never more than 16 384.
+    pub fn known(&self, agent: &str) -> usize {
+        self.outboxes.get(agent).map_or(0, |outbox| outbox.files.len())
     }
 
     /// Marks what waits for its turn now, against what is put behind it later.
@@ -267,8 +332,8 @@ impl Intake {
         });
         let wait = |file: &mut File, until: u64| file.wake = Some(until);
         let result = match looked {
-            Ok(Verdict::Take(stamp, body)) => {
-                return Ok(Some(Found { agent: agent.to_owned(), file: name, stamp, body }));
+            Ok(Verdict::Take(stamp, owner, body)) => {
+                return Ok(Some(Found { agent: agent.to_owned(), file: name, stamp, owner, body }));
             }
             Ok(Verdict::Gone) => return Ok(None),
             Ok(Verdict::Wait(until)) => {

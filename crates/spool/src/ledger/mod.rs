@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 pub use line::FORMAT_VERSION;
 pub use read::TornTail;
-pub use verify::{Verified, read_ledger, verify};
+pub use verify::{Folded, Verified, fold_ledger, read_ledger, verify};
 
-use crate::disk::{self, Disk, Handle, Open};
+use crate::disk::{self, Disk, Handle, Open, Stat};
 use crate::layout::{self, Layout};
 use crate::{Digest, Draft, Entry, SpoolError};
 
@@ -25,6 +25,7 @@ const SEGMENT_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) struct Ledger {
     disk: Arc<dyn Disk>,
     layout: Layout,
+    root: Handle,
     dir: Handle,
     segment: Option<Segment>,
     head: u64,
@@ -40,19 +41,22 @@ struct Segment {
 }
 
 impl Ledger {
-    /// Reads the ledger, hands every record to `visit`, and opens its end. Changes nothing yet.
+    /// Reads the ledger from behind a known record, hands every record to `visit`, and opens its end. Changes nothing
+    /// yet.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         layout: &Layout,
         root: &Handle,
+        from: read::Place,
         visit: &mut read::Visit<'_>,
     ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
         let path = layout.root().join(layout::LEDGER);
         let dir = disk.open_dir(root, layout::LEDGER.as_ref()).map_err(SpoolError::io("open", &path))?;
-        let end = read::read(&*disk, layout, &dir, visit)?;
-        let segment = match end.last {
+        let end = read::read(&*disk, layout, &dir, &read::Stretch { from, to: u64::MAX }, visit)?;
+        let segment = match end.segments.last() {
             None => None,
-            Some((name, len)) => {
+            Some((first, len)) => {
+                let (name, len) = (layout::segment_name(*first), *len);
                 let path = path.join(&name);
                 let file =
                     disk.open(&dir, name.as_ref(), Open::Write).map_err(SpoolError::io("open", &path))?;
@@ -60,8 +64,9 @@ impl Ledger {
             }
         };
         let layout = layout.clone();
-        let (head, digest, segment_max) = (end.head, end.digest, SEGMENT_MAX);
-        Ok((Ledger { disk, layout, dir, segment, head, digest, stopped: None, segment_max }, end.torn))
+        let root = root.try_clone().map_err(SpoolError::io("open", layout.root()))?;
+        let (head, digest, segment_max) = (end.place.seq, end.place.digest, SEGMENT_MAX);
+        Ok((Ledger { disk, layout, root, dir, segment, head, digest, stopped: None, segment_max }, end.torn))
     }
 
     /// Cuts a torn tail off, keeping its bytes in `.settled/torn/`, and makes the rest durable. Nothing may be delivered
@@ -85,6 +90,17 @@ impl Ledger {
     /// Lets segments be followed by a new one after `bytes`.
     pub(crate) fn limit_segments(&mut self, bytes: u64) {
         self.segment_max = bytes;
+    }
+
+    /// Says how many bytes all segments have.
+    pub(crate) fn bytes(&self) -> Result<u64, SpoolError> {
+        let path = self.layout.root().join(layout::LEDGER);
+        let names = self.disk.list(&self.dir).map_err(SpoolError::io("list", &path))?;
+        let segments = names.iter().filter(|name| layout::segment_first(name).is_some());
+        segments
+            .map(|name| self.disk.stat_at(&self.dir, name.as_ref()).map(|stat| stat.size))
+            .sum::<io::Result<u64>>()
+            .map_err(SpoolError::io("look at", &path))
     }
 
     /// Says whether nothing can be trusted any more, and why.
@@ -114,6 +130,11 @@ impl Ledger {
             entries.push(Arc::new(entry));
         }
         self.open_segment(batch)?;
+        self.still_there().inspect_err(|error| {
+            if !error.is_retryable() {
+                self.stopped = Some(error.chain());
+            }
+        })?;
         let segment = self.segment.as_mut().expect("a segment was just opened");
         if let Err(error) = write_batch(&*self.disk, segment, &bytes) {
             if !error.is_retryable() {
@@ -125,6 +146,33 @@ impl Ledger {
         self.head += entries.len() as u64;
         self.digest = digest;
         Ok(entries)
+    }
+
+    /// Fails if the last segment's name no longer leads to the file that is open here, as long as it was left: what is
+    /// appended to another one is lost to the next start, whoever is told that it is safe.
+    pub(crate) fn still_there(&self) -> Result<(), SpoolError> {
+        let Some(segment) = &self.segment else { return Ok(()) };
+        let look = |result: io::Result<Stat>| result.map_err(SpoolError::io("look at", &segment.path));
+        let name = segment.path.strip_prefix(self.layout.root()).expect("segments lie below the root");
+        let replaced = |what| Err(SpoolError::Replaced { path: segment.path.clone(), what });
+        let there = match self.disk.stat_at(&self.root, name) {
+            Err(error) if is_gone(&error) => {
+                return replaced("was removed or moved away while it was served".to_owned());
+            }
+            result => look(result)?,
+        };
+        let ours = look(self.disk.stat(&segment.file))?;
+        if (there.dev, there.ino) != (ours.dev, ours.ino) {
+            return replaced("was replaced by another file while it was served".to_owned());
+        }
+        if ours.size != segment.len {
+            let what = format!(
+                "has {} bytes, expected {}: somebody else changed it while it was served",
+                ours.size, segment.len
+            );
+            return replaced(what);
+        }
+        Ok(())
     }
 
     /// Opens the segment for the batch that starts with record `first`. A kill leaves an empty segment, which the next
@@ -152,6 +200,11 @@ impl Ledger {
         self.segment = Some(Segment { file, path, len: 0 });
         Ok(())
     }
+}
+
+/// Says whether a path leads nowhere any more.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Writes and syncs one batch.

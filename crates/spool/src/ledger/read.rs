@@ -1,4 +1,4 @@
-//! Reads the ledger from its first line to its last and checks the chain; changes nothing.
+//! Reads the ledger, from its first line or from behind a known one, and checks the chain; changes nothing.
 //!
 //! A torn tail is what a kill or a power cut leaves of a batch nobody was told about. Anything else that does not fit
 //! the chain is damage. Telling them apart: every record names the first record of its batch, and a batch is begun only
@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
+use super::Verified;
 use super::line::{self, NotARecord};
 use crate::disk::{Disk, Handle, Open};
 use crate::layout::{self, Layout};
@@ -28,19 +29,62 @@ pub struct TornTail {
     pub bytes: u64,
 }
 
-/// Where the ledger ends.
+/// The end of one record's line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The record's number; 0 before the first.
+    pub(crate) seq: u64,
+    /// Its line's digest.
+    pub(crate) digest: Digest,
+    /// The first record of the segment it lies in.
+    pub(crate) segment: u64,
+    /// Where in that segment its line begins.
+    pub(crate) line_begin: u64,
+    /// Where its line ends, newline included.
+    pub(crate) offset: u64,
+}
+
+impl Default for Place {
+    /// Before the first record.
+    fn default() -> Place {
+        Place { seq: 0, digest: Digest::ZERO, segment: 1, line_begin: 0, offset: 0 }
+    }
+}
+
+/// Which records are read: those behind a place, up to a number.
+#[derive(Debug, Clone)]
+pub(crate) struct Stretch {
+    /// Behind this record, which is known; the segments before its own are only seen to be there.
+    pub(crate) from: Place,
+    /// Up to this one; what follows is not looked at.
+    pub(crate) to: u64,
+}
+
+impl Default for Stretch {
+    /// The whole ledger.
+    fn default() -> Stretch {
+        Stretch { from: Place::default(), to: u64::MAX }
+    }
+}
+
+/// Where the ledger ends, or the reading did.
 #[derive(Debug)]
 pub(crate) struct End {
-    /// The last record's number; 0 if there is none.
-    pub(crate) head: u64,
-    /// The last line's digest.
-    pub(crate) digest: Digest,
-    /// How many segments there are.
-    pub(crate) segments: usize,
-    /// The last segment and its length without the torn tail.
-    pub(crate) last: Option<(FileName, u64)>,
+    /// The last record.
+    pub(crate) place: Place,
+    /// The first record of each segment and its length, of the last one without the torn tail.
+    pub(crate) segments: Vec<(u64, u64)>,
     /// What is to be cut off the last segment.
     pub(crate) torn: Option<TornTail>,
+}
+
+impl End {
+    /// What onlookers are told.
+    pub(crate) fn verified(&self) -> Verified {
+        let bytes = self.segments.iter().map(|(_, len)| len).sum();
+        let (records, last) = (self.place.seq, self.place.digest);
+        Verified { records, segments: self.segments.len(), bytes, last, torn: self.torn.clone() }
+    }
 }
 
 /// What a visitor of the ledger is.
@@ -50,19 +94,20 @@ pub(crate) type Visit<'a> = dyn FnMut(Entry) -> Result<(), SpoolError> + 'a;
 const PORTION: usize = 256;
 const PORTIONS: usize = 4;
 
-/// Reads all segments in `dir`, the ledger's directory, and hands every record to `visit`. Lines are read and checked
+/// Reads a stretch of the ledger in `dir`, its directory, and hands every record to `visit`. Lines are read and checked
 /// on a thread of their own while earlier ones are visited: each takes about half of the time.
 pub(crate) fn read(
     disk: &dyn Disk,
     layout: &Layout,
     dir: &Handle,
+    stretch: &Stretch,
     visit: &mut Visit<'_>,
 ) -> Result<End, SpoolError> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<Entry>>(PORTIONS);
-        let reading = scope.spawn(move || {
+        let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
             let mut portion = Vec::with_capacity(PORTION);
-            let end = read_here(disk, layout, dir, &mut |entry| {
+            let end = read_here(disk, layout, dir, stretch, &mut |entry| {
                 portion.push(entry);
                 let is_heard = portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok();
                 if is_heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -71,6 +116,8 @@ pub(crate) fn read(
             let _ = send.send(portion);
             end
         });
+        // Where no thread is to be had, this one does both.
+        let Ok(reading) = reading else { return read_alone(disk, layout, dir, stretch, visit) };
         // The receiver goes with the first error, and the reader stops at its next portion.
         let visited = receive.into_iter().flatten().try_for_each(visit);
         let end = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -78,11 +125,28 @@ pub(crate) fn read(
     })
 }
 
+/// Reads and visits in one thread.
+fn read_alone(
+    disk: &dyn Disk,
+    layout: &Layout,
+    dir: &Handle,
+    stretch: &Stretch,
+    visit: &mut Visit<'_>,
+) -> Result<End, SpoolError> {
+    let mut visited = Ok(());
+    let end = read_here(disk, layout, dir, stretch, &mut |entry| {
+        visited = visit(entry);
+        if visited.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    visited.and(end)
+}
+
 /// Reads until the end or until nobody listens.
 fn read_here(
     disk: &dyn Disk,
     layout: &Layout,
     dir: &Handle,
+    stretch: &Stretch,
     tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
 ) -> Result<End, SpoolError> {
     let path = layout.root().join(layout::LEDGER);
@@ -92,21 +156,37 @@ fn read_here(
         .filter_map(|name| layout::segment_first(&name).map(|first| (first, name)))
         .collect();
     segments.sort_unstable();
-    let mut end = End { head: 0, digest: Digest::ZERO, segments: segments.len(), last: None, torn: None };
+    let from = &stretch.from;
+    let mut end = End { place: from.clone(), segments: Vec::with_capacity(segments.len()), torn: None };
     let count = segments.len();
     for (at, (first, name)) in segments.into_iter().enumerate() {
         let path = path.join(&name);
-        if first != end.head + 1 {
-            let what = format!("the segment begins with record {first}, expected {}", end.head + 1);
+        if first < from.segment {
+            let stat = disk.stat_at(dir, name.as_ref()).map_err(SpoolError::io("look at", &path))?;
+            end.segments.push((first, stat.size));
+            continue;
+        }
+        let (expected, offset) = if at == 0 || first == from.segment {
+            (from.segment, from.offset)
+        } else {
+            (end.place.seq + 1, 0)
+        };
+        if first != expected {
+            let what = format!("the segment begins with record {first}, expected {expected}");
             return Err(SpoolError::Damaged { segment: path, line: 1, what });
         }
         let file = disk.open(dir, name.as_ref(), Open::Read).map_err(SpoolError::io("open", &path))?;
-        let from = Segment { disk, file: &file, offset: 0 };
-        let reader = BufReader::with_capacity(BUFFER, from);
-        let len =
-            Reading { reader, path, line: 0, offset: 0, is_last: at + 1 == count }.run(&mut end, tell)?;
+        let reader = BufReader::with_capacity(BUFFER, Segment { disk, file: &file, offset });
+        end.place.segment = first;
+        // Each record is one line.
+        let line = end.place.seq + 1 - first;
+        let (is_last, to) = (at + 1 == count, stretch.to);
+        let len = Reading { reader, path, line, offset, is_last, to }.run(&mut end, tell)?;
         let ControlFlow::Continue(len) = len else { break };
-        end.last = Some((name, len));
+        end.segments.push((first, len));
+        if end.place.seq >= to {
+            break;
+        }
     }
     Ok(end)
 }
@@ -118,22 +198,24 @@ struct Reading<R> {
     line: u64,
     offset: u64,
     is_last: bool,
+    to: u64,
 }
 
 impl<R: BufRead> Reading<R> {
-    /// Reads to the end and gives the length of what is good, unless nobody listens any more.
+    /// Reads as far as is wanted and gives the length of what is good, unless nobody listens any more.
     fn run(
         mut self,
         end: &mut End,
         tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<ControlFlow<(), u64>, SpoolError> {
         let mut bytes = Vec::with_capacity(8 * 1024);
-        while self.next(&mut bytes)? {
+        while end.place.seq < self.to && self.next(&mut bytes)? {
             match self.check(&bytes, end) {
                 Ok((entry, digest)) => {
+                    let line_begin = self.offset;
                     self.offset += bytes.len() as u64;
-                    end.head = entry.seq;
-                    end.digest = digest;
+                    let (seq, segment, offset) = (entry.seq, end.place.segment, self.offset);
+                    end.place = Place { seq, digest, segment, line_begin, offset };
                     if tell(entry).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
@@ -143,7 +225,7 @@ impl<R: BufRead> Reading<R> {
                 }
                 Err(Broken::Chain(what)) => return Err(self.damaged(self.line, what)),
                 Err(Broken::Torn(what)) => {
-                    end.torn = Some(self.torn(&mut bytes, end.head + 1, &what)?);
+                    end.torn = Some(self.torn(&mut bytes, end.place.seq + 1, &what)?);
                     return Ok(ControlFlow::Continue(end.torn.as_ref().map_or(0, |torn| torn.offset)));
                 }
             }
@@ -167,14 +249,12 @@ impl<R: BufRead> Reading<R> {
             NotARecord::Unreadable(what) => Broken::Torn(what),
         })?;
         // No torn write makes a whole record that does not fit the line before it.
-        if entry.seq != end.head + 1 {
-            return Err(Broken::Chain(format!("record {} follows record {}", entry.seq, end.head)));
+        let Place { seq, digest, .. } = &end.place;
+        if entry.seq != seq + 1 {
+            return Err(Broken::Chain(format!("record {} follows record {seq}", entry.seq)));
         }
-        if entry.prev != end.digest {
-            return Err(Broken::Chain(format!(
-                "`prev` is {}, the line before has {}",
-                entry.prev, end.digest
-            )));
+        if entry.prev != *digest {
+            return Err(Broken::Chain(format!("`prev` is {}, the line before has {digest}", entry.prev)));
         }
         Ok((entry, Digest::of(text)))
     }

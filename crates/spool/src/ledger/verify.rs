@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::read::{self, TornTail, Visit};
+use super::read::{self, Place, Stretch, TornTail, Visit};
 use crate::delivery::Cursors;
 use crate::disk::{Disk, Os};
 use crate::ground::Ground;
 use crate::layout::{self, Layout};
+use crate::snapshot::{self, Fold, PassedOver};
 use crate::{Digest, Entry, SpoolError, VisitError};
 
 /// What a whole ledger was found to hold.
@@ -17,6 +18,8 @@ pub struct Verified {
     pub records: u64,
     /// How many segments they lie in.
     pub segments: usize,
+    /// How many bytes the records have.
+    pub bytes: u64,
     /// The digest of the last line: whoever keeps it can prove later that nothing before was changed.
     pub last: Digest,
     /// Bytes behind the last record: a batch being written right now, or the torn tail of a daemon that was killed.
@@ -28,7 +31,34 @@ pub fn read_ledger(
     root: &Path,
     visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
 ) -> Result<Verified, SpoolError> {
-    walk(root, &mut |entry| visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source }))
+    let whole = Place::default();
+    walk(root, whole, &mut |entry| {
+        visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
+    })
+}
+
+/// What an onlooker's fold was made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folded {
+    /// The ledger; the chain was checked from the snapshot on.
+    pub verified: Verified,
+    /// The last record of the snapshot that was taken up, if one was.
+    pub snapshot: Option<u64>,
+    /// Newer snapshots that were of no use.
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// Adds the ledger of the workspace at `root` up in `fold`, without the lock: takes up the newest snapshot and reads what
+/// follows it. For whoever wants to know how things stand; `verify` is for whether the ledger is whole.
+pub fn fold_ledger(root: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolError> {
+    let ground = Ground::look_at(root, Arc::new(Os))?;
+    let (taken, passed_over) = snapshot::take_up(&ground, None, u64::MAX, fold)?;
+    let from = taken.map(|taken| taken.place);
+    let snapshot = from.as_ref().map(|place| place.seq);
+    let verified = walk(root, from.unwrap_or_default(), &mut |entry| {
+        fold.add(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
+    })?;
+    Ok(Folded { verified, snapshot, passed_over })
 }
 
 /// Reads the ledger of the workspace at `root` and checks the chain, and that it holds every record the cursors speak
@@ -37,16 +67,16 @@ pub fn verify(root: &Path) -> Result<Verified, SpoolError> {
     let ground = Ground::look_at(root, Arc::new(Os))?;
     // Before the ledger: a daemon that is at work moves both on, the ledger first.
     let cursors = Cursors::read(&ground)?;
-    let verified = walk(root, &mut |_| Ok(()))?;
+    let verified = walk(root, Place::default(), &mut |_| Ok(()))?;
     cursors.check(&ground, verified.records)?;
     Ok(verified)
 }
 
-fn walk(root: &Path, visit: &mut Visit<'_>) -> Result<Verified, SpoolError> {
+fn walk(root: &Path, from: Place, visit: &mut Visit<'_>) -> Result<Verified, SpoolError> {
     let layout = Layout::new(root);
     let at = Os.open_root(root).map_err(SpoolError::io("open", root))?;
     let path = Path::new(layout::LEDGER);
     let dir = Os.open_dir(&at, path).map_err(SpoolError::io("open", root.join(path)))?;
-    let end = read::read(&Os, &layout, &dir, visit)?;
-    Ok(Verified { records: end.head, segments: end.segments, last: end.digest, torn: end.torn })
+    let stretch = Stretch { from, to: u64::MAX };
+    Ok(read::read(&Os, &layout, &dir, &stretch, visit)?.verified())
 }

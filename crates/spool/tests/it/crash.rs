@@ -13,7 +13,7 @@ const BAD: &str = "to codex: bad";
 const STRANGER: &str = "left here by somebody else";
 
 /// Three messages, one of them twice, a refused one, and names that are taken wherever something is to go.
-fn scenario() -> Workspace {
+pub(crate) fn scenario() -> Workspace {
     let workspace = Workspace::new(&["claude", "codex"]);
     workspace.write("agents/claude/outbox/a.yaml", ALPHA);
     workspace.write("agents/claude/outbox/again.yaml", ALPHA);
@@ -27,10 +27,10 @@ fn scenario() -> Workspace {
 }
 
 /// What readers took out of their inboxes so far, by text.
-type Seen = BTreeMap<String, u32>;
+pub(crate) type Seen = BTreeMap<String, u32>;
 
 /// Takes everything that shows in the inboxes, and makes sure that nothing partial shows anywhere.
-fn take_all(workspace: &Workspace, seen: &mut Seen) {
+pub(crate) fn take_all(workspace: &Workspace, seen: &mut Seen) {
     for agent in ["claude", "codex"] {
         let inbox = format!("agents/{agent}/inbox");
         for (name, text) in workspace.show(&inbox) {
@@ -64,7 +64,12 @@ fn nothing_partial_shows(workspace: &Workspace, context: &str) {
 }
 
 /// Checks that all happened exactly once in effect.
-fn all_is_as_if_nothing_had_happened(workspace: &Workspace, daemon: &Daemon, mut seen: Seen, context: &str) {
+pub(crate) fn all_is_as_if_nothing_had_happened(
+    workspace: &Workspace,
+    daemon: &Daemon,
+    mut seen: Seen,
+    context: &str,
+) {
     nothing_partial_shows(workspace, context);
     take_all(workspace, &mut seen);
     let mut expected: Seen = BTreeMap::new();

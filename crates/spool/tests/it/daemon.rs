@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use spool::{
     Away, Body, Content, Delivery, Digest, Disk, Draft, Entry, FaultyDisk, FileName, Found, Intake, Layout,
-    Mailbox, Now, Original, Pass, Recovery, Spool, SpoolError,
+    Mailbox, Now, Opened, Original, Pass, Recovery, Spool, SpoolError,
 };
 
 pub(crate) const BOOT: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
@@ -94,7 +94,7 @@ pub(crate) fn inbox(agent: &str) -> Mailbox {
 }
 
 /// What the ledger says so far: the fold a daemon keeps.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) accepted: BTreeSet<Digest>,
     pub(crate) names: BTreeSet<(String, FileName)>,
@@ -201,6 +201,17 @@ impl Daemon {
             state.apply(entry);
             Ok(())
         })?;
+        Daemon::of(workspace, state, opened)
+    }
+
+    /// Starts from a snapshot, if there is one of use.
+    pub(crate) fn resume(workspace: &Workspace, disk: Arc<dyn Disk>) -> Result<Daemon, SpoolError> {
+        let mut state = State::default();
+        let opened = Spool::resume(workspace.root(), disk, &mut state)?;
+        Daemon::of(workspace, state, opened)
+    }
+
+    fn of(workspace: &Workspace, state: State, opened: Opened) -> Result<Daemon, SpoolError> {
         let agents = Layout::known_agents(workspace.root())?;
         let intake = Intake::new(256 * 1024, spool::QUIET_MS);
         Ok(Daemon { spool: opened.spool, intake, state, recovery: opened.recovery, agents })

@@ -3,6 +3,7 @@
 mod away;
 mod crash;
 mod daemon;
+mod faults;
 mod groups;
 mod intake;
 mod lanes;
@@ -10,3 +11,9 @@ mod ledger;
 mod packet;
 mod power;
 mod pulls;
+mod snapshot;
+mod snapshot_fold;
+mod snapshot_kill;
+mod unsynced;
+mod window;
+mod writers;

@@ -11,7 +11,7 @@ fn read(workspace: &Workspace, path: &str, limit: u64) -> PacketRead {
 }
 
 fn read_at(workspace: &Workspace, path: &str, limit: u64, now: Now) -> PacketRead {
-    open(workspace).view().read_packet(path, limit, now).expect("an answer")
+    open(workspace).view().read_packet(path, limit, None, now).expect("an answer")
 }
 
 fn open(workspace: &Workspace) -> Spool {
@@ -36,7 +36,7 @@ fn a_finished_packet_is_read_whole() {
     assert_eq!(read(&workspace, "./packets//findings/a.yaml", 12), whole);
     assert_eq!(read(&workspace, "packets/findings/a.yaml", 11), PacketRead::TooLarge);
     assert_eq!(read(&workspace, "packets/findings/b.yaml", 12), PacketRead::Missing);
-    assert_eq!(read(&workspace, "nowhere/b.yaml", 12), PacketRead::Missing);
+    assert_eq!(read(&workspace, "packets/nowhere/b.yaml", 12), PacketRead::Missing);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_packet_that_was_seen_closed_is_whole_at_once_until_it_is_changed_again() {
     workspace.write(PACKET, "findings: []");
     spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
     let now = Now { mono: 0, wall: written(&workspace) };
-    let read = |path| spool.view().read_packet(path, 100, now).expect("an answer");
+    let read = |path| spool.view().read_packet(path, 100, None, now).expect("an answer");
     assert!(matches!(read(PACKET), PacketRead::Bytes(_)));
     assert!(matches!(read("./packets//findings/a.yaml"), PacketRead::Bytes(_)));
     workspace.write(PACKET, "findings: [{id: F-1}]");
@@ -70,8 +70,9 @@ fn a_writer_that_was_seen_to_begin_may_pause() {
     workspace.write(PACKET, "findings: []");
     spool.hint_packet("findings", &name("a.yaml"), Hint::Created);
     let written = written(&workspace);
-    let at =
-        |age| spool.view().read_packet(PACKET, 100, Now { mono: 0, wall: written + age }).expect("an answer");
+    let at = |age| {
+        spool.view().read_packet(PACKET, 100, None, Now { mono: 0, wall: written + age }).expect("an answer")
+    };
     assert_eq!(at(2_999), PacketRead::Growing);
     assert!(matches!(at(3_000), PacketRead::Bytes(_)));
 }
@@ -82,7 +83,7 @@ fn a_packet_from_the_future_is_whole_once_it_was_still_for_half_a_second() {
     let spool = open(&workspace);
     workspace.write(PACKET, "findings: []");
     let wall = written(&workspace) - 3_600_000;
-    let at = |mono| spool.view().read_packet(PACKET, 100, Now { mono, wall }).expect("an answer");
+    let at = |mono| spool.view().read_packet(PACKET, 100, None, Now { mono, wall }).expect("an answer");
     assert_eq!(at(1_000), PacketRead::Growing);
     assert_eq!(at(1_499), PacketRead::Growing);
     assert!(matches!(at(1_500), PacketRead::Bytes(_)));
@@ -92,6 +93,8 @@ fn a_packet_from_the_future_is_whole_once_it_was_still_for_half_a_second() {
 fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
     let workspace = Workspace::new(&["codex"]);
     workspace.write("packets/findings/a.yaml", "findings: []");
+    workspace.write("agents/codex/outbox/private.yaml", "findings: []");
+    workspace.write("agents/codex/inbox/private.yaml", "findings: []");
     let link =
         |target: &str, at: &str| std::os::unix::fs::symlink(target, workspace.path(at)).expect("a link");
     link("/etc/hostname", "packets/findings/link.yaml");
@@ -110,6 +113,16 @@ fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
         "packets/findings",
         ".settled/lock",
         "./.settled/lock",
+        "settled.toml",
+        "agents/codex/outbox/private.yaml",
+        "agents/codex/inbox/private.yaml",
+        "./agents/codex/inbox/private.yaml",
+        "packets/../agents/codex/inbox/private.yaml",
+        "packets/./../.settled/lock",
+        "nowhere/b.yaml",
+        "packets",
+        "packets/",
+        "Packets/findings/a.yaml",
         "packets/\0",
     ] {
         let answer = read(&workspace, path, 1000);
@@ -117,4 +130,89 @@ fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
     }
     let long = "x".repeat(300);
     assert!(matches!(read(&workspace, &long, 1000), PacketRead::Unsafe(_)));
+}
+
+#[test]
+fn what_is_neither_a_file_nor_readable_blocks_nobody() {
+    let workspace = Workspace::new(&["codex"]);
+    let fifo = workspace.path("packets/findings/fifo.yaml");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o644.into(), 0).expect("a FIFO");
+    std::os::unix::net::UnixListener::bind(workspace.path("packets/findings/socket.yaml")).expect("a socket");
+    for file in ["fifo.yaml", "socket.yaml"] {
+        let answer = read(&workspace, &format!("packets/findings/{file}"), 1000);
+        assert!(matches!(answer, PacketRead::Unsafe(_)), "{file} gave {answer:?}");
+    }
+}
+
+#[test]
+fn no_packet_is_read_through_a_directory_that_becomes_a_link_meanwhile() {
+    const READS: usize = 10_000;
+    let workspace = Workspace::new(&["codex"]);
+    let outside = tempfile::tempdir().expect("a directory");
+    std::fs::write(outside.path().join("a.yaml"), "canary").expect("a file");
+    workspace.write(PACKET, "findings: []");
+    let spool = open(&workspace);
+    let (door, aside) = (workspace.path("packets/findings"), workspace.path("packets/aside"));
+    let link = workspace.path("packets/link");
+    std::os::unix::fs::symlink(outside.path(), &link).expect("a link");
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let (mut whole, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                for (from, to) in [(&door, &aside), (&link, &door), (&door, &link), (&aside, &door)] {
+                    std::fs::rename(from, to).expect("only we rename here");
+                }
+            }
+        });
+        for _ in 0..READS {
+            match spool.view().read_packet(PACKET, 100, None, LATER).expect("an answer") {
+                PacketRead::Bytes(bytes) => {
+                    assert_eq!(bytes, b"findings: []", "it was read from elsewhere");
+                    whole += 1;
+                }
+                PacketRead::Missing | PacketRead::Unsafe(_) => refused += 1,
+                other @ (PacketRead::Growing
+                | PacketRead::Linked
+                | PacketRead::TooLarge
+                | PacketRead::OfAnother(_)) => {
+                    panic!("{other:?}")
+                }
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(whole > 0 && refused > 0, "{whole} were read and {refused} refused: nothing raced");
+}
+
+#[test]
+fn a_packet_with_a_second_name_is_not_read_until_that_is_gone() {
+    let workspace = Workspace::new(&["codex"]);
+    workspace.write("elsewhere", "findings: []");
+    std::fs::hard_link(workspace.path("elsewhere"), workspace.path(PACKET)).expect("a link");
+    assert_eq!(read(&workspace, PACKET, 100), PacketRead::Linked);
+    std::fs::remove_file(workspace.path("elsewhere")).expect("the first name");
+    assert!(matches!(read(&workspace, PACKET, 100), PacketRead::Bytes(_)));
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_even_opened() {
+    let workspace = Workspace::new(&["codex"]);
+    let fifo = std::process::Command::new("mkfifo").arg(workspace.path(PACKET)).status();
+    assert!(fifo.is_ok_and(|status| status.success()));
+    // Somebody who opens the other end waits until this one is opened.
+    let at = workspace.path(PACKET);
+    let other_end = std::thread::spawn({
+        let at = at.clone();
+        move || std::fs::File::options().write(true).open(at).map(drop)
+    });
+    let spool = open(&workspace);
+    for _ in 0..1_000 {
+        let answer = spool.view().read_packet(PACKET, 100, None, LATER).expect("an answer");
+        assert_eq!(answer, PacketRead::Unsafe("it is not a regular file"));
+    }
+    assert!(!other_end.is_finished(), "it was opened");
+    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
+    let _this_end = rustix::fs::open(&at, flags, rustix::fs::Mode::empty()).expect("a FIFO");
+    other_end.join().expect("a thread").expect("both ends are open");
 }

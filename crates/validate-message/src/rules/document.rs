@@ -12,6 +12,10 @@ use crate::found::Found;
 use crate::suggest::nearest;
 use crate::violation::{Source, Violation, shown};
 
+/// A mapping with more unknown fields than this is no slip of the pen, and to compare them all with what is
+/// missing would take longer than to read them.
+const STRANGERS_MAX: usize = 100;
+
 /// One document under a schema.
 pub(crate) struct Document<'a> {
     pub(crate) root: &'a Node,
@@ -153,7 +157,8 @@ impl Document<'_> {
         let mapping = self.root.at(at).unwrap_or(self.root);
         let shape = self.schema.shape().at(at);
         let is_stranger = |key: &&str| shape.is_some_and(|shape| shape.field(key).is_none());
-        let strangers = mapping.fields().iter().map(|field| field.key.as_str()).filter(is_stranger);
+        let strangers =
+            mapping.fields().iter().map(|field| field.key.as_str()).filter(is_stranger).take(STRANGERS_MAX);
         let Some(slip) = nearest(field, strangers).and_then(|slip| mapping.field(slip)) else {
             return self
                 .violation(Kind::Missing, path, mapping.place, format!("`{name}` is missing"))

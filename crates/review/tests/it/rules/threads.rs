@@ -1,6 +1,6 @@
 //! Stances, actions, silence, and threads that come back.
 
-use super::{ok, refused, second_round};
+use super::{fixing, ok, refused, second_round};
 use crate::table::Table;
 use message_schema::limit::Rounds;
 use review::{Phase, ThreadMode};
@@ -165,4 +165,23 @@ fn two_findings_about_one_thread_do_not_undo_each_other() {
     table.feedback(2, "F-001 P1 fixed").expect("resolved");
     let again = "F-002 P0 open title: Empty diff; file: a.rs\nF-001 P1 fixed";
     assert_ne!(table.lgtm("", Some(again)), ok("approved"));
+}
+
+#[test]
+fn a_packet_of_thousands_of_faults_is_refused_for_the_first_two_hundred() {
+    let mut table = fixing();
+    table.addressed(1, &["F-001"]).expect("addressed");
+    table.request().expect("round 2");
+    let packet: String = (0..3_000).map(|n| format!("X-{n} P3 open action: reply\n")).collect();
+    assert!(table.feedback(2, packet.trim_end()).is_err());
+    assert_eq!(table.faults.len(), 200);
+}
+
+#[test]
+fn thousands_of_new_findings_are_one_fault() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    let packet: String = (0..3_000).map(|n| format!("X-{n} P3 open\n")).collect();
+    assert_eq!(table.feedback(1, packet.trim_end()), refused(&["too_many_findings"]));
+    assert_eq!(table.faults[0].found.as_deref(), Some("3000"));
 }

@@ -1,0 +1,176 @@
+//! `settled gc`: removes what agents are done with and what is older than the config says, and shows it.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+use spool::{Count, Shelved};
+
+use super::status::columns;
+use super::{Failure, Root, existing_workspace, print};
+use crate::clock;
+use crate::config::{Config, RetentionSection};
+use crate::exit::Exit;
+use crate::gc::{self, Mode, Sweep};
+
+/// Removes old files that are done with.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled gc --dry-run ./mailroom    what would go
+  settled gc ./mailroom")]
+pub(super) struct Args {
+    #[command(flatten)]
+    root: Root,
+    /// Only show what would be removed
+    #[arg(long)]
+    dry_run: bool,
+    /// One JSON document instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON form. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+struct Document {
+    schema_version: u32,
+    dry_run: bool,
+    /// How many days are kept; absent is for ever.
+    keep: Keep,
+    shelves: Vec<Row>,
+    /// Copies of torn batches; never removed.
+    torn: Files,
+}
+
+#[derive(Debug, Serialize)]
+struct Keep {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent_days: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    archive_days: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dead_letter_days: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    agent: String,
+    directory: &'static str,
+    there: Files,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oldest: Option<String>,
+    /// Removed, or with `--dry-run` to be removed.
+    gone: Files,
+    /// Old, and a power cut might still undo their delivery.
+    uncertain: Files,
+    /// Old, and no record knows them.
+    unknown: Files,
+    failed: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Files {
+    files: u64,
+    bytes: u64,
+}
+
+impl From<Count> for Files {
+    fn from(Count { files, bytes }: Count) -> Self {
+        Self { files, bytes }
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+    let root = &args.root.root;
+    existing_workspace(root)?;
+    let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let mode = if args.dry_run { Mode::DryRun } else { Mode::Remove };
+    let sweep = gc::sweep(root, &config.retention, clock::now(), mode)
+        .map_err(|error| Failure::new(Exit::Failed, &error))?;
+    if args.json {
+        let document = document(&sweep, &config.retention, args.dry_run);
+        let text = serde_json::to_string_pretty(&document).expect("text keys and plain values are JSON");
+        print(&(text + "\n"))?;
+    } else {
+        print(&table(&sweep, &config.retention, mode))?;
+    }
+    match sweep.failed().next() {
+        None => Ok(Exit::Ok),
+        Some(why) => Err(Failure::plain(Exit::Failed, format!("not all could be done: {why}"))),
+    }
+}
+
+fn document(sweep: &Sweep, keep: &RetentionSection, dry_run: bool) -> Document {
+    let RetentionSection { sent_days, archive_days, dead_letter_days, automatic: _ } = *keep;
+    Document {
+        schema_version: 1,
+        dry_run,
+        keep: Keep { sent_days, archive_days, dead_letter_days },
+        shelves: sweep.shelves.iter().map(row).collect(),
+        torn: sweep.torn.into(),
+    }
+}
+
+fn row(shelved: &Shelved) -> Row {
+    Row {
+        agent: shelved.agent.clone(),
+        directory: shelved.shelf.directory(),
+        there: shelved.there.into(),
+        oldest: shelved.oldest_ns.map(|ns| instant(ns).to_rfc3339_opts(SecondsFormat::Secs, true)),
+        gone: shelved.gone.into(),
+        uncertain: shelved.uncertain.into(),
+        unknown: shelved.unknown.into(),
+        failed: shelved.failed.clone(),
+    }
+}
+
+fn instant(ns: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp_nanos(ns)
+}
+
+fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
+    let gone = match mode {
+        Mode::Remove => "REMOVED",
+        Mode::DryRun => "TO GO",
+    };
+    let heading = ["AGENT", "DIRECTORY", "FILES", "SIZE", "OLDEST", gone, "SIZE", "UNCERTAIN", "UNKNOWN"];
+    let mut lines = vec![heading.map(str::to_owned)];
+    for shelved in &sweep.shelves {
+        lines.push([
+            shelved.agent.clone(),
+            shelved.shelf.directory().to_owned(),
+            shelved.there.files.to_string(),
+            size(shelved.there.bytes),
+            shelved.oldest_ns.map_or_else(|| "-".to_owned(), |ns| instant(ns).format("%Y-%m-%d").to_string()),
+            shelved.gone.files.to_string(),
+            size(shelved.gone.bytes),
+            shelved.uncertain.files.to_string(),
+            shelved.unknown.files.to_string(),
+        ]);
+    }
+    let sum = sweep.sum(|shelved| shelved.gone);
+    let verb = match mode {
+        Mode::Remove => "removed",
+        Mode::DryRun => "to be removed",
+    };
+    let mut text = columns(&lines) + &format!("{} files {verb}, {}\n", sum.files, size(sum.bytes));
+    let RetentionSection { sent_days, archive_days, dead_letter_days, automatic: _ } = keep;
+    if [sent_days, archive_days, dead_letter_days].iter().all(|days| days.is_none()) {
+        text += "everything is kept for ever: [retention] in settled.toml sets no days\n";
+    }
+    if sweep.torn.files > 0 {
+        let torn = sweep.torn;
+        text += &format!(
+            "{} copies of torn batches in .settled/torn, {}, are yours to remove\n",
+            torn.files,
+            size(torn.bytes)
+        );
+    }
+    text
+}
+
+/// Bytes as people say them.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_000 => format!("{bytes} B"),
+        10_000..10_240_000 => format!("{} KiB", bytes / 1024),
+        10_240_000.. => format!("{} MiB", bytes / 1024 / 1024),
+    }
+}

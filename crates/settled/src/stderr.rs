@@ -1,0 +1,47 @@
+//! Standard error as the place of the log: whoever does not read it loses lines, and holds up no
+//! message.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How long a reader that has kept up so far is waited for, in nanoseconds.
+const PATIENCE_NS: i64 = 100_000_000;
+
+/// How many lines were lost since the last one that was written.
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// A writer of whole lines. One for which a pipe has no room is lost, and the next that is written
+/// is preceded by how many were. Errors are for the caller to ignore: a log ends no daemon.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Log;
+
+impl Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let mut stderr = io::stderr().lock();
+        // A reader that was waited for in vain is not waited for again until it reads.
+        let patience = if LOST.load(Ordering::Relaxed) == 0 { PATIENCE_NS } else { 0 };
+        if !has_room(&stderr, patience) {
+            LOST.fetch_add(1, Ordering::Relaxed);
+            return Ok(line.len());
+        }
+        let lost = LOST.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            writeln!(stderr, "{lost} lines of the log were lost: nobody read them")?;
+        }
+        stderr.write_all(line).map(|()| line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether a write of one page would not wait; also where it would fail at once.
+fn has_room(stderr: &io::StderrLock<'_>, patience_ns: i64) -> bool {
+    let mut polled = [PollFd::new(stderr, PollFlags::OUT)];
+    let patience = Timespec { tv_sec: 0, tv_nsec: patience_ns };
+    // What cannot be asked is written to as ever.
+    poll(&mut polled, Some(&patience)).map_or(true, |ready| ready > 0)
+}

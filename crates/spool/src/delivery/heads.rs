@@ -1,0 +1,50 @@
+//! The last place of each lane up to some record: whoever has not followed a lane that far still needs the records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cursor::{Progress, Trust};
+use super::note::Pos;
+use super::{Cursors, Lane, items_of};
+use crate::Entry;
+
+/// The last place of each lane that was ever used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Heads(BTreeMap<Lane, Pos>);
+
+impl Heads {
+    /// Notes what a record wants done.
+    pub(crate) fn note(&mut self, entry: &Arc<Entry>) {
+        for (lane, item) in items_of(entry) {
+            let head = self.0.entry(lane).or_insert(item.pos);
+            *head = item.pos.max(*head);
+        }
+    }
+
+    /// Notes a lane's last place.
+    pub(crate) fn insert(&mut self, lane: Lane, pos: Pos) {
+        self.0.insert(lane, pos);
+    }
+
+    /// The lanes and their last places, ordered by lane.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Lane, Pos)> {
+        self.0.iter().map(|(lane, pos)| (lane, *pos))
+    }
+}
+
+impl Cursors {
+    /// Gives the place up to which a lane survives a power cut.
+    pub(crate) fn durable(&self, boot: &str, lane: &Lane) -> Pos {
+        Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX).0.durable
+    }
+
+    /// Gives a lane that still needs records from before these heads, if there is one: its cursor was lost, or has not
+    /// come so far.
+    pub(crate) fn behind<'a>(&self, boot: &str, heads: &'a Heads) -> Option<&'a Lane> {
+        let is_behind = |lane: &Lane, head: Pos| {
+            let (progress, trust) = Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX);
+            trust == Trust::Lost || progress.done < head
+        };
+        heads.iter().find(|(lane, head)| is_behind(lane, *head)).map(|(lane, _)| lane)
+    }
+}

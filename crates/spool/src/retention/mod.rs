@@ -1,0 +1,159 @@
+//! What agents are done with: how much of it lies there, and the removal of what is older than told.
+//!
+//! Only `sent/`, `archive/` and `dead_letter/` are looked at. A file goes if a record of the ledger made it or put it away,
+//! and if its lane's cursor says that this survives a power cut: no later start looks for it again, short of a lost
+//! cursor. What no record knows, hidden files and whatever is no plain file stay. Removing is plain unlinking beneath
+//! opened directories, one file after the other: whatever stops it, the next time does the rest. How old is too old, and
+//! what time it is, is the caller's to say.
+
+mod known;
+mod shelf;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use self::known::Known;
+use self::shelf::Lying;
+use crate::delivery::{Cursors, Lane};
+use crate::disk::Os;
+use crate::ground::Ground;
+use crate::{Layout, SpoolError, layout, read_ledger};
+
+/// A directory of an agent in which things are kept that are done with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Shelf {
+    /// Accepted originals.
+    Sent,
+    /// What the agent is done with.
+    Archive,
+    /// Refused originals and the reports on them.
+    DeadLetter,
+}
+
+impl Shelf {
+    /// All of them.
+    pub const ALL: [Shelf; 3] = [Shelf::Sent, Shelf::Archive, Shelf::DeadLetter];
+
+    /// The directory's name.
+    pub fn directory(self) -> &'static str {
+        match self {
+            Shelf::Sent => "sent",
+            Shelf::Archive => "archive",
+            Shelf::DeadLetter => "dead_letter",
+        }
+    }
+}
+
+/// An instant; what was changed or decided before it is old.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cutoff {
+    /// In nanoseconds since 1970, UTC, for files.
+    pub wall_ns: i64,
+    /// The same as records have it: RFC 3339, UTC, with milliseconds.
+    pub at: String,
+}
+
+/// What is old, by shelf; nothing is where nothing is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Old {
+    /// In `sent/`.
+    pub sent: Option<Cutoff>,
+    /// In `archive/`.
+    pub archive: Option<Cutoff>,
+    /// In `dead_letter/`.
+    pub dead_letter: Option<Cutoff>,
+}
+
+impl Old {
+    fn of(&self, shelf: Shelf) -> Option<&Cutoff> {
+        match shelf {
+            Shelf::Sent => self.sent.as_ref(),
+            Shelf::Archive => self.archive.as_ref(),
+            Shelf::DeadLetter => self.dead_letter.as_ref(),
+        }
+    }
+}
+
+/// Whether old files are removed or only counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// Removed.
+    Now,
+    /// Counted as if they were.
+    Pretended,
+}
+
+/// Some files and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// How many.
+    pub files: u64,
+    /// How many bytes they have.
+    pub bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, bytes: u64) {
+        self.files += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// What lies in one shelf.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shelved {
+    /// Whose.
+    pub agent: String,
+    /// Which.
+    pub shelf: Shelf,
+    /// All plain files that are not hidden.
+    pub there: Count,
+    /// When the one was last changed that was not for the longest time, in nanoseconds since 1970.
+    pub oldest_ns: Option<i64>,
+    /// Old ones that were removed, or would be.
+    pub gone: Count,
+    /// Old ones that a power cut might still undo, and stay until that is past.
+    pub uncertain: Count,
+    /// Old ones that no record knows, and stay.
+    pub unknown: Count,
+    /// What could not be looked at or removed, each with the reason.
+    pub failed: Vec<String>,
+}
+
+/// Looks through the shelves of every agent of the workspace at `root`, without the lock, and removes what is old and done
+/// with, or pretends to. Fails before anything is removed if the ledger is damaged.
+pub fn tidy(root: &Path, old: &Old, removal: Removal) -> Result<Vec<Shelved>, SpoolError> {
+    let ground = Ground::look_at(root, Arc::new(Os))?;
+    let mut shelves = Vec::new();
+    let mut known = Known::default();
+    for agent in Layout::known_agents(root)? {
+        for shelf in Shelf::ALL {
+            let lying = Lying::look(&ground, &agent, shelf, old.of(shelf))?;
+            known.ask(&lying);
+            shelves.push(lying);
+        }
+    }
+    if !known.is_empty() {
+        read_ledger(root, &mut |entry| {
+            known.hear(entry);
+            Ok(())
+        })?;
+    }
+    // Behind the ledger: a cursor may have come further than the records read, never the other way round.
+    let cursors = Cursors::read(&ground)?;
+    let durable = |lane: &Lane| cursors.durable(&ground.boot, lane);
+    let tidied = shelves.into_iter().map(|lying| lying.tidy(&ground, &known, &durable, removal));
+    Ok(tidied.collect())
+}
+
+/// Counts the copies of torn batches that lie in `.settled/torn`; they are evidence, and nobody removes them but a person.
+pub fn torn_copies(root: &Path) -> Result<Count, SpoolError> {
+    let ground = Ground::look_at(root, Arc::new(Os))?;
+    let mut count = Count::default();
+    let Some(dir) = ground.dir_if_there(layout::TORN.as_ref())? else { return Ok(count) };
+    let names = ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
+    for name in names {
+        count.add(ground.look(&dir, &name)?.map_or(0, |stat| stat.size));
+    }
+    Ok(count)
+}

@@ -1,0 +1,64 @@
+//! Holds every snapshot against the whole ledger: what each says of its record must be what the records add up to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::take::take;
+use super::{Fold, list};
+use crate::delivery::{Cursors, Heads};
+use crate::disk::Os;
+use crate::ground::Ground;
+use crate::ledger::Verified;
+use crate::ledger::read::{self, Stretch};
+use crate::{FileName, SpoolError, layout};
+
+/// What became of holding a snapshot against the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Agreement {
+    /// The records add up to what it says.
+    Agrees,
+    /// They do not, though every start takes it up: remove it and tell us.
+    Differs,
+    /// No start takes it up, for this reason.
+    PassedOver(String),
+}
+
+/// Reads the whole ledger of the workspace at `root` without the lock, checks the chain, and that it holds every record
+/// the cursors speak of, as a start does; damage is an error that names the line. Each snapshot is then held against
+/// what the records up to it add up to; the oldest first, by its last record.
+pub fn verify_with<F: Fold + Default + PartialEq>(
+    root: &Path,
+) -> Result<(Verified, Vec<(u64, Agreement)>), SpoolError> {
+    let ground = Ground::look_at(root, Arc::new(Os))?;
+    // Before the ledger: a daemon that is at work moves both on, the ledger first.
+    let cursors = Cursors::read(&ground)?;
+    let snapshots: BTreeMap<u64, FileName> = list(&ground)?.into_iter().collect();
+    let (mut fold, mut heads) = (F::default(), Heads::default());
+    let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
+    let dir = ground.dir(layout::LEDGER.as_ref())?;
+    let whole = Stretch::default();
+    let end = read::read(&*ground.disk, &ground.layout, &dir.handle, &whole, &mut |entry| {
+        let entry = Arc::new(entry);
+        heads.note(&entry);
+        fold.add(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })?;
+        if let Some(name) = snapshots.get(&entry.seq) {
+            let mut kept = F::default();
+            let agreement = match take(&ground, None, entry.seq, name, &mut kept) {
+                Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
+                Ok(_) => Agreement::Differs,
+                // A daemon at work made a newer one and removed this.
+                Err(_) if list(&ground)?.iter().all(|(seq, _)| *seq != entry.seq) => return Ok(()),
+                Err(why) => Agreement::PassedOver(why),
+            };
+            found.insert(entry.seq, agreement);
+        }
+        Ok(())
+    })?;
+    cursors.check(&ground, end.place.seq)?;
+    for seq in snapshots.into_keys().filter(|seq| *seq > end.place.seq) {
+        let beyond = || Agreement::PassedOver(format!("the ledger ends with record {}", end.place.seq));
+        found.entry(seq).or_insert_with(beyond);
+    }
+    Ok((end.verified(), found.into_iter().collect()))
+}

@@ -1,0 +1,222 @@
+//! A snapshot's file: a line that says what it is, a line for each lane, the caller's lines, and a last line with a
+//! checksum over all before it. Text, so that `head -n 1` and `jq` can look at it.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Digest;
+use crate::delivery::{Heads, Lane, Pos};
+use crate::digest::Hasher;
+use crate::disk::{self, Disk, Handle};
+
+/// The version of the file's form that this program writes and reads; of the caller's lines `form` tells.
+const VERSION: u32 = 1;
+
+/// What every snapshot begins with.
+const KIND: &str = "snapshot";
+
+/// Enough that the calls do not count.
+const BUFFER: usize = 256 * 1024;
+
+/// A line longer than this many bytes is none of ours: one review with all its threads is far smaller.
+const LINE_MAX: u64 = 64 * 1024 * 1024;
+
+const LANE: &[u8] = b"lane ";
+const END: &[u8] = b"end ";
+
+/// The first line: where in the ledger it was taken, so that the two can be held against each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Title {
+    settled: String,
+    v: u32,
+    /// The form of the caller's lines.
+    pub(super) form: String,
+    /// The last record it holds.
+    pub(super) seq: u64,
+    /// The digest of that record's line.
+    pub(super) digest: Digest,
+    /// Where that line begins in the last of the segments.
+    pub(super) line_begin: u64,
+    /// The first record and the length of each segment up to then; the last one ends with that line.
+    pub(super) segments: Vec<(u64, u64)>,
+}
+
+impl Title {
+    pub(super) fn new(
+        form: String,
+        seq: u64,
+        digest: Digest,
+        line_begin: u64,
+        segments: Vec<(u64, u64)>,
+    ) -> Title {
+        Title { settled: KIND.to_owned(), v: VERSION, form, seq, digest, line_begin, segments }
+    }
+
+    fn read(line: &[u8]) -> Result<Title, String> {
+        #[derive(Deserialize)]
+        struct Kind {
+            settled: String,
+            v: u32,
+        }
+        let kind: Kind = serde_json::from_slice(line)
+            .map_err(|error| format!("its first line cannot be read: {error}"))?;
+        if kind.settled != KIND || kind.v != VERSION {
+            return Err(format!("it is of version {}, this program reads {VERSION}", kind.v));
+        }
+        serde_json::from_slice(line).map_err(|error| format!("its first line cannot be read: {error}"))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct End {
+    lines: u64,
+    sum: Digest,
+}
+
+/// A snapshot being written.
+pub(super) struct Writer<'a> {
+    disk: &'a dyn Disk,
+    file: &'a Handle,
+    buffer: Vec<u8>,
+    offset: u64,
+    sum: Hasher,
+    lines: u64,
+}
+
+impl<'a> Writer<'a> {
+    /// Begins a new file.
+    pub(super) fn new(disk: &'a dyn Disk, file: &'a Handle) -> Writer<'a> {
+        Writer { disk, file, buffer: Vec::with_capacity(BUFFER), offset: 0, sum: Hasher::default(), lines: 0 }
+    }
+
+    pub(super) fn title(&mut self, title: &Title) -> io::Result<()> {
+        self.line(&[], &serde_json::to_vec(title)?)
+    }
+
+    pub(super) fn lanes(&mut self, heads: &Heads) -> io::Result<()> {
+        heads.iter().try_for_each(|(lane, pos)| {
+            let line = serde_json::to_vec(&(lane.to_string(), pos.seq, pos.n))?;
+            self.line(LANE, &line)
+        })
+    }
+
+    /// Adds one of the caller's lines.
+    pub(super) fn content(&mut self, line: &[u8]) -> io::Result<()> {
+        self.line(&[], line)
+    }
+
+    fn line(&mut self, word: &[u8], line: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(word);
+        self.buffer.extend_from_slice(line);
+        self.buffer.push(b'\n');
+        self.lines += 1;
+        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sum.add(&self.buffer);
+        disk::write_all(self.disk, self.file, &self.buffer, self.offset)?;
+        self.offset += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the file and gives its length in bytes.
+    pub(super) fn finish(mut self) -> io::Result<u64> {
+        self.flush()?;
+        let end = serde_json::to_vec(&End { lines: self.lines, sum: self.sum.clone().digest() })?;
+        self.line(END, &end)?;
+        self.flush()?;
+        Ok(self.offset)
+    }
+}
+
+/// A snapshot being read.
+pub(super) struct Reader<'a> {
+    bytes: BufReader<Bytes<'a>>,
+    sum: Hasher,
+    lines: u64,
+    /// The line that was read and not given out yet.
+    ahead: Option<Vec<u8>>,
+}
+
+impl<'a> Reader<'a> {
+    /// Begins with the first line.
+    pub(super) fn new(disk: &'a dyn Disk, file: &'a Handle) -> Result<(Reader<'a>, Title), String> {
+        let bytes = BufReader::with_capacity(BUFFER, Bytes { disk, file, offset: 0 });
+        let mut reader = Reader { bytes, sum: Hasher::default(), lines: 0, ahead: None };
+        let line = reader.next()?;
+        let title = Title::read(&line)?;
+        reader.count(&line);
+        Ok((reader, title))
+    }
+
+    /// Reads the lines of the lanes.
+    pub(super) fn lanes(&mut self) -> Result<Heads, String> {
+        let mut heads = Heads::default();
+        loop {
+            let line = self.next()?;
+            let Some(text) = line.strip_prefix(LANE) else {
+                self.ahead = Some(line);
+                return Ok(heads);
+            };
+            let (lane, seq, n): (String, u64, u32) = serde_json::from_slice(text)
+                .map_err(|error| format!("a lane's line cannot be read: {error}"))?;
+            let lane = Lane::read(&lane).ok_or_else(|| format!("`{lane}` is no lane"))?;
+            heads.insert(lane, Pos { seq, n });
+            self.count(&line);
+        }
+    }
+
+    /// Gives the next of the caller's lines; after the last one checks that the file is whole.
+    pub(super) fn content(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let mut line = match self.ahead.take() {
+            Some(line) => line,
+            None => self.next()?,
+        };
+        let Some(text) = line.strip_prefix(END) else {
+            self.count(&line);
+            line.pop();
+            return Ok(Some(line));
+        };
+        let end: End =
+            serde_json::from_slice(text).map_err(|error| format!("its end cannot be read: {error}"))?;
+        if end.lines != self.lines || end.sum != self.sum.clone().digest() {
+            return Err("its checksum is not that of its bytes".to_owned());
+        }
+        match self.bytes.fill_buf() {
+            Ok([]) => Ok(None),
+            Ok(_) => Err("there are bytes behind its end".to_owned()),
+            Err(error) => Err(format!("it cannot be read: {error}")),
+        }
+    }
+
+    /// Reads a line with its newline.
+    fn next(&mut self) -> Result<Vec<u8>, String> {
+        let mut line = Vec::new();
+        let read = self.bytes.by_ref().take(LINE_MAX).read_until(b'\n', &mut line);
+        read.map_err(|error| format!("it cannot be read: {error}"))?;
+        if line.last() == Some(&b'\n') { Ok(line) } else { Err("it breaks off".to_owned()) }
+    }
+
+    fn count(&mut self, line: &[u8]) {
+        self.sum.add(line);
+        self.lines += 1;
+    }
+}
+
+/// A file as a stream.
+struct Bytes<'a> {
+    disk: &'a dyn Disk,
+    file: &'a Handle,
+    offset: u64,
+}
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let taken = self.disk.read_at(self.file, buffer, self.offset)?;
+        self.offset += taken as u64;
+        Ok(taken)
+    }
+}

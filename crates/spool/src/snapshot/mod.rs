@@ -1,0 +1,54 @@
+//! Snapshots: what the ledger adds up to at some record, so that a start reads only what follows it.
+//!
+//! A snapshot shortens the reading and nothing else. One that is missing, torn, of another form, or that does not fit the
+//! ledger is passed over with a reason, and an older one or the whole ledger is read instead. Whoever removes them all
+//! loses time. What is in one is the caller's business, who is a [`Fold`]; here is where it lies and whether it may be
+//! used.
+
+mod check;
+mod file;
+mod make;
+mod take;
+
+use std::io;
+use std::path::PathBuf;
+
+pub use check::{Agreement, verify_with};
+pub use make::{Made, SnapshotMaker};
+pub(crate) use take::take_up;
+
+use crate::ground::Ground;
+use crate::{Entry, FileName, SpoolError, VisitError, layout};
+
+/// What adds the ledger up, and can be written down and taken up again.
+pub trait Fold {
+    /// Names the form of the lines and the way of adding up; a snapshot of another form is passed over.
+    fn form(&self) -> String;
+    /// Forgets everything.
+    fn clear(&mut self);
+    /// Adds one record.
+    fn add(&mut self, entry: &Entry) -> Result<(), VisitError>;
+    /// Gives all that was added up, as lines without newlines that do not begin with `lane ` or `end `.
+    fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>;
+    /// Takes up what `save` gave, in place of everything there was. After an error it is cleared before it is used.
+    fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError>;
+}
+
+/// A snapshot that was passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// Lists the snapshots that lie there, the newest first.
+fn list(ground: &Ground) -> Result<Vec<(u64, FileName)>, SpoolError> {
+    let Some(dir) = ground.dir_if_there(layout::SNAPSHOTS.as_ref())? else { return Ok(Vec::new()) };
+    let names = ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
+    let mut found: Vec<(u64, FileName)> =
+        names.into_iter().filter_map(|name| layout::snapshot_seq(&name).map(|seq| (seq, name))).collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(found)
+}

@@ -1,0 +1,155 @@
+//! Takes up the newest snapshot that fits the ledger and the lanes, and says why each newer one does not.
+
+use std::sync::mpsc::sync_channel;
+
+use super::file::{Reader, Title};
+use super::{Fold, PassedOver, list};
+use crate::delivery::{Cursors, Heads};
+use crate::disk::{Handle, Kind, Open, if_there};
+use crate::ground::Ground;
+use crate::ledger::read::Place;
+use crate::{Digest, FileName, SpoolError, layout};
+
+/// Lines that go from the reading thread to the fold at once, and how many such portions may wait.
+const PORTION: usize = 256;
+const PORTIONS: usize = 8;
+
+/// A snapshot that was taken up; the fold holds what was in it.
+pub(crate) struct Taken {
+    /// From where the ledger is to be read on.
+    pub(crate) place: Place,
+    /// How many bytes of the ledger it saves reading.
+    pub(crate) bytes: u64,
+    /// The lanes' last places up to there.
+    pub(crate) heads: Heads,
+}
+
+/// Takes up the newest snapshot of at most record `seq_max` that can be used, or clears the fold. Where cursors are
+/// given, one is of no use from before which a lane still needs a record.
+pub(crate) fn take_up(
+    ground: &Ground,
+    cursors: Option<&Cursors>,
+    seq_max: u64,
+    fold: &mut dyn Fold,
+) -> Result<(Option<Taken>, Vec<PassedOver>), SpoolError> {
+    let mut passed_over = Vec::new();
+    fold.clear();
+    for (seq, name) in list(ground)?.into_iter().filter(|(seq, _)| *seq <= seq_max) {
+        match take(ground, cursors, seq, &name, fold) {
+            Ok(taken) => return Ok((Some(taken), passed_over)),
+            Err(why) => {
+                fold.clear();
+                let path = ground.path(layout::SNAPSHOTS.as_ref()).join(&name);
+                passed_over.push(PassedOver { path, why });
+            }
+        }
+    }
+    Ok((None, passed_over))
+}
+
+/// Takes up this snapshot; an error is the reason why it is of no use.
+pub(super) fn take(
+    ground: &Ground,
+    cursors: Option<&Cursors>,
+    seq: u64,
+    name: &FileName,
+    fold: &mut dyn Fold,
+) -> Result<Taken, String> {
+    let dir = ground.dir(layout::SNAPSHOTS.as_ref()).map_err(|error| error.chain())?;
+    let cannot_be_read = |error| format!("it cannot be read: {error}");
+    let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Read).map_err(cannot_be_read)?;
+    if ground.disk.stat(&file).map_err(cannot_be_read)?.kind != Kind::File {
+        return Err("it is no file".to_owned());
+    }
+    let (mut reader, title) = Reader::new(&*ground.disk, &file)?;
+    if title.seq != seq {
+        return Err(format!("it was taken after record {}, as its name does not say", title.seq));
+    }
+    let form = fold.form();
+    if title.form != form {
+        return Err(format!("its form is {}, this program's is {form}", title.form));
+    }
+    let place = place_of(ground, &title)?;
+    let heads = reader.lanes()?;
+    if let Some(lane) = cursors.and_then(|cursors| cursors.behind(&ground.boot, &heads)) {
+        return Err(format!("{lane} still needs records from before it"));
+    }
+    fill(reader, fold)?;
+    let bytes = title.segments.iter().map(|(_, len)| len).sum();
+    Ok(Taken { place, bytes, heads })
+}
+
+/// Holds the snapshot against the ledger: every segment up to its record is there in its length, and the record is the
+/// one it was taken after.
+fn place_of(ground: &Ground, title: &Title) -> Result<Place, String> {
+    let dir = ground.dir(layout::LEDGER.as_ref()).map_err(|error| error.chain())?;
+    let names =
+        ground.disk.list(&dir.handle).map_err(|error| format!("the ledger cannot be listed: {error}"))?;
+    let mut there: Vec<u64> =
+        names.iter().filter_map(layout::segment_first).filter(|first| *first <= title.seq).collect();
+    there.sort_unstable();
+    if there.is_empty() || !title.segments.iter().map(|(first, _)| *first).eq(there) {
+        return Err("the ledger has other segments up to there".to_owned());
+    }
+    let (last, earlier) = title.segments.split_last().expect("there is one, as in the ledger");
+    for (first, len) in earlier {
+        if len_of(ground, &dir.handle, *first)? != Some(*len) {
+            return Err(format!("the segment of record {first} has not the length it had"));
+        }
+    }
+    let (segment, offset) = *last;
+    let place = Place { seq: title.seq, digest: title.digest, segment, offset, line_begin: title.line_begin };
+    let name = layout::segment_name(segment);
+    let bytes = offset.checked_sub(title.line_begin).filter(|bytes| *bytes > 0);
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    let is_there = len_of(ground, &dir.handle, segment)?.is_some_and(|len| len >= offset);
+    let Some(bytes) = bytes.filter(|_| is_there) else {
+        return Err(format!("the ledger does not have record {} where it was", title.seq));
+    };
+    let mut line = vec![0; bytes];
+    let read = ground.disk.open(&dir.handle, name.as_ref(), Open::Read).and_then(|file| {
+        let mut filled = 0;
+        while filled < line.len() {
+            match ground.disk.read_at(&file, &mut line[filled..], title.line_begin + filled as u64)? {
+                0 => break,
+                taken => filled += taken,
+            }
+        }
+        Ok(())
+    });
+    read.map_err(|error| format!("the ledger cannot be read: {error}"))?;
+    match line.split_last() {
+        Some((b'\n', text)) if Digest::of(text) == title.digest => Ok(place),
+        Some(_) | None => Err(format!("record {} of the ledger is another one", title.seq)),
+    }
+}
+
+fn len_of(ground: &Ground, ledger: &Handle, first: u64) -> Result<Option<u64>, String> {
+    let found = if_there(ground.disk.stat_at(ledger, layout::segment_name(first).as_ref()));
+    let stat = found.map_err(|error| format!("the ledger cannot be looked at: {error}"))?;
+    Ok(stat.map(|stat| stat.size))
+}
+
+/// Hands the caller's lines to the fold. They are read and summed up on a thread of their own: each takes about half of
+/// the time. What the fold made of them counts only if all of them were there.
+fn fill(mut reader: Reader<'_>, fold: &mut dyn Fold) -> Result<(), String> {
+    std::thread::scope(|scope| {
+        let (send, receive) = sync_channel::<Vec<Vec<u8>>>(PORTIONS);
+        let reading = scope.spawn(move || {
+            let mut portion = Vec::with_capacity(PORTION);
+            while let Some(line) = reader.content()? {
+                portion.push(line);
+                if portion.len() == PORTION && send.send(std::mem::take(&mut portion)).is_err() {
+                    // Whoever does not listen any more has a reason of its own to tell.
+                    return Ok(());
+                }
+            }
+            let _ = send.send(portion);
+            Ok(())
+        });
+        let restored = fold.restore(&mut receive.into_iter().flatten());
+        let whole: Result<(), String> =
+            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        whole.and(restored.map_err(|error| error.to_string()))
+    })
+}

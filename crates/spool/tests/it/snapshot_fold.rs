@@ -1,0 +1,52 @@
+//! The state of the smallest daemon as lines, for its snapshots.
+
+use std::io;
+
+use spool::{Entry, Fold, VisitError};
+
+use crate::daemon::State;
+
+impl Fold for State {
+    fn form(&self) -> String {
+        "test 1".to_owned()
+    }
+
+    fn clear(&mut self) {
+        *self = State { next: 1, ..State::default() };
+    }
+
+    fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
+        self.apply(entry);
+        Ok(())
+    }
+
+    fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let State { accepted, names, judged, next } = self;
+        let accepted = accepted.iter().map(|digest| format!("accepted {digest}"));
+        let names = names.iter().map(|(place, file)| format!("name {place} {file}"));
+        let judged = judged.iter().map(|((kind, what), count)| format!("judged {kind} {what} {count}"));
+        let next = std::iter::once(format!("next {next}"));
+        accepted.chain(names).chain(judged).chain(next).try_for_each(|text| line(text.as_bytes()))
+    }
+
+    fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
+        self.clear();
+        for line in lines {
+            let line = String::from_utf8(line)?;
+            match line.split(' ').collect::<Vec<_>>().as_slice() {
+                ["accepted", digest] => {
+                    self.accepted.insert(digest.parse()?);
+                }
+                ["name", place, file] => {
+                    self.names.insert(((*place).to_owned(), file.parse()?));
+                }
+                ["judged", kind, what, count] => {
+                    self.judged.insert(((*kind).to_owned(), (*what).to_owned()), count.parse()?);
+                }
+                ["next", next] => self.next = next.parse()?,
+                _ => return Err(format!("no line of ours: {line}").into()),
+            }
+        }
+        Ok(())
+    }
+}

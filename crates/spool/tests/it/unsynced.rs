@@ -1,0 +1,84 @@
+//! What a checkpoint says is durable is durable, whoever did it: the disk forgets everything else.
+
+use std::sync::Arc;
+
+use spool::{Arrival, FaultyDisk, VolatileDisk};
+
+use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, Workspace, run};
+
+/// Cuts the power now: nothing that was not synced arrived.
+fn cut(workspace: &Workspace, disk: &VolatileDisk) {
+    let notes = disk.notes();
+    for top in std::fs::read_dir(workspace.root()).expect("a workspace").flatten() {
+        std::fs::remove_dir_all(top.path()).expect("a directory to remove");
+    }
+    notes.restore(notes.len(), &|_| Arrival::Lost, workspace.root()).expect("a tree");
+}
+
+fn disk(workspace: &Workspace) -> Arc<VolatileDisk> {
+    Arc::new(VolatileDisk::new(workspace.root(), BOOT).expect("a disk"))
+}
+
+#[test]
+fn a_checkpoint_makes_durable_what_a_killed_process_delivered() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    workspace.write("agents/claude/outbox/a.yaml", "to codex: alpha");
+    workspace.write("agents/claude/outbox/b.yaml", "to codex: beta");
+    let disk = disk(&workspace);
+    let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
+    assert_eq!(daemon.step(LATER).expect("a step").0, 2);
+    drop(daemon);
+    let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a second start");
+    daemon.run().expect("nothing to do, and a checkpoint");
+    drop(daemon);
+    let before = workspace.show("agents/codex/inbox");
+    assert_eq!(before.len(), 4);
+
+    cut(&workspace, &disk);
+    assert_eq!(workspace.show("agents/codex/inbox"), before, "without anybody mending it");
+    assert_eq!(workspace.show("agents/claude/sent").len(), 2);
+    let daemon = run(&workspace, OTHER_BOOT);
+    assert!(daemon.recovery.pass.redelivered.is_empty() && daemon.recovery.pass.mended.is_empty());
+}
+
+#[test]
+fn what_the_recovery_put_into_sent_survives_the_next_cut() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    workspace.write("agents/claude/outbox/a.yaml", "to codex: alpha");
+    let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+    daemon.step(LATER).expect("a step");
+    drop(daemon);
+    std::fs::remove_file(workspace.path("agents/claude/sent/a.yaml")).expect("the original");
+    workspace.write("agents/claude/sent/.settled-1.away.tmp", "to co");
+
+    let disk = Arc::new(VolatileDisk::new(workspace.root(), OTHER_BOOT).expect("a disk"));
+    Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start").run().expect("a checkpoint");
+    cut(&workspace, &disk);
+    assert_eq!(workspace.read("agents/claude/sent/a.yaml").as_deref(), Some("to codex: alpha"));
+}
+
+#[test]
+fn a_rename_that_arrived_by_half_leaves_no_second_name() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    workspace.write("agents/claude/outbox/a.yaml", "to codex: alpha");
+    let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+    daemon.step(LATER).expect("a step");
+    drop(daemon);
+    workspace.write("agents/claude/sent/.settled-1.away.tmp", "to codex: alpha");
+    run(&workspace, OTHER_BOOT);
+    assert_eq!(workspace.hidden("agents/claude/sent"), [""; 0]);
+}
+
+#[test]
+fn mailboxes_made_again_are_durable() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    for directory in ["sent", "archive", "dead_letter", "inbox"] {
+        std::fs::remove_dir(workspace.path(&format!("agents/claude/{directory}")))
+            .expect("an empty directory");
+    }
+    let disk = disk(&workspace);
+    let daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
+    assert_eq!(daemon.spool.make_mailboxes("claude").expect("mailboxes").len(), 4);
+    cut(&workspace, &disk);
+    assert!(workspace.path("agents/claude/sent").is_dir() && workspace.path("agents/claude/inbox").is_dir());
+}

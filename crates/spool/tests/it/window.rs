@@ -1,0 +1,42 @@
+//! However many files lie in an outbox, a bounded number of them is known at a time, and all of them have their turn.
+
+use std::sync::Arc;
+
+use spool::{Intake, Os, Spool};
+
+use crate::daemon::{LATER, Workspace};
+
+/// More than a window holds.
+const FLOOD: usize = 18_000;
+
+#[test]
+fn a_flood_is_taken_to_the_last_file_while_others_have_their_turn() {
+    let workspace = Workspace::new(&["claude", "gemini"]);
+    for number in 0..FLOOD {
+        workspace.write(&format!("agents/gemini/outbox/{number}.yaml"), "");
+    }
+    workspace.write("agents/claude/outbox/q.yaml", "q");
+    let spool = Spool::open(workspace.root(), Arc::new(Os), &mut |_| Ok(())).expect("a start").spool;
+    let mut intake = Intake::new(1000, 50);
+    let agents = ["claude".to_owned(), "gemini".to_owned()];
+    assert!(intake.scan(&spool.view(), &agents).is_empty());
+    let (mut flood, mut others, mut known_max) = (0, 0, intake.known("gemini"));
+    while intake.next_wakeup() == Some(0) {
+        let taken = intake.take(&spool.view(), LATER, 256);
+        assert!(taken.troubles.is_empty(), "{:?}", taken.troubles);
+        for found in taken.found {
+            if found.agent == "claude" {
+                assert!(flood < 256, "it waited for {flood} of the flood");
+                others += 1;
+            } else {
+                flood += 1;
+            }
+            // Whoever took it puts it away.
+            std::fs::remove_file(workspace.path(&format!("agents/{}/outbox/{}", found.agent, found.file)))
+                .expect("the file is there");
+        }
+        known_max = known_max.max(intake.known("gemini"));
+    }
+    assert_eq!((flood, others), (FLOOD, 1));
+    assert!(known_max <= 16_384, "{known_max} files of one outbox were known at a time");
+}

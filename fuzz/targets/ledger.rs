@@ -1,0 +1,5 @@
+//! The reader of the ledger's lines and of their chain.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| settled_tests::readers::ledger(bytes));

@@ -1,0 +1,5 @@
+//! The reader of findings packets and the validator behind it.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| settled_tests::readers::packet(bytes));

@@ -1,0 +1,69 @@
+//! Documents made to cost much: each as large as a file may be, and the worst of its kind that we know.
+//! What they cost is measured by `cargo xtask bench hostile` and bounded in the suite.
+
+mod packets;
+mod room;
+mod shapes;
+
+use std::path::Path;
+
+use crate::seed;
+
+pub use room::Room;
+pub use shapes::SIZE_MAX;
+
+/// One file for an outbox, and perhaps the packet it names.
+pub struct Hostile {
+    /// What it is, in a few words.
+    pub name: &'static str,
+    /// The message.
+    pub message: Vec<u8>,
+    /// The packet that the message names, if it names one.
+    pub packet: Option<Vec<u8>>,
+}
+
+/// Whose outbox they go into: a reviewer, whose responses name packets.
+pub const AGENT: &str = "codex";
+
+/// The name of the file in the outbox.
+pub const FILE: &str = "hostile.yaml";
+
+/// Where the packet lies in a workspace.
+const PACKET: &str = "packets/findings/f.yaml";
+
+/// A plain message first, then the hostile ones.
+pub fn documents() -> Vec<Hostile> {
+    let normal = seed::note("question", "q-1", AGENT, "claude", &"What was changed, and why?\n".repeat(30));
+    let plain = Hostile { name: "a normal message", message: normal.into_bytes(), packet: None };
+    let of_message = shapes::all().into_iter().map(|(name, message)| Hostile { name, message, packet: None });
+    let of_packet = packets::all().into_iter().map(|(name, packet)| Hostile {
+        name,
+        message: response().into_bytes(),
+        packet: Some(packet),
+    });
+    [plain].into_iter().chain(of_message).chain(of_packet).collect()
+}
+
+/// The request that the responses answer.
+pub fn request() -> String {
+    let body = "pr: 86\nbranch: b\ndiff_summary: s\n";
+    seed::review_message("review_request", "r-1", "claude", AGENT, "86", body)
+}
+
+fn response() -> String {
+    let body = format!("findings_packet: {PACKET}\nround: 1\nblocking_count: 0\n");
+    seed::review_message("review_feedback", "f-1", AGENT, "claude", "86", &body)
+}
+
+/// Lays the document into a workspace, as if both files had been there for an hour.
+pub fn lay(root: &Path, document: &Hostile) {
+    let files = [
+        (root.join("agents").join(AGENT).join("outbox").join(FILE), Some(&document.message)),
+        (root.join(PACKET), document.packet.as_ref()),
+    ];
+    for (path, bytes) in files {
+        let Some(bytes) = bytes else { continue };
+        std::fs::write(&path, bytes).expect("room");
+        crate::age(path);
+    }
+}

@@ -1,0 +1,57 @@
+//! A mailroom without a process of its own, so that what one document costs can be told apart from what
+//! a process costs.
+
+use settled::clock::Clock;
+use settled::mailroom::{Mailroom, Pass};
+use tempfile::TempDir;
+
+use super::{AGENT, Hostile, lay, request};
+
+/// A workspace in memory in which a review waits for its response.
+pub struct Room {
+    directory: TempDir,
+    mailroom: Mailroom,
+    clock: Clock,
+}
+
+impl Room {
+    /// Makes the workspace and lets the request be accepted.
+    #[expect(clippy::new_without_default, reason = "it makes files")]
+    pub fn new() -> Self {
+        let memory = std::path::Path::new("/dev/shm");
+        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let directory = directory.expect("a directory");
+        let agents = ["claude", AGENT].map(|name| message_schema::id::AgentName::new(name).expect("a name"));
+        settled::workspace::init(directory.path(), &agents).expect("a workspace");
+        let outbox = directory.path().join("agents/claude/outbox/request.yaml");
+        crate::write(&outbox, &request());
+        crate::age(&outbox);
+        let (mailroom, _) = Mailroom::open(directory.path()).expect("a start");
+        let mut room = Self { directory, mailroom, clock: Clock::start() };
+        assert_eq!(room.judge().accepted, 1, "the request");
+        room
+    }
+
+    /// Lays a document into the outbox and beside it.
+    pub fn lay(&self, document: &Hostile) {
+        lay(self.directory.path(), document);
+    }
+
+    /// Judges and delivers what lies there: from the file to the report.
+    pub fn judge(&mut self) -> Pass {
+        self.mailroom.sweep().expect("a sweep");
+        self.mailroom.pass(self.clock.read()).expect("a pass")
+    }
+
+    /// The bytes of the report on the document; 0 if it was accepted.
+    pub fn report_bytes(&self) -> usize {
+        let report = self.directory.path().join("agents").join(AGENT).join("dead_letter/hostile.report.yaml");
+        std::fs::metadata(report).map_or(0, |data| usize::try_from(data.len()).unwrap_or(usize::MAX))
+    }
+
+    /// The bytes of the ledger.
+    pub fn ledger_bytes(&self) -> usize {
+        let segments = crate::list(self.directory.path().join(".settled/ledger"));
+        segments.iter().map(|segment| std::fs::metadata(segment).map_or(0, |data| data.len() as usize)).sum()
+    }
+}

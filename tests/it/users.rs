@@ -1,0 +1,333 @@
+//! Agents that are users of their own, with real users: what each can do, what none can, and what becomes of
+//! what belongs to another. Needs root, to be all of them.
+
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use settled_tests::mailroom::{Mailroom, said, settled};
+use settled_tests::seed::{self, Post};
+use settled_tests::{binaries, ledger, names, read, wait};
+
+const DAEMON: u32 = 61_000;
+const CLAUDE: u32 = 61_001;
+const CODEX: u32 = 61_002;
+const AGENTS: &str = "claude=61001,codex=61002";
+
+/// A workspace whose agents and daemon are three users.
+struct Room {
+    mailroom: Mailroom,
+    /// A copy of the program where every user can run it.
+    program: PathBuf,
+}
+
+/// A daemon; ended with the value.
+struct Served {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn uid_of(agent: &str) -> u32 {
+    if agent == "claude" { CLAUDE } else { CODEX }
+}
+
+impl Room {
+    fn new() -> Self {
+        let is_root = rustix::process::geteuid().is_root();
+        assert!(is_root, "this test acts as several users and needs root: run it as root, or in a container");
+        let mailroom = Mailroom::absent();
+        let above = mailroom.root().parent().expect("it lies in a directory").to_owned();
+        std::fs::set_permissions(&above, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+        let program = above.join("settled");
+        std::fs::copy(binaries::settled(), &program).expect("a copy of the program");
+        let room = Self { mailroom, program };
+        let made = room.init(&["--agents", AGENTS, "--daemon", "61000"]);
+        assert!(made.status.success(), "{}", said(&made));
+        room
+    }
+
+    fn init(&self, args: &[&str]) -> Output {
+        self.mailroom.run(&[&["init", "--separate-users"], args].concat())
+    }
+
+    /// What a user does, from the root of the workspace.
+    fn act(&self, uid: u32, script: &str) -> Output {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("umask 022\n{script}")]).current_dir(self.mailroom.root());
+        shell.env("SETTLED", &self.program).uid(uid).gid(uid).stdin(Stdio::null());
+        shell.output().expect("a shell")
+    }
+
+    /// Writes a file as a user, under another name first.
+    fn write(&self, uid: u32, path: &str, text: &str) {
+        let mut shell = Command::new("sh");
+        let script = format!("umask 022; cat > '{path}.tmp' && mv '{path}.tmp' '{path}'");
+        shell.args(["-c", &script]).current_dir(self.mailroom.root()).uid(uid).gid(uid).stdin(Stdio::piped());
+        let mut child = shell.spawn().expect("a shell");
+        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("the shell reads");
+        assert!(child.wait().expect("our child").success(), "{uid} cannot write {path}");
+    }
+
+    fn serve(&self) -> Served {
+        let log = self.mailroom.root().with_extension("log");
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(&log).expect("a log");
+        let before = read(&log).matches("serving").count();
+        let mut program = Command::new(&self.program);
+        program
+            .arg("serve")
+            .arg(self.mailroom.root())
+            .uid(DAEMON)
+            .gid(DAEMON)
+            .stderr(file)
+            .stdin(Stdio::null());
+        let served = Served { child: program.spawn().expect("the daemon starts"), log };
+        wait::until("the daemon to serve", || served.log().matches("serving").count() > before);
+        served
+    }
+
+    fn can(&self, uid: u32, script: &str) {
+        let output = self.act(uid, script);
+        assert!(output.status.success(), "{uid} should be able to: {script}\n{}", said(&output));
+    }
+
+    fn cannot(&self, uid: u32, script: &str) {
+        let output = self.act(uid, script);
+        let text = said(&output);
+        assert!(!output.status.success(), "{uid} was able to: {script}\n{text}");
+        let is_for_want_of_rights = text.contains("ermission denied") || text.contains("not permitted");
+        assert!(
+            is_for_want_of_rights || output.status.code() == Some(5),
+            "{uid} failed otherwise: {script}\n{text}"
+        );
+    }
+}
+
+impl Served {
+    fn log(&self) -> String {
+        read(&self.log)
+    }
+}
+
+fn note(id: &str, from: &str, to: &str) -> String {
+    seed::note("question", id, from, to, "which?")
+}
+
+/// The agent takes what arrived into its archive, and finds there what was sent.
+fn take(room: &Room, post: &Post) {
+    let (to, file) = (post.to, post.file);
+    room.mailroom.delivered(to, file);
+    room.can(uid_of(to), &format!("mv agents/{to}/inbox/{file} agents/{to}/archive/{file}"));
+    assert_eq!(read(room.mailroom.agent(to, "archive").join(file)), post.text);
+    room.mailroom.cleared(post.from);
+    room.can(uid_of(post.from), &format!("cat agents/{}/sent/{file}", post.from));
+}
+
+#[test]
+fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
+    let room = Room::new();
+    let served = room.serve();
+    room.write(CODEX, seed::PACKET, &read(settled_tests::repository().join(seed::PACKET)));
+    for post in &seed::review() {
+        room.write(uid_of(post.from), &format!("agents/{}/outbox/{}", post.from, post.file), &post.text);
+        take(&room, post);
+    }
+    for agent in ["claude", "codex"] {
+        room.write(uid_of(agent), &format!("agents/{agent}/outbox/bad.yaml"), "no: message\n");
+        room.mailroom.refused(agent, "bad.yaml");
+        wait::until("the notice", || !room.mailroom.notices(agent, "envelope_field").is_empty());
+    }
+    let records = ledger::accepted(&ledger::records(room.mailroom.root()));
+    assert!(records.len() == 5 && records.values().all(|count| *count == 1), "{records:?}");
+    room.write(CLAUDE, "packets/findings/of_claude.yaml", "findings: []\n");
+    for (own, other) in [("claude", "codex"), ("codex", "claude")] {
+        let (uid, them) = (uid_of(own), uid_of(other));
+        for allowed in [
+            "echo x > agents/OWN/outbox/draft.tmp && rm agents/OWN/outbox/draft.tmp",
+            "ls agents/OWN/inbox && cat agents/OWN/inbox/*",
+            "for f in agents/OWN/inbox/*; do mv $f agents/OWN/archive/; done; rm agents/OWN/archive/*",
+            "ls agents/OWN/sent agents/OWN/dead_letter && cat agents/OWN/sent/* agents/OWN/dead_letter/*",
+            "cat packets/findings/* packets/briefs/*",
+            "echo x > packets/findings/mine.yaml && rm packets/findings/mine.yaml",
+        ] {
+            room.can(uid, &allowed.replace("OWN", own));
+        }
+        for forbidden in [
+            "ls agents/OTHER",
+            "ls agents/OTHER/inbox",
+            "cat agents/OTHER/sent/*",
+            "cat agents/OTHER/inbox/* || cat agents/OTHER/archive/*",
+            "touch agents/OTHER/outbox/x.yaml",
+            "touch agents/OTHER/inbox/x.yaml",
+            "touch agents/OTHER/archive/x.yaml",
+            "mv agents/OTHER/outbox agents/OTHER/gone",
+            "mv agents/OWN/outbox agents/OWN/gone",
+            "mv agents/OWN agents/gone",
+            "rmdir agents/OWN/archive || rm -r agents/OWN/sent",
+            "touch agents/OWN/sent/x.yaml",
+            "touch agents/OWN/dead_letter/x.yaml",
+            "rm agents/OWN/dead_letter/*",
+            "mkdir agents/evil",
+            "touch x.yaml",
+            "ls .settled",
+            "cat .settled/ledger/*",
+            "touch .settled/orders/x.json",
+            "rm -r .settled/cursors || mv .settled gone",
+            "cat settled.toml",
+            "echo >> settled.toml",
+            "mv settled.toml gone",
+            "mkdir packets/new || mv packets/findings packets/gone",
+            "touch packets/briefs/x.yaml",
+            "touch events/pr/x",
+            "rm -f packets/findings/THEIRS",
+            "mv packets/findings/THEIRS packets/findings/gone",
+            "echo x >> packets/findings/THEIRS",
+            "$SETTLED turn . 86",
+            "$SETTLED take . 86",
+            "$SETTLED reopen . 86 --reason x",
+            "$SETTLED serve --once .",
+            "$SETTLED init . --separate-users",
+        ] {
+            let theirs = if own == "claude" { seed::PACKET } else { "packets/findings/of_claude.yaml" };
+            let theirs = theirs.strip_prefix("packets/findings/").expect("it lies there");
+            let script = forbidden.replace("OWN", own).replace("OTHER", other).replace("THEIRS", theirs);
+            room.cannot(uid, &script);
+        }
+        assert_eq!(room.mailroom.agent(other, "outbox").metadata().expect("an outbox").uid(), them);
+    }
+    assert_eq!(room.act(CODEX, "$SETTLED take . 86").status.code(), Some(5));
+    assert!(!served.log().contains("ERROR"), "{}", served.log());
+}
+
+#[test]
+fn what_belongs_to_another_user_is_not_from_the_agent() {
+    let room = Room::new();
+    let _served = room.serve();
+    // The agent opens its outbox to everybody, and still speaks only for itself.
+    room.can(CLAUDE, "chmod 0777 agents/claude/outbox");
+    std::fs::set_permissions(
+        room.mailroom.root().join("agents/claude"),
+        std::fs::Permissions::from_mode(0o755),
+    )
+    .expect("permissions");
+    room.write(CODEX, "agents/claude/outbox/forged.yaml", &note("q-1", "claude", "codex"));
+    let report = room.mailroom.refused("claude", "forged.yaml");
+    assert_eq!(report["refused"], "wrong_owner");
+    assert_eq!(report["violations"][0]["found"], "uid 61002");
+    assert_eq!(report["violations"][0]["expected"], "uid 61001");
+    assert!(names(room.mailroom.agent("codex", "inbox")).is_empty());
+
+    let [request, feedback, ..] = seed::review();
+    room.write(CLAUDE, "agents/claude/outbox/request.yaml", &request.text);
+    room.mailroom.delivered("codex", "request.yaml");
+    let packet = read(settled_tests::repository().join(seed::PACKET));
+    room.write(CLAUDE, seed::PACKET, &packet);
+    room.write(CODEX, "agents/codex/outbox/feedback.yaml", &feedback.text);
+    let report = room.mailroom.refused("codex", "feedback.yaml");
+    assert_eq!(
+        (&report["refused"], &report["violations"][0]["found"]),
+        (&"wrong_owner".into(), &"uid 61001".into())
+    );
+    assert_eq!(room.mailroom.status()["reviews"][0]["attempts_left"], 3, "it cost nothing");
+    // One of the daemon's own, or the sender's own, is read.
+    for (owner, file) in [(DAEMON, "ours.yaml"), (CODEX, "own.yaml")] {
+        let path = format!("packets/findings/{file}");
+        room.write(owner, &path, &packet);
+        assert_eq!(room.mailroom.root().join(&path).metadata().expect("a packet").uid(), owner);
+    }
+    let text = feedback.text.replace(seed::PACKET, "packets/findings/own.yaml");
+    room.write(CODEX, "agents/codex/outbox/feedback-2.yaml", &text);
+    room.mailroom.delivered("claude", "feedback-2.yaml");
+}
+
+#[test]
+fn what_the_daemon_may_not_read_is_told_once_and_holds_up_nobody() {
+    let room = Room::new();
+    let served = room.serve();
+    room.can(CLAUDE, "umask 0777; cat > agents/claude/outbox/shut.yaml < /dev/null");
+    let shut = room.mailroom.agent("claude", "outbox").join("shut.yaml");
+    std::fs::write(&shut, note("q-1", "claude", "codex")).expect("root writes anything");
+    room.write(CLAUDE, "agents/claude/outbox/open.yaml", &note("q-2", "claude", "codex"));
+    room.mailroom.delivered("codex", "open.yaml");
+    let told = || room.mailroom.status()["troubles"][0].clone();
+    wait::until("the status to tell", || told()["kind"] == "unreadable");
+    assert_eq!(told()["path"], shut.to_string_lossy().as_ref());
+    drop(served);
+    let served = room.serve();
+    room.write(CLAUDE, "agents/claude/outbox/later.yaml", &note("q-3", "claude", "codex"));
+    room.mailroom.delivered("codex", "later.yaml");
+    let lines = served.log().lines().filter(|line| line.contains("may not read")).count();
+    assert_eq!(lines, 1, "told once, over a restart: {}", served.log());
+    assert!(shut.exists(), "it is nobody's refusal");
+    room.can(CLAUDE, "chmod 644 agents/claude/outbox/shut.yaml");
+    room.mailroom.delivered("codex", "shut.yaml");
+    wait::until("the status to forget", || room.mailroom.status()["troubles"].is_null());
+
+    chown(room.mailroom.agent("claude", "outbox"), Some(CODEX), None).expect("root gives it away");
+    wait::until("the status to tell the owner", || told()["kind"] == "outbox_owner");
+    assert!(room.init(&[]).status.success());
+    wait::until("the status to forget", || room.mailroom.status()["troubles"].is_null());
+}
+
+#[test]
+fn a_run_that_ends_does_not_wait_for_what_it_may_not_read() {
+    let room = Room::new();
+    room.can(CLAUDE, "umask 0777; cat > agents/claude/outbox/shut.yaml < /dev/null");
+    let output = room.act(DAEMON, "$SETTLED serve --once .");
+    assert_eq!(output.status.code(), Some(9), "{}", said(&output));
+    assert_eq!(room.mailroom.status()["troubles"][0]["kind"], "unreadable");
+}
+
+#[test]
+fn users_are_separated_once_and_only_by_root() {
+    let room = Room::new();
+    let again = room.init(&[]);
+    assert!(
+        String::from_utf8_lossy(&again.stdout).contains("\n0 entries were changed\n"),
+        "{}",
+        said(&again)
+    );
+    assert_eq!(read(room.mailroom.root().join("settled.toml")).matches("\nuid = ").count(), 2);
+    let close = room.init(&["--agents", "gemini=61003:61001"]);
+    assert_eq!(close.status.code(), Some(2), "{}", said(&close));
+    let unknown = room.init(&["--agents", "nobody-by-this-name"]);
+    assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
+    assert!(!room.mailroom.agent("gemini", "outbox").exists());
+    let dry = room.init(&["--agents", "gemini=61003", "--dry-run"]);
+    assert!(dry.status.success() && !room.mailroom.agent("gemini", "outbox").exists(), "{}", said(&dry));
+    let added = room.init(&["--agents", "gemini=61003"]);
+    assert!(added.status.success(), "{}", said(&added));
+    room.can(61_003, "touch agents/gemini/outbox/x.tmp");
+    assert_eq!(room.act(CLAUDE, "$SETTLED init . --separate-users").status.code(), Some(5));
+    let root = settled().args(["serve", "--once"]).arg(room.mailroom.root()).output().expect("it runs");
+    assert_eq!(root.status.code(), Some(5), "what root makes the daemon could not write to: {}", said(&root));
+}
+
+#[test]
+fn no_link_leads_root_out_of_the_workspace() {
+    let room = Room::new();
+    let outside = room.mailroom.root().with_extension("outside");
+    std::fs::create_dir(&outside).expect("a directory");
+    let canary = outside.join("canary");
+    std::fs::write(&canary, "x").expect("a file");
+    let before =
+        |path: &Path| path.metadata().map(|data| (data.uid(), data.gid(), data.mode())).expect("it is there");
+    let (was, file_was) = (before(&outside), before(&canary));
+    let archive = room.mailroom.agent("claude", "archive");
+    std::fs::hard_link(&canary, archive.join("hard.yaml")).expect("a link");
+    std::os::unix::fs::symlink(&canary, archive.join("soft.yaml")).expect("a link");
+    assert!(room.init(&[]).status.success());
+    std::fs::remove_dir(room.mailroom.agent("claude", "inbox")).expect("an empty inbox");
+    std::os::unix::fs::symlink(&outside, room.mailroom.agent("claude", "inbox")).expect("a link");
+    let output = room.init(&[]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert_eq!((before(&outside), before(&canary)), (was, file_was));
+}

@@ -1,0 +1,19 @@
+//! The daemon killed: at every system call of a run, of the recovery of that, and of the recovery of
+//! the recovery; and again and again at random moments while agents write and read.
+//!
+//! - `scene`: what lies ready before a run;
+//! - `tracer`, `call`: the kill at the n-th call, over all threads;
+//! - `reader`: who reads meanwhile;
+//! - `trial`: one start, its kills, and what is wrong afterwards;
+//! - `sweep`: all points of a scene, or some;
+//! - `storm`: random kills under load.
+
+mod call;
+mod reader;
+pub mod scene;
+pub mod storm;
+pub mod sweep;
+pub mod tracer;
+pub mod trial;
+
+pub use call::Calls;

@@ -1,0 +1,221 @@
+//! Kills at random under load: agents write, in place and by renaming, one inbox is emptied all the
+//! while, and the daemon serves, is killed and started again; some of the kills come while it starts,
+//! one after the other, so that a recovery is killed and the recovery of that.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use settled_tests::mailroom::{Daemon, Mailroom};
+use settled_tests::{names, wait};
+
+use super::reader::{Reader, Seen};
+use super::scene::copy;
+use super::trial;
+use crate::checker;
+use crate::dice::Dice;
+use crate::letters::{self, AGENTS, Fate, Letter, Mix};
+
+/// How many kills one workspace goes through; a ledger that grew on would leave no time for anything
+/// but its reading.
+const KILLS_PER_ROOM: usize = 100;
+
+/// How many letters each of the writers drops without a pause, so that whole batches are on their way.
+const BURST: u64 = 8;
+
+/// The most that wait in an outbox before its writers pause: a busy machine slows the daemon more than
+/// them, and what is to be met is a batch on its way, not a day's work.
+const BACKLOG: usize = 100;
+
+/// How often the outboxes are looked at before they count as stuck, at 10 ms a look and more: a busy
+/// machine must not look like a lost message.
+const CLEARED_LOOKS: u32 = 6_000;
+
+/// What a storm left.
+#[derive(Clone, Debug, Default)]
+pub struct Damage {
+    /// How often the daemon was killed.
+    pub kills: usize,
+    /// How many of these before it had read the ledger and finished what was left undone.
+    pub in_recovery: usize,
+    /// How many of those followed upon one in a recovery.
+    pub in_second_recovery: usize,
+    /// Messages written.
+    pub messages: usize,
+    /// Files that arrived: taken or lying there.
+    pub arrived: usize,
+    /// Accepted messages that are nowhere.
+    pub lost: usize,
+    /// Accepted messages that arrived more than once.
+    pub duplicated: usize,
+    /// Files seen whose bytes no record names.
+    pub partial: usize,
+    /// All that is wrong, with the room's seed.
+    pub wrong: Vec<String>,
+}
+
+/// Kills the daemon this often; `told` hears how many kills are done.
+pub fn storm(kills: usize, seed: u64, told: &dyn Fn(usize)) -> Damage {
+    let mut damage = Damage::default();
+    while damage.kills < kills {
+        let seed = seed.wrapping_add(damage.kills as u64);
+        let wrong = damage.wrong.len();
+        room(KILLS_PER_ROOM.min(kills - damage.kills), seed, &mut damage);
+        damage.wrong[wrong..].iter_mut().for_each(|what| *what = format!("seed {seed:#x}: {what}"));
+        told(damage.kills);
+    }
+    damage
+}
+
+/// One workspace from its first letter to the last look at it.
+fn room(kills: usize, seed: u64, damage: &mut Damage) {
+    let mailroom = Mailroom::at(trial::directory(), "mailroom");
+    let made = mailroom.run(&["init", "--agents", &AGENTS.join(",")]);
+    assert!(made.status.success(), "a workspace can be made");
+    mailroom.put("settled.toml", "[limits]\nmessages_per_hour = 10000\n");
+    let reader = Reader::start(mailroom.root(), Seen::default());
+    let is_over = AtomicBool::new(false);
+    let letters: Vec<Letter> = std::thread::scope(|scope| {
+        // Two writers to an outbox.
+        let writers: Vec<_> = (0..4)
+            .map(|n| {
+                let (root, is_over) = (mailroom.root(), &is_over);
+                scope.spawn(move || {
+                    write(root, AGENTS[n % 2], n as u64 + 1, Dice::new(seed + n as u64), is_over)
+                })
+            })
+            .collect();
+        kill_all(&mailroom, kills, Dice::new(seed ^ 0xdead), damage);
+        is_over.store(true, Ordering::Relaxed);
+        writers.into_iter().flat_map(|writer| writer.join().expect("a writer ends")).collect()
+    });
+    let daemon = mailroom.serve();
+    if let Some(left) = not_cleared(&mailroom) {
+        let kept = std::env::temp_dir().join(format!("settled-storm-{seed:x}"));
+        copy(mailroom.root(), &kept);
+        settled_tests::write(kept.join("daemon.log"), &daemon.log());
+        damage.wrong.push(format!("{left}; a copy and the log are kept in {}", kept.display()));
+    }
+    if !daemon.terminate().success() {
+        damage.wrong.push("the last daemon did not end well".to_owned());
+    }
+    let seen = reader.stop();
+    damage.wrong.extend(checker::in_between(mailroom.root(), &letters, &seen.takes));
+    damage.wrong.extend(trial::verdict(mailroom.root(), &letters, &seen));
+    count(mailroom.root(), &letters, &seen, damage);
+}
+
+/// Waits until every outbox is empty; what is left in one that does not get there.
+fn not_cleared(mailroom: &Mailroom) -> Option<String> {
+    let left = || AGENTS.map(|agent| names(mailroom.agent(agent, "outbox")));
+    for _ in 0..CLEARED_LOOKS {
+        if left().iter().all(Vec::is_empty) {
+            return None;
+        }
+        wait::a_moment(Duration::from_millis(10));
+    }
+    Some(format!("the outboxes are not empty: {:?}", left()))
+}
+
+/// Drops letters until it is over: in place or by renaming, in bursts.
+fn write(root: &Path, from: &str, lot: u64, mut dice: Dice, is_over: &AtomicBool) -> Vec<Letter> {
+    let mut written = Vec::new();
+    let supply = [Mix::Notes, Mix::Requests, Mix::Refusals].map(|mix| mix.letters(4_000, lot));
+    let mut supply = supply.map(|letters| letters.into_iter().filter(|letter| letter.from == from));
+    let outbox = root.join("agents").join(from).join("outbox");
+    while !is_over.load(Ordering::Relaxed) {
+        let is_full = names(&outbox).len() > BACKLOG;
+        for _ in 0..if is_full { 0 } else { dice.roll(BURST) } {
+            // Most are notes; a request makes a brief, a refusal a report.
+            let kind = [0, 0, 0, 0, 1, 2][dice.roll(6) as usize];
+            let Some(letter) = supply[kind].next() else { continue };
+            if dice.roll(2) == 0 {
+                settled_tests::write(outbox.join(&letter.file), &letter.text);
+            } else {
+                letters::post(root, &letter);
+            }
+            written.push(letter);
+        }
+        wait::a_moment(Duration::from_millis(dice.roll(120)));
+    }
+    written
+}
+
+/// Kills the daemon at moments of several kinds: while it starts, several times in a row, while it
+/// works, and when it was just seen making a file.
+fn kill_all(mailroom: &Mailroom, kills: usize, mut dice: Dice, damage: &mut Damage) {
+    let mut in_a_row = 0;
+    for n in 0..kills {
+        let daemon = mailroom.spawn_serve();
+        match n % 8 {
+            // A row of starts that come less and less far; the first may have mail in hand.
+            0..=2 => wait::a_moment(Duration::from_micros(dice.roll(12_000))),
+            3 => wait::a_moment(Duration::from_micros(dice.roll(90_000))),
+            4 => see_changes(|| cursor(mailroom), dice.roll(20)),
+            5 => see_changes(|| names(mailroom.agent("codex", "inbox")), dice.roll(20)),
+            6 => see_changes(|| ledger_size(mailroom), dice.roll(3)),
+            _ => wait_until_read(&daemon, &mut dice),
+        }
+        let is_in_recovery = !daemon.log().contains("the ledger is read");
+        let status = daemon.kill();
+        if status.code().is_some() {
+            damage.wrong.push(format!("the daemon ended by itself: {status}"));
+        }
+        damage.kills += 1;
+        damage.in_recovery += usize::from(is_in_recovery);
+        damage.in_second_recovery += usize::from(is_in_recovery && in_a_row > 0);
+        in_a_row = if is_in_recovery { in_a_row + 1 } else { 0 };
+        let shown = checker::in_between(mailroom.root(), &[], &[]);
+        damage.partial += shown.len();
+        damage.wrong.extend(shown);
+    }
+}
+
+fn cursor(mailroom: &Mailroom) -> Vec<u8> {
+    std::fs::read(mailroom.root().join(".settled/cursors/codex.inbox.cursor")).unwrap_or_default()
+}
+
+fn ledger_size(mailroom: &Mailroom) -> u64 {
+    let segments = settled_tests::list(mailroom.root().join(".settled/ledger"));
+    segments.iter().filter_map(|segment| segment.metadata().ok()).map(|data| data.len()).sum()
+}
+
+/// Lets it serve for a while.
+fn wait_until_read(daemon: &Daemon, dice: &mut Dice) {
+    wait::until("the daemon to serve", || daemon.log().contains("serving"));
+    wait::a_moment(Duration::from_micros(dice.roll(60_000)));
+}
+
+/// Returns as soon as it saw the n-th change, or when there are no more: in the middle of a batch,
+/// just after a note, a rename or a commit.
+fn see_changes<T: PartialEq>(look: impl Fn() -> T, n: u64) {
+    let mut before = look();
+    let mut seen = 0;
+    // A bounded number of looks instead of a time.
+    for _ in 0..5_000 {
+        let now = look();
+        seen += u64::from(now != before);
+        before = now;
+        if seen > n {
+            return;
+        }
+    }
+}
+
+/// Counts by the letters alone what arrived, how often.
+fn count(root: &Path, letters: &[Letter], seen: &Seen, damage: &mut Damage) {
+    let mut arrived: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+    let lying = settled_tests::list(root.join("agents/claude/inbox"));
+    let lying = lying.iter().filter_map(|path| std::fs::read(path).ok());
+    for bytes in seen.takes.iter().map(|take| take.bytes.clone()).chain(lying) {
+        *arrived.entry(bytes).or_default() += 1;
+    }
+    damage.messages += letters.len();
+    damage.arrived += arrived.values().sum::<usize>();
+    for letter in letters.iter().filter(|letter| letter.fate == Fate::Accepted) {
+        let times = arrived.get(letter.text.as_bytes()).copied().unwrap_or_default();
+        damage.lost += usize::from(times == 0);
+        damage.duplicated += usize::from(times > 1);
+    }
+}

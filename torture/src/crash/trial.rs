@@ -1,0 +1,135 @@
+//! One trial: the daemon is started on a scene and killed, started again and killed again, as often as
+//! there are aims, and then left to finish; what is wrong after each end is listed.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use settled_tests::mailroom::settled;
+use tempfile::TempDir;
+
+use super::reader::{Reader, Seen};
+use super::scene::{Scene, copy};
+use super::tracer::{self, Aim, Ran};
+use crate::checker::{self, Case};
+use crate::letters::Letter;
+use crate::taker::Take;
+
+/// The exit codes of a `serve --once` that did its work: nothing was refused, or something was.
+pub(super) const GOOD: [i32; 2] = [0, 7];
+
+/// What became of a trial.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The call each killed run was killed at, in order; shorter than the aims if a run ended before.
+    pub killed_at: Vec<&'static str>,
+    /// How many of the calls its aim counts each run made.
+    pub calls: Vec<usize>,
+    /// What is wrong.
+    pub wrong: Vec<String>,
+}
+
+/// Runs a trial.
+pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
+    let directory = directory();
+    let root = directory.path().join("mailroom");
+    scene.lay_out(&root);
+    let mut outcome = Outcome::default();
+    let mut seen = Seen::default();
+    for aim in aims {
+        let reader = Reader::start(&root, seen);
+        let ran = tracer::run(&root, *aim);
+        seen = reader.stop();
+        outcome.wrong.extend(checker::in_between(&root, &scene.letters, &seen.takes));
+        outcome.wrong.extend(ended_badly(&ran));
+        outcome.calls.push(ran.calls.len());
+        match ran.killed_at {
+            Some(call) => outcome.killed_at.push(call),
+            // Not to be killed, or over before: what would be killed next is no recovery.
+            None if *aim == Aim::NOWHERE => {}
+            None => break,
+        }
+    }
+    // After a row of kills once more than needed: then there is nothing left to do.
+    let starts = if aims.len() > 1 { 2 } else { 1 };
+    let seen = finish(&root, seen, starts, &mut outcome.wrong);
+    outcome.wrong.extend(verdict(&root, &scene.letters, &seen));
+    outcome.wrong.extend(checker::orders(&root, &scene.orders));
+    for wrong in &mut outcome.wrong {
+        *wrong = format!("{}, killed at {aims:?} {:?}: {wrong}", scene.name, outcome.killed_at);
+    }
+    outcome
+}
+
+/// A place in memory where there is one: a kill loses nothing that a call has written, so there is no
+/// need to wait for a disk.
+pub(super) fn directory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("settled-crash-").tempdir_in(place).expect("a temporary directory")
+}
+
+/// A run that was not killed has to end well.
+fn ended_badly(ran: &Ran) -> Option<String> {
+    let is_good = ran.killed_at.is_some() || ran.code.is_some_and(|code| GOOD.contains(&code));
+    (!is_good).then(|| format!("ended with {:?}: {}", ran.code, ran.log))
+}
+
+/// Starts the daemon this often and lets it finish.
+fn finish(root: &Path, mut seen: Seen, starts: usize, wrong: &mut Vec<String>) -> Seen {
+    for _ in 0..starts {
+        let reader = Reader::start(root, seen);
+        let output = settled().arg("serve").arg(root).arg("--once").output().expect("settled can be run");
+        seen = reader.stop();
+        if !output.status.code().is_some_and(|code| GOOD.contains(&code)) {
+            wrong.push(format!("the recovery failed: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    seen
+}
+
+/// All that can be said of a workspace that was left to finish.
+pub(super) fn verdict(root: &Path, letters: &[Letter], seen: &Seen) -> Vec<String> {
+    let mut wrong = checker::check(&Case { root, letters, takes: &seen.takes, may_repeat: false });
+    wrong.extend(changed_since(root, &seen.sights));
+    wrong.extend(not_the_fold(root));
+    let verified = settled().args(["ledger", "verify"]).arg(root).output().expect("settled can be run");
+    if !verified.status.success() {
+        wrong.push(format!("ledger verify: {}", String::from_utf8_lossy(&verified.stderr)));
+    }
+    wrong
+}
+
+/// A file that was seen once is there for good, as it was at the first sight.
+fn changed_since(root: &Path, sights: &[Take]) -> Vec<String> {
+    let now =
+        |sight: &Take| std::fs::read(root.join("agents").join(&sight.agent).join("inbox").join(&sight.file));
+    let changed = sights.iter().filter(|sight| now(sight).ok().as_ref() != Some(&sight.bytes));
+    changed
+        .map(|sight| format!("{} was seen with {} bytes and is another now", sight.file, sight.bytes.len()))
+        .collect()
+}
+
+/// The state is the ledger's fold: a workspace with nothing but the ledger says the same.
+fn not_the_fold(root: &Path) -> Option<String> {
+    let bare = directory();
+    copy(&root.join(".settled/ledger"), &bare.path().join(".settled/ledger"));
+    if let Ok(config) = std::fs::read_to_string(root.join("settled.toml")) {
+        settled_tests::write(bare.path().join("settled.toml"), &config);
+    }
+    for agent in settled_tests::names(root.join("agents")) {
+        for directory in ["inbox", "outbox"] {
+            let path = bare.path().join("agents").join(&agent).join(directory);
+            std::fs::create_dir_all(path).expect("a directory can be made");
+        }
+    }
+    let (whole, fold) = (status(root), status(bare.path()));
+    (whole != fold || whole.is_null()).then(|| format!("the status is {whole}, the fold says {fold}"))
+}
+
+/// What `settled status --json` says; null if it says nothing.
+fn status(root: &Path) -> Value {
+    let mut command: Command = settled();
+    let output = command.arg("status").arg(root).arg("--json").output().expect("settled can be run");
+    serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+}

@@ -1,0 +1,73 @@
+//! What lies in the workspace before the fault, always the same, so that the calls of one run are
+//! those of the next.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use settled_tests::mailroom::Mailroom;
+use settled_tests::{age, list};
+
+use crate::letters::{self, AGENTS, Letter, Mix};
+
+/// How many letters a scene has.
+const LETTERS: usize = 5;
+
+/// Where the daemon finds itself when the fault comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scene {
+    /// In a workspace that was never served.
+    Fresh(Mix),
+    /// After a kill in the middle of deliveries, with a torn tail on the ledger, and with new letters.
+    Killed(Mix),
+}
+
+/// A scene that is set.
+pub struct Set {
+    /// The workspace.
+    pub mailroom: Mailroom,
+    /// Everything that was written.
+    pub letters: Vec<Letter>,
+}
+
+impl Scene {
+    /// Every scene.
+    pub fn all() -> Vec<Scene> {
+        Mix::ALL.into_iter().flat_map(|mix| [Scene::Fresh(mix), Scene::Killed(mix)]).collect()
+    }
+
+    /// The letters' mix.
+    pub fn mix(self) -> Mix {
+        match self {
+            Scene::Fresh(mix) | Scene::Killed(mix) => mix,
+        }
+    }
+
+    /// Sets the scene. `killed` makes what a killed daemon left of these letters; how is the caller's
+    /// business.
+    pub fn set(self, killed: impl FnOnce(&Path)) -> Set {
+        let mailroom = Mailroom::new(&AGENTS);
+        let mut letters = post(&mailroom, self.mix(), 1);
+        match self {
+            Scene::Fresh(_) => {}
+            Scene::Killed(mix) => {
+                killed(mailroom.root());
+                let segment = list(mailroom.root().join(".settled/ledger")).pop();
+                let segment = segment.expect("the kill comes after the first batch was committed");
+                let file = std::fs::File::options().append(true).open(segment);
+                file.and_then(|mut file| file.write_all(b"{\"v\":1,\"seq\":")).expect("a ledger to tear");
+                letters.extend(post(&mailroom, mix, 2));
+            }
+        }
+        Set { mailroom, letters }
+    }
+}
+
+/// Writes letters that look an hour old, so that nobody waits for more of them.
+fn post(mailroom: &Mailroom, mix: Mix, lot: u64) -> Vec<Letter> {
+    let letters = mix.letters(LETTERS, lot);
+    for letter in &letters {
+        letters::post(mailroom.root(), letter);
+        age(mailroom.agent(letter.from, "outbox").join(&letter.file));
+    }
+    letters
+}

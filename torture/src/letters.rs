@@ -1,0 +1,121 @@
+//! What agents write under torture, and what must become of each: several mixes, all made from a
+//! number, so that a failing run can be had again.
+
+use std::path::Path;
+
+use settled_tests::seed;
+
+/// What must become of a letter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is accepted, and each recipient gets it once.
+    Accepted,
+    /// It is refused and lies in `dead_letter/` beside its report.
+    Refused,
+    /// It repeats an earlier one word for word: put away, and nothing else.
+    Duplicate,
+}
+
+/// One file in an outbox.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// Whose outbox it goes into.
+    pub from: &'static str,
+    /// Its recipient.
+    pub to: &'static str,
+    /// The file's name; no two letters of a mix share one.
+    pub file: String,
+    /// The message's id; empty for a file that has none.
+    pub id: String,
+    /// Its bytes.
+    pub text: String,
+    /// What must become of it.
+    pub fate: Fate,
+}
+
+/// What kinds of letters a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mix {
+    /// Notes of several sizes between two agents.
+    Notes,
+    /// Requests for review, each of a review of its own: every one makes a brief as well.
+    Requests,
+    /// Files that are refused: each makes a report, most a notice.
+    Refusals,
+    /// All of these and repeated messages.
+    Several,
+}
+
+/// The agents of every mix. Codex's inbox is emptied by a reader while the daemon works, claude's
+/// fills up.
+pub const AGENTS: [&str; 2] = ["claude", "codex"];
+
+impl Mix {
+    /// Every mix.
+    pub const ALL: [Mix; 4] = [Mix::Notes, Mix::Requests, Mix::Refusals, Mix::Several];
+
+    /// Makes `count` letters; those of another `lot` have other names and ids.
+    pub fn letters(self, count: usize, lot: u64) -> Vec<Letter> {
+        let mut letters: Vec<Letter> = Vec::with_capacity(count);
+        for n in 0..count {
+            let letter = match self {
+                Mix::Notes => note(n, lot),
+                Mix::Requests => request(n, lot),
+                Mix::Refusals => refusal(n, lot),
+                Mix::Several => match n % 4 {
+                    0 => note(n, lot),
+                    1 => request(n, lot),
+                    2 => refusal(n, lot),
+                    _ => repeat(&letters[n - 3], n, lot),
+                },
+            };
+            letters.push(letter);
+        }
+        letters
+    }
+}
+
+/// Puts a letter into its outbox as a careful writer does: a temporary name, then a rename.
+pub fn post(root: &Path, letter: &Letter) {
+    let outbox = root.join("agents").join(letter.from).join("outbox");
+    let temporary = outbox.join(format!(".{}.part", letter.file));
+    settled_tests::write(&temporary, &letter.text);
+    std::fs::rename(&temporary, outbox.join(&letter.file)).expect("both names lie in one directory");
+}
+
+fn pair(n: usize) -> (&'static str, &'static str) {
+    if n.is_multiple_of(3) { ("codex", "claude") } else { ("claude", "codex") }
+}
+
+fn note(n: usize, lot: u64) -> Letter {
+    let (from, to) = pair(n);
+    let id = format!("note-{lot}-{n:05}");
+    let body = "a line of the note\n".repeat(n * 7 % 60) + &id;
+    let text = seed::note("notification", &id, from, to, &body);
+    Letter { from, to, file: format!("{id}.yaml"), id, text, fate: Fate::Accepted }
+}
+
+fn request(n: usize, lot: u64) -> Letter {
+    let id = format!("request-{lot}-{n:05}");
+    let pr = lot * 100_000 + n as u64 + 1;
+    let body =
+        format!("pr: {pr}\nbranch: claude/change-{pr}\ndiff_summary: \"Change {pr}\"\nmax_turns_reviewer: 8");
+    let text = seed::review_message("review_request", &id, "claude", "codex", &pr.to_string(), &body);
+    Letter { from: "claude", to: "codex", file: format!("{id}.yaml"), id, text, fate: Fate::Accepted }
+}
+
+fn refusal(n: usize, lot: u64) -> Letter {
+    let (from, to) = pair(n);
+    let id = format!("wrong-{lot}-{n:05}");
+    let whole = seed::note("notification", &id, from, to, "a body");
+    let text = match n % 3 {
+        0 => whole.replace(&format!("from: {from}"), "from: somebody"),
+        1 => whole.replace("priority: P2", "priority: urgent"),
+        _ => whole.replace(&format!("to: {to}"), "to: nobody"),
+    };
+    Letter { from, to, file: format!("{id}.yaml"), id, text, fate: Fate::Refused }
+}
+
+fn repeat(of: &Letter, n: usize, lot: u64) -> Letter {
+    Letter { file: format!("repeat-{lot}-{n:05}.yaml"), fate: Fate::Duplicate, ..of.clone() }
+}

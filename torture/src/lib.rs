@@ -1,0 +1,23 @@
+//! The real daemon under torture: killed, cut off and failed at every call, and then looked at by
+//! somebody who shares no line of code with it.
+//!
+//! The suite runs short forms (`torture/tests`), `cargo xtask crash|faults|powerloss` the long ones.
+//!
+//! - `dice`: random numbers from a seed;
+//! - `letters`: what agents write, and what must become of it;
+//! - `taker`: a reader that empties an inbox while the daemon works;
+//! - `checker`: the independent reader of the directories after it all;
+//! - `crash`: kills at every call, and at random under load;
+//! - `faults`: every failing call in turn;
+//! - `power`: the power cut at any instant, on a real file system and on a simulated disk;
+//! - `traced`: the daemon under `strace`, one call struck.
+
+pub mod checker;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub mod crash;
+pub mod dice;
+pub mod faults;
+pub mod letters;
+pub mod power;
+pub mod taker;
+pub mod traced;

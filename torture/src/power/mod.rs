@@ -1,0 +1,158 @@
+//! The power is cut at any instant of a run and comes back: what did the disk keep, and what does the
+//! daemon make of it in the next boot?
+//!
+//! - `history`: what was promised, and when;
+//! - `judge`: the independent reader of what is left;
+//! - `real`: a real file system of the kernel on a recorded disk (Linux, root, loop devices);
+//! - `simulated`: a disk that forgets what was not synced, where there is no such thing, and because
+//!   it forgets more than any real one.
+
+pub mod history;
+pub mod judge;
+#[cfg(target_os = "linux")]
+mod real;
+mod simulated;
+
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+#[cfg(target_os = "linux")]
+pub use real::FileSystem;
+
+/// What a run is asked for.
+pub struct Options<'a> {
+    /// The program `settled`; the simulated disk has no use for it.
+    pub settled: &'a Path,
+    /// How many crash states are tried.
+    pub states: usize,
+    /// How many rounds of letters the recorded run has.
+    pub rounds: usize,
+    /// Which chances are taken.
+    pub seed: u64,
+    /// Who hears of the progress.
+    pub told: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Options<'_> {
+    fn tell(&self, what: &str) {
+        (self.told)(what);
+    }
+}
+
+/// Where crash states come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// A real file system on a recorded disk.
+    #[cfg(target_os = "linux")]
+    Real(FileSystem),
+    /// A simulated disk.
+    Simulated,
+}
+
+impl FromStr for Ground {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Ground, String> {
+        match name {
+            "simulated" => Ok(Ground::Simulated),
+            #[cfg(target_os = "linux")]
+            "ext4" => Ok(Ground::Real(FileSystem::Ext4)),
+            #[cfg(target_os = "linux")]
+            "xfs" => Ok(Ground::Real(FileSystem::Xfs)),
+            #[cfg(target_os = "linux")]
+            "btrfs" => Ok(Ground::Real(FileSystem::Btrfs)),
+            other => Err(format!(
+                "there is no ground called `{other}` here: ext4, xfs, btrfs (Linux) or simulated"
+            )),
+        }
+    }
+}
+
+impl Ground {
+    /// Says what this machine or this user lacks for it; nothing if it can be had.
+    pub fn lacks(self) -> Option<String> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Ground::Real(file_system) => real::lacks(file_system),
+            Ground::Simulated => None,
+        }
+    }
+
+    /// Records a run and tries crash states of it.
+    pub fn run(self, options: &Options<'_>) -> io::Result<Report> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Ground::Real(file_system) => real::run(file_system, options),
+            Ground::Simulated => simulated::run(options),
+        }
+    }
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Report {
+    /// On which ground.
+    pub ground: &'static str,
+    /// How many writes were recorded.
+    pub writes: usize,
+    /// How many flushes were recorded.
+    pub flushes: usize,
+    /// How many records the run's ledger holds.
+    pub records: usize,
+    /// How many files readers took while it ran.
+    pub taken: usize,
+    /// How many crash states were tried.
+    pub states: usize,
+    /// How many of them were a second cut, during the recovery from the first.
+    pub second: usize,
+    /// How many files were delivered again, each named by the daemon.
+    pub again: usize,
+    /// How many files were made whole again.
+    pub mended: usize,
+    /// In how many states a torn tail was cut off the ledger.
+    pub torn: usize,
+    /// States that the kernel could not mount, and why.
+    pub unmountable: Vec<String>,
+    /// What the promise does not allow.
+    pub wrong: Vec<String>,
+}
+
+impl Report {
+    fn new(ground: &'static str) -> Report {
+        Report {
+            ground,
+            writes: 0,
+            flushes: 0,
+            records: 0,
+            taken: 0,
+            states: 0,
+            second: 0,
+            again: 0,
+            mended: 0,
+            torn: 0,
+            unmountable: Vec::new(),
+            wrong: Vec::new(),
+        }
+    }
+}
+
+/// Memory, if there is such a place: thousands of small disks are written.
+fn scratch() -> io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    let builder = || tempfile::Builder::new().prefix("settled-power-").to_owned();
+    if memory.is_dir() { builder().tempdir_in(memory) } else { builder().tempdir() }
+}
+
+/// Runs a program to its end; what it said is in the error.
+fn run_to_end(command: &mut Command) -> io::Result<()> {
+    let output = command.stdin(Stdio::null()).output().map_err(|error| {
+        io::Error::new(error.kind(), format!("{}: {error}", command.get_program().to_string_lossy()))
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("{}: {said}", command.get_program().to_string_lossy())))
+}

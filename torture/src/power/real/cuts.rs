@@ -1,0 +1,120 @@
+//! Which states a cut of the power may leave: everything up to the last flush, and of what was
+//! written since nothing, all, or any part of it, down to single sectors.
+
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::image::{BLOCK, Image};
+use super::recorder::Event;
+use crate::dice::Dice;
+
+const SECTOR: usize = 512;
+
+/// What becomes of the writes since the last flush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// None of them arrived.
+    Lost,
+    /// All of them arrived.
+    Kept,
+    /// Some of their blocks arrived, by this chance.
+    Some(u64),
+    /// Some of their blocks arrived, and one of them by some of its sectors.
+    Torn(u64),
+}
+
+/// One state a cut may leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    /// After how many events.
+    pub(crate) at: usize,
+    /// What became of what was not flushed.
+    pub(crate) fate: Fate,
+}
+
+/// Chooses up to `count` cuts from `ready` on: each place in turn, then more chances for each. In the
+/// order of their places.
+pub(crate) fn choose(events: &[Event], ready: usize, end: usize, count: usize, dice: &mut Dice) -> Vec<Cut> {
+    let mut cuts: Vec<Cut> = Vec::new();
+    let mut met = BTreeSet::new();
+    let places: Vec<usize> = (ready..=end).collect();
+    // So many tries that even a short log gives what is asked for, if it can.
+    for turn in 0..64 {
+        let mut order = places.clone();
+        dice.shuffle(&mut order);
+        for at in order {
+            if cuts.len() >= count {
+                break;
+            }
+            let fate = match turn {
+                0 => [Fate::Some(dice.any()), Fate::Lost, Fate::Torn(dice.any()), Fate::Kept][at % 4],
+                1 => Fate::Lost,
+                2 => Fate::Kept,
+                3.. => [Fate::Some(dice.any()), Fate::Torn(dice.any())][turn % 2],
+            };
+            let cut = Cut { at, fate };
+            let mut hasher = DefaultHasher::new();
+            (flushed(events, at), pieces(events, &cut, u64::MAX)).hash(&mut hasher);
+            if met.insert(hasher.finish()) {
+                cuts.push(cut);
+            }
+        }
+    }
+    cuts.sort_by_key(|cut| cut.at);
+    cuts
+}
+
+/// Where the last flush before a place is, as a count of events.
+pub(crate) fn flushed(events: &[Event], at: usize) -> usize {
+    events[..at].iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |last| last + 1)
+}
+
+/// Brings what is flushed from one place to a later one.
+pub(crate) fn advance(image: &mut Image, events: &[Event], from: usize, to: usize) {
+    for event in &events[from..to] {
+        if let Event::Write(offset, bytes) = event {
+            image.write(*offset, bytes);
+        }
+    }
+}
+
+/// Writes what arrived of what was not flushed.
+pub(crate) fn strike(image: &mut Image, events: &[Event], cut: &Cut, superblock: u64) {
+    for (event, from, to) in pieces(events, cut, superblock) {
+        if let Event::Write(offset, bytes) = &events[event] {
+            image.write(offset + from as u64, &bytes[from..to]);
+        }
+    }
+}
+
+/// The pieces that arrived: which event, and from where to where in its bytes.
+fn pieces(events: &[Event], cut: &Cut, superblock: u64) -> Vec<(usize, usize, usize)> {
+    let mut all = Vec::new();
+    for (index, event) in events.iter().enumerate().take(cut.at).skip(flushed(events, cut.at)) {
+        let Event::Write(offset, bytes) = event else { continue };
+        for from in (0..bytes.len()).step_by(BLOCK) {
+            all.push((index, from, bytes.len().min(from + BLOCK), *offset + from as u64));
+        }
+    }
+    let part = |seed: u64, is_torn: bool| {
+        let mut dice = Dice::new(seed);
+        let percent = [15, 50, 85][dice.below(3)];
+        let torn = if all.is_empty() || !is_torn { usize::MAX } else { dice.below(all.len()) };
+        let mut kept = Vec::new();
+        for (number, (index, from, to, offset)) in all.iter().copied().enumerate() {
+            if number == torn && offset != superblock {
+                let sectors = (from..to).step_by(SECTOR).filter(|_| dice.below(2) == 0);
+                kept.extend(sectors.map(|sector| (index, sector, to.min(sector + SECTOR))));
+            } else if dice.below(100) < percent {
+                kept.push((index, from, to));
+            }
+        }
+        kept
+    };
+    match cut.fate {
+        Fate::Lost => Vec::new(),
+        Fate::Kept => all.iter().map(|(index, from, to, _)| (*index, *from, *to)).collect(),
+        Fate::Some(seed) => part(seed, false),
+        Fate::Torn(seed) => part(seed, true),
+    }
+}

@@ -1,0 +1,166 @@
+//! One crash state: put onto a disk, mounted, recovered by the real daemon in another boot, judged,
+//! emptied by a reader, recovered in yet another boot; and now and then cut off a second time in the
+//! middle of the recovery.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use super::cuts;
+use super::ground::{Boots, FileSystem};
+use super::image::Image;
+use super::recorder;
+use crate::checker;
+use crate::dice::Dice;
+use crate::power::history::History;
+use crate::power::judge::{self, Before, Said, Scene};
+use crate::taker;
+
+/// What one crash state came to.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    /// What the promise does not allow.
+    pub(crate) wrong: Vec<String>,
+    /// The kernel could not mount it, and says this.
+    pub(crate) unmountable: Option<String>,
+    /// Files that were delivered again.
+    pub(crate) again: usize,
+    /// Files that were made whole.
+    pub(crate) mended: usize,
+    /// A torn tail was cut off.
+    pub(crate) torn: bool,
+}
+
+/// Where crash states are tried: a place of its own for each thread.
+pub(crate) struct Bench<'a> {
+    pub(crate) settled: &'a Path,
+    pub(crate) file_system: FileSystem,
+    pub(crate) boots: Boots,
+    pub(crate) scratch: PathBuf,
+}
+
+impl Bench<'_> {
+    /// Tries one crash state.
+    pub(crate) fn trial(&self, disk: &Image, history: &History, at: usize) -> io::Result<Outcome> {
+        let file = self.scratch.join("disk");
+        disk.save(&File::options().create(true).truncate(false).write(true).open(&file)?)?;
+        self.on(&file, |room| {
+            let (mut outcome, before, said) = self.recover(room, 2)?;
+            if outcome.wrong.is_empty() {
+                let scene = Scene { root: room, history, at, before: &before, said: &said };
+                outcome.wrong = judge::judge(&scene);
+                self.again(room, &mut outcome)?;
+            }
+            Ok(outcome)
+        })
+    }
+
+    /// Tries cuts of the recovery from a cut.
+    pub(crate) fn trial_of_recovery(
+        &self,
+        disk: &Image,
+        history: &History,
+        at: usize,
+        count: usize,
+        dice: &mut Dice,
+    ) -> io::Result<Vec<Outcome>> {
+        let under = self.scratch.join("recorded");
+        std::fs::create_dir_all(&under)?;
+        let (journal, session) = recorder::mount(disk.clone(), &under)?;
+        let mut later = History::default();
+        let first = self.on(&under.join("disk"), |room| {
+            let (outcome, ..) = self.recover(room, 2)?;
+            later = history.after_cut(at, checker::lines(room), journal.position());
+            Ok(outcome)
+        })?;
+        session.umount_and_join()?;
+        let events = journal.events();
+        let mut outcomes = vec![first];
+        let (mut flushed, mut so_far) = (disk.clone(), 0);
+        for cut in cuts::choose(&events, 0, later.end, count, dice) {
+            let to = cuts::flushed(&events, cut.at);
+            cuts::advance(&mut flushed, &events, so_far, to);
+            so_far = to;
+            let mut image = flushed.clone();
+            cuts::strike(&mut image, &events, &cut, self.file_system.superblock());
+            let mut outcome = self.trial(&image, &later, cut.at)?;
+            outcome.wrong.iter_mut().for_each(|what| *what = format!("second cut, {cut:?}: {what}"));
+            outcomes.push(outcome);
+        }
+        Ok(outcomes)
+    }
+
+    /// Mounts a disk for as long as `act` takes; a disk that cannot be mounted is an outcome.
+    fn on(&self, disk: &Path, act: impl FnOnce(&Path) -> io::Result<Outcome>) -> io::Result<Outcome> {
+        let at = self.scratch.join("mnt");
+        match self.file_system.mount(disk, &at) {
+            Ok(_mounted) => act(&at.join("room")),
+            Err(error) => Ok(Outcome { unmountable: Some(error.to_string()), ..Outcome::default() }),
+        }
+    }
+
+    /// Lets the daemon recover in this boot.
+    fn recover(&self, room: &Path, boot: u32) -> io::Result<(Outcome, Before, Said)> {
+        self.boots.boot(boot)?;
+        let before = judge::look(room);
+        let mut outcome = Outcome::default();
+        let log = self.run(&["serve"], room, &["--once"], &mut outcome)?;
+        let said = said(&log);
+        outcome.again = said.again.len();
+        outcome.mended = log.matches("made whole again").count();
+        outcome.torn = said.torn.is_some();
+        if outcome.wrong.is_empty() {
+            self.run(&["ledger", "verify"], room, &[], &mut outcome)?;
+        }
+        Ok((outcome, before, said))
+    }
+
+    /// A reader takes everything; then nothing may come again, not even in another boot.
+    fn again(&self, room: &Path, outcome: &mut Outcome) -> io::Result<()> {
+        taker::take_all(room, "codex", &mut Vec::new());
+        let before = judge::tree(room);
+        self.boots.boot(3)?;
+        self.run(&["serve"], room, &["--once"], outcome)?;
+        outcome.wrong.extend(judge::changed(&before, &judge::tree(room)));
+        if let Err(what) = checker::records(room) {
+            outcome.wrong.push(what);
+        }
+        Ok(())
+    }
+
+    fn run(&self, command: &[&str], room: &Path, rest: &[&str], outcome: &mut Outcome) -> io::Result<String> {
+        let mut settled = Command::new(self.settled);
+        settled.args(command).arg(room).args(rest).env_remove("SETTLED_LOG").stdin(Stdio::null());
+        let output = settled.output()?;
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        if !is_done(output.status) {
+            outcome.wrong.push(format!("settled {command:?} ends with {}: {}", output.status, log.trim()));
+        }
+        Ok(log)
+    }
+}
+
+/// All was judged, and perhaps something refused.
+pub(super) fn is_done(status: ExitStatus) -> bool {
+    matches!(status.code(), Some(0 | 7))
+}
+
+/// Reads what the daemon says of its recovery out of its log.
+fn said(log: &str) -> Said {
+    let mut said = Said::default();
+    for line in log.lines() {
+        let field = |name: &str| {
+            let (_, rest) = line.split_once(&format!(" {name}="))?;
+            Some(rest.split_whitespace().next().unwrap_or_default().to_owned())
+        };
+        let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok());
+        if line.contains("delivered again") {
+            let seq = number("seq").and_then(|seq| usize::try_from(seq).ok()).unwrap_or(0);
+            said.again.push((seq, field("file").unwrap_or_default()));
+        } else if line.contains("ended in an unfinished batch") {
+            said.torn = number("offset").zip(number("bytes"));
+        }
+    }
+    said
+}

@@ -1,0 +1,68 @@
+//! A reader that takes whatever shows in an inbox at once, as an agent does, and keeps what it saw.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// One file that a reader took out of its inbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Take {
+    /// Whose inbox it lay in.
+    pub agent: String,
+    /// Its name there.
+    pub file: String,
+    /// Its bytes as the reader saw them.
+    pub bytes: Vec<u8>,
+}
+
+/// A reader at work on a thread of its own.
+pub struct Taker {
+    done: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Take>>,
+}
+
+impl Taker {
+    /// Begins to empty an agent's inbox.
+    pub fn start(root: &Path, agent: &str) -> Taker {
+        let done = Arc::new(AtomicBool::new(false));
+        let (told, root, agent) = (Arc::clone(&done), root.to_owned(), agent.to_owned());
+        let thread = std::thread::spawn(move || {
+            let mut takes = Vec::new();
+            while !told.load(Ordering::Relaxed) {
+                take_all(&root, &agent, &mut takes);
+                std::thread::yield_now();
+            }
+            take_all(&root, &agent, &mut takes);
+            takes
+        });
+        Taker { done, thread }
+    }
+
+    /// Takes what is there, stops, and gives all it took.
+    pub fn stop(self) -> Vec<Take> {
+        self.done.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// Reads and removes every file an agent sees in its inbox: no dotfiles.
+pub fn take_all(root: &Path, agent: &str, takes: &mut Vec<Take>) {
+    for path in visible(&root.join("agents").join(agent).join("inbox")) {
+        let bytes = std::fs::read(&path).expect("only this reader takes from this inbox");
+        std::fs::remove_file(&path).expect("only this reader takes from this inbox");
+        let file = name_of(&path);
+        takes.push(Take { agent: agent.to_owned(), file, bytes });
+    }
+}
+
+/// The regular files of a directory whose names do not begin with a dot.
+pub(crate) fn visible(directory: &Path) -> Vec<PathBuf> {
+    let shown = |path: &PathBuf| path.is_file() && !name_of(path).starts_with('.');
+    settled_tests::list(directory).into_iter().filter(shown).collect()
+}
+
+/// A path's last component as text.
+pub(crate) fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

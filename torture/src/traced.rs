@@ -1,0 +1,105 @@
+//! The daemon under `strace`: counts the calls a run makes, and lets one of them fail or kill it.
+//!
+//! `strace` counts the occurrences of a call in each thread for itself: with more than one thread an
+//! injection can strike once in each. `Ran::struck` says how often it did. Which calls are worth
+//! striking, and what must be true afterwards, is for the callers to say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use settled_tests::binaries;
+
+/// What happens at the call instead of the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inject {
+    /// The process is killed before the call does anything.
+    Kill,
+    /// The call does nothing and fails with this error, such as `EIO`.
+    Error(&'static str),
+    /// The call does nothing and returns this.
+    Returns(i64),
+}
+
+/// One injection: at which call, and what.
+#[derive(Clone, Debug)]
+pub struct Strike<'a> {
+    /// The call's name as `strace` has it, or several with commas between.
+    pub call: &'a str,
+    /// Which occurrence of it in a thread, from 1 to 65 535.
+    pub nth: usize,
+    /// Whether every occurrence from that one on is struck.
+    pub and_on: bool,
+    /// Counts only calls that name this path or a descriptor of it.
+    pub path: Option<&'a Path>,
+    /// What is injected.
+    pub inject: Inject,
+}
+
+/// How a run under `strace` ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// How the daemon ended; a killed one by signal 9.
+    pub status: ExitStatus,
+    /// What it said on standard error.
+    pub log: String,
+    /// The lines of `strace`, one a call, without those that only end an unfinished one.
+    pub calls: Vec<String>,
+    /// How often the injection struck.
+    pub struck: usize,
+}
+
+/// Runs `settled ARGS` to its end with one injection.
+pub fn strike(args: &[&str], strike: &Strike<'_>) -> Ran {
+    let Strike { call, nth, and_on, path, inject } = strike;
+    let what = match inject {
+        Inject::Kill => "signal=KILL".to_owned(),
+        Inject::Error(error) => format!("error={error}"),
+        Inject::Returns(value) => format!("retval={value}"),
+    };
+    let when = if *and_on { format!("{nth}+") } else { nth.to_string() };
+    let path = path.map(|path| path.display().to_string());
+    let mut options = vec![format!("trace={call}"), format!("inject={call}:{what}:when={when}")];
+    options = options.into_iter().flat_map(|option| ["-e".to_owned(), option]).collect();
+    options.extend(path.into_iter().flat_map(|path| ["-P".to_owned(), path]));
+    run(&options, args)
+}
+
+/// Runs `settled ARGS` to its end, with every call it makes in `Ran::calls`.
+pub fn watch(args: &[&str]) -> Ran {
+    run(&[], args)
+}
+
+/// How often each call occurs among these lines.
+pub fn counts(calls: &[String]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for call in calls.iter().filter_map(|line| name(line)) {
+        *counts.entry(call).or_default() += 1;
+    }
+    counts
+}
+
+/// The name of the call a line of `strace -f` is about.
+pub fn name(line: &str) -> Option<&str> {
+    let line = line.trim_start_matches(|digit: char| digit.is_ascii_digit()).trim_start();
+    let (name, _) = line.split_once('(')?;
+    name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_').then_some(name)
+}
+
+fn run(options: &[String], args: &[&str]) -> Ran {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let trace: PathBuf = directory.path().join("trace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o"]).arg(&trace).args(options).arg(binaries::settled()).args(args);
+    strace.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").stdin(Stdio::null());
+    let output = strace.output().unwrap_or_else(|error| {
+        panic!("these tests strike system calls with `strace`, which cannot be run: {error} (Debian: apt install strace)")
+    });
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = std::fs::read(&trace).unwrap_or_else(|error| panic!("strace wrote no trace: {error}\n{log}"));
+    let text = String::from_utf8_lossy(&text);
+    let calls: Vec<String> = text.lines().filter(|line| name(line).is_some()).map(str::to_owned).collect();
+    let killed = usize::from(text.contains("+++ killed by SIGKILL +++"));
+    let struck = text.lines().filter(|line| line.contains("(INJECTED)")).count().max(killed);
+    Ran { status: output.status, log, calls, struck }
+}

@@ -1,0 +1,148 @@
+//! The disk: full, read-only, gone for a while.
+
+use std::fs::File;
+use std::io::Write as _;
+
+use settled_torture::faults::{Errno, Fault, Serving, Span, serve, striking};
+use settled_torture::letters::{Mix, post as post_one};
+
+use super::{Mount, adds_up, cleared, mailroom, once, post, run};
+
+/// Lays letters where nobody looks, fills the disk, and puts them into their outboxes.
+fn post_onto_full_disk(mount: &Mount, root: &std::path::Path) -> Vec<settled_torture::letters::Letter> {
+    // Small enough that the disk has no page left for the ledger of all of them.
+    let letters = Mix::Notes.letters(6, 2);
+    let stage = |letter: &settled_torture::letters::Letter| mount.path().join(&letter.file);
+    letters.iter().for_each(|letter| settled_tests::write(stage(letter), &letter.text));
+    let mut filler = File::create(mount.path().join("filler")).expect("a file");
+    while filler.write_all(&[1; 4096]).is_ok() {}
+    for letter in &letters {
+        let outbox = root.join("agents").join(letter.from).join("outbox");
+        std::fs::rename(stage(letter), outbox.join(&letter.file)).expect("a rename needs no room here");
+    }
+    letters
+}
+
+#[test]
+fn a_full_disk_is_waited_out_and_nothing_is_lost() {
+    let mount = Mount::of_kib(1024);
+    let root = mount.mailroom();
+    let serving = Serving::at(&root);
+    let mut letters = post(&root, Mix::Notes, 3, 1);
+    cleared(&root);
+    letters.extend(post_onto_full_disk(&mount, &root));
+    serving.says("the ledger cannot be written; nothing is lost, it is tried again");
+    serving.says("No space left on device");
+    std::fs::remove_file(mount.path().join("filler")).expect("room again");
+    cleared(&root);
+    letters.extend(post(&root, Mix::Several, 4, 3));
+    cleared(&root);
+    assert_eq!(serving.terminate().0, Some(0));
+    adds_up(&root, &letters);
+}
+
+#[test]
+fn a_full_disk_ends_serve_once_with_exit_code_9() {
+    let mount = Mount::of_kib(1024);
+    let root = mount.mailroom();
+    let letters = post_onto_full_disk(&mount, &root);
+    let (code, said) = once(&root);
+    assert_eq!(code, Some(9), "{said}");
+    assert!(said.contains("No space left on device") && said.contains("  try: "), "{said}");
+    std::fs::remove_file(mount.path().join("filler")).expect("room again");
+    assert_eq!(once(&root).0, Some(0));
+    adds_up(&root, &letters);
+}
+
+#[test]
+fn a_root_on_a_read_only_file_system_is_not_served() {
+    let mount = Mount::of_kib(1024);
+    let root = mount.mailroom();
+    let letters = post(&root, Mix::Notes, 2, 1);
+    let path = mount.path().display().to_string();
+    run("mount", &["-o", "remount,ro", &path]);
+    let (code, said) = once(&root);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("Read-only file system") && said.contains(&path) && said.contains("  try: "),
+        "{said}"
+    );
+    run("mount", &["-o", "remount,rw", &path]);
+    assert_eq!(once(&root).0, Some(0));
+    adds_up(&root, &letters);
+}
+
+/// No kernel remounts a file system read-only while a file on it is open for writing; it turns so by an
+/// error of the disk, which is what is played here: every write to the ledger fails with EROFS.
+#[test]
+fn a_disk_that_turns_read_only_stops_the_daemon() {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let segment = root.join(".settled/ledger/00000000000000000001.jsonl");
+    let fault = Fault { call: "pwrite64", errno: Errno::ReadOnly, span: Span::From(2) };
+    let words = striking(&fault, Some(&segment));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let serving = Serving::start(root, serve(&words, root));
+    serving.says("serving");
+    let mut letters = post(root, Mix::Notes, 2, 1);
+    cleared(root);
+    letters.extend(post(root, Mix::Notes, 2, 2));
+    let (code, said) = serving.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("cannot append to") && said.contains("Read-only file system"), "{said}");
+    assert!(said.contains("  try: settled serve"), "{said}");
+    assert_eq!(once(root).0, Some(0));
+    adds_up(root, &letters);
+}
+
+#[test]
+fn a_disk_that_fails_for_a_while_is_waited_out() {
+    let spans = [
+        ("openat2", Errno::Io, 40, 90),
+        ("openat", Errno::TooManyFiles, 60, 90),
+        ("newfstatat", Errno::Io, 30, 60),
+        ("getdents64", Errno::Io, 20, 34),
+        ("pread64", Errno::Io, 4, 9),
+        ("renameat2", Errno::Access, 2, 8),
+        ("pwrite64", Errno::NoSpace, 8, 20),
+    ];
+    std::thread::scope(|scope| {
+        for (call, errno, first, last) in spans {
+            let fault = Fault { call, errno, span: Span::Between(first, last) };
+            scope.spawn(move || waited_out(&fault));
+        }
+    });
+}
+
+fn waited_out(fault: &Fault) {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let words = striking(fault, None);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let serving = Serving::start(root, serve(&words, root));
+    serving.says("serving");
+    let mut letters = Vec::new();
+    for lot in 1..6 {
+        letters.extend(post(root, Mix::Notes, 3, lot));
+        cleared(root);
+    }
+    let (code, said) = serving.terminate();
+    assert_eq!(code, Some(0), "{fault}\n{said}");
+    assert!(said.contains(&format!("os error {}", fault.errno.number())), "{fault} was not met\n{said}");
+    adds_up(root, &letters);
+}
+
+#[test]
+fn no_room_in_the_directory_for_temporary_files_is_of_no_matter() {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let mut command = serve(&[], root);
+    command.env("TMPDIR", "/nonexistent");
+    let serving = Serving::start(root, command);
+    serving.says("serving");
+    let letters = Mix::Several.letters(4, 1);
+    letters.iter().for_each(|letter| post_one(root, letter));
+    cleared(root);
+    assert_eq!(serving.terminate().0, Some(0));
+    adds_up(root, &letters);
+}

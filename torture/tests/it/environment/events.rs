@@ -1,0 +1,63 @@
+//! Events of the file system: none to be had, or lost. The sweep finds everything.
+
+use std::fs::File;
+
+use rustix::process::Signal;
+use settled_torture::faults::{Errno, Fault, Serving, Span, serve, striking};
+use settled_torture::letters::Mix;
+
+use super::{adds_up, cleared, mailroom, post};
+
+/// Serves with this fault of the watcher, and everything arrives by the sweeps.
+fn without_events(call: &'static str, errno: Errno, says: &str) {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let words = striking(&Fault { call, errno, span: Span::From(1) }, None);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let serving = Serving::start(root, serve(&words, root));
+    serving.says("serving");
+    serving.says(says);
+    let letters = post(root, Mix::Several, 8, 1);
+    cleared(root);
+    assert_eq!(serving.terminate().0, Some(0));
+    adds_up(root, &letters);
+}
+
+#[test]
+fn without_any_events_the_sweep_finds_everything() {
+    without_events(
+        "inotify_init1",
+        Errno::TooManyFiles,
+        "no events from the file system; the sweep finds everything",
+    );
+}
+
+#[test]
+fn with_exhausted_watches_the_sweep_finds_everything() {
+    without_events("inotify_add_watch", Errno::NoSpace, "not watched; the sweep finds everything");
+}
+
+#[test]
+fn an_overflow_of_the_event_queue_loses_nothing() {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let serving = Serving::at(root);
+    let mut letters = post(root, Mix::Notes, 3, 1);
+    cleared(root);
+    serving.signal(Signal::STOP);
+    letters.extend(post(root, Mix::Notes, 5, 2));
+    let queue = settled_tests::read("/proc/sys/fs/inotify/max_queued_events");
+    let queue: usize = queue.trim().parse().expect("a number");
+    let noise = mailroom.agent("claude", "outbox").join(".noise");
+    // Made, opened, closed and removed: four events each.
+    for _ in 0..queue / 3 {
+        drop(File::create(&noise).expect("a file"));
+        std::fs::remove_file(&noise).expect("the file");
+    }
+    // Of these the queue tells nothing any more.
+    letters.extend(post(root, Mix::Notes, 10, 3));
+    serving.signal(Signal::CONT);
+    cleared(root);
+    assert_eq!(serving.terminate().0, Some(0));
+    adds_up(root, &letters);
+}

@@ -1,0 +1,154 @@
+//! Directories that are removed, or replaced by a link to elsewhere or by a file, under a running daemon.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use settled_tests::{names, wait};
+use settled_torture::faults::Serving;
+use settled_torture::letters::{Letter, Mix};
+
+use super::{adds_up, cleared, mailroom, once, post};
+
+/// What is done to a directory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Change {
+    Removed,
+    Linked,
+    File,
+}
+
+/// Puts the directory aside and something else in its place; gives where a link leads.
+fn change(root: &Path, path: &str, how: Change) -> tempfile::TempDir {
+    let elsewhere = tempfile::tempdir().expect("a directory elsewhere");
+    std::fs::rename(root.join(path), root.join("aside")).expect("a rename");
+    match how {
+        Change::Removed => {}
+        Change::Linked => symlink(elsewhere.path(), root.join(path)).expect("a link"),
+        Change::File => settled_tests::write(root.join(path), "no directory"),
+    }
+    elsewhere
+}
+
+fn undo(root: &Path, path: &str, how: Change) {
+    if how != Change::Removed {
+        std::fs::remove_file(root.join(path)).expect("what was put there");
+    }
+    std::fs::rename(root.join("aside"), root.join(path)).expect("a rename");
+}
+
+/// One row: after the change the daemon says `says` and waits, and goes on once it is undone.
+fn waits(path: &str, how: Change, says: &str) {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let serving = Serving::at(root);
+    let mut letters = post(root, Mix::Requests, 2, 1);
+    cleared(root);
+    let elsewhere = change(root, path, how);
+    // Where the outbox itself is gone its owner cannot post.
+    let can_post = root.join("agents/claude/outbox").is_dir() && !path.starts_with("agents/claude/outbox");
+    if can_post && path != "agents/claude" {
+        letters.extend(post(root, Mix::Requests, 2, 2));
+    }
+    serving.says(says);
+    assert_eq!(names(elsewhere.path()), [""; 0], "{path}, {how:?}: something was written elsewhere");
+    undo(root, path, how);
+    letters.extend(post(root, Mix::Requests, 2, 3));
+    cleared(root);
+    settled(root, &letters);
+    let (code, said) = serving.terminate();
+    assert_eq!(code, Some(0), "{path}, {how:?}: {said}");
+    adds_up(root, &letters);
+}
+
+/// Waits until all that is delivered to codex lies there, and its briefs.
+fn settled(root: &Path, letters: &[Letter]) {
+    for place in ["agents/codex/inbox", "packets/briefs"] {
+        let place = root.join(place);
+        let shown = || names(&place).iter().filter(|name| !name.starts_with('.')).count();
+        wait::until(&format!("{} files in {}", letters.len(), place.display()), || shown() == letters.len());
+    }
+}
+
+#[test]
+fn a_mailbox_replaced_by_a_link_or_a_file_waits_and_nothing_is_written_elsewhere() {
+    let mailbox = "a mailbox cannot be written; it is tried again";
+    std::thread::scope(|scope| {
+        for path in ["agents/codex/inbox", "agents/claude/sent", "packets/briefs"] {
+            for how in [Change::Linked, Change::File] {
+                scope.spawn(move || waits(path, how, mailbox));
+            }
+        }
+    });
+}
+
+#[test]
+fn an_outbox_replaced_by_a_link_or_a_file_is_not_read_and_waits() {
+    std::thread::scope(|scope| {
+        for how in [Change::Linked, Change::File] {
+            scope.spawn(move || {
+                waits("agents/claude/outbox", how, "an outbox cannot be listed; it is tried again");
+            });
+        }
+        scope.spawn(|| waits("agents/codex", Change::Linked, "it is tried again"));
+    });
+}
+
+#[test]
+fn the_directory_of_all_agents_moved_away_is_waited_for() {
+    waits("agents", Change::Removed, "the sweep failed; it is tried again");
+}
+
+#[test]
+fn a_mailbox_that_is_removed_is_made_again() {
+    for path in ["agents/codex/inbox", "agents/claude/sent", "packets/briefs", "agents/claude/archive"] {
+        let mailroom = mailroom();
+        let root = mailroom.root();
+        let serving = Serving::at(root);
+        let _ = post(root, Mix::Requests, 0, 1);
+        if root.join(path).exists() {
+            std::fs::remove_dir_all(root.join(path)).expect("a directory to remove");
+        }
+        let letters = post(root, Mix::Requests, 2, 1);
+        cleared(root);
+        settled(root, &letters);
+        assert_eq!(serving.terminate().0, Some(0));
+        adds_up(root, &letters);
+    }
+}
+
+#[test]
+fn an_outbox_that_is_removed_and_made_again_is_served_again() {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let serving = Serving::at(root);
+    let outbox = mailroom.agent("claude", "outbox");
+    std::fs::remove_dir(&outbox).expect("an empty outbox");
+    // Others go on.
+    let mut letters: Vec<Letter> = Mix::Notes.letters(4, 1);
+    letters.retain(|letter| letter.from == "codex");
+    letters.iter().for_each(|letter| settled_torture::letters::post(root, letter));
+    cleared(root);
+    assert!(!outbox.exists(), "owning an outbox proves the sender: the daemon makes none");
+    std::fs::create_dir(&outbox).expect("an outbox");
+    letters.extend(post(root, Mix::Notes, 4, 2));
+    cleared(root);
+    assert_eq!(serving.terminate().0, Some(0));
+    adds_up(root, &letters);
+}
+
+#[test]
+fn a_workspace_that_is_moved_away_is_served_no_longer() {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let serving = Serving::at(root);
+    let letters = post(root, Mix::Notes, 3, 1);
+    cleared(root);
+    let aside = root.with_extension("aside");
+    std::fs::rename(root, &aside).expect("a rename");
+    let (code, said) = serving.ended();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("was removed or moved away while it was served"), "{said}");
+    assert!(!root.exists(), "something was made where it was");
+    assert_eq!(once(&aside).0, Some(0));
+    adds_up(&aside, &letters);
+}

@@ -1,0 +1,95 @@
+//! What happens around the daemon: one test for each row of "When something fails" in `docs/spool.md`.
+
+mod disk;
+mod events;
+mod ledger;
+mod mailboxes;
+mod process;
+mod time;
+
+use std::path::Path;
+use std::process::Command;
+
+use settled_tests::mailroom::Mailroom;
+use settled_tests::{names, wait};
+use settled_torture::checker::{Case, check};
+use settled_torture::letters::{self, AGENTS, Letter, Mix};
+
+/// Writes so many letters.
+fn post(root: &Path, mix: Mix, count: usize, lot: u64) -> Vec<Letter> {
+    let letters = mix.letters(count, lot);
+    letters.iter().for_each(|letter| letters::post(root, letter));
+    letters
+}
+
+/// Waits until every outbox is empty, so that everything was judged and put away.
+fn cleared(root: &Path) {
+    for agent in AGENTS {
+        let outbox = root.join("agents").join(agent).join("outbox");
+        wait::until(&format!("the outbox of {agent} to be empty"), || names(&outbox).is_empty());
+    }
+}
+
+/// Everything arrived, once, whole, and nothing was refused that should not be.
+fn adds_up(root: &Path, letters: &[Letter]) {
+    let wrong = check(&Case { root, letters, takes: &[], may_repeat: false });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A workspace with its agents.
+fn mailroom() -> Mailroom {
+    Mailroom::new(&AGENTS)
+}
+
+/// Runs a program of the system that a test cannot do without.
+fn run(program: &str, args: &[&str]) {
+    let output = Command::new(program).args(args).output();
+    let output = output.unwrap_or_else(|error| panic!("this test needs `{program}`: {error}"));
+    let said = settled_tests::mailroom::said(&output);
+    assert!(
+        output.status.success(),
+        "this test needs `{program} {}` to work (root?): {said}",
+        args.join(" ")
+    );
+}
+
+/// A file system of its own in memory below a temporary directory, unmounted with the value.
+struct Mount(tempfile::TempDir);
+
+impl Mount {
+    fn of_kib(kib: u32) -> Mount {
+        let mount = Mount(tempfile::tempdir().expect("a temporary directory"));
+        std::fs::create_dir(mount.path()).expect("a place to mount at");
+        let path = mount.path().display().to_string();
+        run("mount", &["-t", "tmpfs", "-o", &format!("size={kib}k,mode=755"), "tmpfs", &path]);
+        mount
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.0.path().join("disk")
+    }
+
+    /// A workspace on it.
+    fn mailroom(&self) -> std::path::PathBuf {
+        let root = self.path().join("mailroom");
+        let mut init = settled_tests::mailroom::settled();
+        let output = init.arg("init").arg(&root).args(["--agents", &AGENTS.join(",")]).output();
+        let output = output.expect("settled can be run");
+        assert!(output.status.success(), "{}", settled_tests::mailroom::said(&output));
+        root
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // At once for everybody else, and for good when its last file is closed.
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+/// `settled serve --once`, to its end: exit code and what it said.
+fn once(root: &Path) -> (Option<i32>, String) {
+    let mut settled = settled_tests::mailroom::settled();
+    let output = settled.args(["serve", "--once"]).arg(root).output().expect("settled can be run");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}

@@ -1,0 +1,12 @@
+//! Every failing call of the daemon, the short form; `cargo xtask faults` runs all of it.
+
+use settled_torture::faults::{Campaign, Extent, Scene};
+use settled_torture::letters::Mix;
+
+#[test]
+fn no_failing_call_loses_doubles_or_refuses_anything() {
+    let scenes = [Scene::Fresh(Mix::Several), Scene::Killed(Mix::Several)];
+    let campaign = Campaign::run(&scenes, Extent::OneIn(6), None, 4, &|_, _| {});
+    assert!(campaign.faults() > 120, "too few calls were made to fail:\n{campaign}");
+    assert!(campaign.wrong.is_empty(), "{campaign}\n{}", campaign.wrong.join("\n\n"));
+}

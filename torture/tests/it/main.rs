@@ -1,0 +1,9 @@
+//! Short forms of what `cargo xtask crash|faults|powerloss` run at length.
+
+mod checker;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod crash;
+mod environment;
+mod faults;
+mod power;
+mod traced;

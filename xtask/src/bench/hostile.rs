@@ -1,0 +1,97 @@
+//! What the documents cost that are made to cost much: processor time and memory, from the file in the
+//! outbox to the report beside it, next to a normal message.
+
+use peak_alloc::PeakAlloc;
+use rustix::time::{ClockId, clock_gettime};
+use settled_tests::hostile::{self, Hostile, Room};
+
+use super::{Result, quantile};
+
+/// Counts what is allocated; the only thing in this program that needs it is this module.
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+const CPU_MS_MAX: f64 = 50.0;
+const MEMORY_MIB_MAX: f64 = 32.0;
+
+/// How often each document is judged; the median counts.
+const ROUNDS: usize = 5;
+
+struct Cost {
+    name: &'static str,
+    bytes: usize,
+    cpu_ms: f64,
+    memory_mib: f64,
+    report_kib: f64,
+    ledger_kib: f64,
+    refused: bool,
+}
+
+impl Cost {
+    fn is_over(&self) -> bool {
+        self.cpu_ms > CPU_MS_MAX || self.memory_mib > MEMORY_MIB_MAX
+    }
+}
+
+pub(crate) fn run() -> Result<()> {
+    let documents = hostile::documents();
+    let mut costs = documents.iter().map(cost).collect::<Result<Vec<Cost>>>()?;
+    println!("hostile documents, each alone from its outbox to its report ({ROUNDS} rounds, medians)");
+    println!("  limits: {CPU_MS_MAX} ms of processor time, {MEMORY_MIB_MAX} MiB\n");
+    println!("  {:<46} {:>7} {:>8} {:>9} {:>7} {:>7}", "", "KiB", "CPU ms", "MiB", "report", "ledger");
+    costs[1..].sort_by(|one, other| other.cpu_ms.total_cmp(&one.cpu_ms));
+    for cost in &costs {
+        println!(
+            "  {:<46} {:>7.1} {:>8.2} {:>9.2} {:>7.1} {:>7.1}  {}{}",
+            cost.name,
+            cost.bytes as f64 / 1024.0,
+            cost.cpu_ms,
+            cost.memory_mib,
+            cost.report_kib,
+            cost.ledger_kib,
+            if cost.refused { "refused" } else { "accepted" },
+            if cost.is_over() { "  OVER" } else { "" },
+        );
+    }
+    let over = costs.iter().filter(|cost| cost.is_over()).count();
+    println!("\n  {} documents, {over} over a limit\n", costs.len());
+    if over == 0 { Ok(()) } else { Err(format!("{over} documents cost too much").into()) }
+}
+
+fn cost(document: &Hostile) -> Result<Cost> {
+    let mut cpu = Vec::new();
+    let mut memory: usize = 0;
+    let (mut report, mut ledger, mut refused) = (0, 0, false);
+    for _ in 0..ROUNDS {
+        let mut room = Room::new();
+        let before = room.ledger_bytes();
+        room.lay(document);
+        MEMORY.reset_peak_usage();
+        let held = MEMORY.current_usage();
+        let start = processor_ms();
+        let pass = room.judge();
+        cpu.push(processor_ms() - start);
+        memory = memory.max(MEMORY.peak_usage().saturating_sub(held));
+        if pass.accepted + pass.refused != 1 {
+            return Err(format!("{}: {pass:?}", document.name).into());
+        }
+        (report, ledger) = (room.report_bytes(), room.ledger_bytes() - before);
+        refused = pass.refused == 1;
+    }
+    let kib = |bytes: usize| bytes as f64 / 1024.0;
+    Ok(Cost {
+        name: document.name,
+        bytes: document.packet.as_ref().unwrap_or(&document.message).len(),
+        cpu_ms: quantile(&mut cpu, 0.5),
+        memory_mib: memory as f64 / 1_048_576.0,
+        report_kib: kib(report),
+        ledger_kib: kib(ledger),
+        refused,
+    })
+}
+
+/// The processor time of this process, all its threads, in milliseconds.
+fn processor_ms() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1_000.0 + time.tv_nsec as f64 / 1_000_000.0
+}

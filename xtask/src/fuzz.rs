@@ -1,0 +1,131 @@
+//! `cargo xtask fuzz`: each reader under libFuzzer for a while, beginning with the corpus of the tests.
+//! What the readers promise stands in `settled_tests::readers`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use settled_tests::{hostile, readers, repository};
+
+/// The targets, and where their first inputs lie in the repository.
+const TARGETS: [(&str, &[&str]); 5] = [
+    ("message", &["packets/valid", "packets/invalid"]),
+    ("packet", &["packets/findings", "packets/findings/invalid", "packets/handoff"]),
+    ("ledger", &[]),
+    ("cursor", &[]),
+    ("config", &[]),
+];
+
+/// The largest file that a reader takes, and one byte.
+const BYTES_MAX: usize = 256 * 1024 + 1;
+
+const INSTALL: &str = "cargo-fuzz is not installed. It needs no nightly toolchain here:\n\n    \
+    cargo install cargo-fuzz --locked\n\nand a C++ compiler (Debian: apt install g++).";
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// What to fuzz, and for how long.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Only these: message, packet, ledger, cursor, config
+    #[arg(value_name = "TARGET")]
+    only: Vec<String>,
+    /// How long each target runs, in seconds
+    #[arg(long, default_value_t = 120)]
+    seconds: u32,
+}
+
+/// Runs the targets one after the other; false if one of them failed.
+pub(crate) fn run(args: &Args) -> Result<bool> {
+    if let Some(stranger) = args.only.iter().find(|only| TARGETS.iter().all(|(target, _)| target != only)) {
+        return Err(format!("`{stranger}` is no target").into());
+    }
+    if !cargo_fuzz().arg("--version").output()?.status.success() {
+        return Err(INSTALL.into());
+    }
+    println!("{:<8} {:>12} {:>8} {:>10} {:>9}", "target", "executions", "/s", "new inputs", "coverage");
+    let mut is_good = true;
+    for (target, seeds) in TARGETS {
+        if args.only.is_empty() || args.only.iter().any(|only| only == target) {
+            is_good &= run_one(target, seeds, args.seconds)?;
+        }
+    }
+    Ok(is_good)
+}
+
+fn run_one(target: &str, seeds: &[&str], seconds: u32) -> Result<bool> {
+    let corpus = fuzz().join("corpus").join(target);
+    std::fs::create_dir_all(&corpus)?;
+    for (name, bytes) in more_seeds(target) {
+        std::fs::write(corpus.join(name), bytes)?;
+    }
+    let output = cargo_fuzz()
+        .args(["run", target])
+        .arg(&corpus)
+        .args(seeds.iter().map(|seed| repository().join(seed)))
+        .arg("--")
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-max_len={BYTES_MAX}"))
+        .args(["-print_final_stats=1", "-timeout=10", "-rss_limit_mb=2048"])
+        .stdin(Stdio::null())
+        .output()?;
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stat = |name: &str| last(&told, &format!("stat::{name}:")).unwrap_or_else(|| "?".to_owned());
+    println!(
+        "{target:<8} {:>12} {:>8} {:>10} {:>9}{}",
+        stat("number_of_executed_units"),
+        stat("average_exec_per_sec"),
+        stat("new_units_added"),
+        last(&told, " cov:").unwrap_or_else(|| "?".to_owned()),
+        if output.status.success() { "" } else { "   FAILED" },
+    );
+    if !output.status.success() {
+        println!("{}", failure(&output));
+    }
+    Ok(output.status.success())
+}
+
+/// The first word behind the last place where this stands.
+fn last(told: &str, name: &str) -> Option<String> {
+    let (_, behind) = told.rsplit_once(name)?;
+    behind.split_whitespace().next().map(str::to_owned)
+}
+
+/// What a failed run said at its end: the panic, and where the input is kept.
+fn failure(output: &Output) -> String {
+    let told = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = told.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
+}
+
+/// Inputs that are made, not kept.
+fn more_seeds(target: &str) -> Vec<(String, Vec<u8>)> {
+    let (ledger, cursor) = readers::seeds();
+    let named = |name: &str, bytes: Vec<u8>| (format!("seed-{name}"), bytes);
+    match target {
+        "message" | "packet" => {
+            let of = |document: &hostile::Hostile| match &document.packet {
+                Some(packet) => ("packet", packet.clone()),
+                None => ("message", document.message.clone()),
+            };
+            let all: Vec<_> = hostile::documents().iter().map(of).collect();
+            let fit = all.into_iter().enumerate().filter(|(_, (kind, _))| *kind == target);
+            fit.map(|(number, (_, bytes))| named(&format!("hostile-{number}"), bytes)).collect()
+        }
+        "ledger" => {
+            [0, 1].map(|mode| named(&mode.to_string(), [&[mode], ledger.as_slice()].concat())).to_vec()
+        }
+        "cursor" => vec![named("whole", cursor)],
+        _ => vec![named("template", settled::config::TEMPLATE.replace("\n# ", "\n").into_bytes())],
+    }
+}
+
+/// The stable compiler takes the sanitizer's flags when it is told to.
+fn cargo_fuzz() -> Command {
+    let mut command = Command::new("cargo");
+    command.arg("fuzz").current_dir(fuzz()).env("RUSTC_BOOTSTRAP", "1");
+    command
+}
+
+fn fuzz() -> PathBuf {
+    Path::new(repository()).join("fuzz")
+}

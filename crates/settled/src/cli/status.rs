@@ -253,9 +253,9 @@ fn table(status: &Status, now: DateTime<Utc>) -> String {
     for Trouble { path, what, .. } in &status.troubles {
         text += &format!("{}\n  {}\n", line::escaped(&path.display().to_string()), line::escaped(what));
     }
-    let Ledger { records, segments, bytes, snapshot, removable } = &status.ledger;
+    let Ledger { records, segments: _, bytes, snapshot, removable } = &status.ledger;
     let snapshot = snapshot.map_or("no snapshot".to_owned(), |seq| format!("snapshot at {seq}"));
-    text += &format!("ledger: {records} records, {segments} segments, {}, {snapshot}\n", size(*bytes));
+    text += &format!("ledger: last record {records}, {}, {snapshot}\n", size(*bytes));
     if let Some(Removable { files, bytes }) = removable {
         text += &format!("settled gc would remove {files} files, {}\n", size(*bytes));
     }

@@ -46,10 +46,10 @@ fn writers() -> Vec<Writer> {
     table.add("`mv` from another file system", b"moved.yaml", Arrives, files::moved_in);
     table.add("`cp -p`, with the time of last year", b"copied.yaml", Arrives, files::copied_with_its_time);
     table.add("a byte order mark", b"bom.yaml", Arrives, |at, text, _| {
-        files::put(at, format!("\u{feff}{text}"))
+        files::put(at, format!("\u{feff}{text}"));
     });
     table.add("CRLF at the line ends", b"crlf.yaml", Arrives, |at, text, _| {
-        files::put(at, text.replace('\n', "\r\n"))
+        files::put(at, text.replace('\n', "\r\n"));
     });
     table.add("a name with newlines", b"a\nb\n.yaml", Arrives, |at, text, _| files::put(at, text));
     table.add("a name that is not UTF-8", b"\xff\xfe.yaml", Arrives, |at, text, _| files::put(at, text));
@@ -61,38 +61,38 @@ fn writers() -> Vec<Writer> {
     table.add("a FIFO", b"fifo.yaml", Refused("not_a_file"), |at, _, _| files::run("mkfifo", &[at]));
     table.add("a socket", b"socket.yaml", Refused("not_a_file"), |at, _, _| files::socket(at));
     table.add("a character device", b"char.yaml", Refused("not_a_file"), |at, _, _| {
-        files::device(at, "c", "1", "5")
+        files::device(at, "c", "1", "5");
     });
     table.add("a block device", b"block.yaml", Refused("not_a_file"), |at, _, _| {
-        files::device(at, "b", "7", "0")
+        files::device(at, "b", "7", "0");
     });
     table.add("a directory", b"directory.yaml", Refused("not_a_file"), |at, _, _| files::directory(at));
     table.add("a symbolic link to a file", b"link.yaml", Refused("not_a_file"), files::link_to_message);
     table.add("a symbolic link to a device", b"zero.yaml", Refused("not_a_file"), |at, _, _| {
-        files::link("/dev/zero", at)
+        files::link("/dev/zero", at);
     });
     table.add("a symbolic link to nothing", b"dangling.yaml", Refused("not_a_file"), |at, _, _| {
-        files::link("nowhere", at)
+        files::link("nowhere", at);
     });
     table.add("a hard link to a file elsewhere", b"hard.yaml", Refused("not_a_file"), files::hard_linked);
     table.add("a sparse file of 5 GB", b"sparse.yaml", Refused("too_large"), |at, _, _| files::sparse(at));
     table.add("256 KiB and one byte", b"large.yaml", Refused("too_large"), |at, _, _| {
-        files::put_old(at, &[b'a'; 262_145])
+        files::put_old(at, &[b'a'; 262_145]);
     });
     table.add("NUL in the text", b"nul.yaml", Refused("nul_byte"), |at, text, _| {
-        files::put_old(at, text.replace('?', "\0").as_bytes())
+        files::put_old(at, text.replace('?', "\0").as_bytes());
     });
     table.add("UTF-16 with a byte order mark", b"utf16.yaml", Refused("not_utf8"), |at, text, _| {
-        files::put_old(at, &files::utf16(text))
+        files::put_old(at, &files::utf16(text));
     });
     table.add("UTF-16 without one", b"wide.yaml", Refused("nul_byte"), |at, text, _| {
-        files::put_old(at, &files::utf16(text)[2..])
+        files::put_old(at, &files::utf16(text)[2..]);
     });
     table.add("Latin-1", b"latin1.yaml", Refused("not_utf8"), |at, text, _| {
         files::put_old(at, &[text.as_bytes(), b"  caf\xe9\n"].concat());
     });
     table.add("brackets 200 000 deep", b"deep.yaml", Refused("too_deep"), |at, _, _| {
-        files::put_old(at, &[b'['; 200_000])
+        files::put_old(at, &[b'['; 200_000]);
     });
     table.add("an alias bomb", b"bomb.yaml", Refused("yaml_feature"), |at, _, _| {
         files::put_old(at, b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n");
@@ -101,7 +101,7 @@ fn writers() -> Vec<Writer> {
         files::put_old(at, (0..40_000).map(|n| format!("{n:x}:\n")).collect::<String>().as_bytes());
     });
     table.add("a scalar of 250 KiB", b"scalar.yaml", Refused("not_a_mapping"), |at, _, _| {
-        files::put_old(at, &[b'a'; 250_000])
+        files::put_old(at, &[b'a'; 250_000]);
     });
     for name in [&b".hidden.yaml"[..], b"a.yaml.tmp", b"a.yaml~", b".a.yaml.swp", b"#a.yaml#", b"4913"] {
         table.add("a name that is no message's", name, LeftAlone, |at, text, _| files::put(at, text));

@@ -119,7 +119,14 @@ pub struct Report {
     pub wrong: Vec<String>,
 }
 
+/// After so many broken promises nobody learns anything from another.
+const ENOUGH: usize = 100;
+
 impl Report {
+    fn is_hopeless(&self) -> bool {
+        self.wrong.len() >= ENOUGH
+    }
+
     fn new(ground: &'static str) -> Report {
         Report {
             ground,

@@ -68,6 +68,9 @@ pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
         cuts.len()
     ));
     for (number, cut) in cuts.iter().enumerate() {
+        if report.is_hopeless() {
+            break;
+        }
         let place = scratch.path().join("cut");
         restore(&notes, cut, &place)?;
         let later = if number % SECOND_EVERY == SECOND_EVERY - 1 { SECOND_CUTS } else { 0 };

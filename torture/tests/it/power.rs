@@ -9,7 +9,7 @@ fn run(ground: Ground, states: usize, seed: u64) -> Report {
     // The simulated disk has the daemon's mailroom in this very process.
     let settled =
         if ground == Ground::Simulated { PathBuf::new() } else { settled_tests::binaries::settled() };
-    let options = Options { settled: &settled, states, rounds: 3, seed, told: &|_| {} };
+    let options = Options { settled: &settled, states, rounds: 4, seed, told: &|_| {} };
     let report = ground.run(&options).expect("the run itself works");
     let shown = &report.wrong[..report.wrong.len().min(20)];
     assert!(shown.is_empty(), "broken on {}, {} times: {shown:#?}", report.ground, report.wrong.len());

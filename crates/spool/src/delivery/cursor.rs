@@ -74,7 +74,9 @@ impl Progress {
         match (prepared, delivered) {
             (Some(Note { pos, verify, .. }), _) => {
                 let done = delivered_pos.map_or(durable, |done| done.max(durable));
-                (Progress { durable, turn, done, prepared: Some(pos), verify }, Trust::Whole)
+                // What is durable was delivered; nothing of it waits for its rename any more.
+                let prepared = Some(pos).filter(|pos| *pos > durable);
+                (Progress { durable, turn, done, prepared, verify }, Trust::Whole)
             }
             (None, Some(Note { pos, verify, .. })) => {
                 (Progress { durable, turn, done: pos.max(durable), prepared: None, verify }, Trust::Whole)
@@ -263,6 +265,13 @@ mod tests {
         assert_eq!((progress.done, progress.prepared, trust), (pos(4, 0), Some(pos(8, 0)), Trust::Whole));
         let (progress, trust) = Progress::read(&spoil(bytes, &[Slot::Prepared]), BOOT, 9);
         assert_eq!((progress.done, progress.prepared, trust), (pos(7, 0), None, Trust::Whole));
+    }
+
+    #[test]
+    fn a_stale_prepared_note_alone_prepares_nothing() {
+        let bytes = spoil(file([pos(8, 0), pos(2, 0)], pos(8, 0), pos(8, 0)), &[Slot::Delivered]);
+        let (progress, trust) = Progress::read(&bytes, BOOT, 9);
+        assert_eq!((progress.done, progress.prepared, trust), (pos(8, 0), None, Trust::Whole));
     }
 
     #[test]

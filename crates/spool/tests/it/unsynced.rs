@@ -82,3 +82,18 @@ fn mailboxes_made_again_are_durable() {
     cut(&workspace, &disk);
     assert!(workspace.path("agents/claude/sent").is_dir() && workspace.path("agents/claude/inbox").is_dir());
 }
+
+#[test]
+fn a_spoiled_note_beside_a_stale_one_holds_nothing_up() {
+    let workspace = Workspace::new(&["claude", "codex"]);
+    workspace.write("agents/claude/outbox/a.yaml", "to codex: alpha");
+    run(&workspace, BOOT);
+    let cursor = workspace.path(".settled/cursors/codex.inbox.cursor");
+    let mut bytes = std::fs::read(&cursor).expect("a cursor");
+    // The last of its four lines says what is delivered; the one before it then speaks of the file before.
+    bytes[3 * 128 + 20] ^= 1;
+    std::fs::write(&cursor, bytes).expect("a cursor to write");
+    workspace.write("agents/claude/outbox/b.yaml", "to codex: beta");
+    run(&workspace, BOOT);
+    assert_eq!(workspace.show("agents/codex/inbox").len(), 4);
+}

@@ -171,6 +171,9 @@ fn work(
         for (is_second, outcome) in outcomes {
             add(&mut report, &cut, is_second, outcome);
         }
+        if report.is_hopeless() {
+            return Ok(());
+        }
         if number % 200 == 0 {
             options.tell(&format!("{number} of {} places, {} states", queue.cuts.len(), report.states));
         }

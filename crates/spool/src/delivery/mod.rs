@@ -269,32 +269,36 @@ impl Lanes {
                 && work.rest.as_ref().is_none_or(|rest| rest.until <= now)
         };
         let is_of_packets = |work: &&mut Work| matches!(work.lane, Lane::Mailbox(Mailbox::Packets(_)));
-        let (packets, mut works): (Vec<&mut Work>, Vec<&mut Work>) =
+        let (mut packets, mut works): (Vec<&mut Work>, Vec<&mut Work>) =
             self.works.values_mut().filter(due).partition(is_of_packets);
         let waiting: usize = works.iter().map(|work| work.items.len()).sum();
-        let turns = |works: Vec<&mut Work>| {
+        let turns = |works: &mut [&mut Work]| {
             let mut done = (Touched::default(), Pass::default());
             for work in works {
                 turn(work, ground, in_hand, now, &mut done);
             }
             done
         };
-        let (packets_touched, packets_pass) = turns(packets);
+        let (packets_touched, packets_pass) = turns(&mut packets);
         let (touched, pass) = if works.len() > 1 && waiting >= WORTH_A_THREAD {
             works.sort_by_key(|work| std::cmp::Reverse(work.items.len()));
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for (n, work) in works.into_iter().enumerate() {
                 if n % 4 == 0 || n % 4 == 3 { ours.push(work) } else { theirs.push(work) }
             }
-            let (ours, theirs) = std::thread::scope(|scope| {
-                let theirs = scope.spawn(|| turns(theirs));
-                (turns(ours), theirs.join())
+            let (ours, shared) = std::thread::scope(|scope| {
+                let shared = std::thread::Builder::new().spawn_scoped(scope, || turns(&mut theirs)).ok();
+                (turns(&mut ours), shared.map(|shared| shared.join()))
             });
-            let theirs = theirs.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // Where no thread is to be had, this one does both halves.
+            let theirs = match shared {
+                Some(done) => done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => turns(&mut theirs),
+            };
             self.touched.merge(theirs.0);
             (ours.0, ours.1.and(theirs.1))
         } else {
-            turns(works)
+            turns(&mut works)
         };
         self.touched.merge(packets_touched);
         self.touched.merge(touched);

@@ -98,8 +98,9 @@ fn note(n: usize, lot: u64) -> Letter {
 fn request(n: usize, lot: u64) -> Letter {
     let id = format!("request-{lot}-{n:05}");
     let pr = lot * 100_000 + n as u64 + 1;
-    let body =
-        format!("pr: {pr}\nbranch: claude/change-{pr}\ndiff_summary: \"Change {pr}\"\nmax_turns_reviewer: 8");
+    let body = format!(
+        "pr: {pr}\nbranch: claude/change-{pr}\ndiff_summary: \"Change {pr}\"\nmax_turns_reviewer: 8\nmax_runtime_s_reviewer: 86400"
+    );
     let text = seed::review_message("review_request", &id, "claude", "codex", &pr.to_string(), &body);
     Letter { from: "claude", to: "codex", file: format!("{id}.yaml"), id, text, fate: Fate::Accepted }
 }

@@ -25,7 +25,8 @@ fn library() -> &'static Path {
         };
         find().unwrap_or_else(|| {
             std::fs::create_dir_all(&directory).expect("a directory");
-            let unpack = "apt-get download libfaketime && dpkg -x libfaketime_*.deb .";
+            let unpack = "(apt-get download libfaketime || (apt-get update && apt-get download libfaketime)) \
+                          && dpkg -x libfaketime_*.deb .";
             let output = Command::new("sh").args(["-c", unpack]).current_dir(&directory).output();
             let output = output.expect("a shell");
             let said = settled_tests::mailroom::said(&output);

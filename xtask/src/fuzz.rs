@@ -115,7 +115,7 @@ fn more_seeds(target: &str) -> Vec<(String, Vec<u8>)> {
             [0, 1].map(|mode| named(&mode.to_string(), [&[mode], ledger.as_slice()].concat())).to_vec()
         }
         "cursor" => vec![named("whole", cursor)],
-        _ => vec![named("template", settled::config::TEMPLATE.replace("\n# ", "\n").into_bytes())],
+        _ => vec![named("template", settled::config::TEMPLATE.replace("\n#: ", "\n").into_bytes())],
     }
 }
 

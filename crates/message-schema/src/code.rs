@@ -40,7 +40,7 @@ pub enum Finder {
 
 codes! {
     NotAFile = "not_a_file", Daemon, "The entry in the outbox is not a regular file with one name.";
-    TooLarge = "too_large", Validator, "The file is larger than 256 KiB.";
+    TooLarge = "too_large", Validator, "The file is larger than 256 KiB, or has more than 10 000 keys and values.";
     Empty = "empty", Validator, "The file holds nothing.";
     NotUtf8 = "not_utf8", Validator, "The file is not UTF-8 text.";
     NulByte = "nul_byte", Validator, "The file contains a NUL character.";

@@ -7,7 +7,7 @@ use serde_yaml::{Mapping, Value};
 use crate::body::Body;
 use crate::envelope::Envelope;
 use crate::packet::FindingsPacket;
-use crate::yaml::{Content, Frame, Node, Style, read_text};
+use crate::yaml::{Content, Node, Style, read_ours};
 
 /// Writes a message as YAML, its body as a literal block wherever one can hold it. The `body` of
 /// the envelope is not used. Texts come back trimmed of surrounding white space.
@@ -147,7 +147,7 @@ pub fn escaped_json(json: &str) -> String {
 /// Puts quotes around the bare texts that YAML 1.1 takes for a boolean, a number or a date. The
 /// writer quotes what YAML 1.2 would mistake, so what is bare and a number there *is* a number.
 fn quote_for_yaml_1_1(yaml: String) -> String {
-    let Ok(root) = read_text(&yaml, Frame::FILE) else { return yaml };
+    let Ok(root) = read_ours(&yaml) else { return yaml };
     let mut bare = Vec::new();
     misread(&root, &mut bare);
     if bare.is_empty() {

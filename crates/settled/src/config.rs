@@ -202,6 +202,8 @@ fn text_of<'b>(bytes: &'b [u8], path: &Path) -> Result<&'b str, ConfigError> {
 
 fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
+    // A byte order mark stands in no column.
+    let before = before.strip_prefix('\u{feff}').unwrap_or(before);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |tail| tail.chars().count()) + 1;
     (line, column)

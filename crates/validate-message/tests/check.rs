@@ -111,10 +111,10 @@ fn what_a_message_holds_cannot_break_a_line_of_its_report() {
 
 #[test]
 fn a_packet_with_thousands_of_mistakes_gets_a_report_a_person_can_read() {
-    let packet = format!("findings:\n{}", "- {}\n".repeat(50_000));
+    let packet = format!("findings:\n{}", "- {}\n".repeat(9_000));
     let violations = judge(FEEDBACK, PacketInput::Bytes(packet.as_bytes())).expect_err("refused");
     assert_eq!((violations.iter().len(), violations.is_cut()), (200, true));
-    let strange: String = (0..10_000).map(|i| format!("x{i}: y\n")).collect();
+    let strange: String = (0..4_000).map(|i| format!("x{i}: y\n")).collect();
     let violations = judge(&format!("{strange}{FEEDBACK}"), PacketInput::NotLooked).expect_err("refused");
     assert_eq!((violations.iter().len(), violations.is_cut()), (200, true));
     let packet = format!("findings:\n- {{id: F-1}}\n{strange}");

@@ -8,9 +8,8 @@ mod frame;
 mod node;
 mod read;
 
-pub(crate) use frame::Frame;
 pub use node::{Content, Field, Node, Scalar, Style};
-pub(crate) use read::{read_bytes, read_text};
+pub(crate) use read::{read_bytes, read_ours, read_text};
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,9 @@ use crate::place::Place;
 pub(crate) const MAX_BYTES: usize = 256 * 1024;
 /// How deep mappings and lists may nest.
 pub(crate) const MAX_DEPTH: usize = 32;
+/// How many keys, values, mappings and lists a document may have: what a file costs grows with their
+/// number, and 256 KiB have room for a hundred thousand.
+pub(crate) const MAX_NODES: usize = 10_000;
 /// Up to this many keys are compared pairwise; above, they are sorted first.
 const FEW_KEYS: usize = 16;
 
@@ -22,7 +25,16 @@ pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Node, Malformed> {
 
 /// Reads a text that lies in its file as `frame` says.
 pub(crate) fn read_text(text: &str, frame: Frame) -> Result<Node, Malformed> {
-    let mut tree = Tree { text, frame, open: Vec::new(), root: None };
+    read_up_to(MAX_NODES, text, frame)
+}
+
+/// Reads a file of our own, however much is in it.
+pub(crate) fn read_ours(text: &str) -> Result<Node, Malformed> {
+    read_up_to(usize::MAX, text, Frame::FILE)
+}
+
+fn read_up_to(nodes_max: usize, text: &str, frame: Frame) -> Result<Node, Malformed> {
+    let mut tree = Tree { text, frame, open: Vec::new(), root: None, nodes_left: nodes_max };
     let options = granit_parser::options! {
         disallow_directives: true,
         emit_unresolved_aliases: true,
@@ -87,6 +99,7 @@ struct Tree<'t> {
     frame: Frame,
     open: Vec<Open>,
     root: Option<Node>,
+    nodes_left: usize,
 }
 
 enum Open {
@@ -128,8 +141,21 @@ impl Tree<'_> {
         self.frame.place(small(marker.line().saturating_sub(1)), small(marker.col()))
     }
 
+    /// Counts what begins here.
+    fn count(&mut self, place: Place) -> Result<(), Malformed> {
+        if self.nodes_left == 0 {
+            let what = format!("there are more than {MAX_NODES} keys and values");
+            return Err(Malformed::new(Code::TooLarge, Some(place), what)
+                .expected(format!("at most {MAX_NODES} keys, values, mappings and lists"))
+                .fix("say less, or put a long text into one value"));
+        }
+        self.nodes_left -= 1;
+        Ok(())
+    }
+
     fn scalar(&mut self, text: String, style: ScalarStyle, span: &Span) -> Result<(), Malformed> {
         let place = self.place(&span.start);
+        self.count(place)?;
         if let Some(Open::Map { key: key @ None, .. }) = self.open.last_mut() {
             *key = Some((text, place));
             return Ok(());
@@ -156,6 +182,7 @@ impl Tree<'_> {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_deep(place));
         }
+        self.count(place)?;
         if let Some(Open::Map { key: None, .. }) = self.open.last() {
             return Err(self.feature("a list or mapping as a key", at));
         }

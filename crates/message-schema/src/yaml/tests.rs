@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::node::{Content, Node};
-use super::read::{MAX_BYTES, MAX_DEPTH, read_bytes, read_text};
+use super::read::{MAX_BYTES, MAX_DEPTH, MAX_NODES, read_bytes, read_text};
 use crate::code::Code;
 use crate::place::Place;
 
@@ -221,6 +221,17 @@ fn a_file_may_have_256_kib_and_not_a_byte_more() {
 }
 
 #[test]
+fn a_document_may_have_ten_thousand_keys_and_values_and_not_one_more() {
+    // The mapping, a key, and the list.
+    let list = |count: usize| format!("a: [{}]", "1,".repeat(count));
+    assert!(read_bytes(list(MAX_NODES - 3).as_bytes()).is_ok());
+    assert_eq!(code_of(&list(MAX_NODES - 2)).0, Code::TooLarge);
+    let lists = |count: usize| format!("a: [{}]", "[],".repeat(count));
+    assert!(read_bytes(lists(MAX_NODES - 3).as_bytes()).is_ok());
+    assert_eq!(code_of(&lists(MAX_NODES - 2)).0, Code::TooLarge);
+}
+
+#[test]
 fn nesting_is_refused_one_level_past_the_limit() {
     let flow = |depth: usize| format!("a: {}x{}", "[".repeat(depth), "]".repeat(depth));
     // The document's own mapping is the first level.
@@ -235,11 +246,11 @@ fn nesting_is_refused_one_level_past_the_limit() {
 }
 
 #[test]
-fn a_duplicate_is_found_among_ten_thousand_keys() {
-    let mut file: String = (0..10_000).map(|i| format!("k{i}: v\n")).collect();
+fn a_duplicate_is_found_among_thousands_of_keys() {
+    let mut file: String = (0..4_000).map(|i| format!("k{i}: v\n")).collect();
     assert!(read_bytes(file.as_bytes()).is_ok());
     file.push_str("k77: v\nk5: v\n");
-    assert_eq!(code_of(&file), (Code::DuplicateKey, at(10_001, 1)));
+    assert_eq!(code_of(&file), (Code::DuplicateKey, at(4_001, 1)));
 }
 
 #[test]

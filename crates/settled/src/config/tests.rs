@@ -197,3 +197,11 @@ fn a_wrong_word_is_told_with_its_key_and_what_would_have_been_accepted() {
         assert!(error.starts_with(&format!("settled.toml:{said}")), "{text}{error}");
     }
 }
+
+#[test]
+fn a_byte_order_mark_stands_in_no_column() {
+    for wrong in ["polim", "\tx = ", "profile = 1", "a\nb"] {
+        let marked = format!("\u{feff}{wrong}");
+        assert_eq!(parse(&marked), parse(wrong), "{wrong:?}");
+    }
+}

@@ -41,6 +41,14 @@ impl FileSystem {
         }
     }
 
+    /// How many states of one disk may be mounted at a time; btrfs knows its disks by a number they share.
+    pub(crate) fn at_a_time(self) -> usize {
+        match self {
+            FileSystem::Ext4 | FileSystem::Xfs => 4,
+            FileSystem::Btrfs => 1,
+        }
+    }
+
     /// Where the block lies whose tearing no file system survives: disks write it whole.
     pub(crate) fn superblock(self) -> u64 {
         match self {
@@ -92,7 +100,12 @@ impl FileSystem {
     /// Mounts what a file holds; the loop device under it goes with the mount.
     pub(crate) fn mount(self, file: &Path, at: &Path) -> io::Result<Mounted> {
         std::fs::create_dir_all(at)?;
-        run_to_end(Command::new("mount").args(["-t", self.name(), "-o", "loop,noatime"]).arg(file).arg(at))?;
+        let options = match self {
+            FileSystem::Ext4 | FileSystem::Btrfs => "loop,noatime",
+            // Several states of one disk are mounted at a time.
+            FileSystem::Xfs => "loop,noatime,nouuid",
+        };
+        run_to_end(Command::new("mount").args(["-t", self.name(), "-o", options]).arg(file).arg(at))?;
         Ok(Mounted(at.to_owned()))
     }
 }

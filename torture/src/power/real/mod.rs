@@ -72,7 +72,7 @@ fn run_parted(file_system: FileSystem, options: &Options<'_>) -> io::Result<Repo
     ));
     let queue = Queue::new(fresh, &events, &cuts);
     let report = Mutex::new(report);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(file_system.at_a_time());
     std::thread::scope(|scope| {
         let bench = |n: usize| {
             let (queue, report, history) = (&queue, &report, &history);

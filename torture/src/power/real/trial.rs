@@ -2,7 +2,6 @@
 //! emptied by a reader, recovered in yet another boot; and now and then cut off a second time in the
 //! middle of the recovery.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -43,9 +42,10 @@ pub(crate) struct Bench<'a> {
 impl Bench<'_> {
     /// Tries one crash state.
     pub(crate) fn trial(&self, disk: &Image, history: &History, at: usize) -> io::Result<Outcome> {
-        let file = self.scratch.join("disk");
-        disk.save(&File::options().create(true).truncate(false).write(true).open(&file)?)?;
-        self.on(&file, |room| {
+        // A new file each time: a loop device that is still letting go of the last one would be taken again.
+        let file = tempfile::NamedTempFile::new_in(&self.scratch)?;
+        disk.save(file.as_file())?;
+        self.on(file.path(), |room| {
             let (mut outcome, before, said) = self.recover(room, 2)?;
             if outcome.wrong.is_empty() {
                 let scene = Scene { root: room, history, at, before: &before, said: &said };

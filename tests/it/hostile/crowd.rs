@@ -40,6 +40,8 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
     for number in 0..3 {
         let (file, id) = (format!("{number}.yaml"), format!("c-{number}"));
         mailroom.post("codex", &file, &seed::note("question", &id, "codex", "claude", "?"));
+        // Written last, they would still be settling when the first batch of the others is taken.
+        age(mailroom.agent("codex", "outbox").join(&file));
     }
     let output = mailroom.once();
     assert_eq!(output.status.code(), Some(7), "{}", said(&output));

@@ -20,7 +20,7 @@ pub(crate) fn run(ground: &Ground) -> Result<()> {
     let (outbox, inbox) = (served.outbox(), served.inbox());
     let (mut ours, mut syncs) = (Vec::new(), Vec::new());
     for number in 1..=MESSAGES {
-        let text = room::message(number);
+        let text = room::request(number);
         syncs.push(raw::sync_once(&mut journal, text.as_bytes())?.as_secs_f64());
         let name = format!("{number}.yaml");
         let seen = inbox.join(&name);

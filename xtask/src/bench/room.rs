@@ -12,6 +12,9 @@ use super::{Result, ground};
 /// core from the daemon it observes, and what it measures is the scheduler.
 pub(crate) const GLANCE: std::time::Duration = std::time::Duration::from_micros(20);
 
+/// The most questions one workspace takes from one agent to another within an hour.
+pub(crate) const QUESTIONS_MAX: usize = 10_000;
+
 /// Builds the binary that is measured.
 pub(crate) fn build() -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -30,11 +33,54 @@ pub(crate) fn init(root: &Path) -> Result<()> {
         .args(["--agents", "claude,codex"])
         .stdout(Stdio::null())
         .status()?;
-    if made.success() { Ok(()) } else { Err("settled init failed".into()) }
+    if !made.success() {
+        return Err("settled init failed".into());
+    }
+    // As many questions as one agent may be allowed to ask another.
+    std::fs::write(root.join("settled.toml"), format!("[limits]\nmessages_per_hour = {QUESTIONS_MAX}\n"))?;
+    Ok(())
+}
+
+/// What is sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One file in, one file out: what the raw limits do.
+    Question,
+    /// Each opens a review of its own, and makes a brief of 2 KiB besides the message.
+    Request,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 2] = [Kind::Question, Kind::Request];
+
+    /// What the table says of it; only what does the work of its limit has a ratio to reach.
+    pub(crate) fn words(self, to_reach: &str) -> (&'static str, String) {
+        match self {
+            Kind::Question => ("question, one file each", format!("to reach: {to_reach}")),
+            Kind::Request => ("review request, its brief as well", "two files, a new review".to_owned()),
+        }
+    }
+
+    /// A message of about 1 KiB.
+    pub(crate) fn message(self, number: usize) -> String {
+        match self {
+            Kind::Question => question(number),
+            Kind::Request => request(number),
+        }
+    }
+}
+
+fn question(number: usize) -> String {
+    let line = "  What was changed, why it was, and where a reader should look at first.\n";
+    format!(
+        "id: msg-{number:06}\nfrom: claude\nto: codex\ntype: question\npriority: P1\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Question {number}\"\nbody: |\n{}",
+        line.repeat(11)
+    )
 }
 
 /// A review request of about 1 KiB; each opens a review of its own.
-pub(crate) fn message(number: usize) -> String {
+pub(crate) fn request(number: usize) -> String {
     let line = "    What was changed, why it was, and where a reviewer should look at first.\n";
     format!(
         "id: msg-{number:06}\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\

@@ -16,7 +16,7 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
         for number in first..(first + PORTION).min(records + 1) {
             std::fs::write(
                 root.join(format!("agents/claude/outbox/{number:06}.yaml")),
-                room::message(number),
+                room::request(number),
             )?;
         }
         once(&root)?;

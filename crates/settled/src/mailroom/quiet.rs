@@ -14,10 +14,7 @@ use crate::fold::Books;
 use crate::gc::{self, Sweep};
 
 /// So many bytes of records ask for a snapshot, however few records they are.
-const SNAPSHOT_BYTES: u64 = 32 * 1024 * 1024;
-
-/// At the end a snapshot is worth its while for this part of the records and bytes that ask for one.
-const AT_THE_END: u64 = 10;
+const SNAPSHOT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// How often old files are removed, in milliseconds.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -56,7 +53,7 @@ impl Mailroom {
         if self.quiet.running.is_some() || self.spool.waiting() > 0 {
             return;
         }
-        if self.is_snapshot_due(1) {
+        if self.is_snapshot_due() {
             self.quiet.running = self.make_snapshot();
         } else if self.quiet.config.retention.automatic && moment.mono >= self.quiet.sweep_at {
             self.quiet.sweep_at = moment.mono.saturating_add(DAY_MS);
@@ -66,26 +63,24 @@ impl Mailroom {
         }
     }
 
-    /// Ends the housekeeping, with a snapshot if the next start would gain by it.
+    /// Ends the housekeeping, with a snapshot if one is due: a run that never rests makes it here.
     pub fn close(&mut self) {
         if let Some(running) = self.quiet.running.take() {
             tell(running);
         }
-        if self.is_snapshot_due(AT_THE_END)
+        if self.is_snapshot_due()
             && let Some(running) = self.make_snapshot()
         {
             tell(running);
         }
     }
 
-    /// Whether so much was written since the last one, or this part of it.
-    fn is_snapshot_due(&self, part: u64) -> bool {
+    /// Whether so much was written since the last one.
+    fn is_snapshot_due(&self) -> bool {
         let (seq, bytes) = self.quiet.kept;
         let records = self.spool.next_seq() - 1 - seq;
-        let wanted = (self.quiet.config.ledger.snapshot_records / part).max(1);
-        let is_long =
-            || self.spool.ledger_bytes().is_ok_and(|now| now - bytes.min(now) >= SNAPSHOT_BYTES / part);
-        records >= wanted || (records > 0 && is_long())
+        let is_long = || self.spool.ledger_bytes().is_ok_and(|now| now - bytes.min(now) >= SNAPSHOT_BYTES);
+        records >= self.quiet.config.ledger.snapshot_records || (records > 0 && is_long())
     }
 
     fn make_snapshot(&mut self) -> Option<JoinHandle<Done>> {

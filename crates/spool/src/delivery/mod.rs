@@ -33,7 +33,7 @@ const PAUSE_MIN_MS: u64 = 100;
 /// The longest pause, in milliseconds.
 const PAUSE_MAX_MS: u64 = 30_000;
 /// So many touched files that a power cut would make the next start slow.
-const TOUCHED_MAX: usize = 8192;
+const TOUCHED_MAX: usize = 32_768;
 
 /// From so many waiting files on a second thread costs less than it saves.
 const WORTH_A_THREAD: usize = 128;

@@ -128,6 +128,8 @@ struct Daemon {
     outboxes: HashMap<PathBuf, String>,
     /// Where findings packets lie.
     findings: PathBuf,
+    /// Where orders lie.
+    orders: PathBuf,
     /// When every outbox was last looked through.
     swept_at: DateTime<Utc>,
 }
@@ -140,13 +142,14 @@ impl Daemon {
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
         let (mailroom, recovery) = Mailroom::open(&root)?;
         tell(&recovery);
-        let findings = mailroom.findings();
+        let (findings, orders) = (mailroom.findings(), mailroom.orders());
         Ok(Self {
             clock,
             mailroom,
             watch: Watch::blind(),
             outboxes: HashMap::new(),
             findings,
+            orders,
             swept_at: DateTime::UNIX_EPOCH,
         })
     }
@@ -287,9 +290,8 @@ impl Daemon {
     fn watch_all(&mut self) -> bool {
         self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
         let mut any = false;
-        // What happens among the orders only has to wake the loop: every pass looks for them.
-        let orders = self.mailroom.orders();
-        for directory in self.outboxes.keys().chain([&self.findings, &orders]) {
+        // Of what happens among the orders it is enough to know that something did.
+        for directory in self.outboxes.keys().chain([&self.findings, &self.orders]) {
             match self.watch.keep(directory) {
                 Ok(is_new) => any |= is_new,
                 Err(error) => {
@@ -312,6 +314,8 @@ impl Daemon {
             let Ok(name) = FileName::new(name.into_encoded_bytes()) else { continue };
             if let Some(agent) = self.outboxes.get(&directory) {
                 self.mailroom.hint(agent, &name, hint);
+            } else if directory == self.orders {
+                self.mailroom.hint_order();
             } else if directory == self.findings {
                 self.mailroom.hint_packet(&name, hint);
             }

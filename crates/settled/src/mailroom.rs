@@ -139,6 +139,7 @@ impl Mailroom {
             tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
         }
         self.look_for_troubles();
+        self.waits.any_orders = true;
         // An earlier mark stands: newer files put the look for takes off no longer.
         self.waits.takes.get_or_insert(self.desk.intake.mark());
         Ok(())
@@ -172,6 +173,11 @@ impl Mailroom {
     /// Notes what the watcher saw of a findings packet.
     pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
         self.spool.hint_packet(FINDINGS, file, hint);
+    }
+
+    /// Notes that the watcher saw something among the orders.
+    pub fn hint_order(&mut self) {
+        self.waits.any_orders = true;
     }
 
     /// Judges what is ready, at most one batch, commits it with one sync, and delivers it.

@@ -9,10 +9,6 @@ use super::{Result, quantile, raw, room};
 
 const MESSAGES: usize = 1_000;
 
-/// So many in a row: both see the same disk and the same neighbours, and neither pays in its sync for files that the
-/// other made just before.
-const BLOCK: usize = 50;
-
 pub(crate) fn run(ground: &Ground) -> Result<()> {
     println!("one message at a time, from write to seen in the inbox ({MESSAGES} messages)");
     for kind in Kind::ALL {
@@ -29,13 +25,10 @@ fn of_kind(ground: &Ground, kind: Kind) -> Result<()> {
     let served = room::Served::start(&root)?;
     let (outbox, inbox) = (served.outbox(), served.inbox());
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    for block in 0..MESSAGES / BLOCK {
-        for number in block * BLOCK + 1..=(block + 1) * BLOCK {
-            theirs.push(limit.deliver(kind.message(number).as_bytes())?.as_secs_f64());
-        }
-        for number in block * BLOCK + 1..=(block + 1) * BLOCK {
-            ours.push(deliver(&outbox, &inbox, number, kind)?.as_secs_f64());
-        }
+    for number in 1..=MESSAGES {
+        // In turn, so that both see the same disk and the same neighbours.
+        theirs.push(limit.deliver(kind.message(number).as_bytes())?.as_secs_f64());
+        ours.push(deliver(&outbox, &inbox, number, kind)?.as_secs_f64());
     }
     let per_s = |times: &[f64]| times.len() as f64 / times.iter().sum::<f64>();
     let (words, to_reach) = kind.words("0.6");

@@ -18,10 +18,12 @@ const DEADLINE_GRACE: TimeDelta = TimeDelta::seconds(5);
 
 /// What waits for messages to be judged, and for which. A mark is set once the moment for files in
 /// doubt is over: what waits for its turn then is judged first, and nothing that comes later.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Waits {
     /// The first sweep that was not followed yet by a look which requests have left their inboxes.
     pub(super) takes: Option<Mark>,
+    /// Whether orders may lie there that no pass has listed: the watcher saw one, or nobody looked since the last sweep.
+    pub(super) any_orders: bool,
     /// Since when orders have been waiting, on the monotonic clock.
     orders_since: Option<u64>,
     /// Orders whose moment is over.
@@ -30,19 +32,30 @@ pub(super) struct Waits {
     deadlines: Option<(Mark, DateTime<Utc>)>,
 }
 
+impl Default for Waits {
+    fn default() -> Self {
+        Self { takes: None, any_orders: true, orders_since: None, orders: None, deadlines: None }
+    }
+}
+
 impl Mailroom {
     /// The orders that lie there. Outboxes are looked through after they were listed, so that what was
     /// finished before an order was given is judged before it.
     pub(super) fn find_orders(&mut self, moment: Moment) -> Vec<OsString> {
-        if self.waits.orders.is_some() {
+        if self.waits.orders.is_some() || !self.waits.any_orders {
             // Later ones have their own moment.
             return Vec::new();
         }
-        let found = orders::waiting(&self.root).unwrap_or_else(|error| {
-            tracing::warn!(error = %chain(&error), "orders cannot be listed; they are tried again");
-            Vec::new()
-        });
+        let found = match orders::waiting(&self.root) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "orders cannot be listed; they are tried again");
+                self.waits.orders_since = None;
+                return Vec::new();
+            }
+        };
         if found.is_empty() {
+            self.waits.any_orders = false;
             self.waits.orders_since = None;
             return found;
         }

@@ -48,7 +48,7 @@ fn build() -> Binaries {
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "settled", "--package", "validate-message", "--bins"])
+        .args(["build", "--quiet", "--package", "settled", "--package", "validate-message-cli", "--bins"])
         .args(["--profile", profile, "--target-dir"])
         .arg(&target)
         .current_dir(crate::repository())

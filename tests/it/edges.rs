@@ -8,9 +8,10 @@ use serde_json::Value;
 use settled_tests::{list, read, repository};
 
 /// Who may depend on whom.
-const EDGES: [(&str, &[&str]); 5] = [
+const EDGES: [(&str, &[&str]); 6] = [
     ("message-schema", &[]),
     ("validate-message", &["message-schema"]),
+    ("validate-message-cli", &["message-schema", "validate-message"]),
     ("review", &["message-schema", "validate-message"]),
     ("spool", &[]),
     ("settled", &["message-schema", "validate-message", "review", "spool"]),

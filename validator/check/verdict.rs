@@ -1,11 +1,8 @@
-//! Verdicts out: as lines for people, as one JSON document for programs.
+//! What came of each file, and what it adds up to.
 
-use message_schema::{Level, ReportedViolation};
+use message_schema::Level;
 use serde::Serialize;
 use validate_message::{Violation, Violations};
-
-/// The version of the JSON document.
-const JSON_VERSION: u32 = 1;
 
 /// What came of one file.
 pub(crate) struct Verdict {
@@ -24,11 +21,13 @@ pub(crate) enum Outcome {
 }
 
 impl Verdict {
+    /// Says whether it has an error.
     pub(crate) fn is_refused(&self) -> bool {
         matches!(self.outcome, Outcome::Refused(_))
     }
 
-    fn violations(&self) -> &[Violation] {
+    /// Lists its errors and warnings.
+    pub(crate) fn violations(&self) -> &[Violation] {
         match &self.outcome {
             Outcome::Valid(warnings) => warnings,
             Outcome::Refused(violations) => violations.as_slice(),
@@ -36,11 +35,13 @@ impl Verdict {
         }
     }
 
-    fn is_cut(&self) -> bool {
+    /// Says whether there were too many violations to keep.
+    pub(crate) fn is_cut(&self) -> bool {
         matches!(&self.outcome, Outcome::Refused(violations) if violations.is_cut())
     }
 
-    fn unreadable(&self) -> Option<&str> {
+    /// Says why it could not be read.
+    pub(crate) fn unreadable(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::Unreadable(why) => Some(why),
             Outcome::Valid(_) | Outcome::Refused(_) => None,
@@ -48,51 +49,19 @@ impl Verdict {
     }
 }
 
-pub(crate) fn text(verdicts: &[Verdict]) -> String {
-    let mut out = String::new();
-    for verdict in verdicts {
-        for violation in verdict.violations() {
-            out.push_str(&violation.told(&verdict.file));
-            out.push('\n');
-        }
-        if verdict.is_cut() {
-            out.push_str(&format!("{}: there are more violations, these are the first\n", verdict.file));
-        }
-    }
-    out
-}
-
+/// All verdicts in numbers.
 #[derive(Serialize)]
-struct Document<'v> {
-    schema_version: u32,
-    files: Vec<FileVerdict<'v>>,
-    totals: Totals,
-}
-
-#[derive(Serialize)]
-struct FileVerdict<'v> {
-    file: &'v str,
-    valid: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unreadable: Option<&'v str>,
-    violations: Vec<ReportedViolation>,
-    /// Whether there were too many violations to list.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    cut: bool,
-}
-
-#[derive(Serialize)]
-struct Totals {
-    files: usize,
-    valid: usize,
-    refused: usize,
-    unreadable: usize,
-    errors: usize,
-    warnings: usize,
+pub(crate) struct Totals {
+    pub(crate) files: usize,
+    pub(crate) valid: usize,
+    pub(crate) refused: usize,
+    pub(crate) unreadable: usize,
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
 }
 
 impl Totals {
-    fn of(verdicts: &[Verdict]) -> Self {
+    pub(crate) fn of(verdicts: &[Verdict]) -> Self {
         let count = |level| {
             verdicts.iter().flat_map(Verdict::violations).filter(|violation| violation.level == level).count()
         };
@@ -107,22 +76,6 @@ impl Totals {
             warnings: count(Level::Warning),
         }
     }
-}
-
-pub(crate) fn json(verdicts: &[Verdict]) -> String {
-    let files = verdicts
-        .iter()
-        .map(|verdict| FileVerdict {
-            file: &verdict.file,
-            valid: matches!(verdict.outcome, Outcome::Valid(_)),
-            unreadable: verdict.unreadable(),
-            violations: verdict.violations().iter().map(|v| v.reported(&verdict.file)).collect(),
-            cut: verdict.is_cut(),
-        })
-        .collect();
-    let document = Document { schema_version: JSON_VERSION, files, totals: Totals::of(verdicts) };
-    let text = serde_json::to_string_pretty(&document).expect("strings and numbers are JSON");
-    text + "\n"
 }
 
 /// What could not be read, and one line that counts.

@@ -1,7 +1,5 @@
 //! The binary's contract: exit status, streams, where packets are looked for, what is never opened.
 
-#![allow(clippy::disallowed_methods, reason = "the binary is tested with files")]
-
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -8,7 +8,7 @@ use message_schema::id::PacketPath;
 use message_schema::{Message, line, parse};
 use validate_message::{PacketInput, Violations, check, check_delivered};
 
-use crate::output::{Outcome, Verdict};
+use super::verdict::{Outcome, Verdict};
 
 /// One byte more than a message may have: enough to tell that it is too large.
 const READ_MAX: u64 = 256 * 1024 + 1;

@@ -1,0 +1,40 @@
+//! What the command is asked: files to check, or one of its other services.
+
+use clap::{Parser, Subcommand};
+
+use crate::check;
+
+const EXAMPLES: &str = "\
+Examples:
+  validate-message agents/claude/outbox/x.yaml    look for its packet in the workspace around it
+  validate-message --format json a.yaml b.yaml    print one JSON document for both
+  validate-message --root . - < draft.yaml        check a message from standard input
+  validate-message --packet found.yaml x.yaml     take found.yaml for the packet x.yaml names
+  validate-message list-codes                     every code, and what it means
+
+Exit status: 0 nothing refused (there may be warnings), 1 something refused, 2 wrong usage,
+3 a file could not be read.";
+
+/// Checks Settled messages and the findings packets they name; prints every violation of each.
+#[derive(Parser)]
+#[command(
+    name = "validate-message",
+    version,
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    #[command(flatten)]
+    pub(crate) check: check::Args,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List every code that a message may be refused or warned with
+    ListCodes,
+}

@@ -199,7 +199,14 @@ impl Spool {
     }
 
     fn checkpoint_if_due(&mut self) -> Result<(), SpoolError> {
-        if self.lanes.is_checkpoint_due() { self.checkpoint() } else { Ok(()) }
+        if !self.lanes.is_checkpoint_due() {
+            return Ok(());
+        }
+        match self.checkpoint() {
+            // It is tried again, and told, at the next quiet moment, or after as many files more; nobody's mail waits.
+            Err(error) if error.is_retryable() => Ok(()),
+            result => result,
+        }
     }
 }
 

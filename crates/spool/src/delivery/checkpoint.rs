@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::Lane;
+use super::note::Note;
+use super::{Lane, Lanes};
 use crate::disk::{self, Handle, Kind, Open};
 use crate::ground::{Dir, Ground};
-use crate::{FileName, SpoolError};
+use crate::{FileName, SpoolError, layout};
+
+/// So many touched files that a power cut would make the next start slow.
+const TOUCHED_MAX: usize = 32_768;
 
 /// Beyond this many files one call for the whole file system is cheaper than one for each of them. Where there is no
 /// such call the list is kept whole.
@@ -19,9 +23,14 @@ const FILES_MAX: usize = if cfg!(target_os = "linux") { 64 } else { 1 << 30 };
 pub(crate) struct Touched {
     files: Vec<(PathBuf, FileName)>,
     count: usize,
+    /// How many there were when they were last tried to be made durable.
+    tried: usize,
     dirs: BTreeSet<PathBuf>,
     pub(crate) lanes: BTreeSet<Lane>,
 }
+
+/// A directory that could not be opened, and why: what was done in it is not durable.
+type Closed = (PathBuf, SpoolError);
 
 impl Touched {
     /// Notes that a lane works in this directory, and whether the directory was made for it.
@@ -70,19 +79,21 @@ impl Touched {
         self.lanes.extend(other.lanes);
     }
 
-    /// How many files were touched.
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
-
-    /// Makes all of it durable. An error that is not retryable means that bytes may be lost and must be looked for.
-    pub(crate) fn sync(&self, ground: &Ground) -> Result<(), SpoolError> {
+    /// Makes all of it durable but what lies in directories that cannot be opened, which are given: their owner may have
+    /// closed them, and nobody else's mail waits for that. An error that is not retryable means that bytes may be lost and
+    /// must be looked for.
+    fn sync(&self, ground: &Ground) -> Result<Vec<Closed>, SpoolError> {
         let mut dirs = Vec::new();
-        if self.count > FILES_MAX {
-            return self.sync_file_systems(ground);
-        }
+        let mut closed = Vec::new();
         for path in &self.dirs {
-            dirs.extend(ground.dir_if_there(path)?.map(|dir| (path, dir)));
+            match ground.dir_if_there(path) {
+                Ok(dir) => dirs.extend(dir.map(|dir| (path, dir))),
+                Err(error) => closed.push((path.clone(), error)),
+            }
+        }
+        if self.count > FILES_MAX {
+            sync_file_systems(ground, dirs)?;
+            return Ok(closed);
         }
         for (path, name) in &self.files {
             let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else { continue };
@@ -91,22 +102,85 @@ impl Touched {
         for (path, dir) in &dirs {
             ground.disk.sync_dir(&dir.handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
         }
-        Ok(())
+        Ok(closed)
     }
 
-    /// Syncs each file system that was touched once; an agent's directory may be a mount of its own.
-    fn sync_file_systems(&self, ground: &Ground) -> Result<(), SpoolError> {
-        let mut file_systems: BTreeMap<u64, (Handle, &Path)> = BTreeMap::new();
-        for path in &self.dirs {
-            let Some(dir) = ground.dir_if_there(path)? else { continue };
-            let stat =
-                ground.disk.stat(&dir.handle).map_err(|source| ground.error("look at", path, source))?;
-            file_systems.entry(stat.dev).or_insert((dir.handle, path));
+    /// What is left to be made durable once all lanes but those held up are.
+    fn left(self, is_held: &dyn Fn(&Lane) -> bool) -> Touched {
+        let lanes: BTreeSet<Lane> = self.lanes.into_iter().filter(is_held).collect();
+        let places: Vec<PathBuf> = lanes.iter().flat_map(places_of).collect();
+        let is_left = |dir: &Path| places.iter().any(|place| place.starts_with(dir));
+        let dirs = self.dirs.into_iter().filter(|dir| is_left(dir)).collect();
+        let files: Vec<_> = self.files.into_iter().filter(|(dir, _)| places.contains(dir)).collect();
+        // Which files these were was not noted beyond that many, so it takes the whole file system again.
+        let count = if self.count > FILES_MAX { FILES_MAX + 1 } else { files.len() };
+        Touched { files, count, tried: 0, dirs, lanes }
+    }
+}
+
+impl Lanes {
+    /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.
+    pub(crate) fn is_checkpoint_due(&self) -> bool {
+        self.touched.count >= self.touched.tried + TOUCHED_MAX
+    }
+
+    /// Makes durable what was done, then says so in the cursors. Fails, to be retried, also if single directories could
+    /// not be opened; then all lanes but theirs are durable.
+    pub(crate) fn checkpoint(&mut self, ground: &Ground) -> Result<(), SpoolError> {
+        if self.touched.lanes.is_empty() && !self.cursors_made {
+            return Ok(());
         }
-        for (handle, path) in file_systems.values() {
-            ground.disk.sync_file_system(handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
+        self.touched.tried = self.touched.count;
+        let closed = self.touched.sync(ground)?;
+        let is_held = |lane: &Lane| {
+            places_of(lane).iter().any(|place| closed.iter().any(|(path, _)| place.starts_with(path)))
+        };
+        // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
+        // for files that are there, nothing more.
+        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        for lane in self.touched.lanes.iter().filter(|lane| !is_held(lane)) {
+            let Some(work) = self.works.get_mut(lane) else { continue };
+            let name = lane.cursor_name();
+            let (slot, pos) = (work.progress.turn, work.progress.done);
+            let note = Note { pos, verify: 0, boot: ground.boot.clone() };
+            let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Write);
+            let file = file.map_err(|source| ground.error_at("open", &dir, &name, source))?;
+            disk::write_all(&*ground.disk, &file, &note.line(slot), slot.offset())
+                .map_err(|source| ground.error_at("write", &dir, &name, source))?;
+            let path = || ground.path(&dir.path.join(&name));
+            ground.disk.sync_data(&file).map_err(SpoolError::fatal("sync", path()))?;
+            work.progress.durable = pos;
+            work.progress.turn = slot.other();
         }
-        Ok(())
+        if self.cursors_made {
+            ground.disk.sync_dir(&dir.handle).map_err(SpoolError::fatal("sync", ground.path(&dir.path)))?;
+        }
+        self.cursors_made = false;
+        self.touched = std::mem::take(&mut self.touched).left(&is_held);
+        closed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+}
+
+/// Syncs each file system of these directories once; an agent's directory may be a mount of its own.
+fn sync_file_systems(ground: &Ground, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), SpoolError> {
+    let mut file_systems: BTreeMap<u64, (Handle, &Path)> = BTreeMap::new();
+    for (path, dir) in dirs {
+        let stat = ground.disk.stat(&dir.handle).map_err(|source| ground.error("look at", path, source))?;
+        file_systems.entry(stat.dev).or_insert((dir.handle, path));
+    }
+    for (handle, path) in file_systems.values() {
+        ground.disk.sync_file_system(handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
+    }
+    Ok(())
+}
+
+/// The directories a lane works in.
+fn places_of(lane: &Lane) -> Vec<PathBuf> {
+    match lane {
+        Lane::Mailbox(mailbox) => vec![layout::mailbox_dir(mailbox)],
+        Lane::Outbox(agent) => {
+            ["outbox", "sent", "dead_letter"].map(|name| layout::agent_dir(agent, name)).into()
+        }
     }
 }
 

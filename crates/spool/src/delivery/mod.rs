@@ -21,9 +21,7 @@ use self::cursor::{Progress, Trust};
 pub(crate) use self::heads::Heads;
 pub use self::lane::Lane;
 use self::lane::{Item, Rest, Work};
-use self::note::Note;
 pub(crate) use self::note::Pos;
-use crate::disk::{self, Open};
 use crate::ground::Ground;
 use crate::view::InHand;
 use crate::{Away, Draft, Entry, FileName, Mailbox, SpoolError, layout};
@@ -32,8 +30,6 @@ use crate::{Away, Draft, Entry, FileName, Mailbox, SpoolError, layout};
 const PAUSE_MIN_MS: u64 = 100;
 /// The longest pause, in milliseconds.
 const PAUSE_MAX_MS: u64 = 30_000;
-/// So many touched files that a power cut would make the next start slow.
-const TOUCHED_MAX: usize = 32_768;
 
 /// From so many waiting files on a second thread costs less than it saves.
 const WORTH_A_THREAD: usize = 128;
@@ -341,42 +337,6 @@ impl Lanes {
     /// Says whether nothing waits and everything done survives a power cut.
     pub(crate) fn are_at_rest(&self) -> bool {
         self.waiting() == 0 && self.touched.lanes.is_empty() && !self.cursors_made
-    }
-
-    /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.
-    pub(crate) fn is_checkpoint_due(&self) -> bool {
-        self.touched.count() >= TOUCHED_MAX
-    }
-
-    /// Makes durable what was done, then says so in the cursors.
-    pub(crate) fn checkpoint(&mut self, ground: &Ground) -> Result<(), SpoolError> {
-        if self.touched.lanes.is_empty() && !self.cursors_made {
-            return Ok(());
-        }
-        self.touched.sync(ground)?;
-        // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
-        // for files that are there, nothing more.
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
-        for lane in &self.touched.lanes {
-            let Some(work) = self.works.get_mut(lane) else { continue };
-            let name = lane.cursor_name();
-            let (slot, pos) = (work.progress.turn, work.progress.done);
-            let note = Note { pos, verify: 0, boot: ground.boot.clone() };
-            let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Write);
-            let file = file.map_err(|source| ground.error_at("open", &dir, &name, source))?;
-            disk::write_all(&*ground.disk, &file, &note.line(slot), slot.offset())
-                .map_err(|source| ground.error_at("write", &dir, &name, source))?;
-            let path = || ground.path(&dir.path.join(&name));
-            ground.disk.sync_data(&file).map_err(SpoolError::fatal("sync", path()))?;
-            work.progress.durable = pos;
-            work.progress.turn = slot.other();
-        }
-        if self.cursors_made {
-            ground.disk.sync_dir(&dir.handle).map_err(SpoolError::fatal("sync", ground.path(&dir.path)))?;
-        }
-        self.cursors_made = false;
-        self.touched = Touched::default();
-        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the spool promises, tested on real directories.
 
 mod away;
+mod closed;
 mod crash;
 mod daemon;
 mod faults;

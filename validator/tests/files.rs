@@ -7,12 +7,12 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-const FEEDBACK: &str = "id: f-1\nfrom: codex\nto: claude\ntype: review_feedback\npriority: P1\n\
+pub(crate) const FEEDBACK: &str = "id: f-1\nfrom: codex\nto: claude\ntype: review_feedback\npriority: P1\n\
     created_at_utc: 2026-02-13T10:30:00Z\nsubject: Round 1\nbody: |\n  findings_packet: packets/findings/r1.yaml\n  \
     round: 1\n  blocking_count: 1\n";
-const NOTE: &str = "id: n-1\nfrom: claude\nto: codex\ntype: notification\npriority: P3\n\
+pub(crate) const NOTE: &str = "id: n-1\nfrom: claude\nto: codex\ntype: notification\npriority: P3\n\
     created_at_utc: 2026-02-13T10:30:00Z\nsubject: Build\nbody: Green.\n";
-const PACKET: &str = "findings:\n  - {id: F-1, severity: P1, status: open}\n";
+pub(crate) const PACKET: &str = "findings:\n  - {id: F-1, severity: P1, status: open}\n";
 
 fn run(at: &Path, args: &[&str], stdin: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_validate-message"))

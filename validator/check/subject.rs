@@ -1,0 +1,32 @@
+//! What is checked: how it is called, where it lies, whence its bytes come.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use super::staged::Blob;
+
+/// One message to check.
+pub(crate) enum Subject {
+    /// Standard input, and the file it is to be taken for.
+    Stdin(Option<PathBuf>),
+    /// A file on the disk.
+    File(PathBuf),
+    /// A file as it stands in git's index.
+    Staged(Blob),
+}
+
+impl Subject {
+    /// Gives its name as it is told, not yet escaped.
+    pub(crate) fn name(&self) -> Cow<'_, str> {
+        self.place().map_or(Cow::Borrowed("-"), Path::to_string_lossy)
+    }
+
+    /// Says where it lies or would lie; standard input without a name has no place.
+    pub(crate) fn place(&self) -> Option<&Path> {
+        match self {
+            Subject::Stdin(place) => place.as_deref(),
+            Subject::File(path) => Some(path),
+            Subject::Staged(blob) => Some(Path::new(&blob.shown)),
+        }
+    }
+}

@@ -59,7 +59,8 @@ mod tests {
         let mut got = Vec::new();
         // The first of each portion takes longest.
         let work = |item: &usize| {
-            (0..if item % PORTION == 0 { 20_000 } else { 1 }).fold(*item, |sum, _| std::hint::black_box(sum))
+            (0..if item.is_multiple_of(PORTION) { 20_000 } else { 1 })
+                .fold(*item, |sum, _| std::hint::black_box(sum))
         };
         in_order(&items, work, |result| got.push(result));
         assert_eq!(got, items);

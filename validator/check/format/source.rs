@@ -63,7 +63,7 @@ impl<'t> Lines<'t> {
         let mut parent_mark = None;
         for above in first..number {
             let line = String::from_utf8_lossy(self.line(above)?);
-            let start = text.len() + line.len() - line.trim_start().len();
+            let start = text.len() + line.len() - line.trim_start_matches(' ').len();
             let shown = Shown::of(&line, 0, 1, width);
             text.push_str(&shown.text);
             if above == first {
@@ -156,5 +156,33 @@ impl Shown {
             text.push('…');
         }
         Self { text, mark }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_of_an_odd_text_is_shown_whole_and_marked_between_characters() {
+        let long = "k\t\u{202e}größe \u{1f600}".repeat(30);
+        let text =
+            format!("\u{feff}body: |\r\n\t- {long}\n  {long}\r    \"x\u{202e}\": [a\n\n      - \u{1b}[2J\n");
+        let lines = Lines::of(text.as_bytes());
+        for line in 0..9 {
+            for column in 0..420 {
+                for found in [None, Some("größe"), Some("")] {
+                    let Some(excerpt) = lines.excerpt(Place { line, column }, found, 50) else { continue };
+                    let shown = &excerpt.text;
+                    let is_mark = shown.get(excerpt.mark.clone()).is_some();
+                    let is_parent = excerpt.parent.is_none_or(|parent| shown.get(parent).is_some());
+                    assert!(is_mark && is_parent, "{line}:{column} {found:?}\n{shown}");
+                    assert!(shown.chars().all(|c| c == '\n' || !is_trap(c)), "{shown}");
+                    assert!(excerpt.first >= 1 && shown.lines().all(|line| line.chars().count() < 50 * 9));
+                }
+            }
+        }
+        assert!(lines.excerpt(Place { line: 99, column: 1 }, None, 50).is_none());
+        assert!(lines.excerpt(Place { line: 6, column: 9 }, None, 50).is_some_and(|it| it.first == 4));
     }
 }

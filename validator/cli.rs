@@ -10,6 +10,7 @@ Examples:
   validate-message --format json a.yaml b.yaml    print one JSON document for both
   validate-message --root . - < draft.yaml        check a message from standard input
   validate-message --packet found.yaml x.yaml     take found.yaml for the packet x.yaml names
+  validate-message --staged                       check what the next commit will hold
   validate-message list-codes                     every code, and what it means
 
 Exit status: 0 nothing refused (there may be warnings), 1 something refused, 2 wrong usage,

@@ -1,139 +1,98 @@
-//! Files in: the message, and the packet it names, looked for beneath the workspace only.
+//! One message in, its verdict out: its bytes are read once, its packet beside them.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use message_schema::id::PacketPath;
 use message_schema::{Message, line, parse};
-use validate_message::{PacketInput, Violations, check, check_delivered};
+use validate_message::{PacketInput, Violation, Violations, check, check_delivered};
 
-use super::verdict::{Outcome, Verdict};
+use super::packet::{self, Found};
+use super::place;
+use super::severity::Severities;
+use super::staged::Staged;
+use super::subject::Subject;
+use super::verdict::{Outcome, Texts, Verdict};
 
 /// One byte more than a message may have: enough to tell that it is too large.
-const READ_MAX: u64 = 256 * 1024 + 1;
+pub(crate) const READ_MAX: u64 = 256 * 1024 + 1;
 
-/// Where packets are looked for.
+/// Where messages and packets are looked for.
 pub(crate) struct Lookup {
     pub(crate) root: Option<PathBuf>,
     pub(crate) packet: Option<PathBuf>,
-}
-
-/// A packet as it was found.
-enum Found {
-    NotLooked,
-    Missing,
-    Unsafe(String),
-    TooLarge,
-    Bytes(Vec<u8>),
+    pub(crate) staged: Option<Staged>,
+    pub(crate) severities: Severities,
 }
 
 /// Reads and checks one message.
-pub(crate) fn judge(file: &Path, lookup: &Lookup) -> Verdict {
-    let name = line::escaped(&file.to_string_lossy());
-    let outcome = match outcome(file, lookup) {
+pub(crate) fn judge(subject: &Subject, lookup: &Lookup) -> Verdict {
+    let mut texts = Texts::default();
+    let outcome = match outcome(subject, lookup, &mut texts) {
         Ok(outcome) => outcome,
         Err(error) => Outcome::Unreadable(error.to_string()),
     };
-    Verdict { file: name, outcome }
+    Verdict { file: line::escaped(&subject.name()), outcome, texts }
 }
 
-fn outcome(file: &Path, lookup: &Lookup) -> io::Result<Outcome> {
-    let bytes = if file == Path::new("-") { read(io::stdin().lock())? } else { read(File::open(file)?)? };
-    let message = match parse(&bytes) {
-        Ok(message) => message,
-        Err(malformed) => return Ok(Outcome::Refused(Violations::from(malformed))),
+fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<Outcome> {
+    texts.message = bytes(subject, lookup)?;
+    let (mut violations, is_cut) = match parse(&texts.message) {
+        Ok(message) => {
+            let packet = packet(subject, &message, lookup)?;
+            let found = violations(subject, &message, packet.as_ref());
+            if let Some(Found::Bytes(bytes, place)) = packet {
+                texts.packet = Some((bytes, place));
+            }
+            found
+        }
+        Err(malformed) => (Violations::from(malformed).into_vec(), false),
     };
-    let packet = packet(file, &message, lookup)?;
-    let input = match &packet {
-        None => PacketInput::NotNamed,
-        Some(Found::NotLooked) => PacketInput::NotLooked,
-        Some(Found::Missing) => PacketInput::Missing,
-        Some(Found::Unsafe(why)) => PacketInput::Unsafe(why.clone()),
-        Some(Found::TooLarge) => PacketInput::TooLarge,
-        Some(Found::Bytes(bytes)) => PacketInput::Bytes(bytes),
-    };
-    let check = if may_be_from_the_daemon(file) { check_delivered } else { check };
-    Ok(match check(&message, input) {
-        Ok(valid) => Outcome::Valid(valid.warnings().to_vec()),
-        Err(violations) => Outcome::Refused(violations),
-    })
+    lookup.severities.weigh(subject, &mut violations);
+    Ok(Outcome::Judged { violations, is_cut })
 }
 
-/// Whether the file lies where the daemon delivers, or where its reader puts what it is done with.
-/// Standard input has no place and may be either side's.
-fn may_be_from_the_daemon(file: &Path) -> bool {
-    if file == Path::new("-") {
-        return true;
+fn bytes(subject: &Subject, lookup: &Lookup) -> io::Result<Vec<u8>> {
+    match (subject, &lookup.staged) {
+        (Subject::Stdin(_), _) => read(io::stdin().lock()),
+        (Subject::File(path), _) => read(File::open(path)?),
+        (Subject::Lost(_, why), _) => Err(io::Error::other(why.clone())),
+        (Subject::Staged(blob), Some(staged)) => staged.read(blob),
+        (Subject::Staged(_), None) => unreachable!("a blob comes out of the index"),
     }
-    let Ok(absolute) = std::path::absolute(file) else { return false };
-    let directory = absolute.parent().and_then(Path::file_name);
-    directory.is_some_and(|name| name == "inbox" || name == "archive")
 }
 
-fn read(from: impl Read) -> io::Result<Vec<u8>> {
+fn violations(subject: &Subject, message: &Message, packet: Option<&Found>) -> (Vec<Violation>, bool) {
+    let input = packet.map_or(PacketInput::NotNamed, Found::input);
+    // Standard input without a name may be either side's.
+    let is_delivered = subject.place().is_none_or(place::is_behind_the_daemon);
+    let check = if is_delivered { check_delivered } else { check };
+    match check(message, input) {
+        Ok(valid) => (valid.warnings().to_vec(), false),
+        Err(violations) => {
+            let is_cut = violations.is_cut();
+            (violations.into_vec(), is_cut)
+        }
+    }
+}
+
+/// Reads to the end, but no more than tells that it is too large.
+pub(crate) fn read(from: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(READ_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-fn packet(file: &Path, message: &Message, lookup: &Lookup) -> io::Result<Option<Found>> {
+fn packet(subject: &Subject, message: &Message, lookup: &Lookup) -> io::Result<Option<Found>> {
     let Some(path) = message.packet_path() else { return Ok(None) };
     if let Some(packet) = &lookup.packet {
-        return read(File::open(packet)?).map(|bytes| Some(sized(bytes)));
+        return read(File::open(packet)?).map(|bytes| Some(packet::sized(bytes, packet.clone())));
     }
-    match lookup.root.clone().or_else(|| workspace_of(file)) {
-        Some(root) => open_beneath(&root, &path).map(Some),
+    if let (Subject::Staged(blob), Some(staged)) = (subject, &lookup.staged) {
+        return staged.packet(blob, lookup.root.as_deref(), &path).map(Some);
+    }
+    match lookup.root.clone().or_else(|| subject.place().and_then(packet::workspace_of)) {
+        Some(root) => packet::open_beneath(&root, &path).map(Some),
         None => Ok(Some(Found::NotLooked)),
-    }
-}
-
-/// The nearest directory above the file that looks like a workspace.
-fn workspace_of(file: &Path) -> Option<PathBuf> {
-    if file == Path::new("-") {
-        return None;
-    }
-    let absolute = std::path::absolute(file).ok()?;
-    let is_workspace = |dir: &&Path| dir.join("agents").is_dir() && dir.join("packets").is_dir();
-    absolute.ancestors().skip(1).find(is_workspace).map(Path::to_owned)
-}
-
-/// Opens a packet without following a symlink below the root. The path's type keeps it from
-/// climbing; what another process swaps in between is no danger to a check that only prints.
-fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<Found> {
-    // The daemon opens nothing else: what lies in mailboxes is nobody's packet.
-    if path.as_str().split('/').find(|part| !part.is_empty() && *part != ".") != Some("packets") {
-        return Ok(Found::Unsafe("it does not lie in packets/".to_owned()));
-    }
-    let mut at = root.to_owned();
-    for part in path.as_str().split('/') {
-        at.push(part);
-        match at.symlink_metadata() {
-            Ok(metadata) if metadata.is_symlink() => {
-                return Ok(Found::Unsafe(format!("`{part}` is a symlink")));
-            }
-            Ok(_) => {}
-            Err(error) if is_absent(&error) => return Ok(Found::Missing),
-            Err(error) => return Err(error),
-        }
-    }
-    if !at.symlink_metadata()?.is_file() {
-        return Ok(Found::Unsafe("it is not a regular file".to_owned()));
-    }
-    read(File::open(&at)?).map(sized)
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
-    )
-}
-
-fn sized(bytes: Vec<u8>) -> Found {
-    if u64::try_from(bytes.len()).is_ok_and(|len| len < READ_MAX) {
-        Found::Bytes(bytes)
-    } else {
-        Found::TooLarge
     }
 }

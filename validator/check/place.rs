@@ -1,0 +1,62 @@
+//! What a file's place says of it: whether it is a message, and around which workspace.
+//!
+//! Names alone decide, so that it holds for a file in git's index as well as for one on the disk.
+
+use std::path::{Component, Path};
+
+/// The directories of an agent in which messages lie. What was refused (`dead_letter`) has been
+/// judged, and its reports are no messages.
+const MAILBOXES: [&str; 4] = ["inbox", "outbox", "sent", "archive"];
+
+/// Says whether the file is called as messages are.
+pub(crate) fn is_named_as_message(path: &Path) -> bool {
+    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    !is_hidden && extension.is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
+}
+
+/// Gives the workspace around a file or directory that lies in an agent's mailbox,
+/// `agents/<agent>/outbox` and its like.
+pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
+    path.ancestors().find_map(|mailbox| {
+        let is_mailbox = mailbox.file_name().is_some_and(|name| MAILBOXES.iter().any(|known| name == *known));
+        let agents = mailbox.parent()?.parent()?;
+        let is_of_agent =
+            matches!(agents.components().next_back(), Some(Component::Normal(name)) if name == "agents");
+        (is_mailbox && is_of_agent).then(|| agents.parent()).flatten()
+    })
+}
+
+/// Says whether the daemon delivers into the file's directory, or its reader puts there what it
+/// is done with.
+pub(crate) fn is_behind_the_daemon(path: &Path) -> bool {
+    let Ok(absolute) = std::path::absolute(path) else { return false };
+    let directory = absolute.parent().and_then(Path::file_name);
+    directory.is_some_and(|name| name == "inbox" || name == "archive")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mailbox_says_where_its_workspace_is() {
+        let around = |path| workspace_around_mailbox(Path::new(path)).and_then(Path::to_str);
+        assert_eq!(around("agents/a/outbox/x.yaml"), Some(""));
+        assert_eq!(around("mail/room/agents/a/inbox/archive/x.yaml"), Some("mail/room"));
+        assert_eq!(around("/r/agents/a/sent"), Some("/r"));
+        assert_eq!(around("agents/a/dead_letter/x.yaml"), None);
+        assert_eq!(around("agents/outbox/x.yaml"), None);
+        assert_eq!(around("packets/valid/inbox/x.yaml"), None);
+    }
+
+    #[test]
+    fn dotfiles_and_other_endings_are_no_messages() {
+        assert!(["a.yaml", "x/a.yml", "a.b.json"].iter().all(|name| is_named_as_message(Path::new(name))));
+        assert!(
+            [".a.yaml", "a.yaml.tmp", "a.YAML", "yaml", "a"]
+                .iter()
+                .all(|name| !is_named_as_message(Path::new(name)))
+        );
+    }
+}

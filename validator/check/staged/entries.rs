@@ -1,0 +1,89 @@
+//! What git lists: entries of its index, by path, with mode and id.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::process::{Command, Stdio};
+
+/// What the index holds at a path.
+pub(crate) struct Entry {
+    pub(crate) is_file: bool,
+    pub(crate) is_symlink: bool,
+    /// The name of the blob.
+    pub(crate) id: String,
+}
+
+impl Entry {
+    fn new(mode: &str, id: &str) -> Self {
+        Self { is_file: mode.starts_with("100"), is_symlink: mode == "120000", id: id.to_owned() }
+    }
+}
+
+/// Lists what the next commit adds or changes, in git's order.
+pub(super) fn changed() -> io::Result<Vec<(String, Entry)>> {
+    // Raw, for the ids: asked for by id, no name of a file can be mistaken for anything else.
+    let listed = git(&[
+        "diff",
+        "--cached",
+        "--raw",
+        "-z",
+        "--no-abbrev",
+        "--no-renames",
+        "--no-ext-diff",
+        "--diff-filter=ACMRT",
+    ])?;
+    // `:<old mode> <mode> <old id> <id> <status>`, then the path, each ended by a NUL.
+    let words: Vec<&[u8]> = listed.split(|byte| *byte == 0).collect();
+    let entry = |pair: &[&[u8]]| {
+        let [about, path] = pair else { return None };
+        let about = String::from_utf8_lossy(about);
+        let mut about = about.split(' ').skip(1);
+        let (mode, id) = (about.next()?, about.nth(1)?);
+        Some((String::from_utf8_lossy(path).into_owned(), Entry::new(mode, id)))
+    };
+    Ok(words.chunks_exact(2).filter_map(entry).collect())
+}
+
+/// Lists everything of the index that lies in a directory called `packets`.
+pub(super) fn packets() -> io::Result<BTreeMap<String, Entry>> {
+    let listed = git(&[
+        "ls-files",
+        "--stage",
+        "-z",
+        "--full-name",
+        "--",
+        ":(top,glob)**/packets/**",
+        ":(top)packets",
+    ])?;
+    // `<mode> <id> <stage>`, a tab, the path, ended by a NUL.
+    let entry = |line: &[u8]| {
+        let line = String::from_utf8_lossy(line);
+        let (about, path) = line.split_once('\t')?;
+        let mut about = about.split(' ');
+        Some((path.to_owned(), Entry::new(about.next()?, about.next()?)))
+    };
+    Ok(listed.split(|byte| *byte == 0).filter_map(entry).collect())
+}
+
+/// Runs git to its end; the error holds its words.
+pub(super) fn git(args: &[&str]) -> io::Result<Vec<u8>> {
+    let output = command().args(args).stdin(Stdio::null()).output().map_err(|error| not_run(&error))?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(io::Error::other(said.lines().next().unwrap_or("git failed").to_owned()))
+}
+
+/// Git, reading patterns as they are written here whatever the environment says of them.
+pub(super) fn command() -> Command {
+    let mut command = Command::new("git");
+    for variable in ["LITERAL", "GLOB", "NOGLOB", "ICASE"] {
+        command.env_remove(format!("GIT_{variable}_PATHSPECS"));
+    }
+    command
+}
+
+/// Says that it was git that could not be run.
+pub(super) fn not_run(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("git cannot be run: {error}"))
+}

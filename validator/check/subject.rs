@@ -1,0 +1,50 @@
+//! What is checked: how it is called, where it lies, whence its bytes come.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use super::staged::Blob;
+use super::walk;
+
+/// One message to check.
+pub(crate) enum Subject {
+    /// Standard input, and the file it is to be taken for.
+    Stdin(Option<PathBuf>),
+    /// A file on the disk.
+    File(PathBuf),
+    /// A file as it stands in git's index.
+    Staged(Blob),
+    /// Something in a directory that could not be listed, and why.
+    Lost(PathBuf, String),
+}
+
+impl Subject {
+    /// Lists what the arguments mean, in their order; a directory stands for the messages in it.
+    pub(crate) fn named(files: Vec<PathBuf>, stdin_filename: Option<&Path>) -> Vec<Self> {
+        let mut subjects = Vec::with_capacity(files.len());
+        for file in files {
+            if file == Path::new("-") {
+                subjects.push(Subject::Stdin(stdin_filename.map(Path::to_owned)));
+            } else if file.is_dir() {
+                subjects.extend(walk::messages(&file));
+            } else {
+                subjects.push(Subject::File(file));
+            }
+        }
+        subjects
+    }
+
+    /// Gives its name as it is told, not yet escaped.
+    pub(crate) fn name(&self) -> Cow<'_, str> {
+        self.place().map_or(Cow::Borrowed("-"), Path::to_string_lossy)
+    }
+
+    /// Says where it lies or would lie; standard input without a name has no place.
+    pub(crate) fn place(&self) -> Option<&Path> {
+        match self {
+            Subject::Stdin(place) => place.as_deref(),
+            Subject::File(path) | Subject::Lost(path, _) => Some(path),
+            Subject::Staged(blob) => Some(Path::new(&blob.shown)),
+        }
+    }
+}

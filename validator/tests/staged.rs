@@ -1,0 +1,258 @@
+//! `--staged`: what git's index holds is judged, whatever lies in the working tree.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::files::{FEEDBACK, NOTE, PACKET};
+
+const OUTBOX: &str = "agents/codex/outbox";
+
+/// A repository with an empty workspace in the directory `room` of it.
+struct Repository {
+    directory: tempfile::TempDir,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self { directory: tempfile::tempdir().expect("a directory") };
+        repository.git(&["init", "-q"]);
+        repository
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A command that no setting of the machine reaches, nor a repository around it.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.path())
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
+        for variable in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    fn git(&self, args: &[&str]) {
+        let name = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
+        let output = self.command("git").args(name).args(args).output().expect("git can be run");
+        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+
+    fn validate(&self, args: &[&str]) -> Output {
+        let mut command = self.command(env!("CARGO_BIN_EXE_validate-message"));
+        command.arg("--staged").args(args).output().expect("the binary runs")
+    }
+
+    /// What is said of the index: exit status, findings, summary.
+    #[track_caller]
+    fn assert(&self, args: &[&str], status: i32, found: &[&str], summary: &str) {
+        let output = self.validate(args);
+        let printed = String::from_utf8(output.stdout).expect("text");
+        let said = String::from_utf8(output.stderr).expect("text");
+        assert_eq!(output.status.code(), Some(status), "{printed}{said}");
+        let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with(' ')).collect();
+        let is_right = lines.len() == found.len()
+            && lines.iter().zip(found).all(|(line, start)| line.starts_with(start));
+        assert!(is_right, "expected {found:#?}, printed\n{printed}");
+        assert!(said.starts_with(summary), "expected {summary}, said\n{said}");
+    }
+}
+
+fn wrong() -> String {
+    NOTE.replace("P3", "P9")
+}
+
+#[test]
+fn nothing_staged_is_correct_and_counted() {
+    let repository = Repository::new();
+    repository.assert(&[], 0, &[], "0 files, 0 refused");
+    repository.write("agents/a/outbox/n.yaml", &wrong());
+    repository.assert(&[], 0, &[], "0 files, 0 refused");
+}
+
+#[test]
+fn the_index_is_judged_and_not_the_working_tree() {
+    let repository = Repository::new();
+    let note = format!("{OUTBOX}/n.yaml");
+    repository.write(&note, &wrong());
+    repository.git(&["add", "."]);
+    repository.write(&note, NOTE);
+    repository.assert(
+        &[],
+        1,
+        &["agents/codex/outbox/n.yaml:5:11: envelope_field_invalid"],
+        "1 file, 1 refused",
+    );
+    repository.git(&["add", "."]);
+    repository.write(&note, &wrong());
+    repository.assert(&[], 0, &[], "1 file, 0 refused");
+    fs::remove_file(repository.path().join(&note)).expect("removed");
+    repository.assert(&[], 0, &[], "1 file, 0 refused");
+    // What is committed is not asked about again, and what is deleted not at all.
+    repository.git(&["commit", "-q", "-m", "a"]);
+    repository.assert(&[], 0, &[], "0 files");
+    repository.git(&["rm", "-q", "--cached", &note]);
+    repository.assert(&[], 0, &[], "0 files");
+}
+
+#[test]
+fn only_what_lies_in_mailboxes_is_a_message() {
+    let repository = Repository::new();
+    for path in [
+        "docker-compose.yaml",
+        "packets/findings/r1.yaml",
+        "agents/a/dead_letter/x.report.yaml",
+        "agents/a/outbox/x.txt",
+        "agents/a/outbox/.x.yaml",
+        "agents/a/card.yaml",
+        "agents/a/outbox/x.yaml.tmp",
+    ] {
+        repository.write(path, "no message");
+    }
+    for path in ["agents/a/inbox/archive/1.yaml", "agents/a/outbox/2.yml", "room/agents/a/sent/3.json"] {
+        repository.write(path, "no message");
+    }
+    repository.git(&["add", "."]);
+    let found = [
+        "agents/a/inbox/archive/1.yaml:1:1:",
+        "agents/a/outbox/2.yml:1:1:",
+        "room/agents/a/sent/3.json:1:1:",
+    ];
+    repository.assert(&[], 1, &found, "3 files");
+    // Paths narrow it; a file that is named is checked wherever it lies.
+    repository.assert(&["room"], 1, &found[2..], "1 file");
+    repository.assert(&["agents", "./room/../room/agents"], 1, &found, "3 files");
+    repository.assert(&["docker-compose.yaml"], 1, &["docker-compose.yaml:1:1:"], "1 file");
+    repository.assert(&["nothing"], 0, &[], "0 files");
+}
+
+#[test]
+fn an_odd_name_is_read_as_it_is() {
+    let repository = Repository::new();
+    for name in ["a b", "a\"b", "grün", "a\nb", "-x", ":y"] {
+        repository.write(&format!("{OUTBOX}/{name}.yaml"), &wrong());
+    }
+    repository.git(&["add", "."]);
+    repository.assert(
+        &[],
+        1,
+        &[
+            "agents/codex/outbox/-x.yaml:5:11:",
+            "agents/codex/outbox/:y.yaml:5:11:",
+            "agents/codex/outbox/a\\nb.yaml:5:11:",
+            "agents/codex/outbox/a b.yaml:5:11:",
+            "agents/codex/outbox/a\"b.yaml:5:11:",
+            "agents/codex/outbox/grün.yaml:5:11:",
+        ],
+        "6 files",
+    );
+}
+
+#[test]
+fn from_a_directory_below_names_are_those_one_would_type_there() {
+    let repository = Repository::new();
+    repository.write("agents/a/outbox/n.yaml", &wrong());
+    repository.write("room/agents/a/outbox/n.yaml", &wrong());
+    repository.git(&["add", "."]);
+    let mut command = repository.command(env!("CARGO_BIN_EXE_validate-message"));
+    let output =
+        command.arg("--staged").current_dir(repository.path().join("room/agents")).output().expect("runs");
+    let printed = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        printed.contains("../../agents/a/outbox/n.yaml:5:11: ")
+            && printed.contains("\na/outbox/n.yaml:5:11: "),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_packet_is_looked_for_in_the_index_and_only_then_where_git_knows_nothing() {
+    let repository = Repository::new();
+    let (packet, feedback) = ("room/packets/findings/r1.yaml", "room/agents/codex/outbox/f.yaml");
+    repository.write(feedback, FEEDBACK);
+    repository.git(&["add", "."]);
+    repository.assert(&[], 1, &["room/agents/codex/outbox/f.yaml:9:20: packet_missing"], "1 file");
+    // Untracked, then staged with another text in the working tree.
+    repository.write(packet, PACKET);
+    repository.assert(&[], 0, &[], "1 file");
+    repository.write(packet, "findings: []\n");
+    repository.git(&["add", "."]);
+    repository.write(packet, PACKET);
+    repository.assert(&[], 1, &["room/agents/codex/outbox/f.yaml:11:19: blocking_count_mismatch"], "1 file");
+    repository.git(&["add", "."]);
+    repository.write(packet, "findings: []\n");
+    repository.assert(&[], 0, &[], "1 file");
+    // Committed before the message is.
+    repository.git(&["reset", "-q", "--", feedback]);
+    repository.git(&["commit", "-q", "-m", "packet"]);
+    repository.git(&["add", feedback]);
+    repository.assert(&[], 0, &[], "1 file");
+    // Ignored: git never knows it, and the daemon reads it all the same.
+    repository.git(&["rm", "-q", "--cached", packet]);
+    repository.write(".gitignore", "packets/\n");
+    repository.assert(&[], 1, &["room/agents/codex/outbox/f.yaml:11:19: blocking_count_mismatch"], "1 file");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_staged_symlink_is_no_message_and_no_way_to_a_packet() {
+    let repository = Repository::new();
+    repository.write(&format!("{OUTBOX}/f.yaml"), FEEDBACK);
+    repository.write("elsewhere/r1.yaml", PACKET);
+    fs::create_dir_all(repository.path().join("packets")).expect("made");
+    std::os::unix::fs::symlink("../elsewhere", repository.path().join("packets/findings")).expect("linked");
+    std::os::unix::fs::symlink("f.yaml", repository.path().join(OUTBOX).join("g.yaml")).expect("linked");
+    repository.git(&["add", "."]);
+    repository.assert(&[], 1, &["agents/codex/outbox/f.yaml:9:20: packet_unsafe"], "1 file");
+}
+
+#[test]
+fn another_index_and_another_repository_are_honoured() {
+    let repository = Repository::new();
+    repository.write(&format!("{OUTBOX}/n.yaml"), &wrong());
+    let other = repository.path().join("other.index");
+    let output = repository.command("git").args(["add", OUTBOX]).env("GIT_INDEX_FILE", &other).output();
+    assert!(output.expect("git runs").status.success());
+    repository.assert(&[], 0, &[], "0 files");
+    let validate = || {
+        let mut command = repository.command(env!("CARGO_BIN_EXE_validate-message"));
+        command.arg("--staged");
+        command
+    };
+    let output = validate().env("GIT_INDEX_FILE", &other).output().expect("runs");
+    assert_eq!(output.status.code(), Some(1));
+    let outside = tempfile::tempdir().expect("a directory");
+    let output = validate().current_dir(outside.path()).output().expect("runs");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.starts_with("what is staged cannot be read: fatal: not a git repository"), "{said}");
+    let output = validate()
+        .current_dir(outside.path())
+        .env("GIT_DIR", repository.path().join(".git"))
+        .env("GIT_INDEX_FILE", &other)
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_staged_file_past_the_limit_is_told_and_the_next_one_read() {
+    let repository = Repository::new();
+    repository.write(&format!("{OUTBOX}/a.yaml"), &"x".repeat(3 * 256 * 1024));
+    repository.write(&format!("{OUTBOX}/b.yaml"), &wrong());
+    repository.git(&["add", "."]);
+    let found =
+        ["agents/codex/outbox/a.yaml: too_large", "agents/codex/outbox/b.yaml:5:11: envelope_field_invalid"];
+    repository.assert(&[], 1, &found, "2 files, 2 refused");
+}

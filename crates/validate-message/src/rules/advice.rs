@@ -33,10 +33,10 @@ impl Wrong<'_> {
         if self.node.is_absent() {
             return Some(self.of_nothing());
         }
-        self.of_letters(text).or_else(|| {
-            let is_padded = self.shape.trimmed(scalar) != text;
-            is_padded.then(|| format!("write `{}` without white space around it", shown(text)))
-        })
+        let is_padded = self.shape.trimmed(scalar) != text;
+        self.of_letters(text)
+            .or_else(|| is_padded.then(|| format!("write `{}` without white space around it", shown(text))))
+            .or_else(|| self.as_in_example())
     }
 
     fn of_letters(&self, text: &str) -> Option<String> {
@@ -89,7 +89,6 @@ impl Wrong<'_> {
             _ if self.shape.is_integer() => number(text).map(write),
             _ => None,
         }
-        .or_else(|| self.as_in_example())
     }
 
     /// How a value of a grammar or a range looks.

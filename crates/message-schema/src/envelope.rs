@@ -210,6 +210,13 @@ impl Timestamp {
         DateTime::parse_from_rfc3339(text).ok().map(|at| Self(at.with_timezone(&Utc)))
     }
 
+    /// Reads an instant that is written with an offset or a fraction of a second, for a person to be
+    /// told how it is written here; `None` for what is no RFC 3339.
+    pub fn meant(text: &str) -> Option<Self> {
+        let at = DateTime::parse_from_rfc3339(text).ok()?.with_timezone(&Utc);
+        Self::parse(&Self::from_utc(at).to_string())
+    }
+
     /// The instant, cut to the second.
     pub fn from_utc(at: DateTime<Utc>) -> Self {
         Self(DateTime::from_timestamp(at.timestamp(), 0).unwrap_or(at))

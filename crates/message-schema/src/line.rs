@@ -8,6 +8,20 @@ pub fn is_trap(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Whether the character looks like a space, or like nothing, and is no space to YAML.
+pub fn is_strange_space(c: char) -> bool {
+    matches!(
+        c,
+        '\u{a0}' | '\u{1680}' | '\u{2000}'
+            ..='\u{200b}' | '\u{202f}' | '\u{205f}' | '\u{2060}' | '\u{3000}' | '\u{feff}'
+    )
+}
+
+/// Whether the character is a quote to people and a letter to YAML.
+pub fn is_typographic_quote(c: char) -> bool {
+    matches!(c, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
+}
+
 /// Whether the text can be shown in one line as it is.
 pub fn is_one_line(text: &str) -> bool {
     !text.contains(is_trap)

@@ -2,6 +2,7 @@
 //! Whether a readable message is *correct* is the validator's question.
 
 use crate::code::Code;
+use crate::line::escaped;
 use crate::place::Place;
 
 /// Why bytes could not be read as one YAML mapping within the limits.
@@ -45,7 +46,8 @@ impl Malformed {
     }
 
     pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
-        Self { fix: Some(fix.into()), ..self }
+        // A fix may repeat letters of the file, which must not break out of its line.
+        Self { fix: Some(escaped(&fix.into())), ..self }
     }
 
     pub(crate) fn cut_off(self, cut_off: bool) -> Self {

@@ -4,13 +4,14 @@
 use crate::envelope::MessageType;
 use crate::id::{AgentName, MessageId, PacketPath, PrNumber};
 use crate::malformed::Malformed;
-use crate::yaml::{self, Node};
+use crate::yaml::{self, Layout, Node, Quoted, Style};
 
 /// A readable message, correct or not.
 #[derive(Clone, Debug)]
 pub struct Message {
     root: Node,
     kind: Option<MessageType>,
+    meant: Option<MessageType>,
     body: ReadBody,
 }
 
@@ -31,11 +32,12 @@ pub enum ReadBody {
 pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
     let root = yaml::read_bytes(bytes)?;
     let kind = root.field_text("type").and_then(MessageType::from_word);
-    let body = match kind {
-        Some(kind) if kind.is_review() => read_body(&root),
+    let meant = kind.or_else(|| root.field_text("type").and_then(meant));
+    let body = match meant {
+        Some(kind) if kind.is_review() => read_body(&root, bytes),
         Some(_) | None => ReadBody::Unread,
     };
-    Ok(Message { root, kind, body })
+    Ok(Message { root, kind, meant, body })
 }
 
 /// Reads a packet file under the limits of a message.
@@ -43,14 +45,26 @@ pub fn parse_packet(bytes: &[u8]) -> Result<Node, Malformed> {
     yaml::read_bytes(bytes)
 }
 
-fn read_body(root: &Node) -> ReadBody {
-    let Some(body) = root.field("body").and_then(|field| field.value.scalar()) else {
-        return ReadBody::Unread;
+/// The type that is written in another case, or with hyphens or blanks.
+fn meant(word: &str) -> Option<MessageType> {
+    MessageType::from_word(&word.to_lowercase().replace(['-', ' '], "_"))
+}
+
+fn read_body(root: &Node, file: &[u8]) -> ReadBody {
+    let Some(field) = root.field("body") else { return ReadBody::Unread };
+    let Some(body) = field.value.scalar() else {
+        // A mapping is no text, which the envelope's rule tells; what stands in it is told as well.
+        let is_filled = !field.value.fields().is_empty();
+        return if is_filled { ReadBody::Mapping(field.value.clone()) } else { ReadBody::Unread };
     };
     if body.text.trim().is_empty() {
         return ReadBody::Unread;
     }
-    match yaml::read_text(&body.text, body.frame) {
+    let is_quoted = body.style == Style::Quoted;
+    let file = is_quoted.then(|| std::str::from_utf8(file).ok()).flatten();
+    let quoted = file.and_then(|file| Quoted::of(file, field.value.place, &body.text));
+    let layout = quoted.as_ref().map_or(Layout::Frame(body.frame), Layout::Quoted);
+    match yaml::read_text(&body.text, layout) {
         Ok(mapping) => ReadBody::Mapping(mapping),
         Err(malformed) => ReadBody::Malformed(malformed),
     }
@@ -70,6 +84,12 @@ impl Message {
     /// The message's type, when it names one of the twelve.
     pub fn kind(&self) -> Option<MessageType> {
         self.kind
+    }
+
+    /// The type, also when its word is written in another case or with hyphens; such a message is
+    /// refused, and its body is judged in the same breath.
+    pub fn meant(&self) -> Option<MessageType> {
+        self.meant
     }
 
     /// The id, when it is one.

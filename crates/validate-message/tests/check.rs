@@ -84,17 +84,20 @@ fn an_unreadable_body_does_not_hide_the_envelope() {
 }
 
 #[test]
-fn a_body_that_is_no_literal_block_is_reported_at_its_scalar() {
+fn a_body_in_quotes_has_places_too_if_it_stands_on_one_line() {
     let text = "id: a\nfrom: a\nto: b\ntype: review_addressed\npriority: P1\ncreated_at_utc: 2026-02-13T10:00:00Z\n\
                 subject: s\nbody: \"commit_sha: abc1234\\nchanges_summary: x\\nround: 0\"\n";
     let violations = judge(text, PacketInput::NotNamed).expect_err("refused");
     let violation = violations.first_error().expect("an error");
-    assert_eq!(violation.place, Some(Place { line: 8, column: 7 }));
+    assert_eq!(violation.place, Some(Place { line: 8, column: 56 }));
     assert_eq!(violation.field.as_deref(), Some("body.round"));
     assert_eq!(
         (violation.found.as_deref(), violation.expected.as_deref()),
         (Some("0"), Some("a whole number, 1 or more"))
     );
+    let folded = text.replace("\\nround", "\\n\n  round");
+    let violations = judge(&folded, PacketInput::NotNamed).expect_err("refused");
+    assert_eq!(violations.first_error().and_then(|first| first.place), Some(Place { line: 8, column: 7 }));
 }
 
 #[test]
@@ -138,7 +141,7 @@ fn a_refusal_without_a_readable_message_is_one_violation() {
     assert_eq!(violations.as_slice()[0].file, Source::Message);
     assert_eq!(
         violations.as_slice()[0].told("x.yaml").lines().next(),
-        Some("x.yaml:1:5: yaml_syntax: mapping values are not allowed in this context")
+        Some("x.yaml:1:5: yaml_syntax: the value of `a` holds a colon, but no quotes")
     );
 }
 

@@ -139,6 +139,16 @@ impl Shape {
         &self.words
     }
 
+    /// Whether it is a whole number.
+    pub fn is_integer(&self) -> bool {
+        self.scalar == Typing::Integer
+    }
+
+    /// Whether it is `true` or `false`.
+    pub fn is_boolean(&self) -> bool {
+        self.scalar == Typing::Boolean
+    }
+
     /// Whether it is one value, no list and no mapping.
     pub fn is_scalar(&self) -> bool {
         self.items.is_none() && !self.is_mapping && !self.is_anything

@@ -1,5 +1,6 @@
 //! From a position inside a scalar's text to a position in the file the scalar stands in.
 
+use super::quoted::Quoted;
 use crate::place::Place;
 
 /// How the lines of a text lie in its file.
@@ -36,5 +37,48 @@ impl Frame {
             Self::Lines { first: f, indent: i } => Self::Lines { first: f + first, indent: i + indent },
             Self::Whole(place) => Self::Whole(place),
         }
+    }
+}
+
+/// How a text that is being read lies in its file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Layout<'q> {
+    /// As its frame says.
+    Frame(Frame),
+    /// Between quotes on one line.
+    Quoted(&'q Quoted),
+}
+
+impl Layout<'_> {
+    /// The place in the file of a 0-based line and column of the text.
+    pub(crate) fn place(self, line: u32, column: u32) -> Place {
+        match self {
+            Self::Frame(frame) => frame.place(line, column),
+            Self::Quoted(quoted) => quoted.place(line, column),
+        }
+    }
+
+    /// The frame of a literal block inside this text, which stands at `place`.
+    pub(crate) fn inner(self, first: u32, indent: u32, place: Place) -> Frame {
+        match self {
+            Self::Frame(frame) => frame.inner(first, indent),
+            Self::Quoted(_) => Frame::Whole(place),
+        }
+    }
+
+    /// Whether lines of the text are lines of the file.
+    pub(crate) fn keeps_lines(self) -> bool {
+        matches!(self, Self::Frame(Frame::Lines { .. }))
+    }
+
+    /// Whether every position is that of the whole scalar.
+    pub(crate) fn is_whole(self) -> bool {
+        matches!(self, Self::Frame(Frame::Whole(_)))
+    }
+}
+
+impl From<Frame> for Layout<'_> {
+    fn from(frame: Frame) -> Self {
+        Self::Frame(frame)
     }
 }

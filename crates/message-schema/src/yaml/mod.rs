@@ -5,10 +5,15 @@
 //! lists and scalars is refused.
 
 mod frame;
+mod marks;
 mod node;
+mod quoted;
 mod read;
+mod slip;
 
+pub(crate) use frame::Layout;
 pub use node::{Content, Field, Node, Scalar, Style};
+pub(crate) use quoted::Quoted;
 pub(crate) use read::{read_bytes, read_ours, read_text};
 
 #[cfg(test)]

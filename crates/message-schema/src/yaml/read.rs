@@ -2,8 +2,9 @@
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span};
 
-use super::frame::Frame;
+use super::frame::{Frame, Layout};
 use super::node::{Content, Field, Node, Scalar, Style};
+use super::{marks, slip};
 use crate::code::Code;
 use crate::malformed::Malformed;
 use crate::place::Place;
@@ -23,18 +24,18 @@ pub(crate) fn read_bytes(bytes: &[u8]) -> Result<Node, Malformed> {
     read_text(text_of(bytes)?, Frame::FILE)
 }
 
-/// Reads a text that lies in its file as `frame` says.
-pub(crate) fn read_text(text: &str, frame: Frame) -> Result<Node, Malformed> {
-    read_up_to(MAX_NODES, text, frame)
+/// Reads a text that lies in its file as `layout` says.
+pub(crate) fn read_text<'q>(text: &str, layout: impl Into<Layout<'q>>) -> Result<Node, Malformed> {
+    read_up_to(MAX_NODES, text, layout.into())
 }
 
 /// Reads a file of our own, however much is in it.
 pub(crate) fn read_ours(text: &str) -> Result<Node, Malformed> {
-    read_up_to(usize::MAX, text, Frame::FILE)
+    read_up_to(usize::MAX, text, Frame::FILE.into())
 }
 
-fn read_up_to(nodes_max: usize, text: &str, frame: Frame) -> Result<Node, Malformed> {
-    let mut tree = Tree { text, frame, open: Vec::new(), root: None, nodes_left: nodes_max };
+fn read_up_to(nodes_max: usize, text: &str, layout: Layout<'_>) -> Result<Node, Malformed> {
+    let mut tree = Tree { text, layout, open: Vec::new(), root: None, nodes_left: nodes_max };
     let options = granit_parser::options! {
         disallow_directives: true,
         emit_unresolved_aliases: true,
@@ -65,13 +66,25 @@ fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
         Malformed::new(Code::NotUtf8, Some(end_of(good)), "the bytes from here on are not UTF-8")
             .found(format!("byte 0x{:02x}", bytes[error.valid_up_to()]))
             .expected("UTF-8 text")
+            .fix(if is_utf_16(bytes) { UTF_16 } else { "save the file as UTF-8" })
             .cut_off(error.error_len().is_none())
     })?;
     match text.find('\0') {
         Some(at) => Err(Malformed::new(Code::NulByte, Some(end_of(&text[..at])), "there is a NUL character")
-            .expected("text without NUL")),
+            .expected("text without NUL")
+            .fix(if is_utf_16(bytes) { UTF_16 } else { "remove it" })),
         None => Ok(text),
     }
+}
+
+const UTF_16: &str = "save the file as UTF-8: it is UTF-16";
+
+/// Whether it begins as UTF-16 does: with its mark, or with a letter of ASCII beside a NUL.
+fn is_utf_16(bytes: &[u8]) -> bool {
+    matches!(
+        bytes,
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [1..0x80, 0, 1..0x80, 0, ..] | [0, 1..0x80, 0, 1..0x80, ..]
+    )
 }
 
 /// The place just after the text.
@@ -89,14 +102,20 @@ fn small(number: usize) -> u32 {
 fn tree_is_no_mapping(root: &Node, text: &str) -> Malformed {
     // The first word of a message whose writer was interrupted is a lone plain scalar.
     let cut_off = root.scalar().is_some_and(|scalar| scalar.style == Style::Plain) && !text.ends_with('\n');
+    let is_listed_message = root.items().len() == 1 && !root.items()[0].fields().is_empty();
     Malformed::new(Code::NotAMapping, Some(root.place), format!("it is {}, not a mapping", root.kind()))
+        .fix(if is_listed_message {
+            "write the fields alone, not as an item of a list"
+        } else {
+            "write one field to a line, its name and a value, as in `round: 1`"
+        })
         .cut_off(cut_off)
 }
 
 /// A tree under construction.
 struct Tree<'t> {
     text: &'t str,
-    frame: Frame,
+    layout: Layout<'t>,
     open: Vec<Open>,
     root: Option<Node>,
     nodes_left: usize,
@@ -138,7 +157,7 @@ impl Tree<'_> {
     }
 
     fn place(&self, marker: &Marker) -> Place {
-        self.frame.place(small(marker.line().saturating_sub(1)), small(marker.col()))
+        self.layout.place(small(marker.line().saturating_sub(1)), small(marker.col()))
     }
 
     /// Counts what begins here.
@@ -174,7 +193,7 @@ impl Tree<'_> {
     fn block_frame(&self, text: &str, span: &Span) -> Frame {
         let blank_lines = text.bytes().take_while(|b| *b == b'\n').count();
         let first = span.start.line().saturating_sub(1).saturating_sub(blank_lines);
-        self.frame.inner(small(first), small(span.indent.unwrap_or_default()))
+        self.layout.inner(small(first), small(span.indent.unwrap_or_default()), self.place(&span.start))
     }
 
     fn descend(&mut self, at: &Marker, open: impl FnOnce(Place) -> Open) -> Result<(), Malformed> {
@@ -216,15 +235,27 @@ impl Tree<'_> {
     }
 
     fn feature(&self, what: &str, at: &Marker) -> Malformed {
-        Malformed::new(Code::YamlFeature, Some(self.place(at)), format!("there is {what}"))
-            .expected("plain mappings, lists and scalars")
-            .fix("write the value out, and quote a text that begins with one of & * ! %")
+        let line = self.text.lines().nth(at.line().saturating_sub(1)).filter(|_| !self.layout.is_whole());
+        let malformed = Malformed::new(Code::YamlFeature, Some(self.place(at)), format!("there is {what}"))
+            .expected("plain mappings, lists and scalars");
+        malformed.fix(match line.and_then(slip::in_quotes) {
+            Some(written) => format!("write the value out, or, if it is a text, `{written}`"),
+            None => "write the value out, and quote a text that begins with one of & * ! %".to_owned(),
+        })
     }
 
     fn second_document(&self, at: &Marker) -> Malformed {
-        Malformed::new(Code::SeveralDocuments, Some(self.place(at)), "a second document begins here")
-            .expected("one document in a file")
-            .fix("write one file per message")
+        let malformed =
+            Malformed::new(Code::SeveralDocuments, Some(self.place(at)), "a second document begins here")
+                .expected("one document in a file");
+        // The lines behind `---`: a message of its own, the text of a front matter, or nothing.
+        let mut behind = self.text.lines().skip(at.line()).filter(|line| !line.trim().is_empty());
+        malformed.fix(match behind.next() {
+            None => "remove the `---`",
+            Some(_) if !matches!(self.layout, Layout::Frame(Frame::FILE)) => "remove the `---`",
+            Some(line) if marks::key_of(line).is_some() => "write one file per message",
+            Some(_) => "write what stands behind the `---` into `body: |`, indented below it, or remove it",
+        })
     }
 
     fn syntax(&self, error: &ScanError) -> Malformed {
@@ -239,26 +270,34 @@ impl Tree<'_> {
         let malformed = Malformed::new(Code::YamlSyntax, Some(place), kind.to_string())
             .expected("well-formed YAML")
             .cut_off(self.is_at_end(error));
-        match (advice(kind), self.tabbed_line(error.marker())) {
-            (Some(fix), _) => malformed.fix(fix),
-            (None, Some(line)) => {
-                malformed.fix(format!("replace the tab at the start of line {line} by spaces"))
-            }
+        match (self.slip(error), advice(kind)) {
+            (Some(slip), _) => self.told(slip, malformed),
+            (None, Some(fix)) => malformed.fix(fix),
             (None, None) => malformed,
         }
     }
 
-    /// The line of the file that begins with a tab where the reader stopped: that line or the one
-    /// before. Its complaint is about what it took the tab for.
-    fn tabbed_line(&self, at: &Marker) -> Option<u32> {
-        if let Frame::Whole(_) = self.frame {
+    /// The slip behind the parser's complaint. A text whose line breaks are gone has no lines to look at.
+    fn slip(&self, error: &ScanError) -> Option<slip::Slip> {
+        if self.layout.is_whole() {
             return None;
         }
-        let last = at.line().saturating_sub(1);
-        let is_tabbed = |line: &str| line.chars().take_while(|c| c.is_whitespace()).any(|c| c == '\t');
-        let lines = self.text.lines().enumerate().skip(last.saturating_sub(1)).take(2);
-        let tabbed = lines.filter(|(at, line)| *at <= last && is_tabbed(line)).last();
-        tabbed.map(|(at, _)| self.frame.place(small(at), 0).line)
+        let at = error.marker();
+        slip::named(self.text, at.line().saturating_sub(1), at.col(), error.kind())
+    }
+
+    /// The complaint with the slip's words and place.
+    fn told(&self, slip: slip::Slip, malformed: Malformed) -> Malformed {
+        let place = self.layout.place(small(slip.line), small(slip.column));
+        let line = if self.layout.keeps_lines() { place.line } else { small(slip.line) + 1 };
+        let letters = self.text.lines().nth(slip.line).unwrap_or_default().trim();
+        let malformed = Malformed { place: Some(place), message: slip.message, ..malformed };
+        let margin = match self.layout.keeps_lines() {
+            true => self.layout.place(small(slip.line), small(slip.margin)).column - 1,
+            false => small(slip.margin),
+        };
+        let fix = slip.fix.replace("{line}", &line.to_string()).replace("{margin}", &marks::spaces(margin));
+        malformed.found(letters).fix(fix)
     }
 
     /// Whether the error is that the text ends: it is reported behind the last letter, or on the
@@ -295,6 +334,12 @@ fn advice(kind: &ErrorKind) -> Option<&'static str> {
     );
     let colon = matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement);
     let quote = matches!(kind, ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent);
+    if matches!(kind, ErrorKind::UnclosedFlowCollection { .. }) {
+        return Some("close the bracket, or put the text in double quotes");
+    }
+    if matches!(kind, ErrorKind::ExpectedBlockMappingKey | ErrorKind::InvalidIndentation) {
+        return Some("begin the line where the lines begin that it belongs to");
+    }
     match (tab, colon, quote) {
         (true, _, _) => Some("indent with spaces"),
         (_, true, _) => Some("put a text that contains `: ` in double quotes"),

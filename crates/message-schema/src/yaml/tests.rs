@@ -96,13 +96,24 @@ fn assert_places(mapping: &Node, file: &str) {
     }
 }
 
+/// The letter as JSON escapes it.
+fn in_escapes(c: char) -> String {
+    c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+}
+
 fn literal(mapping: &Node, key: &str) -> Node {
     let scalar = mapping.field(key).and_then(|field| field.value.scalar()).expect("a literal");
     read_text(&scalar.text, scalar.frame).expect("YAML inside")
 }
 
+/// How many random files: 600, or `SETTLED_BLOCKS` for the long form. Each holds two blocks.
+fn cases() -> u32 {
+    let asked = option_env!("SETTLED_BLOCKS").and_then(|blocks| blocks.parse::<u32>().ok());
+    asked.map_or(600, |blocks| blocks / 2)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn places_inside_literal_blocks_are_those_of_the_file(outer in block(), inner in block(), crlf: bool, bom: bool) {
@@ -122,6 +133,30 @@ proptest! {
         let nested = literal(&body, "nested");
         prop_assert!(nested.fields().len() > inner.lines.iter().filter(|l| matches!(l, Line::Field(_))).count());
         assert_places(&nested, &file);
+    }
+
+    #[test]
+    fn places_inside_quoted_bodies_and_flow_mappings_are_those_of_the_file(
+        values in prop::collection::vec(prop::sample::select(vec!["x", "gro\u{df}e", "\u{1f600} b", "it's", "a \\ b", "\"q\""]), 1..6),
+        flow: bool, single: bool, ascii: bool, lead in 0..3usize,
+    ) {
+        let text = |(i, value): (usize, &&str)| format!("k{i}: \u{3c}v{i} {value}");
+        let fields: Vec<String> = values.iter().enumerate().map(text).map(|t| t.replace('"', "")).collect();
+        let inner = if flow { format!("{{{}}}\n", fields.join(", ")) } else { fields.join("\n") + "\n" };
+        let json = serde_json::to_string(&inner).expect("JSON");
+        let written = match (single && flow, ascii) {
+            (true, _) => format!("'{}'", inner.trim_end().replace('\'', "''")),
+            (false, true) => json.chars().map(|c| if c.is_ascii() { c.to_string() } else { in_escapes(c) }).collect(),
+            (false, false) => json,
+        };
+        let file = format!("{}type: review_lgtm\nbody: {written}\nafter: y\n", "# \u{e9}\n".repeat(lead));
+        let message = crate::message::parse(file.as_bytes()).expect("readable");
+        let crate::message::ReadBody::Mapping(body) = message.read_body() else { panic!("{message:?}") };
+        prop_assert_eq!(body.fields().len(), values.len());
+        for (i, field) in body.fields().iter().enumerate() {
+            prop_assert_eq!(field.key_place, place_of(&file, &format!("k{i}:")), "{}", file);
+            prop_assert_eq!(field.value.place, place_of(&file, &format!("\u{3c}v{i}")), "{}", file);
+        }
     }
 
     #[test]

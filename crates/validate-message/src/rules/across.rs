@@ -6,6 +6,7 @@ use message_schema::packet::Finding;
 use message_schema::schema::Step;
 use message_schema::{Code, Message, Place, ReadBody};
 
+use super::gate;
 use super::packet::ReadPacket;
 use crate::found::Found;
 use crate::violation::{Source, Violation, shown};
@@ -18,6 +19,9 @@ pub(crate) fn check(message: &Message, body: Option<&Body>, packet: Option<&Read
     if let (Some(body), Some(packet)) = (body, packet) {
         round(body, packet, found);
         blocking_count(message, body, packet, found);
+    }
+    if let Some(Body::Lgtm(lgtm)) = body {
+        gate::foresee(message, lgtm, packet, found);
     }
 }
 
@@ -32,7 +36,8 @@ fn pull_request(message: &Message, found: &mut Found) {
             Violation::new(Code::PrMismatch, Source::Message, Some(envelope.value.place), text)
                 .field("related_pr")
                 .found(envelope_pr.as_str())
-                .expected(body_pr.as_str()),
+                .expected(body_pr.as_str())
+                .fix("write the same number in both, or leave `related_pr` out"),
         );
     }
 }
@@ -56,7 +61,8 @@ fn round(body: &Body, read: &ReadPacket, found: &mut Found) {
             )
             .field("round")
             .found(&packet.to_string())
-            .expected(said.to_string()),
+            .expected(said.to_string())
+            .fix("name the packet of this round, or write its round into it"),
         );
     }
 }
@@ -88,7 +94,7 @@ fn blocking_count(message: &Message, body: &Body, read: &ReadPacket, found: &mut
 }
 
 /// The ids of the findings, in brackets: the first few, for a person to look at.
-fn named(findings: &[&Finding]) -> String {
+pub(super) fn named(findings: &[&Finding]) -> String {
     let ids: Vec<String> =
         findings.iter().take(NAMED_MAX).map(|finding| shown(finding.id.as_str())).collect();
     match (ids.is_empty(), findings.len() > NAMED_MAX) {
@@ -105,7 +111,7 @@ fn body_text<'m>(message: &'m Message, key: &str) -> Option<&'m str> {
     }
 }
 
-fn body_place(message: &Message, key: &str) -> Option<Place> {
+pub(super) fn body_place(message: &Message, key: &str) -> Option<Place> {
     match message.read_body() {
         ReadBody::Mapping(mapping) => mapping.at(&[Step::Key(key.to_owned())]).map(|node| node.place),
         ReadBody::Unread | ReadBody::Malformed(_) => None,

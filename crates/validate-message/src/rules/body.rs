@@ -10,11 +10,12 @@ use message_schema::{Code, Malformed, Message, ReadBody, Schema};
 
 use super::Document;
 use super::document::Kind;
+use super::strays::Strays;
 use crate::found::Found;
 use crate::violation::{Source, Violation};
 
 pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
-    let kind = message.kind()?;
+    let kind = message.meant()?;
     match message.read_body() {
         // A review body without text breaks the envelope's rule for `body`, which is told there.
         ReadBody::Unread => {
@@ -25,7 +26,7 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
             found.push(syntax(message, malformed));
             None
         }
-        ReadBody::Mapping(mapping) => mapped(kind, mapping, found),
+        ReadBody::Mapping(mapping) => mapped(kind, mapping, &Strays::of(message), found),
     }
 }
 
@@ -44,13 +45,14 @@ fn syntax(message: &Message, malformed: &Malformed) -> Violation {
 }
 
 /// The document of a review message's body.
-pub(crate) fn document(kind: MessageType, mapping: &Node) -> Option<Document<'_>> {
+fn document<'n>(kind: MessageType, mapping: &'n Node, strays: &Strays<'_>) -> Option<Document<'n>> {
     let schema = Schema::of_body(kind)?;
-    Some(Document { root: mapping, schema, file: Source::Message, prefix: "body.", code })
+    let explained = strays.explained_in_body();
+    Some(Document { root: mapping, schema, file: Source::Message, prefix: "body.", code, explained })
 }
 
-fn mapped(kind: MessageType, mapping: &Node, found: &mut Found) -> Option<Body> {
-    let document = document(kind, mapping)?;
+fn mapped(kind: MessageType, mapping: &Node, strays: &Strays<'_>, found: &mut Found) -> Option<Body> {
+    let document = document(kind, mapping, strays)?;
     match kind {
         MessageType::ReviewRequest => document.read(found).map(Body::Request),
         MessageType::ReviewFeedback => document.read(found).map(Body::Feedback),
@@ -89,7 +91,8 @@ fn nits(document: &Document<'_>, found: &mut Found) {
         let Some(id) = nit.field_text("nit_id").filter(|id| !id.is_empty()) else { continue };
         if !seen.insert(id) {
             let path = [Step::Key("nits".to_owned()), Step::Index(index), Step::Key("nit_id".to_owned())];
-            found.push(document.invalid(&path, "an id no other nit of this message has"));
+            let violation = document.invalid(&path, "an id no other nit of this message has");
+            found.push(violation.fix("give each nit an id of its own"));
         }
     }
 }

@@ -1,15 +1,19 @@
 //! A document against its schema: breaches become violations with a place, a field and a fix, and
 //! one cause becomes one violation.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+use message_schema::envelope::MessageType;
+use message_schema::line::is_strange_space;
 use message_schema::schema::{Breach, Shape, Step};
 use message_schema::yaml::Node;
 use message_schema::{Code, Level, Place, Schema, coerce};
 use serde::de::DeserializeOwned;
 
+use super::advice::{Wrong, as_in};
 use crate::found::Found;
-use crate::suggest::nearest;
+use crate::suggest::{nearest, synonym};
 use crate::violation::{Source, Violation, shown};
 
 /// A mapping with more unknown fields than this is no slip of the pen, and to compare them all with what is
@@ -25,10 +29,12 @@ pub(crate) struct Document<'a> {
     pub(crate) prefix: &'static str,
     /// The code of a breach at that path.
     pub(crate) code: fn(&[Step], Kind) -> Code,
+    /// The values that another violation explains, so that nothing more is told of them.
+    pub(crate) explained: BTreeSet<Path>,
 }
 
 /// The way from a document's root to a value.
-pub(super) type Path = Vec<Step>;
+pub(crate) type Path = Vec<Step>;
 
 /// What kind of breach a code is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,12 +113,12 @@ impl Document<'_> {
             match breach {
                 Breach::Missing { at, field } => {
                     let path = below(at, field);
-                    if told.insert(path.clone()) {
+                    if !self.explained.contains(&path) && told.insert(path.clone()) {
                         found.push(self.missing(at, &path, field, &mut misspelt));
                     }
                 }
                 Breach::Broken { at, .. } => {
-                    if told.insert(at.clone()) {
+                    if !self.explained.contains(at) && told.insert(at.clone()) {
                         found.push(self.broken(at));
                     }
                 }
@@ -127,52 +133,81 @@ impl Document<'_> {
         let expected = shape.map_or("a value the schema admits", Shape::expected);
         let violation = self.invalid(at, expected);
         let (Some(shape), Some(node)) = (shape, self.root.at(at)) else { return violation };
-        let text = node.text().map(str::trim);
-        let near = text.and_then(|text| nearest(text, shape.words().iter().map(String::as_str)));
-        if let (true, Some(text), Some(Step::Key(name))) = (shape.is_one_line(), node.text(), at.last())
-            && text.contains(['\n', '\r'])
-        {
-            return violation.fix(format!("write it on one line behind `{name}:`, without `|` or `>`"));
-        }
-        match (near, text, at.last()) {
-            (Some(word), _, _) => violation.fix(format!("write `{word}`")),
-            (None, Some(text), _) if node.scalar().is_some_and(|scalar| shape.trimmed(scalar) != text) => {
-                violation.fix(format!("write `{}` without white space around it", shown(text)))
-            }
-            (None, None, Some(Step::Key(name))) if shape.is_prose() => violation
-                .fix(format!("write a text; `{name}: |` begins one of several lines, indented below it")),
-            (None, None, Some(Step::Key(name))) if shape.is_scalar() => violation.fix(format!(
-                "write one value, not {}{}",
-                node.kind(),
-                shape.example().map(|example| as_in(name, example)).unwrap_or_default()
-            )),
-            (None, _, _) => violation,
+        let name = at.iter().rev().find_map(|step| match step {
+            Step::Key(name) => Some(name.as_str()),
+            Step::Index(_) => None,
+        });
+        let kind = self.root.field_text("type").and_then(MessageType::from_word);
+        let wrong = Wrong { name: name.unwrap_or_default(), node, shape, kind };
+        match wrong.advice() {
+            Some(advice) => violation.fix(advice),
+            None => violation,
         }
     }
 
     /// A missing field, or a misspelt one: that is one cause and becomes one violation.
     fn missing(&self, at: &[Step], path: &[Step], field: &str, misspelt: &mut BTreeSet<Path>) -> Violation {
-        let expected = self.schema.shape().at(path).map_or("a value", Shape::expected);
+        let wanted = self.schema.shape().at(path);
+        let expected = wanted.map_or("a value", Shape::expected);
         let name = dotted(path);
         let mapping = self.root.at(at).unwrap_or(self.root);
         let shape = self.schema.shape().at(at);
-        let is_stranger = |key: &&str| shape.is_some_and(|shape| shape.field(key).is_none());
-        let strangers =
-            mapping.fields().iter().map(|field| field.key.as_str()).filter(is_stranger).take(STRANGERS_MAX);
-        let Some(slip) = nearest(field, strangers).and_then(|slip| mapping.field(slip)) else {
+        let is_stranger = |key: &&str| {
+            shape.is_some_and(|shape| shape.field(key).is_none()) && !misspelt.contains(&below(at, key))
+        };
+        let strangers: Vec<&str> = mapping
+            .fields()
+            .iter()
+            .map(|field| field.key.as_str())
+            .filter(is_stranger)
+            .take(STRANGERS_MAX)
+            .collect();
+        if let Some(remark) =
+            strangers.iter().find(|key| is_remark(key) && key.trim_end_matches('"').ends_with(field))
+            && let Some(stranger) = mapping.field(remark)
+        {
+            misspelt.insert(below(at, remark));
+            let text = format!("`{name}` is missing: the remark before it counts as part of its name");
+            return self
+                .violation(Kind::Missing, path, stranger.key_place, text)
+                .found(remark)
+                .expected(field)
+                .fix("remove the remark: JSON has none, and those of YAML begin with `#`");
+        }
+        let slip = nearest(field, strangers.iter().copied())
+            .or_else(|| strangers.iter().copied().find(|key| synonym(key, [field].into_iter()).is_some()));
+        let Some(slip) = slip.and_then(|slip| mapping.field(slip)) else {
+            let example = wanted.and_then(Shape::example).map(|example| as_in(field, example));
             return self
                 .violation(Kind::Missing, path, mapping.place, format!("`{name}` is missing"))
                 .expected(expected)
-                .fix(format!("add `{field}`: {expected}"));
+                .fix(format!("add `{field}`: {expected}{}", example.unwrap_or_default()));
         };
         misspelt.insert(below(at, &slip.key));
-        let wrong = shown(&slip.key);
+        let wrong = visible(&slip.key);
         let text = format!("`{name}` is missing, and `{wrong}` stands here");
         self.violation(Kind::Missing, path, slip.key_place, text)
             .found(&slip.key)
             .expected(field)
             .fix(format!("rename `{wrong}` to `{field}`"))
     }
+}
+
+/// Whether the name begins with a remark of JavaScript.
+fn is_remark(name: &str) -> bool {
+    name.starts_with("//") || name.starts_with("/*")
+}
+
+/// A name as it may stand in a line, spaces that look like none by their number.
+pub(super) fn visible(name: &str) -> String {
+    let name = if name.contains(is_strange_space) {
+        let shown =
+            |c: char| if is_strange_space(c) { c.escape_unicode().to_string() } else { c.to_string() };
+        Cow::Owned(name.chars().map(shown).collect::<String>())
+    } else {
+        Cow::Borrowed(name)
+    };
+    shown(&name)
 }
 
 /// The path of a field of the mapping at that path.
@@ -197,15 +232,6 @@ fn told(node: &Node, shape: Option<&Shape>) -> String {
         Some(text) if text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit()) => text.to_owned(),
         Some(text) if text.chars().count() > 200 => format!("a text of {} characters", text.chars().count()),
         Some(text) => format!("`{}`", shown(text)),
-    }
-}
-
-/// A field as it could be written, in quotes where YAML would take it for more than a text.
-fn as_in(name: &str, example: &str) -> String {
-    if example.contains([':', '#']) {
-        format!(", as in `{name}: \"{example}\"`")
-    } else {
-        format!(", as in `{name}: {example}`")
     }
 }
 

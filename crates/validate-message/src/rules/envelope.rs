@@ -9,6 +9,7 @@ use message_schema::{Code, Message, Schema};
 
 use super::Document;
 use super::document::Kind;
+use super::strays::Strays;
 use crate::check::Origin;
 use crate::found::Found;
 use crate::violation::Source;
@@ -17,8 +18,16 @@ const TELEMETRY: [&str; 6] =
     ["model", "turns", "input_tokens", "output_tokens", "wall_time_s", "est_cost_usd"];
 
 pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Option<Envelope> {
-    let document =
-        Document { root: message.root(), schema: Schema::Envelope, file: Source::Message, prefix: "", code };
+    let strays = Strays::of(message);
+    let explained = strays.explained_in_envelope();
+    let document = Document {
+        root: message.root(),
+        schema: Schema::Envelope,
+        file: Source::Message,
+        prefix: "",
+        code,
+        explained,
+    };
     let is_letter = match origin {
         Origin::Outbox => false,
         Origin::Inbox => is_letter(message),
@@ -28,6 +37,7 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
         found,
         |breach| matches!(breach, Breach::Broken { at, .. } if is_letter && *at == from),
     );
+    strays.tell(&document, message.meant(), found);
     recipients(&document, message.kind(), found);
     if let Some(kind) = message.kind().filter(|kind| !kind.may_carry_telemetry()) {
         telemetry(&document, kind, found);
@@ -79,7 +89,8 @@ fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Fo
     for (path, node) in &listed {
         let Some(name) = node.text().map(str::trim).filter(|name| !name.is_empty()) else { continue };
         if sender == Some(name) {
-            found.push(document.invalid(path, "an agent other than the sender"));
+            let violation = document.invalid(path, "an agent other than the sender");
+            found.push(violation.fix("write the agent who is to read it"));
         } else if !seen.insert(name) {
             found.push(document.invalid(path, "each recipient once").fix("remove the repeated name"));
         }
@@ -92,7 +103,7 @@ fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Fo
     }
 }
 
-fn has_one_recipient(kind: MessageType) -> bool {
+pub(super) fn has_one_recipient(kind: MessageType) -> bool {
     match kind {
         MessageType::ReviewRequest
         | MessageType::ReviewFeedback

@@ -46,9 +46,15 @@ pub(crate) fn check(message: &Message, input: PacketInput<'_>, found: &mut Found
             Code::PacketUnsafe,
             format!("the packet `{shown}` may not be read: {}", escaped(&why)),
             "a regular file inside the workspace, no symlink on the way",
-        ),
+        )
+        .fix(if path.as_str().contains('\\') {
+            format!("write `{}`", escaped(&path.as_str().replace('\\', "/")))
+        } else {
+            "name a file below `packets/`, as in `findings_packet: packets/findings/pr86_r1.yaml`".to_owned()
+        }),
         PacketInput::TooLarge => {
             lost(Code::PacketSyntax, format!("the packet `{shown}` is too large"), "at most 256 KiB")
+                .fix("name the findings packet itself, or say less in it")
         }
     });
     None
@@ -71,7 +77,14 @@ fn read(path: PacketPath, bytes: &[u8], found: &mut Found) -> Option<ReadPacket>
         }
     };
     let errors_before = found.errors();
-    let document = Document { root: &root, schema: Schema::FindingsPacket, file, prefix: "", code };
+    let document = Document {
+        root: &root,
+        schema: Schema::FindingsPacket,
+        file,
+        prefix: "",
+        code,
+        explained: BTreeSet::new(),
+    };
     let findings = document.read::<FindingsPacket>(found);
     rules(&document, found);
     let text = String::from_utf8(bytes.to_vec()).ok()?;
@@ -99,7 +112,12 @@ fn rules(document: &Document<'_>, found: &mut Found) {
         let path =
             |key: &str| [Step::Key("findings".to_owned()), Step::Index(index), Step::Key(key.to_owned())];
         if let Some(expected) = contradicted(finding) {
-            found.push(document.invalid(&path("blocking"), expected));
+            let right = expected.split(',').next().unwrap_or(expected);
+            found.push(
+                document
+                    .invalid(&path("blocking"), expected)
+                    .fix(format!("write `{right}`, or leave it out")),
+            );
         }
         let id = text(finding, "id");
         let thread = text(finding, "action").and(text(finding, "same_as").or(id));
@@ -110,9 +128,11 @@ fn rules(document: &Document<'_>, found: &mut Found) {
             let text =
                 format!("thread `{name}` is given an action by findings[{first}] and findings[{index}]");
             let violation = document.invalid(&path("action"), "one action for each thread");
-            found.push(Violation { code: Code::ActionMultiple, message: text, ..violation });
+            let violation = Violation { code: Code::ActionMultiple, message: text, ..violation };
+            found.push(violation.fix("keep one of the two"));
         } else if is_repeated {
-            found.push(document.invalid(&path("id"), "an id no other finding of this packet has"));
+            let violation = document.invalid(&path("id"), "an id no other finding of this packet has");
+            found.push(violation.fix("give each finding an id of its own"));
         }
     }
 }

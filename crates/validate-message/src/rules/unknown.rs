@@ -8,9 +8,9 @@ use message_schema::yaml::{Content, Field, Node};
 use message_schema::{Level, Schema};
 
 use super::Document;
-use super::document::{Kind, Path, below, dotted};
+use super::document::{Kind, Path, below, dotted, visible};
 use crate::found::Found;
-use crate::suggest::nearest;
+use crate::suggest::{nearest, synonym};
 use crate::violation::{Violation, shown};
 
 impl Document<'_> {
@@ -21,16 +21,28 @@ impl Document<'_> {
     }
 
     fn unknown(&self, path: &[Step], field: &Field, absent: &[&str]) -> Violation {
-        let text = format!("`{}` is no field of {}", shown(&dotted(path)), self.noun());
+        let text = format!("`{}` is no field of {}", visible(&dotted(path)), self.noun());
         let violation = self.violation(Kind::Unknown, path, field.key_place, text).found(&field.key);
         let violation = match self.level_of_unknown() {
             Level::Error => violation,
             Level::Warning => violation.warning(),
         };
-        match nearest(&field.key, absent.iter().copied()) {
+        let near = nearest(&field.key, absent.iter().copied());
+        match near.or_else(|| synonym(&field.key, absent.iter().copied())) {
             Some(name) => violation.fix(format!("did you mean `{name}`?")),
+            None if field.key.contains(' ') => {
+                violation.fix("remove the line if it is prose, or indent it if it belongs to the lines above")
+            }
+            None if self.is_of_envelope(path, &field.key) => {
+                violation.fix(format!("write `{}` beside `body`, not in it", shown(&field.key)))
+            }
             None => violation,
         }
+    }
+
+    /// Whether a field that stands in a body is one of the envelope.
+    fn is_of_envelope(&self, path: &[Step], key: &str) -> bool {
+        !self.prefix.is_empty() && path.len() == 1 && Schema::Envelope.shape().field(key).is_some()
     }
 
     fn level_of_unknown(&self) -> Level {
@@ -101,7 +113,7 @@ impl Walk<'_> {
         let absent: Vec<&str> = shape.names().filter(|name| mapping.field(name).is_none()).collect();
         for field in strangers {
             let path = below(&self.path, &field.key);
-            if !self.misspelt.contains(&path) {
+            if !self.misspelt.contains(&path) && !self.document.explained.contains(&path) {
                 if self.found.is_full(self.document.level_of_unknown()) {
                     return;
                 }

@@ -1,0 +1,304 @@
+//! The slips writers of YAML make most, recognised in the raw text after the parser has stopped: it
+//! complains of what it took a tab or a fence for, we name the tab and the fence.
+//!
+//! Nothing here is asked of a text that can be read. Lines and columns are 0-based ones of the text.
+
+use granit_parser::ErrorKind;
+
+use super::marks::{self, field_of, is_field};
+use crate::line::{is_strange_space, is_typographic_quote};
+
+/// How much of a line a fix repeats, in characters; a longer one is only told of.
+const REPEATED_MAX: usize = 100;
+
+/// A slip by its name.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Slip {
+    pub(super) line: usize,
+    pub(super) column: usize,
+    pub(super) message: String,
+    /// How many columns of the text should stand before the line's first letter.
+    pub(super) margin: usize,
+    /// What to write; `{line}` stands for the line's number in the file, `{margin}` for the spaces.
+    pub(super) fix: String,
+}
+
+/// Names the slip behind a complaint at that line and column; `None` when it is none of ours.
+pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines: Vec<&str> = text.lines().take(line + 2).collect();
+    let stop = line.min(lines.len().saturating_sub(1));
+    if text.trim_start().starts_with(['{', '[']) {
+        return json_remark(text, stop).or_else(|| json_comma(&lines, stop));
+    }
+    fence(&lines)
+        .or_else(|| open_quotes(&lines, stop, kind))
+        .or_else(|| open_bracket(&lines, stop, kind))
+        .or_else(|| strange_indent(&lines, stop))
+        .or_else(|| no_blank(&lines, stop))
+        .or_else(|| no_field(&lines))
+        .or_else(|| further_or_less(&lines, stop, column))
+        .or_else(|| bare_value(lines.get(stop)?, stop, kind))
+}
+
+/// The field with its value in double quotes, for a value that is a text and does not look like one.
+pub(super) fn in_quotes(line: &str) -> Option<String> {
+    let field = field_of(line).filter(|field| !field.value.is_empty())?;
+    let value = serde_json::Value::from(field.value.trim_matches(is_typographic_quote));
+    let written = format!("{}: {value}", field.key);
+    (written.chars().count() <= REPEATED_MAX).then_some(written)
+}
+
+/// A Markdown fence around the message: above its first field, or behind its last.
+fn fence(lines: &[&str]) -> Option<Slip> {
+    let at = lines.iter().position(|line| line.starts_with("```") || line.starts_with("~~~"))?;
+    let is_above = !lines[..at].iter().any(|line| marks::key_of(line).is_some());
+    let (message, fix) = match (is_above, at) {
+        (true, 0) => (
+            "a Markdown fence stands around the fields",
+            "remove line {line}, and the closing fence with all that follows",
+        ),
+        (true, _) => (
+            "a Markdown fence stands around the fields",
+            "remove line {line} with all above it, and the closing fence with all that follows",
+        ),
+        (false, _) => ("a Markdown fence ends here", "remove line {line} with all that follows"),
+    };
+    Some(Slip { line: at, column: 0, margin: 0, message: message.to_owned(), fix: fix.to_owned() })
+}
+
+/// A remark as JavaScript has them, in a text that begins like JSON.
+fn json_remark(text: &str, stop: usize) -> Option<Slip> {
+    let (mut line, mut column, mut in_string, mut is_escaped, mut before) = (0, 0, false, false, ' ');
+    for c in text.chars() {
+        if !in_string && before == '/' && (c == '/' || c == '*') {
+            return (line <= stop).then(|| Slip {
+                line,
+                column: column - 1,
+                margin: 0,
+                message: "a remark stands in the JSON".to_owned(),
+                fix: "remove it: JSON has no remarks".to_owned(),
+            });
+        }
+        in_string ^= c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        before = c;
+        column += 1;
+        if c == '\n' {
+            (line, column) = (line + 1, 0);
+        }
+    }
+    None
+}
+
+/// A line of JSON without the comma that the next one needs.
+fn json_comma(lines: &[&str], stop: usize) -> Option<Slip> {
+    let near =
+        (1..=stop + 1).rev().take(2).filter(|at| lines.get(*at).is_some_and(|l| l.trim().starts_with('"')));
+    near.filter_map(|at| {
+        let (line, above) = lines[..at].iter().enumerate().rev().find(|(_, line)| !line.trim().is_empty())?;
+        let above = above.trim_end();
+        let ends_open = above.ends_with([',', '{', '[', ':']);
+        let slip = Slip {
+            line,
+            column: above.chars().count(),
+            margin: 0,
+            message: "a comma is missing".to_owned(),
+            fix: "write a comma at the end of line {line}".to_owned(),
+        };
+        (!ends_open).then_some(slip)
+    })
+    .next()
+}
+
+/// A bracket that is opened behind a key and closed nowhere on that line, when the parser looks for
+/// the end of a list.
+fn open_bracket(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
+    let is_about_brackets = matches!(
+        kind,
+        ErrorKind::InvalidColonPlacement
+            | ErrorKind::ExpectedFlowMappingSeparator
+            | ErrorKind::ExpectedFlowSequenceSeparator
+            | ErrorKind::UnclosedFlowCollection { .. }
+            | ErrorKind::UnexpectedEofFlowSequence
+            | ErrorKind::UnexpectedEofFlowMapping
+            | ErrorKind::InvalidFlowScalarIndent
+    );
+    lines.iter().enumerate().take(stop + 1).rev().filter(|_| is_about_brackets).find_map(|(line, text)| {
+        let field = field_of(text)?;
+        let close = match field.value.chars().next()? {
+            '[' => ']',
+            '{' => '}',
+            _ => return None,
+        };
+        let key = field.key;
+        (!field.value.contains(close)).then(|| Slip {
+            line,
+            column: field.column_of_value,
+            margin: 0,
+            message: format!("the bracket that opens here behind `{key}:` is not closed"),
+            fix: format!("close it with `{close}`, or put the text behind `{key}:` in double quotes"),
+        })
+    })
+}
+
+/// Quotes that are opened behind a key and closed nowhere on that line: the last ones before the
+/// parser stopped.
+fn open_quotes(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
+    if !matches!(kind, ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent) {
+        return None;
+    }
+    lines.iter().enumerate().take(stop + 1).rev().find_map(|(line, text)| {
+        let field = field_of(text)?;
+        let quote = field.value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+        let key = field.key;
+        marks::end_of_quotes(field.value).is_none().then(|| Slip {
+            line,
+            column: field.column_of_value,
+            margin: 0,
+            message: format!("the quotes that open here behind `{key}:` are not closed"),
+            fix: format!("close them with `{quote}`; a text of several lines begins with `{key}: |`"),
+        })
+    })
+}
+
+/// A tab, or a space that is none for YAML, in the indentation of the line, of the one before or of
+/// the one behind it.
+fn strange_indent(lines: &[&str], stop: usize) -> Option<Slip> {
+    [Some(stop), stop.checked_sub(1), Some(stop + 1)].into_iter().flatten().find_map(|line| {
+        let text = lines.get(line)?;
+        let margin = text.chars().take_while(|c| c.is_whitespace() || is_strange_space(*c));
+        let (column, found) = margin.enumerate().find(|(_, c)| *c == '\t' || is_strange_space(*c))?;
+        let name = marks::name_of_space(found);
+        Some(Slip {
+            line,
+            column,
+            margin: 0,
+            message: format!("the line is indented with a {name}"),
+            fix: format!("replace the {name} at the start of line {{line}} by spaces"),
+        })
+    })
+}
+
+/// `subject:Review`: without a blank the colon is a letter like any other.
+fn no_blank(lines: &[&str], stop: usize) -> Option<Slip> {
+    let near = lines.iter().enumerate().take(stop + 1).skip(stop.saturating_sub(1));
+    near.rev().find_map(|(line, text)| {
+        let (key, value) = text.split_once(':')?;
+        let indent = key.len() - key.trim_start_matches(' ').len();
+        let is_name =
+            key.trim_start().bytes().all(|b| b.is_ascii_lowercase() || b == b'_') && key.trim() != "";
+        let is_glued = value.starts_with(|c: char| !c.is_whitespace() && c != '/' && c != ':');
+        (is_name && is_glued && !is_field(text)).then(|| Slip {
+            line,
+            column: indent + key.trim_start().len(),
+            margin: 0,
+            message: format!("a blank is missing behind `{}:`", key.trim()),
+            fix: format!("write `{}`", shortened(&format!("{}: {value}", key.trim()))),
+        })
+    })
+}
+
+/// A line at the margin that is no field: prose around the message, or a body that is not indented.
+fn no_field(lines: &[&str]) -> Option<Slip> {
+    let is_stranger = |line: &&str| {
+        let is_mark = |c: char| c.is_whitespace() || "#-}]?:%&*!\"'|>@".contains(c);
+        !line.is_empty() && !line.starts_with(is_mark) && !line.starts_with("...") && !is_field(line)
+    };
+    let line = lines.iter().position(is_stranger)?;
+    let above = lines[..line].iter().rev().find(|line| !line.trim().is_empty());
+    let opened =
+        above.and_then(|above| field_of(above)).filter(|field| field.indent == 0 && field.opens_block());
+    let (message, fix) = match (opened, above) {
+        (Some(field), _) => (
+            format!("the text of `{}` is not indented", field.key),
+            format!("write `{}: |` and indent its lines, from line {{line}} on, by 2 spaces", field.key),
+        ),
+        (None, None) => ("prose stands above the fields".to_owned(), "remove line {line}".to_owned()),
+        (None, Some(_)) => (
+            "the line is no field: prose stands beside the fields".to_owned(),
+            "remove line {line}, or indent it like the lines above if it belongs to them".to_owned(),
+        ),
+    };
+    Some(Slip { line, column: 0, margin: 0, message, fix })
+}
+
+/// A field or an item that begins further right than the one above it, or less far than the lines of
+/// its block.
+fn further_or_less(lines: &[&str], stop: usize, column: usize) -> Option<Slip> {
+    let text = lines.get(stop)?;
+    let (indent, field) = (marks::indent(text), field_of(text));
+    let name = match &field {
+        Some(field) => format!("`{}`", field.key),
+        None if text.trim_start().starts_with("- ") => "the item".to_owned(),
+        None => return None,
+    };
+    // Further right on the line the parser met something else.
+    if field.is_some_and(|field| column > field.indent + field.key.chars().count() + 3) {
+        return None;
+    }
+    let above = lines[..stop].iter().rev().find(|line| !line.trim().is_empty() && !line.starts_with('#'))?;
+    let margin = marks::indent(above);
+    let is_closed = field_of(above).is_some_and(|above| !above.opens_block());
+    let slip = |how: &str, fix: &str| Slip {
+        line: stop,
+        column: indent,
+        margin,
+        message: format!("{name} is indented {how}"),
+        fix: fix.to_owned(),
+    };
+    if indent > margin && is_closed {
+        return Some(slip("further than the field above it", "begin line {line} with {margin}"));
+    }
+    (0 < indent && indent < margin)
+        .then(|| slip("less than the lines above it", "begin line {line} with {margin}, like them"))
+}
+
+/// A value that YAML takes for more than a text, because it stands without quotes.
+fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
+    let field = field_of(text)?;
+    let (key, first) = (field.key, field.value.chars().next()?);
+    let is_colon = matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement);
+    let colon = field.value.find(": ").or_else(|| field.value.strip_suffix(':').map(str::len));
+    let (at, message) = match (first, colon) {
+        (quote, _) if is_typographic_quote(quote) => {
+            (0, format!("the value of `{key}` stands in typographic quotes, which are letters to YAML"))
+        }
+        ('"' | '\'', _) => {
+            let end = marks::end_of_quotes(field.value).filter(|end| *end < field.value.len())?;
+            (end, format!("something stands behind the quotes of `{key}`"))
+        }
+        ('|' | '>', _) => {
+            let rest = field.value[1..].trim_start_matches(|c: char| "+-0123456789".contains(c));
+            if rest.trim().is_empty() || rest.trim_start().starts_with('#') {
+                return None;
+            }
+            (0, format!("a text stands behind the `{first}` of `{key}`"))
+        }
+        (_, Some(colon)) if is_colon => (colon, format!("the value of `{key}` holds a colon, but no quotes")),
+        ('`', _) => {
+            (0, format!("the value of `{key}` begins with a backtick, which means something to YAML"))
+        }
+        ('@' | '%' | '[' | '{' | '?' | '-' | ']' | '}' | ',', _) => {
+            (0, format!("the value of `{key}` begins with `{first}`, which means something to YAML"))
+        }
+        (_, _) => return None,
+    };
+    let fix = match (first, in_quotes(text)) {
+        ('|' | '>', _) => format!("write the text on the lines below `{key}: {first}`, indented by 2 spaces"),
+        ('@', _) if matches!(key, "to" | "from") => {
+            format!("write `{key}: {}`", field.value.trim_start_matches('@'))
+        }
+        (_, Some(written)) => format!("write `{written}`"),
+        (_, None) => format!("put the text behind `{key}:` in double quotes"),
+    };
+    let column = field.column_of_value + field.value[..at].chars().count();
+    Some(Slip { line, column, margin: 0, message, fix })
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(REPEATED_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,256 @@
+//! What to write instead of a value that is not what belongs there: the slips people and agents make
+//! most, each by its name. Whether a value is wrong is the schema's; here it is known to be.
+
+use message_schema::envelope::{MessageType, Timestamp};
+use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber, Repo, RepoPath};
+use message_schema::line::{is_trap, is_typographic_quote};
+use message_schema::packet::LineRange;
+use message_schema::schema::Shape;
+use message_schema::yaml::Node;
+
+use super::envelope::has_one_recipient;
+use crate::suggest::{nearest, synonym};
+use crate::violation::shown;
+
+/// A wrong value and what is known about its place.
+pub(super) struct Wrong<'a> {
+    /// The name of its field.
+    pub(super) name: &'a str,
+    pub(super) node: &'a Node,
+    pub(super) shape: &'a Shape,
+    /// The message's type, where the value stands in an envelope.
+    pub(super) kind: Option<MessageType>,
+}
+
+impl Wrong<'_> {
+    /// What to do about it; `None` when what was expected says it all.
+    pub(super) fn advice(&self) -> Option<String> {
+        let Some(scalar) = self.node.scalar() else { return self.of_structure() };
+        let text = scalar.text.trim();
+        if self.shape.is_one_line() && scalar.text.contains(['\n', '\r']) {
+            return Some(format!("write it on one line behind `{}:`, without `|` or `>`", self.name));
+        }
+        if self.node.is_absent() {
+            return Some(self.of_nothing());
+        }
+        let is_padded = self.shape.trimmed(scalar) != text;
+        self.of_letters(text)
+            .or_else(|| is_padded.then(|| format!("write `{}` without white space around it", shown(text))))
+            .or_else(|| self.as_in_example())
+    }
+
+    fn of_letters(&self, text: &str) -> Option<String> {
+        let inner = text.trim_matches(is_typographic_quote);
+        if inner != text && !self.shape.is_prose() {
+            return Some(format!("write `{}` without typographic quotes", shown(inner)));
+        }
+        let words = || self.shape.words().iter().map(String::as_str);
+        if self.shape.is_boolean() {
+            return boolean(text).map(write).or_else(|| nearest(text, words()).map(write));
+        }
+        if let Some(word) = nearest(text, words()) {
+            return Some(write(word));
+        }
+        // `P1 - urgent`, `1`
+        let first = text.split([' ', ',', ':', '(']).next().unwrap_or(text);
+        if let Some(word) = words().find(|word| *word == first) {
+            return Some(write(word));
+        }
+        let with_letter = format!("P{text}");
+        if let Some(word) = synonym(text, words()).or_else(|| words().find(|word| *word == with_letter)) {
+            return Some(format!("did you mean `{word}`?"));
+        }
+        if self.shape.is_one_line() {
+            return of_line(text);
+        }
+        if self.shape.items().is_some() {
+            return self.of_list(text);
+        }
+        self.of_grammar(text)
+    }
+
+    /// Texts with a grammar, each known by what it expects.
+    fn of_grammar(&self, text: &str) -> Option<String> {
+        match self.shape.expected() {
+            Timestamp::EXPECTED => instant(text),
+            CommitSha::EXPECTED => {
+                Some("write the digits of the commit; `git rev-parse HEAD` prints them".to_owned())
+            }
+            LineRange::EXPECTED => lines(text).map(write),
+            MessageId::EXPECTED => id(text).map(write),
+            Repo::EXPECTED => repo(text).map(write),
+            PacketPath::EXPECTED => packet_path(text).map(write),
+            RepoPath::EXPECTED => repo_path(text).map(write),
+            PrNumber::EXPECTED => number(text).map(write),
+            expected if expected.starts_with("an agent name") => agent(text).map(write),
+            _ if self.shape.is_integer() && self.name == "line" && text.contains('-') => {
+                lines(text).map(|lines| format!("write `lines: {lines}`"))
+            }
+            _ if self.shape.is_integer() => number(text).map(write),
+            _ => None,
+        }
+    }
+
+    /// How a value of a grammar or a range looks.
+    fn as_in_example(&self) -> Option<String> {
+        let has_grammar = self.shape.is_scalar() && !self.shape.is_prose() && self.shape.words().is_empty();
+        let example = self.shape.example().filter(|_| has_grammar)?;
+        Some(format!("write a value{}", as_in(self.name, example)))
+    }
+
+    /// A text where a list belongs, or an agent's name or a list of them.
+    fn of_list(&self, text: &str) -> Option<String> {
+        if ["none", "n/a", "-", "[]", "no", "0"].contains(&text.to_lowercase().as_str()) {
+            return Some(format!("leave `{}` out, or write `{}: []`", self.name, self.name));
+        }
+        let parts: Vec<&str> =
+            text.split([',', ';', '\n']).map(str::trim).filter(|part| !part.is_empty()).collect();
+        if self.name == "to" {
+            return match (parts.len(), self.kind.is_some_and(has_one_recipient)) {
+                (0 | 1, _) => agent(text).map(write),
+                (_, true) => Some("write one message for each recipient".to_owned()),
+                (_, false) => Some(format!("write `to: [{}]`", shown(&parts.join(", ")))),
+            };
+        }
+        let are_texts = self.shape.items().is_some_and(Shape::is_scalar);
+        are_texts.then(|| format!("write a list, as in `{}: [{}]`", self.name, shown(&parts.join(", "))))
+    }
+
+    /// Nothing where something is required.
+    fn of_nothing(&self) -> String {
+        match self.shape.example() {
+            Some(example) if self.shape.is_prose() => {
+                format!("write a text behind `{}:`, such as `{example}`", self.name)
+            }
+            Some(example) => format!("write a value{}", as_in(self.name, example)),
+            None if self.shape.items().is_some() => {
+                format!("write a list behind `{}:`; `{}: []` is one of nothing", self.name, self.name)
+            }
+            None => format!("write a value behind `{}:`", self.name),
+        }
+    }
+
+    /// A list or a mapping where one value belongs.
+    fn of_structure(&self) -> Option<String> {
+        let name = self.name;
+        if self.shape.is_prose() {
+            let is_mapping = !self.node.fields().is_empty();
+            return Some(if is_mapping {
+                format!(
+                    "write `{name}: |` instead of `{name}:` and leave the lines below as they are; in JSON write a text"
+                )
+            } else {
+                format!("write a text; `{name}: |` begins one of several lines, indented below it")
+            });
+        }
+        if self.shape.items().is_some() && name != "to" && !self.node.fields().is_empty() {
+            return Some(format!("write a list below `{name}:`, each item after a `- `"));
+        }
+        if !self.shape.is_scalar() {
+            return None;
+        }
+        let example = self.shape.example().map(|example| as_in(name, example)).unwrap_or_default();
+        Some(format!("write one value, not {}{example}", self.node.kind()))
+    }
+}
+
+fn write(text: impl AsRef<str>) -> String {
+    format!("write `{}`", shown(text.as_ref()))
+}
+
+/// A field as it could be written, in quotes where YAML would take it for more than a text.
+pub(super) fn as_in(name: &str, example: &str) -> String {
+    if example.contains([':', '#']) {
+        format!(", as in `{name}: \"{example}\"`")
+    } else {
+        format!(", as in `{name}: {example}`")
+    }
+}
+
+/// The word for what YAML 1.1 and people take for a boolean.
+fn boolean(text: &str) -> Option<&'static str> {
+    match text.to_lowercase().as_str() {
+        "yes" | "y" | "on" | "1" => Some("true"),
+        "no" | "n" | "off" | "0" => Some("false"),
+        _ => None,
+    }
+}
+
+/// A text of one line that is too long or holds what no line may.
+fn of_line(text: &str) -> Option<String> {
+    if let Some(trap) = text.chars().find(|c| is_trap(*c)) {
+        return Some(format!("remove the character U+{:04X}", u32::from(trap)));
+    }
+    let length = text.chars().count();
+    (length > 200).then(|| format!("cut it to 200 characters, {} fewer", length - 200))
+}
+
+/// The one spelling of an instant that is written in another.
+fn instant(text: &str) -> Option<String> {
+    let text = text.trim();
+    if let Some(instant) = Timestamp::meant(text) {
+        return Some(write(instant.to_string()));
+    }
+    let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, "00:00:00"));
+    let time = time.trim_end_matches(['Z', 'z']).trim_end_matches("UTC").trim();
+    let time = if time.len() == 5 { format!("{time}:00") } else { time.to_owned() };
+    let guess = Timestamp::meant(&format!("{date}T{time}Z"))?;
+    Some(format!("write `{guess}`, if the time is UTC"))
+}
+
+/// The only number in the text.
+fn number(text: &str) -> Option<String> {
+    if text.starts_with('-') {
+        return None;
+    }
+    let whole = text.strip_suffix(".0").unwrap_or(text).replace(['_', ','], "");
+    let mut runs = whole.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty());
+    let first = runs.next().filter(|run| run.len() <= 20)?;
+    (runs.next().is_none() && first != text).then(|| first.to_owned())
+}
+
+/// The first and the last line, however they are joined.
+fn lines(text: &str) -> Option<String> {
+    let runs: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty()).collect();
+    let written = match runs.as_slice() {
+        [line] => (*line).to_owned(),
+        [first, last] => format!("{first}-{last}"),
+        _ => return None,
+    };
+    LineRange::parse(&written).map(|_| written)
+}
+
+/// The id with a hyphen for everything an id may not hold.
+fn id(text: &str) -> Option<String> {
+    let admits = |c: char| c.is_ascii_alphanumeric() || "._:@+-".contains(c);
+    let id: String = text.chars().map(|c| if admits(c) { c } else { '-' }).collect();
+    MessageId::new(id.trim_matches('-')).ok().map(String::from)
+}
+
+/// The name without what people put around it.
+fn agent(text: &str) -> Option<String> {
+    let name = text.trim_start_matches('@').trim();
+    let name = name.strip_prefix("agents/").map_or(name, |rest| rest.trim_end_matches("/inbox"));
+    AgentName::new(name).ok().map(String::from).filter(|name| name != text)
+}
+
+/// Owner and name out of an address.
+fn repo(text: &str) -> Option<String> {
+    let parts: Vec<&str> =
+        text.trim_end_matches('/').trim_end_matches(".git").rsplit(['/', ':']).take(2).collect();
+    let [name, owner] = parts.as_slice() else { return None };
+    Repo::new(format!("{owner}/{name}")).ok().map(String::from).filter(|repo| repo != text)
+}
+
+/// What of a path lies in the workspace.
+fn packet_path(text: &str) -> Option<String> {
+    let text = text.replace('\\', "/");
+    let path = text.find("packets/").map(|at| &text[at..]).or_else(|| text.strip_prefix("./"))?;
+    PacketPath::new(path).ok().map(String::from)
+}
+
+/// The path as it lies in the repository.
+fn repo_path(text: &str) -> Option<String> {
+    let path = text.strip_prefix("./")?;
+    RepoPath::new(path).ok().map(String::from)
+}

@@ -1,0 +1,112 @@
+//! What of the quality gate can be seen in an approval and its packet: told as warnings, for only the
+//! daemon knows the review. Its threads decide, and on a person's pull request the gate advises.
+
+use std::collections::BTreeSet;
+
+use message_schema::body::{GateResult, Nit, ReviewLgtm};
+use message_schema::id::FindingId;
+use message_schema::packet::{Action, CommandResult, Finding};
+use message_schema::{Code, Message, Place};
+
+use super::across::{body_place, named};
+use super::packet::ReadPacket;
+use crate::found::Found;
+use crate::violation::{Source, Violation, shown};
+
+/// Tells what the gate is going to refuse the approval for.
+pub(super) fn foresee(message: &Message, lgtm: &ReviewLgtm, packet: Option<&ReadPacket>, found: &mut Found) {
+    if lgtm.quality_gate_result == GateResult::Fail {
+        let place = body_place(message, "quality_gate_result");
+        let text = "`quality_gate_result` is `fail`, which contradicts an approval".to_owned();
+        found.push(
+            warning(Source::Message, place, text)
+                .field("body.quality_gate_result")
+                .found("fail")
+                .expected("pass")
+                .fix("send a review_feedback instead"),
+        );
+    }
+    if let Some(packet) = packet {
+        blocking(packet, found);
+        uncovered(&lgtm.nits, packet, found);
+        validation(packet, found);
+    }
+}
+
+fn warning(file: Source, place: Option<Place>, text: String) -> Violation {
+    Violation::new(Code::QualityGateViolation, file, place, text).warning()
+}
+
+fn source(packet: &ReadPacket) -> Source {
+    Source::Packet(packet.packet.path.as_str().to_owned())
+}
+
+fn blocking(packet: &ReadPacket, found: &mut Found) {
+    let blocking: Vec<&Finding> =
+        packet.packet.findings.findings.iter().filter(|finding| finding.counts_as_blocking()).collect();
+    if !blocking.is_empty() {
+        let place = packet.root.field("findings").map(|field| field.key_place);
+        let text = format!("an approval names a packet with findings that block{}", named(&blocking));
+        found.push(
+            warning(source(packet), place, text)
+                .field("findings")
+                .fix("send a review_feedback, or resolve what is fixed with `status: fixed`"),
+        );
+    }
+}
+
+/// Findings left open that no nit covers: by its source, or one for one. The tier of a thread that an
+/// earlier packet opened is not known here, so a nit of either may cover it.
+fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
+    let is_left = |finding: &&Finding| {
+        let is_with_a_person = matches!(finding.action, Some(Action::Veto | Action::Escalate));
+        !finding.blocks()
+            && !finding.status.is_settled()
+            && finding.action != Some(Action::Resolve)
+            && !is_with_a_person
+    };
+    let named_by_nits: BTreeSet<&FindingId> = nits.iter().filter_map(|nit| nit.source.as_ref()).collect();
+    let mut spare = nits.iter().filter(|nit| nit.source.is_none());
+    let mut is_covered = |finding: &&Finding| {
+        named_by_nits.contains(finding.same_as.as_ref().unwrap_or(&finding.id)) || spare.next().is_some()
+    };
+    let left: Vec<&Finding> = packet
+        .packet
+        .findings
+        .findings
+        .iter()
+        .filter(is_left)
+        .filter(|finding| !is_covered(finding))
+        .collect();
+    if !left.is_empty() {
+        let place = packet.root.field("findings").map(|field| field.key_place);
+        let text = format!("an approval leaves findings open that no nit covers{}", named(&left));
+        found.push(
+            warning(source(packet), place, text)
+                .field("findings")
+                .fix("add a nit to the approval for each, with its id as `source`"),
+        );
+    }
+}
+
+/// Commands whose last recorded result is a failure.
+fn validation(packet: &ReadPacket, found: &mut Found) {
+    let Some(validation) = &packet.packet.findings.qa_validation else { return };
+    let runs = &validation.commands_run;
+    let mut seen = BTreeSet::new();
+    let is_last = |at: &usize| seen.insert(&runs[*at].command);
+    let last = (0..runs.len()).rev().filter(is_last);
+    for at in last.filter(|at| runs[*at].result == CommandResult::Fail) {
+        let list = packet.root.field("qa_validation").and_then(|field| field.value.field("commands_run"));
+        let run = list.and_then(|field| field.value.items().get(at));
+        let place = run.and_then(|run| run.field("result")).map(|field| field.value.place);
+        let text = format!("an approval names a packet in which `{}` failed", shown(&runs[at].command));
+        found.push(
+            warning(source(packet), place, text)
+                .field(format!("qa_validation.commands_run[{at}].result"))
+                .found("fail")
+                .expected("pass")
+                .fix("send a review_feedback, or run the command again and record that it passes"),
+        );
+    }
+}

@@ -1,5 +1,6 @@
 //! The real peer: `oacp-cli`, installed once per build folder into a virtual environment.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -37,6 +38,38 @@ pub fn yaml(texts: impl Iterator<Item = String>) -> Vec<Value> {
     let output = python.args(["-c", script]).arg(file).output().expect("the installed python can be run");
     assert!(output.status.success(), "{}", mailroom::said(&output));
     serde_json::from_slice(&output.stdout).expect("a list of documents")
+}
+
+/// What `oacp validate` says of a file.
+pub struct Judged {
+    /// Its errors; none means accepted.
+    pub errors: Vec<String>,
+    /// The message as it reads it: every scalar a text, null if it is no mapping.
+    pub data: Value,
+}
+
+/// Judges files with the function behind `oacp validate`, all in one process.
+pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
+    let mut python = Command::new(environment().join("bin/python"));
+    python.args(["-c", include_str!("peer/verdicts.py")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut python = python.spawn().expect("the installed python can be run");
+    let names: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
+    let mut input = python.stdin.take().expect("standard input is piped");
+    // It reads all names before it says anything, so neither side waits for the other.
+    input.write_all(names.as_bytes()).expect("the names can be told");
+    drop(input);
+    let output = python.wait_with_output().expect("it is our child");
+    assert!(output.status.success(), "the verdicts of oacp: {}", output.status);
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    let read = |line: &str| -> Judged {
+        let mut told: Value = serde_json::from_str(line).expect("a line of JSON for each file");
+        let errors = told["errors"].as_array().expect("a list of errors");
+        let errors = errors.iter().map(|error| error.as_str().expect("a text").to_owned()).collect();
+        Judged { errors, data: told["data"].take() }
+    };
+    let judged: Vec<Judged> = said.lines().map(read).collect();
+    assert_eq!(judged.len(), files.len(), "one verdict for each file");
+    judged
 }
 
 fn environment() -> &'static Path {

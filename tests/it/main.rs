@@ -21,4 +21,5 @@ mod replay;
 mod scenarios;
 mod unproven;
 mod users;
+mod verdicts;
 mod writers;

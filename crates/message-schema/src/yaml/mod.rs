@@ -9,7 +9,7 @@ mod node;
 mod read;
 
 pub use node::{Content, Field, Node, Scalar, Style};
-pub(crate) use read::{read_bytes, read_ours, read_text};
+pub(crate) use read::{end_of, read_bytes, read_ours, read_text};
 
 #[cfg(test)]
 mod tests;

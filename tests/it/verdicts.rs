@@ -22,7 +22,7 @@ const SEED: u64 = 20_260_213;
 
 /// How many messages are correct, mutated, hostile.
 const CORRECT: usize = 600;
-const MUTATED: usize = 1_600;
+const MUTATED: usize = 1_200;
 const HOSTILE: usize = 200;
 
 /// How many messages the real process `oacp validate` is asked about.
@@ -53,6 +53,7 @@ fn seed() -> u64 {
 fn letters(seed: u64) -> Vec<Vec<u8>> {
     let mut dice = Dice(seed);
     let mut letters: Vec<Vec<u8>> = (0..CORRECT).map(|_| write::correct(&mut dice)).collect();
+    letters.extend(write::near_misses(&mut dice));
     letters.extend((0..MUTATED).map(|_| write::mutated(&mut dice)));
     letters.extend(pool::whole().into_iter().map(String::into_bytes));
     let documents = hostile::documents();
@@ -103,7 +104,8 @@ fn of_the_envelope(violation: &Value) -> Option<Violation> {
 /// The names of the differences on the list in `docs/oacp.md`.
 fn listed() -> BTreeSet<String> {
     let page = read(repository().join("docs/oacp.md"));
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let (_, list) = page.split_once("## Where the verdicts differ").expect("docs/oacp.md has the list");
+    let rows = list.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
     let names: BTreeSet<String> = rows.map(|(name, _)| name.to_owned()).collect();
     assert!(!names.is_empty(), "docs/oacp.md has a table of differences");
     names
@@ -124,7 +126,7 @@ fn envelope_verdicts_agree_with_oacp_but_for_the_listed_differences() {
         }
     }
     println!("{} messages, seed {seed}; deliberate differences: {seen:#?}", cases.len());
-    let few: String = unlisted.iter().take(2000).cloned().collect();
+    let few: String = unlisted.iter().take(10).cloned().collect();
     assert!(unlisted.is_empty(), "seed {seed}: {} unlisted disagreements\n{few}", unlisted.len());
     let occurred: BTreeSet<String> = seen.keys().map(|name| (*name).to_owned()).collect();
     assert_eq!(occurred, listed, "seed {seed}: those that occur, and those on the list of docs/oacp.md");
@@ -136,7 +138,13 @@ fn shown(case: &Case) -> String {
     format!(
         "{}\n{}\noacp: {:?}\nours: {:?}\n\n",
         case.file.display(),
-        String::from_utf8_lossy(&case.bytes).escape_debug().to_string().replace("\\n", "\n").chars().take(900).collect::<String>(),
+        String::from_utf8_lossy(&case.bytes)
+            .escape_debug()
+            .to_string()
+            .replace("\\n", "\n")
+            .chars()
+            .take(900)
+            .collect::<String>(),
         case.theirs.errors,
         case.ours
     )
@@ -150,7 +158,8 @@ fn enough_of_each(cases: &[Case]) {
     };
     assert!(both(true) >= 500, "{} messages are accepted by both", both(true));
     assert!(both(false) >= 500, "{} messages are refused by both", both(false));
-    let wrong = cases.iter().take(CORRECT).find(|case| !case.ours.is_empty() || !case.theirs.errors.is_empty());
+    let wrong =
+        cases.iter().take(CORRECT).find(|case| !case.ours.is_empty() || !case.theirs.errors.is_empty());
     assert!(wrong.is_none(), "a correct message is refused:\n{}", wrong.map(shown).unwrap_or_default());
 }
 

@@ -122,17 +122,14 @@ fn is_padded(written: &str) -> bool {
 }
 
 fn has_controls(text: &str) -> bool {
-    let is_bidi = |c: char| {
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let is_bidi = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().any(|c| c.is_control() || is_bidi(c))
 }
 
 /// Why we accept what `oacp` refuses.
 fn milder(error: &str, data: &Value) -> Option<&'static str> {
-    let is_nothing = |field: &str| {
-        data[field].as_str().is_some_and(|text| ["", "~", "null"].contains(&text.trim()))
-    };
+    let is_nothing =
+        |field: &str| data[field].as_str().is_some_and(|text| ["", "~", "null"].contains(&text.trim()));
     let is_absent = |field: &str| data.get(field).is_none() || is_nothing(field);
     if error.starts_with("review telemetry fields") {
         let all = ["model"].into_iter().chain(COUNTS).chain(MEASURES);
@@ -142,9 +139,5 @@ fn milder(error: &str, data: &Value) -> Option<&'static str> {
         return error.contains("character '\\t' that cannot start any token").then_some("tabs");
     }
     let field = error.strip_prefix("field '")?.split('\'').next()?;
-    if is_nothing(field) {
-        Some("nothing-is-absent")
-    } else {
-        (field == "auth").then_some("signatures")
-    }
+    if is_nothing(field) { Some("nothing-is-absent") } else { (field == "auth").then_some("signatures") }
 }

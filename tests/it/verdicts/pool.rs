@@ -63,22 +63,74 @@ pub(super) const TELEMETRY: [(&str, &[&str]); 6] = [
 
 /// Names that a field may be given by mistake.
 pub(super) const NAMES: [&str; 14] = [
-    "ID", "form", "created_at", "createdAtUtc", "prio", "cc", "<<", "body ", "\"body\"", "related-pr", "auth", "model",
-    "'to'", "? x\n",
+    "ID",
+    "form",
+    "created_at",
+    "createdAtUtc",
+    "prio",
+    "cc",
+    "<<",
+    "body ",
+    "\"body\"",
+    "related-pr",
+    "auth",
+    "model",
+    "'to'",
+    "? x\n",
 ];
 
 /// What any field may be given by mistake, as it stands in the file.
 pub(super) const ANYTHING: [&str; 44] = [
-    "", "~", "null", "''", "\"  \"", "[]", "{}", "[a]", "{a: b}", "[[codex]]", "[a, b", "{a: b", "'open", "\"open",
-    "a: b", "a #b", "@x", "`x", "%x", "- x", "? x", "!!str x", "!x", "&a x", "*a", "|", ">", "|9\n  x", "|+\n  x\n\n",
-    ">-\n  x\n  y", "'it''s'", "\"\\x41\\u0042\\U00000043\"", "\"\\/\"", "\"\\q\"", "\"\\ud83d\\ude00\"", "\"a\n  b\"",
-    "a\n  b", "x\ty", "\tx", "x\u{7f}", "x\u{1b}[0m", "x\u{feff}", "\u{a0}", "x,",
+    "",
+    "~",
+    "null",
+    "''",
+    "\"  \"",
+    "[]",
+    "{}",
+    "[a]",
+    "{a: b}",
+    "[[codex]]",
+    "[a, b",
+    "{a: b",
+    "'open",
+    "\"open",
+    "a: b",
+    "a #b",
+    "@x",
+    "`x",
+    "%x",
+    "- x",
+    "? x",
+    "!!str x",
+    "!x",
+    "&a x",
+    "*a",
+    "|",
+    ">",
+    "|9\n  x",
+    "|+\n  x\n\n",
+    ">-\n  x\n  y",
+    "'it''s'",
+    "\"\\x41\\u0042\\U00000043\"",
+    "\"\\/\"",
+    "\"\\q\"",
+    "\"\\ud83d\\ude00\"",
+    "\"a\n  b\"",
+    "a\n  b",
+    "x\ty",
+    "\tx",
+    "x\u{7f}",
+    "x\u{1b}[0m",
+    "x\u{feff}",
+    "\u{a0}",
+    "x,",
 ];
 
 /// Letters that YAML does not take as letters everywhere.
 pub(super) const LETTERS: [char; 30] = [
-    '\t', ' ', ':', '#', '-', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@', '`', ',', '?', '\n', '\r',
-    '\0', '\u{7}', '\u{85}', '\u{2028}', '\u{feff}', '\u{a0}', 'é',
+    '\t', ' ', ':', '#', '-', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@', '`', ',',
+    '?', '\n', '\r', '\0', '\u{7}', '\u{85}', '\u{2028}', '\u{feff}', '\u{a0}', 'é',
 ];
 
 /// For each field what is almost correct, as it stands in the file.
@@ -86,71 +138,231 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
     let many = |letter: &str, count: usize| letter.repeat(count);
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<String>>();
     let mut ids = owned(&[
-        "a b", "../../etc/passwd", "msg/1", "größe", "\"a\\nb\"", "'msg-1 '", "msg-1\u{a0}", "|\n  msg-1", "a:b@c+d-e_f.g",
+        "a b",
+        "../../etc/passwd",
+        "msg/1",
+        "größe",
+        "\"a\\nb\"",
+        "'msg-1 '",
+        "msg-1\u{a0}",
+        "|\n  msg-1",
+        "a:b@c+d-e_f.g",
         "\"\\u0007\"",
     ]);
     ids.extend([many("x", 200), many("x", 201)]);
     let mut names = owned(&[
-        "settled", "claude", "codex", "-x", ".x", "..", "a/b", "a b", "ä", "'codex '", "\"codex\\n\"", "codex\u{a0}",
-        "|\n  codex", "1e5", "null", "~",
+        "settled",
+        "claude",
+        "codex",
+        "-x",
+        ".x",
+        "..",
+        "a/b",
+        "a b",
+        "ä",
+        "'codex '",
+        "\"codex\\n\"",
+        "codex\u{a0}",
+        "|\n  codex",
+        "1e5",
+        "null",
+        "~",
     ]);
     names.extend([many("a", 64), many("a", 65)]);
     let mut lists = owned(&[
-        "[]", "[codex, codex]", "[claude]", "[codex, claude]", "[codex, gemini]", "[[codex]]", "[{a: b}]", "[~]", "['']",
-        "[\"codex\\n\"]", "[codex,]", "[codex, , x]", "\n  - codex\n  - gemini", "\n  - codex\n  -", "{codex: 1}",
-        "[codex\u{a0}]", "settled", "[settled]",
+        "[]",
+        "[codex, codex]",
+        "[claude]",
+        "[codex, claude]",
+        "[codex, gemini]",
+        "[[codex]]",
+        "[{a: b}]",
+        "[~]",
+        "['']",
+        "[\"codex\\n\"]",
+        "[codex,]",
+        "[codex, , x]",
+        "\n  - codex\n  - gemini",
+        "\n  - codex\n  -",
+        "{codex: 1}",
+        "[codex\u{a0}]",
+        "settled",
+        "[settled]",
     ]);
-    let listed = |count: usize| format!("[{}]", (0..count).map(|n| format!("a{n}")).collect::<Vec<_>>().join(", "));
+    let listed =
+        |count: usize| format!("[{}]", (0..count).map(|n| format!("a{n}")).collect::<Vec<_>>().join(", "));
     lists.extend([listed(10), listed(11)]);
     let mut instants = owned(&[
-        "2026-02-13T10:00:00+00:00", "2026-02-13T10:00:00.5Z", "2026-02-13 10:00:00Z", "2026-02-30T10:00:00Z",
-        "2024-02-29T10:00:00Z", "2023-02-29T10:00:00Z", "2026-02-13T10:00:60Z", "2026-02-13T24:00:00Z",
-        "0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-02-13t10:00:00z",
-        "2026-13-01T00:00:00Z", "2026-00-10T00:00:00Z", "٢٠٢٦-٠٢-١٣T١٠:٠٠:٠٠Z", "' 2026-02-13T10:00:00Z '",
-        "\"2026-02-13T10:00:00Z\\n\"", "2026-02-13T10:00:00Z\u{a0}", "2026-02-13", "[2026-02-13T10:00:00Z]",
+        "2026-02-13T10:00:00+00:00",
+        "2026-02-13T10:00:00.5Z",
+        "2026-02-13 10:00:00Z",
+        "2026-02-30T10:00:00Z",
+        "2024-02-29T10:00:00Z",
+        "2023-02-29T10:00:00Z",
+        "2026-02-13T10:00:60Z",
+        "2026-02-13T24:00:00Z",
+        "0000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59Z",
+        "2026-02-13t10:00:00z",
+        "2026-13-01T00:00:00Z",
+        "2026-00-10T00:00:00Z",
+        "٢٠٢٦-٠٢-١٣T١٠:٠٠:٠٠Z",
+        "' 2026-02-13T10:00:00Z '",
+        "\"2026-02-13T10:00:00Z\\n\"",
+        "2026-02-13T10:00:00Z\u{a0}",
+        "2026-02-13",
+        "[2026-02-13T10:00:00Z]",
     ]);
     instants.push("1999-12-31T23:59:59Z".to_owned());
     let mut subjects = owned(&[
-        "\"a\\u202eb\"", "\"a\\u0007b\"", "\"a\\nb\"", "\"a\\u200fb\"", "a\u{202e}b", "a\u{2066}b", "a\u{7}b", "a\u{85}b",
-        "a\u{2028}b", "|\n  a\n  b", "|\n  a", "\"\\ta\"", "\"a\\tb\"", "a\tb", "\"a\\0b\"", "\"a\\e[31m\"",
-        "\"a\\u200bb\"", "a\n  b", "'a\u{a0}'", "\"\\u00a0\"", "[a]", "\"\\ud800\"", "\"a\\n\"",
+        "\"a\\u202eb\"",
+        "\"a\\u0007b\"",
+        "\"a\\nb\"",
+        "\"a\\u200fb\"",
+        "a\u{202e}b",
+        "a\u{2066}b",
+        "a\u{7}b",
+        "a\u{85}b",
+        "a\u{2028}b",
+        "|\n  a\n  b",
+        "|\n  a",
+        "\"\\ta\"",
+        "\"a\\tb\"",
+        "a\tb",
+        "\"a\\0b\"",
+        "\"a\\e[31m\"",
+        "\"a\\u200bb\"",
+        "a\n  b",
+        "'a\u{a0}'",
+        "\"\\u00a0\"",
+        "[a]",
+        "\"\\ud800\"",
+        "\"a\\n\"",
     ]);
     subjects.extend([many("é", 200), many("é", 201), format!("\"{}\"", many(" ", 250))]);
     let mut bodies = owned(&[
-        "{pr: 86}", "\n  pr: 86\n  branch: b", "[a]", "|\n\ta", "|\n  a\n\tb", "|\n  a\n b", "|\n\n\n  a", "|\n   a\n  b",
-        "> folded\n", "\"\\u0007\"", "|\n  a\u{7}b", "|\n  a\u{85}b", "|\n  a\u{2028}b", "|\n  a\u{1b}[31mb", "\"a\\0b\"",
-        "|2\n  a", "|1\n  a", "|-\n", "|\n", "\"\\u00a0\"", "|\n  a\u{202e}b", "'a\n\n  b'",
+        "{pr: 86}",
+        "\n  pr: 86\n  branch: b",
+        "[a]",
+        "|\n\ta",
+        "|\n  a\n\tb",
+        "|\n  a\n b",
+        "|\n\n\n  a",
+        "|\n   a\n  b",
+        "> folded\n",
+        "\"\\u0007\"",
+        "|\n  a\u{7}b",
+        "|\n  a\u{85}b",
+        "|\n  a\u{2028}b",
+        "|\n  a\u{1b}[31mb",
+        "\"a\\0b\"",
+        "|2\n  a",
+        "|1\n  a",
+        "|-\n",
+        "|\n",
+        "\"\\u00a0\"",
+        "|\n  a\u{202e}b",
+        "'a\n\n  b'",
     ]);
     bodies.extend([many("b", 20_000), many("b", 20_001), format!("|\n  {}", many("é", 20_000))]);
-    let digits = ["#86", "86.0", "٨٦", "²", "-1", "+86", "\"86\\n\"", "86\u{a0}", "0x56", "1_000", "null", "~", "[86]"];
+    let digits = [
+        "#86",
+        "86.0",
+        "٨٦",
+        "²",
+        "-1",
+        "+86",
+        "\"86\\n\"",
+        "86\u{a0}",
+        "0x56",
+        "1_000",
+        "null",
+        "~",
+        "[86]",
+    ];
     let mut numbers = owned(&digits);
     numbers.extend([many("9", 20), many("9", 21), many("0", 40)]);
     let conversations = [
-        "conv-2026021-a-1", "conv-20260213-a-1234567", "review-pr-42", "conv-20260213--1", "conv-٢٠٢٦٠٢١٣-a-1",
-        "conv-20260213-a-٣", "conv-20260213-ä-1", "' conv-20260213-a-1 '", "conv-20260213-a-1\u{a0}", "null", "~",
-        "\"conv-20260213-a-1\\n\"", "{a: b}",
+        "conv-2026021-a-1",
+        "conv-20260213-a-1234567",
+        "review-pr-42",
+        "conv-20260213--1",
+        "conv-٢٠٢٦٠٢١٣-a-1",
+        "conv-20260213-a-٣",
+        "conv-20260213-ä-1",
+        "' conv-20260213-a-1 '",
+        "conv-20260213-a-1\u{a0}",
+        "null",
+        "~",
+        "\"conv-20260213-a-1\\n\"",
+        "{a: b}",
     ];
     let mut parents = owned(&["null", "\"a\\nb\"", "\"a\\u202eb\"", "[a]", "{a: b}", "\"\\u00a0\""]);
     parents.extend([many("p", 200), many("p", 201)]);
     let mut channels = owned(&["a b", "ä", "a.b", "' a '", "\"a\\n\"", "null", "~", "a\u{a0}", "[a]"]);
     channels.extend([many("c", 64), many("c", 65)]);
-    let hints = owned(&["yes", "Auto_Proceed", "' auto_proceed '", "\"auto_proceed\\n\"", "null", "~", "auto_proceed\u{a0}"]);
+    let hints = owned(&[
+        "yes",
+        "Auto_Proceed",
+        "' auto_proceed '",
+        "\"auto_proceed\\n\"",
+        "null",
+        "~",
+        "auto_proceed\u{a0}",
+    ]);
     let counts = owned(&[
-        "+5", "-1", "5.0", "1e3", "1_000", "٥", "²", "' 5 '", "5\u{a0}", "", "~", "null", "18446744073709551616", "five",
-        "\"5\\n\"", "[5]",
+        "+5",
+        "-1",
+        "5.0",
+        "1e3",
+        "1_000",
+        "٥",
+        "²",
+        "' 5 '",
+        "5\u{a0}",
+        "",
+        "~",
+        "null",
+        "18446744073709551616",
+        "five",
+        "\"5\\n\"",
+        "[5]",
     ]);
     let measures = owned(&[
-        "+5", ".5", "5.", "1e3", "1E+3", "1_000", "-0.0", "-1", "nan", "inf", ".inf", "1e999", "0x10", "$0.1", "٥", "' 5 '",
-        "5\u{a0}", "", "~", "null", "1e", "1.2.3", "\"5\\n\"", "1_0.5", "Infinity",
+        "+5", ".5", "5.", "1e3", "1E+3", "1_000", "-0.0", "-1", "nan", "inf", ".inf", "1e999", "0x10",
+        "$0.1", "٥", "' 5 '", "5\u{a0}", "", "~", "null", "1e", "1.2.3", "\"5\\n\"", "1_0.5", "Infinity",
     ]);
-    let free = owned(&["{a: b}", "[a]", "null", "~", "\"a\\u0007b\"", "a\u{7}b", "|\n  a\n  b", "\"\\ud800\"", "{}", "[]"]);
-    let auth = owned(&["x", "''", "~", "[x]", "{a: b}", "\"eyJzaWduYXR1cmVzIjpbXX0\"", include_str!("auth.txt")]);
+    let free = owned(&[
+        "{a: b}",
+        "[a]",
+        "null",
+        "~",
+        "\"a\\u0007b\"",
+        "a\u{7}b",
+        "|\n  a\n  b",
+        "\"\\ud800\"",
+        "{}",
+        "[]",
+    ]);
+    let auth =
+        owned(&["x", "''", "~", "[x]", "{a: b}", "\"eyJzaWduYXR1cmVzIjpbXX0\"", include_str!("auth.txt")]);
     vec![
         ("id", ids),
         ("from", names.clone()),
         ("to", names),
         ("to", lists),
-        ("type", owned(&["Question", "' question '", "review-request", "question\u{a0}", "\"question\\n\"", "ask"])),
+        (
+            "type",
+            owned(&[
+                "Question",
+                "' question '",
+                "review-request",
+                "question\u{a0}",
+                "\"question\\n\"",
+                "ask",
+            ]),
+        ),
         ("priority", owned(&["p1", "P4", "' P1 '", "P1\u{a0}", "high", "1", "\"P1\\n\"", "[P1]"])),
         ("created_at_utc", instants.clone()),
         ("expires_at", instants),
@@ -176,9 +388,10 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
 pub(super) fn whole() -> Vec<String> {
     let head = "id: h-1\nfrom: claude\nto: codex\ntype: question\npriority: P2\n\
                 created_at_utc: 2026-02-13T10:00:00Z\nsubject: s\nbody: b\n";
-    let mut all: Vec<String> = ["", "\n", "# nothing\n", "---\n", "...\n", "~\n", "[]\n", "a\n", "- a\n", "{}\n", "\u{feff}"]
-        .map(str::to_owned)
-        .to_vec();
+    let mut all: Vec<String> =
+        ["", "\n", "# nothing\n", "---\n", "...\n", "~\n", "[]\n", "a\n", "- a\n", "{}\n", "\u{feff}"]
+            .map(str::to_owned)
+            .to_vec();
     all.extend([
         head.to_owned(),
         format!("%YAML 1.1\n---\n{head}"),
@@ -208,8 +421,14 @@ pub(super) fn whole() -> Vec<String> {
         head.replace(": ", ":"),
         head.lines().map(|line| format!("  {line}\n")).collect(),
         head.lines().map(|line| format!("\t{line}\n")).collect(),
-        format!("{{{}}}", head.trim_end().replace('\n', ", ").replace("2026-02-13T10:00:00Z", "'2026-02-13T10:00:00Z'")),
-        format!("{{\n{}}}", head.replace('\n', ",\n").replace("2026-02-13T10:00:00Z", "\"2026-02-13T10:00:00Z\"")),
+        format!(
+            "{{{}}}",
+            head.trim_end().replace('\n', ", ").replace("2026-02-13T10:00:00Z", "'2026-02-13T10:00:00Z'")
+        ),
+        format!(
+            "{{\n{}}}",
+            head.replace('\n', ",\n").replace("2026-02-13T10:00:00Z", "\"2026-02-13T10:00:00Z\"")
+        ),
         format!("```yaml\n{head}```\n"),
         format!("{head}I hope this helps.\n"),
         format!("{head}\0"),

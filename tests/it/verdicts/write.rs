@@ -45,7 +45,13 @@ pub(super) fn correct(dice: &mut Dice) -> Vec<u8> {
     if dice.one_in(12) {
         return json(&values).into_bytes();
     }
-    let fields = values.into_iter().map(|(name, value)| (name, spelled(&value, dice))).collect();
+    let fields = values
+        .into_iter()
+        .map(|(name, value)| {
+            let written = spelled(&name, &value, dice);
+            (name, written)
+        })
+        .collect();
     let text = document(fields, dice);
     if dice.one_in(15) { text.replace('\n', "\r\n").into_bytes() } else { text.into_bytes() }
 }
@@ -53,8 +59,13 @@ pub(super) fn correct(dice: &mut Dice) -> Vec<u8> {
 /// A correct message with one to three things done to it.
 pub(super) fn mutated(dice: &mut Dice) -> Vec<u8> {
     let values = values(dice);
-    let mut fields: Vec<Field> =
-        values.into_iter().map(|(name, value)| (name, spelled(&value, dice))).collect();
+    let mut fields: Vec<Field> = values
+        .into_iter()
+        .map(|(name, value)| {
+            let written = spelled(&name, &value, dice);
+            (name, written)
+        })
+        .collect();
     if dice.one_in(3) {
         return spoiled(document(fields, dice), dice);
     }
@@ -62,6 +73,24 @@ pub(super) fn mutated(dice: &mut Dice) -> Vec<u8> {
         alter(&mut fields, dice);
     }
     document(fields, dice).into_bytes()
+}
+
+/// Correct messages with one value each that is almost correct: every such value that we know, twice.
+pub(super) fn near_misses(dice: &mut Dice) -> Vec<Vec<u8>> {
+    let special = pool::special();
+    let texts = special.iter().flat_map(|(name, texts)| texts.iter().map(move |text| (*name, text)));
+    let mut near = Vec::new();
+    for (name, text) in texts.chain([("to", &"[codex, gemini]".to_owned())]) {
+        for kind in [None, Some("review_feedback")] {
+            let mut fields = plain(dice);
+            if let Some(kind) = kind {
+                set(&mut fields, "type", kind);
+            }
+            set(&mut fields, name, text);
+            near.push(document(fields, dice).into_bytes());
+        }
+    }
+    near
 }
 
 /// A message made to hurt: what is too much for a file, cut to what the peer reads within a second.
@@ -126,7 +155,7 @@ fn json(values: &[(String, Value)]) -> String {
 }
 
 /// The value in one of the spellings that YAML has for it.
-fn spelled(value: &Value, dice: &mut Dice) -> String {
+fn spelled(name: &str, value: &Value, dice: &mut Dice) -> String {
     let Value::String(text) = value else {
         let names: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         return match dice.below(3) {
@@ -141,8 +170,13 @@ fn spelled(value: &Value, dice: &mut Dice) -> String {
     match dice.below(6) {
         0 | 1 if is_plain => text.clone(),
         2 if !text.contains('\n') => format!("'{}'", text.replace('\'', "''")),
-        3 if !text.is_empty() && !text.starts_with(' ') => format!("|\n  {}", text.replace('\n', "\n  ")),
-        4 if !text.is_empty() && !text.starts_with(' ') => format!("|-\n    {}", text.replace('\n', "\n    ")),
+        // A block ends with a line break, which a subject may not.
+        3 if name != "subject" && !text.is_empty() && !text.starts_with(' ') => {
+            format!("|\n  {}", text.replace('\n', "\n  "))
+        }
+        4 if !text.is_empty() && !text.starts_with(' ') => {
+            format!("|-\n    {}", text.replace('\n', "\n    "))
+        }
         5 if is_plain => format!("{text}  # a remark"),
         _ => value.to_string(),
     }

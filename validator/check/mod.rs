@@ -1,33 +1,44 @@
 //! Checking: which files are meant, what is said of each, how it is printed, how the command ends.
 //!
-//! Findings go to stdout and are the whole of it; the summary and what could not be read go to stderr.
+//! Findings go to stdout and are the whole of it; the summary and what could not be read go to
+//! stderr. Each file is read, judged and put into words by one thread and then forgotten; what
+//! there is to say is printed in the order of the arguments.
 
+mod crew;
 mod format;
 mod packet;
 mod place;
 mod read;
+mod severity;
 mod staged;
 mod subject;
 mod verdict;
+mod walk;
 
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use self::format::Format;
+use self::format::{ColorWhen, Format, Printer};
+use self::read::Lookup;
+use self::severity::Severities;
 use self::staged::Staged;
 use self::subject::Subject;
-use self::verdict::{Outcome, Verdict};
+use self::verdict::Totals;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The messages; `-` is standard input
-    #[arg(required_unless_present = "staged", value_name = "FILE")]
+    /// The messages: files, directories, `-` for standard input
+    #[arg(required_unless_present_any = ["staged", "stdin_filename"], value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// How to print what is found
-    #[arg(long, value_enum, default_value_t = Format::Concise)]
-    format: Format,
+    /// How to print what is found [default: full on a terminal, else concise]
+    #[arg(long, value_enum, env = "VALIDATE_MESSAGE_FORMAT", hide_env_values = true)]
+    format: Option<Format>,
+
+    /// Whether to colour it; auto is on a terminal, unless NO_COLOR is set
+    #[arg(long, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
+    color: ColorWhen,
 
     /// The workspace in which packets are looked for [default: the nearest directory above the
     /// file that holds `agents/` and `packets/`]
@@ -40,49 +51,140 @@ pub(crate) struct Args {
 
     /// Check what the next commit adds or changes, as it stands in git's index: what lies in
     /// mailboxes; paths narrow it, and a file named there is checked wherever it lies
-    #[arg(long, conflicts_with = "packet")]
+    #[arg(long, conflicts_with_all = ["packet", "stdin_filename"])]
     staged: bool,
+
+    /// Take standard input for this file: its name is printed, its place counts
+    #[arg(long, value_name = "FILE")]
+    stdin_filename: Option<PathBuf>,
+
+    /// Take severities from this file [default: the nearest `validate-message.toml` above each
+    /// message]
+    #[arg(long, value_name = "FILE", conflicts_with = "isolated")]
+    config: Option<PathBuf>,
+
+    /// Read no `validate-message.toml`
+    #[arg(long)]
+    isolated: bool,
+}
+
+/// What is left of a file once it is judged.
+struct Piece {
+    printed: String,
+    totals: Totals,
+    /// What kept it from being read or told in full.
+    note: Option<Note>,
+}
+
+/// Something that is to be known of a file besides its violations.
+pub(crate) enum Note {
+    /// The file of that name could not be read, and why.
+    Unreadable(String, String),
+    /// There are more violations in the file of that name than are told.
+    Cut(String),
 }
 
 /// Checks the files and prints what is found.
 pub(crate) fn run(args: Args) -> ExitCode {
-    let (lookup, subjects) = match looked_up(args.files, args.root, args.packet, args.staged) {
+    let printer = Printer::chosen(args.format, args.color);
+    let (lookup, subjects) = match looked_up(args) {
         Ok(found) => found,
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "what is staged cannot be read: {error}");
-            return ExitCode::from(3);
+        Err(failure) => return failure.told(),
+    };
+    // A reader that went away (`| head`) wants no more; the summary and the exit status still tell.
+    let mut out = Some(io::BufWriter::new(io::stdout().lock()));
+    let mut write = |text: &str| {
+        if out.as_mut().is_some_and(|out| out.write_all(text.as_bytes()).is_err()) {
+            out = None;
         }
     };
-    let verdicts: Vec<Verdict> = subjects.iter().map(|subject| read::judge(subject, &lookup)).collect();
-    let printed = args.format.print(&verdicts);
-    // A reader that went away (`| head`) wants no more; the exit status still tells.
-    let _ = io::stdout().lock().write_all(printed.as_bytes());
-    let _ = io::stderr().lock().write_all(verdict::summary(&verdicts).as_bytes());
-    exit_code(&verdicts)
+    let mut totals = Totals::default();
+    let mut notes = Vec::new();
+    let mut is_first = true;
+    write(&printer.head());
+    crew::in_order(
+        &subjects,
+        |subject| piece(subject, &lookup, &printer),
+        |piece| {
+            if !piece.printed.is_empty() {
+                let between = if is_first { "" } else { printer.between() };
+                write(&format!("{between}{}", piece.printed));
+                is_first = false;
+            }
+            totals.add(piece.totals);
+            notes.extend(piece.note);
+        },
+    );
+    write(&printer.tail(totals, &notes));
+    drop(out);
+    let _ = io::stderr().lock().write_all(summary(totals, &notes).as_bytes());
+    exit_code(totals)
 }
 
-fn looked_up(
-    files: Vec<PathBuf>,
-    root: Option<PathBuf>,
-    packet: Option<PathBuf>,
-    is_staged: bool,
-) -> io::Result<(read::Lookup, Vec<Subject>)> {
-    if is_staged {
-        let staged = Staged::open()?;
-        let subjects = staged.messages(&files)?.into_iter().map(Subject::Staged).collect();
-        return Ok((read::Lookup { root, packet, staged: Some(staged) }, subjects));
+fn piece(subject: &Subject, lookup: &Lookup, printer: &Printer) -> Piece {
+    let verdict = read::judge(subject, lookup);
+    let printed = printer.one(&verdict, &subject.name());
+    let note = match verdict.unreadable() {
+        Some(why) => Some(Note::Unreadable(verdict.file.clone(), why.to_owned())),
+        None if verdict.is_cut() => Some(Note::Cut(verdict.file.clone())),
+        None => None,
+    };
+    Piece { printed, totals: verdict.totals(), note }
+}
+
+/// Why nothing was checked.
+enum Failure {
+    Usage(String),
+    Unreadable(String),
+}
+
+impl Failure {
+    fn told(&self) -> ExitCode {
+        let (text, status) = match self {
+            Failure::Usage(text) => (text, 2),
+            Failure::Unreadable(text) => (text, 3),
+        };
+        let _ = writeln!(io::stderr(), "{text}");
+        ExitCode::from(status)
     }
-    let subject =
-        |file: PathBuf| if file == Path::new("-") { Subject::Stdin(None) } else { Subject::File(file) };
-    Ok((read::Lookup { root, packet, staged: None }, files.into_iter().map(subject).collect()))
 }
 
-fn exit_code(verdicts: &[Verdict]) -> ExitCode {
-    let is_unreadable = verdicts.iter().any(|verdict| matches!(verdict.outcome, Outcome::Unreadable(_)));
-    let is_refused = verdicts.iter().any(Verdict::is_refused);
-    match (is_unreadable, is_refused) {
-        (true, _) => ExitCode::from(3),
-        (false, true) => ExitCode::from(1),
-        (false, false) => ExitCode::SUCCESS,
+fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
+    let mut files = args.files;
+    if files.is_empty() && args.stdin_filename.is_some() {
+        files.push(PathBuf::from("-"));
+    }
+    let lost = |error: io::Error| Failure::Unreadable(format!("what is staged cannot be read: {error}"));
+    let (staged, subjects) = if args.staged {
+        let staged = Staged::open().map_err(lost)?;
+        let blobs = staged.messages(&files).map_err(lost)?;
+        (Some(staged), blobs.into_iter().map(Subject::Staged).collect())
+    } else {
+        (None, Subject::named(files, args.stdin_filename.as_deref()))
+    };
+    let severities = match (&args.config, args.isolated) {
+        (Some(file), _) => Severities::of_file(file, &subjects),
+        (None, true) => Ok(Severities::default()),
+        (None, false) => Severities::nearest(&subjects),
+    };
+    let severities = severities.map_err(Failure::Usage)?;
+    Ok((Lookup { root: args.root, packet: args.packet, staged, severities }, subjects))
+}
+
+/// What could not be read, and one line that counts.
+fn summary(totals: Totals, notes: &[Note]) -> String {
+    let lost = |note: &Note| match note {
+        Note::Unreadable(file, why) => Some(format!("{file}: cannot be read: {why}\n")),
+        Note::Cut(_) => None,
+    };
+    let lost: String = notes.iter().filter_map(lost).collect();
+    format!("{lost}{totals}\n")
+}
+
+fn exit_code(totals: Totals) -> ExitCode {
+    match (totals.unreadable, totals.refused) {
+        (0, 0) => ExitCode::SUCCESS,
+        (0, _) => ExitCode::from(1),
+        (_, _) => ExitCode::from(3),
     }
 }

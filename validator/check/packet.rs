@@ -15,7 +15,8 @@ pub(crate) enum Found {
     Missing,
     Unsafe(String),
     TooLarge,
-    Bytes(Vec<u8>),
+    /// The bytes, and the file they are of.
+    Bytes(Vec<u8>, PathBuf),
 }
 
 impl Found {
@@ -26,7 +27,7 @@ impl Found {
             Found::Missing => PacketInput::Missing,
             Found::Unsafe(why) => PacketInput::Unsafe(why.clone()),
             Found::TooLarge => PacketInput::TooLarge,
-            Found::Bytes(bytes) => PacketInput::Bytes(bytes),
+            Found::Bytes(bytes, _) => PacketInput::Bytes(bytes),
         }
     }
 }
@@ -57,7 +58,7 @@ pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<Found> 
     if !at.symlink_metadata()?.is_file() {
         return Ok(Found::Unsafe("it is not a regular file".to_owned()));
     }
-    read(File::open(&at)?).map(sized)
+    read(File::open(&at)?).map(|bytes| sized(bytes, at))
 }
 
 /// Refuses what lies elsewhere: the daemon opens nothing outside of `packets/`, and what lies in
@@ -80,9 +81,9 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Tells bytes from the beginning of too many.
-pub(crate) fn sized(bytes: Vec<u8>) -> Found {
+pub(crate) fn sized(bytes: Vec<u8>, place: PathBuf) -> Found {
     if u64::try_from(bytes.len()).is_ok_and(|len| len < READ_MAX) {
-        Found::Bytes(bytes)
+        Found::Bytes(bytes, place)
     } else {
         Found::TooLarge
     }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::staged::Blob;
+use super::walk;
 
 /// One message to check.
 pub(crate) enum Subject {
@@ -13,9 +14,26 @@ pub(crate) enum Subject {
     File(PathBuf),
     /// A file as it stands in git's index.
     Staged(Blob),
+    /// Something in a directory that could not be listed, and why.
+    Lost(PathBuf, String),
 }
 
 impl Subject {
+    /// Lists what the arguments mean, in their order; a directory stands for the messages in it.
+    pub(crate) fn named(files: Vec<PathBuf>, stdin_filename: Option<&Path>) -> Vec<Self> {
+        let mut subjects = Vec::with_capacity(files.len());
+        for file in files {
+            if file == Path::new("-") {
+                subjects.push(Subject::Stdin(stdin_filename.map(Path::to_owned)));
+            } else if file.is_dir() {
+                subjects.extend(walk::messages(&file));
+            } else {
+                subjects.push(Subject::File(file));
+            }
+        }
+        subjects
+    }
+
     /// Gives its name as it is told, not yet escaped.
     pub(crate) fn name(&self) -> Cow<'_, str> {
         self.place().map_or(Cow::Borrowed("-"), Path::to_string_lossy)
@@ -25,7 +43,7 @@ impl Subject {
     pub(crate) fn place(&self) -> Option<&Path> {
         match self {
             Subject::Stdin(place) => place.as_deref(),
-            Subject::File(path) => Some(path),
+            Subject::File(path) | Subject::Lost(path, _) => Some(path),
             Subject::Staged(blob) => Some(Path::new(&blob.shown)),
         }
     }

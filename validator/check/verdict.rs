@@ -1,56 +1,94 @@
-//! What came of each file, and what it adds up to.
+//! What came of one file, and what many of them add up to.
+
+use std::path::{Path, PathBuf};
 
 use message_schema::Level;
 use serde::Serialize;
-use validate_message::{Violation, Violations};
+use validate_message::{Source, Violation};
 
 /// What came of one file.
 pub(crate) struct Verdict {
-    /// The file as it was named.
+    /// The file as it was named, escaped.
     pub(crate) file: String,
     pub(crate) outcome: Outcome,
+    pub(crate) texts: Texts,
 }
 
 pub(crate) enum Outcome {
-    /// Correct, perhaps with warnings.
-    Valid(Vec<Violation>),
-    /// At least one error.
-    Refused(Violations),
+    /// It was read, and this is what is wrong with it: errors refuse it, warnings do not.
+    Judged { violations: Vec<Violation>, is_cut: bool },
     /// The file could not be read; the text says why.
     Unreadable(String),
 }
 
-impl Verdict {
-    /// Says whether it has an error.
-    pub(crate) fn is_refused(&self) -> bool {
-        matches!(self.outcome, Outcome::Refused(_))
-    }
+/// The bytes that were judged, for those who show some of them.
+#[derive(Default)]
+pub(crate) struct Texts {
+    pub(crate) message: Vec<u8>,
+    /// The packet and where it was found.
+    pub(crate) packet: Option<(Vec<u8>, PathBuf)>,
+}
 
+impl Verdict {
     /// Lists its errors and warnings.
     pub(crate) fn violations(&self) -> &[Violation] {
         match &self.outcome {
-            Outcome::Valid(warnings) => warnings,
-            Outcome::Refused(violations) => violations.as_slice(),
+            Outcome::Judged { violations, .. } => violations,
             Outcome::Unreadable(_) => &[],
         }
     }
 
+    /// Says whether it has an error.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.violations().iter().any(|violation| violation.level == Level::Error)
+    }
+
     /// Says whether there were too many violations to keep.
     pub(crate) fn is_cut(&self) -> bool {
-        matches!(&self.outcome, Outcome::Refused(violations) if violations.is_cut())
+        matches!(self.outcome, Outcome::Judged { is_cut: true, .. })
     }
 
     /// Says why it could not be read.
     pub(crate) fn unreadable(&self) -> Option<&str> {
         match &self.outcome {
             Outcome::Unreadable(why) => Some(why),
-            Outcome::Valid(_) | Outcome::Refused(_) => None,
+            Outcome::Judged { .. } => None,
+        }
+    }
+
+    /// Gives the file that a violation is in, as one would open it from here, not escaped.
+    pub(crate) fn opened(&self, source: &Source, name: &str) -> String {
+        match (source, &self.texts.packet) {
+            (Source::Message, _) => name.strip_prefix("./").unwrap_or(name).to_owned(),
+            (Source::Packet(_), Some((_, place))) => from_here(place),
+            (Source::Packet(path), None) => path.clone(),
+        }
+    }
+
+    /// Counts it.
+    pub(crate) fn totals(&self) -> Totals {
+        let count = |level| self.violations().iter().filter(|violation| violation.level == level).count();
+        let is_unreadable = self.unreadable().is_some();
+        let is_refused = self.is_refused();
+        Totals {
+            files: 1,
+            valid: usize::from(!is_refused && !is_unreadable),
+            refused: usize::from(is_refused),
+            unreadable: usize::from(is_unreadable),
+            errors: count(Level::Error),
+            warnings: count(Level::Warning),
         }
     }
 }
 
-/// All verdicts in numbers.
-#[derive(Serialize)]
+fn from_here(place: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let inside = here.and_then(|here| place.strip_prefix(here).ok());
+    inside.unwrap_or(place).to_string_lossy().into_owned()
+}
+
+/// Verdicts in numbers.
+#[derive(Clone, Copy, Default, Serialize)]
 pub(crate) struct Totals {
     pub(crate) files: usize,
     pub(crate) valid: usize,
@@ -61,39 +99,28 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn of(verdicts: &[Verdict]) -> Self {
-        let count = |level| {
-            verdicts.iter().flat_map(Verdict::violations).filter(|violation| violation.level == level).count()
-        };
-        let refused = verdicts.iter().filter(|verdict| verdict.is_refused()).count();
-        let unreadable = verdicts.iter().filter(|verdict| verdict.unreadable().is_some()).count();
-        Self {
-            files: verdicts.len(),
-            valid: verdicts.len() - refused - unreadable,
-            refused,
-            unreadable,
-            errors: count(Level::Error),
-            warnings: count(Level::Warning),
-        }
+    /// Adds the numbers of others.
+    pub(crate) fn add(&mut self, other: Totals) {
+        self.files += other.files;
+        self.valid += other.valid;
+        self.refused += other.refused;
+        self.unreadable += other.unreadable;
+        self.errors += other.errors;
+        self.warnings += other.warnings;
     }
 }
 
-/// What could not be read, and one line that counts.
-pub(crate) fn summary(verdicts: &[Verdict]) -> String {
-    let lost: String = verdicts
-        .iter()
-        .filter_map(|verdict| {
-            verdict.unreadable().map(|why| format!("{}: cannot be read: {why}\n", verdict.file))
-        })
-        .collect();
-    let totals = Totals::of(verdicts);
-    format!(
-        "{lost}{}, {} refused: {}, {}\n",
-        counted(totals.files, "file"),
-        totals.refused,
-        counted(totals.errors, "error"),
-        counted(totals.warnings, "warning")
-    )
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "{}, {} refused: {}, {}",
+            counted(self.files, "file"),
+            self.refused,
+            counted(self.errors, "error"),
+            counted(self.warnings, "warning")
+        )
+    }
 }
 
 fn counted(count: usize, noun: &str) -> String {

@@ -32,7 +32,7 @@ fn messages(folder: &str) -> Vec<PathBuf> {
 fn judged(message: &Path) -> (String, Option<i32>) {
     let relative = message.strip_prefix(root()).expect("below the root");
     let output = Command::new(env!("CARGO_BIN_EXE_validate-message"))
-        .args(["--root", "."])
+        .args(["--format", "concise", "--isolated", "--root", "."])
         .arg(relative)
         .current_dir(root())
         .output()

@@ -14,10 +14,11 @@ pub(crate) const NOTE: &str = "id: n-1\nfrom: claude\nto: codex\ntype: notificat
     created_at_utc: 2026-02-13T10:30:00Z\nsubject: Build\nbody: Green.\n";
 pub(crate) const PACKET: &str = "findings:\n  - {id: F-1, severity: P1, status: open}\n";
 
-fn run(at: &Path, args: &[&str], stdin: &str) -> Output {
+pub(crate) fn run(at: &Path, args: &[&str], stdin: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_validate-message"))
         .args(args)
         .current_dir(at)
+        .env_remove("VALIDATE_MESSAGE_FORMAT")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -28,7 +29,7 @@ fn run(at: &Path, args: &[&str], stdin: &str) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
@@ -41,7 +42,7 @@ fn workspace() -> tempfile::TempDir {
     root
 }
 
-fn assert_line(output: &Output, status: i32, line: &str) {
+pub(crate) fn assert_line(output: &Output, status: i32, line: &str) {
     let printed = stdout(output);
     assert_eq!(output.status.code(), Some(status), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     assert!(printed.lines().any(|l| l.contains(line)), "{line:?} is not in\n{printed}");
@@ -148,11 +149,11 @@ fn wrong_usage_is_2_and_what_cannot_be_read_is_3() {
     assert_eq!(run(root.path(), &[], "").status.code(), Some(2));
     assert_eq!(run(root.path(), &["--format", "xml", "-"], NOTE).status.code(), Some(2));
     assert_eq!(run(root.path(), &["--root", ".", "--packet", "p", "-"], NOTE).status.code(), Some(2));
-    let output = run(root.path(), &["nope.yaml", "agents", "-"], NOTE);
+    let output = run(root.path(), &["nope.yaml", "-", "agents/codex/outbox/f.yaml/x"], NOTE);
     assert_eq!((output.status.code(), stdout(&output)), (Some(3), String::new()));
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(
-        told.contains("nope.yaml: cannot be read: ") && told.contains("agents: cannot be read: "),
+        told.contains("nope.yaml: cannot be read: ") && told.contains("f.yaml/x: cannot be read: "),
         "{told}"
     );
     assert_eq!(run(root.path(), &["--help"], "").status.code(), Some(0));

@@ -1,5 +1,8 @@
 //! The command `validate-message`: what it is given, what it prints, how it ends.
 
 mod corpus;
+mod directories;
 mod files;
+mod formats;
+mod severity;
 mod staged;

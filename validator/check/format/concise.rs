@@ -2,17 +2,9 @@
 
 use crate::check::verdict::Verdict;
 
-/// Gives the lines.
-pub(crate) fn print(verdicts: &[Verdict]) -> String {
-    let mut out = String::new();
-    for verdict in verdicts {
-        for violation in verdict.violations() {
-            out.push_str(&violation.told(&verdict.file));
-            out.push('\n');
-        }
-        if verdict.is_cut() {
-            out.push_str(&format!("{}: there are more violations, these are the first\n", verdict.file));
-        }
-    }
-    out
+/// Gives a file's lines.
+pub(crate) fn one(verdict: &Verdict) -> String {
+    let told = |violation: &validate_message::Violation| violation.told(&verdict.file) + "\n";
+    let lines: String = verdict.violations().iter().map(told).collect();
+    lines + &super::cut(verdict)
 }

@@ -3,17 +3,10 @@
 use message_schema::ReportedViolation;
 use serde::Serialize;
 
-use crate::check::verdict::{Outcome, Totals, Verdict};
+use crate::check::verdict::{Totals, Verdict};
 
 /// The version of the document.
 const JSON_VERSION: u32 = 1;
-
-#[derive(Serialize)]
-struct Document<'v> {
-    schema_version: u32,
-    files: Vec<FileVerdict<'v>>,
-    totals: Totals,
-}
 
 #[derive(Serialize)]
 struct FileVerdict<'v> {
@@ -27,19 +20,32 @@ struct FileVerdict<'v> {
     cut: bool,
 }
 
-/// Gives the document.
-pub(crate) fn print(verdicts: &[Verdict]) -> String {
-    let files = verdicts
-        .iter()
-        .map(|verdict| FileVerdict {
-            file: &verdict.file,
-            valid: matches!(verdict.outcome, Outcome::Valid(_)),
-            unreadable: verdict.unreadable(),
-            violations: verdict.violations().iter().map(|v| v.reported(&verdict.file)).collect(),
-            cut: verdict.is_cut(),
-        })
-        .collect();
-    let document = Document { schema_version: JSON_VERSION, files, totals: Totals::of(verdicts) };
-    let text = serde_json::to_string_pretty(&document).expect("strings and numbers are JSON");
-    text + "\n"
+/// Gives the document's beginning, up to the first file.
+pub(crate) fn head() -> String {
+    format!("{{\n  \"schema_version\": {JSON_VERSION},\n  \"files\": [")
+}
+
+/// Gives a file's element.
+pub(crate) fn one(verdict: &Verdict) -> String {
+    let file = FileVerdict {
+        file: &verdict.file,
+        valid: !verdict.is_refused() && verdict.unreadable().is_none(),
+        unreadable: verdict.unreadable(),
+        violations: verdict.violations().iter().map(|v| v.reported(&verdict.file)).collect(),
+        cut: verdict.is_cut(),
+    };
+    indented(&file, 4)
+}
+
+/// Gives the document's end, from behind the last file.
+pub(crate) fn tail(totals: Totals) -> String {
+    let end = if totals.files == 0 { "]" } else { "\n  ]" };
+    format!("{end},\n  \"totals\": {}\n}}\n", indented(&totals, 2).trim_start())
+}
+
+/// A value on lines of its own, as it stands within a document at that depth.
+pub(super) fn indented(value: &impl Serialize, depth: usize) -> String {
+    let text = serde_json::to_string_pretty(value).expect("strings and numbers are JSON");
+    // No string holds a line feed of its own: JSON escapes it.
+    text.split('\n').map(|line| format!("\n{:depth$}{line}", "")).collect()
 }

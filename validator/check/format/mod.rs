@@ -1,27 +1,126 @@
 //! Verdicts out: a file for each format. What stands on stdout is the document and nothing else.
+//!
+//! Each file's part is made when that file was judged; what needs all of them comes at the end.
 
+mod agent;
 mod concise;
+mod full;
+mod github;
 mod json;
+mod junit;
+mod sarif;
+mod source;
+
+use std::io::{self, IsTerminal as _};
 
 use clap::ValueEnum;
 
-use super::verdict::Verdict;
+use super::Note;
+use super::verdict::{Totals, Verdict};
 
 /// How verdicts are printed.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Format {
+    /// For people: each violation with the lines it is in
+    Full,
     /// One line for each violation, fixes indented below
     Concise,
+    /// One short line for each violation, its fix included
+    Agent,
     /// One document for all files
     Json,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// Commands that GitHub's runners turn into annotations
+    Github,
+    /// JUnit XML, for the test report of a CI
+    Junit,
 }
 
-impl Format {
-    /// Gives the whole document.
-    pub(crate) fn print(self, verdicts: &[Verdict]) -> String {
-        match self {
-            Format::Concise => concise::print(verdicts),
-            Format::Json => json::print(verdicts),
+/// When colours are used.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum ColorWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+/// A format, and what it needs to know of where it is printed.
+pub(crate) struct Printer {
+    format: Format,
+    full: full::Full,
+}
+
+impl Printer {
+    /// Chooses by what was asked, else by where stdout goes: the same command in a pipe prints
+    /// the same whoever runs it.
+    pub(crate) fn chosen(format: Option<Format>, color: ColorWhen) -> Self {
+        let is_terminal = io::stdout().is_terminal();
+        let by_place = if is_terminal { Format::Full } else { Format::Concise };
+        let is_coloured = match color {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => is_terminal && !is_set("NO_COLOR") && !is_dumb(),
+        };
+        Self { format: format.unwrap_or(by_place), full: full::Full::new(is_coloured, is_terminal) }
+    }
+
+    /// Gives what comes before the first file.
+    pub(crate) fn head(&self) -> String {
+        match self.format {
+            Format::Json => json::head(),
+            Format::Sarif => sarif::head(),
+            Format::Junit => junit::head(),
+            Format::Full | Format::Concise | Format::Agent | Format::Github => String::new(),
         }
     }
+
+    /// Gives one file's part; `name` is the file as it was named, not escaped.
+    pub(crate) fn one(&self, verdict: &Verdict, name: &str) -> String {
+        match self.format {
+            Format::Full => self.full.one(verdict),
+            Format::Concise => concise::one(verdict),
+            Format::Agent => agent::one(verdict),
+            Format::Json => json::one(verdict),
+            Format::Sarif => sarif::one(verdict, name),
+            Format::Github => github::one(verdict, name),
+            Format::Junit => junit::one(verdict),
+        }
+    }
+
+    /// Gives what stands between two files' parts that are not empty.
+    pub(crate) fn between(&self) -> &'static str {
+        match self.format {
+            Format::Json | Format::Sarif => ",",
+            Format::Full | Format::Concise | Format::Agent | Format::Github | Format::Junit => "",
+        }
+    }
+
+    /// Gives what comes after the last file.
+    pub(crate) fn tail(&self, totals: Totals, notes: &[Note]) -> String {
+        match self.format {
+            Format::Json => json::tail(totals),
+            Format::Sarif => sarif::tail(notes),
+            Format::Github => github::tail(totals),
+            Format::Junit => junit::tail(),
+            Format::Full | Format::Concise | Format::Agent => String::new(),
+        }
+    }
+}
+
+/// Says that not every violation of a file is told.
+fn cut(verdict: &Verdict) -> String {
+    if verdict.is_cut() {
+        format!("{}: there are more violations, these are the first\n", verdict.file)
+    } else {
+        String::new()
+    }
+}
+
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+}
+
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

@@ -60,7 +60,7 @@ impl Staged {
     /// Lists the messages that the next commit adds or changes: what lies in a mailbox, or, when
     /// paths are given, what of it lies in them and the files among them wherever they lie.
     pub(crate) fn messages(&self, paths: &[PathBuf]) -> io::Result<Vec<Blob>> {
-        let wanted: Vec<String> = paths.iter().map(|path| self.from_top(path)).collect();
+        let wanted: Vec<String> = paths.iter().map(|path| self.inside(path)).collect();
         let is_wanted = |path: &str| {
             let is_message = place::is_named_as_message(Path::new(path))
                 && place::workspace_around_mailbox(Path::new(path)).is_some();
@@ -91,13 +91,15 @@ impl Staged {
         }
         let packets = self.packets.get_or_init(|| entries::packets().map_err(|error| error.to_string()));
         let packets = packets.as_ref().map_err(|why| io::Error::other(why.clone()))?;
-        let start = if root.is_empty() { String::new() } else { format!("{root}/") };
-        let mut at = start.clone();
+        let mut at = if root.is_empty() { String::new() } else { format!("{root}/") };
         for part in path.as_str().split('/').filter(|part| !part.is_empty() && *part != ".") {
             at.push_str(part);
             match packets.get(&at) {
                 Some(entry) if entry.is_symlink => return Ok(packet::symlink(part)),
-                Some(entry) if entry.is_file => return self.read_id(&entry.id).map(packet::sized),
+                Some(entry) if entry.is_file => {
+                    let place = PathBuf::from(self.shown(&at));
+                    return self.read_id(&entry.id).map(|bytes| packet::sized(bytes, place));
+                }
                 Some(_) | None => at.push('/'),
             }
         }
@@ -107,17 +109,17 @@ impl Staged {
     /// The workspace a staged message belongs to, from the top.
     fn workspace_of(&self, blob: &Blob, root: Option<&Path>) -> Option<String> {
         if let Some(root) = root {
-            return Some(self.from_top(root));
+            return Some(self.inside(root));
         }
         if let Some(root) = place::workspace_around_mailbox(Path::new(&blob.path)) {
             return Some(root.to_string_lossy().into_owned());
         }
-        packet::workspace_of(Path::new(&blob.shown)).map(|root| self.from_top(&root))
+        packet::workspace_of(Path::new(&blob.shown)).map(|root| self.inside(&root))
     }
 
     /// A path of the command line as the index would call it. One outside keeps its own name,
     /// which is nothing's.
-    fn from_top(&self, path: &Path) -> String {
+    fn inside(&self, path: &Path) -> String {
         let inside = if path.is_absolute() {
             let resolved = path.canonicalize();
             let inside = path.strip_prefix(&self.top).ok();
@@ -128,12 +130,14 @@ impl Staged {
         let mut parts: Vec<String> = Vec::new();
         for part in inside.as_deref().unwrap_or(path).components() {
             match part {
-                std::path::Component::ParentDir => drop(parts.pop()),
+                std::path::Component::ParentDir => {
+                    parts.pop();
+                }
                 std::path::Component::CurDir => {}
                 std::path::Component::Normal(_)
                 | std::path::Component::RootDir
                 | std::path::Component::Prefix(_) => {
-                    parts.push(part.as_os_str().to_string_lossy().into_owned())
+                    parts.push(part.as_os_str().to_string_lossy().into_owned());
                 }
             }
         }

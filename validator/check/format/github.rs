@@ -1,0 +1,51 @@
+//! Workflow commands: lines that GitHub's runners turn into annotations. A step shows ten errors
+//! and ten warnings and drops the rest, so the last line, of a kind of its own, says how many
+//! there are.
+
+use message_schema::Level;
+use validate_message::Violation;
+
+use crate::check::verdict::{Totals, Verdict};
+
+/// Gives a file's commands; `name` is the file as it was named.
+pub(crate) fn one(verdict: &Verdict, name: &str) -> String {
+    if let Some(why) = verdict.unreadable() {
+        return format!("::error file={}::{}\n", property(name), data(&format!("cannot be read: {why}")));
+    }
+    let commands: String =
+        verdict.violations().iter().map(|violation| command(violation, verdict, name)).collect();
+    let cut = super::cut(verdict);
+    if cut.is_empty() { commands } else { format!("{commands}::notice::{}\n", data(cut.trim_end())) }
+}
+
+fn command(violation: &Violation, verdict: &Verdict, name: &str) -> String {
+    let kind = match violation.level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+    };
+    let file = verdict.opened(&violation.file, name);
+    let place =
+        violation.place.map(|place| format!(",line={},col={}", place.line, place.column)).unwrap_or_default();
+    let fix = violation.fix.as_ref().map(|fix| format!("\nfix: {fix}")).unwrap_or_default();
+    let text = data(&format!("{}{fix}", violation.message));
+    format!("::{kind} file={}{place},title={}::{text}\n", property(&file), violation.code)
+}
+
+/// Gives the true total, as a notice: there is only one, so it is always shown.
+pub(crate) fn tail(totals: Totals) -> String {
+    let unreadable = match totals.unreadable {
+        0 => String::new(),
+        count => format!(", {count} could not be read"),
+    };
+    format!("::notice title=validate-message::{totals}{unreadable}\n")
+}
+
+/// What may stand behind the second `::`.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// What may stand as a property's value.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}

@@ -1,0 +1,160 @@
+//! The lines a violation is shown in: found by number, cut to a width, made harmless.
+
+use message_schema::Place;
+use message_schema::line::is_trap;
+
+/// How far above a violation the line it hangs from is still shown, in lines.
+const PARENT_DISTANCE_MAX: usize = 40;
+
+/// How long a mark may be, in characters.
+const MARK_MAX: usize = 60;
+
+/// A text and where its lines begin.
+pub(super) struct Lines<'t> {
+    text: &'t [u8],
+    starts: Vec<usize>,
+}
+
+/// A few lines of a text, ready to be shown.
+pub(super) struct Excerpt {
+    /// The number of the first line, from 1.
+    pub(super) first: usize,
+    pub(super) text: String,
+    /// Where the place is in it, in bytes.
+    pub(super) mark: std::ops::Range<usize>,
+    /// Where the line begins that the place's line hangs from, in bytes.
+    pub(super) parent: Option<std::ops::Range<usize>>,
+}
+
+impl<'t> Lines<'t> {
+    /// Finds the lines as the reader of messages counts them: a line feed ends one, and a
+    /// carriage return that stands alone.
+    pub(super) fn of(text: &'t [u8]) -> Self {
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        let mut starts = vec![0];
+        for (at, byte) in text.iter().enumerate() {
+            if *byte == b'\n' || (*byte == b'\r' && text.get(at + 1) != Some(&b'\n')) {
+                starts.push(at + 1);
+            }
+        }
+        Self { text, starts }
+    }
+
+    fn line(&self, number: usize) -> Option<&'t [u8]> {
+        let start = *self.starts.get(number.checked_sub(1)?)?;
+        let end = self.starts.get(number).copied().unwrap_or(self.text.len());
+        let mut line = &self.text[start..end];
+        while let [rest @ .., b'\n' | b'\r'] = line {
+            line = rest;
+        }
+        Some(line)
+    }
+
+    /// Gives the lines around a place, each cut to some more than `width` characters; `found` is
+    /// what is said to stand there.
+    pub(super) fn excerpt(&self, place: Place, found: Option<&str>, width: usize) -> Option<Excerpt> {
+        let number = usize::try_from(place.line).ok()?;
+        let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
+        // What a place was counted in is text; beyond it nothing is decoded.
+        let line = self.line(number)?;
+        let parent = self.parent(number);
+        let first = parent.unwrap_or(number);
+        let mut text = String::new();
+        let mut parent_mark = None;
+        for above in first..number {
+            let line = String::from_utf8_lossy(self.line(above)?);
+            let start = text.len() + line.len() - line.trim_start().len();
+            let shown = Shown::of(&line, 0, 1, width);
+            text.push_str(&shown.text);
+            if above == first {
+                parent_mark = Some(start.min(text.len())..text.len());
+            }
+            text.push('\n');
+        }
+        let line = String::from_utf8_lossy(line);
+        let shown = Shown::of(&line, column, mark_length(&line, column, found), width);
+        let start = text.len();
+        text.push_str(&shown.text);
+        Some(Excerpt {
+            first,
+            mark: start + shown.mark.start..start + shown.mark.end,
+            parent: parent_mark,
+            text,
+        })
+    }
+
+    /// The line that this one hangs from: the nearest above with less indentation.
+    fn parent(&self, number: usize) -> Option<usize> {
+        let own = indentation(self.line(number)?)?;
+        let nearest = number.saturating_sub(PARENT_DISTANCE_MAX).max(1);
+        (nearest..number).rev().find(|above| {
+            self.line(*above).and_then(indentation).is_some_and(|indentation| indentation < own)
+        })
+    }
+}
+
+/// How far a line is indented; an empty one is not.
+fn indentation(line: &[u8]) -> Option<usize> {
+    line.iter().position(|byte| *byte != b' ')
+}
+
+/// How many characters from the column on belong to what is wrong: what is said to stand there,
+/// else a word.
+fn mark_length(line: &str, column: usize, found: Option<&str>) -> usize {
+    let rest: String = line.chars().skip(column).take(MARK_MAX).collect();
+    // A quoted text or a list is marked to its end, when that is in this line.
+    let closing = match rest.chars().next() {
+        Some(quote @ ('"' | '\'')) => Some(quote),
+        Some('[') => Some(']'),
+        Some('{') => Some('}'),
+        Some(_) | None => None,
+    };
+    if let Some(end) = closing.and_then(|closing| rest.chars().skip(1).position(|c| c == closing)) {
+        return end + 2;
+    }
+    let found = found.map(|found| found.trim_end_matches('…')).filter(|found| rest.starts_with(found));
+    let found = found.map_or(0, |found| found.chars().count());
+    if found > 0 {
+        return found;
+    }
+    let word = rest.chars().take_while(|c| !c.is_whitespace() && !matches!(c, ':' | ',' | ']' | '}'));
+    word.count().max(1)
+}
+
+/// One line as it is shown, and where its mark is.
+struct Shown {
+    text: String,
+    mark: std::ops::Range<usize>,
+}
+
+impl Shown {
+    fn of(line: &str, column: usize, length: usize, width: usize) -> Self {
+        // A long line is cut so that what leads to the place is still seen.
+        let before = width / 2;
+        let skipped = if column < width.saturating_sub(length) { 0 } else { column.saturating_sub(before) };
+        let mut text = String::from(if skipped > 0 { "…" } else { "" });
+        let mut mark = None;
+        let mut end = None;
+        let mut characters = line.chars().enumerate().skip(skipped);
+        for (at, c) in characters.by_ref().take(width) {
+            if at == column {
+                mark = Some(text.len());
+            }
+            if at == column + length {
+                end = Some(text.len());
+            }
+            match c {
+                '\t' => text.push('→'),
+                c if is_trap(c) => text.extend(c.escape_default()),
+                c => text.push(c),
+            }
+        }
+        // A place behind the last character is the end of the line.
+        let mark = mark.unwrap_or(text.len());
+        let mark = mark..end.unwrap_or(text.len());
+        if characters.next().is_some() {
+            text.push('…');
+        }
+        Self { text, mark }
+    }
+}

@@ -1,0 +1,65 @@
+//! Directories: which files in them are messages.
+
+use std::path::{Path, PathBuf};
+
+use ignore::{DirEntry, WalkBuilder};
+
+use super::place;
+use super::subject::Subject;
+
+/// What a walk has met.
+#[derive(Default)]
+struct Met {
+    in_mailboxes: Vec<PathBuf>,
+    elsewhere: Vec<PathBuf>,
+    is_workspace: bool,
+    lost: Vec<Subject>,
+}
+
+/// Lists the messages beneath a directory, in the order of their paths. Where there are mailboxes
+/// they hold the messages and nothing else is one; in any other directory every file with such a
+/// name is, packets and events excepted. Ignored and hidden files are none, symlinks are not
+/// followed.
+pub(crate) fn messages(directory: &Path) -> Vec<Subject> {
+    let above = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
+    let mut met = Met { is_workspace: place::workspace_around_mailbox(&above).is_some(), ..Met::default() };
+    let root = directory.to_owned();
+    // A tree that was exported, or is not committed yet, means the same by its `.gitignore`.
+    let walk = WalkBuilder::new(directory)
+        .require_git(false)
+        .filter_entry(move |entry| !is_set_apart(entry, &root))
+        .build();
+    for entry in walk {
+        match entry {
+            Ok(entry) => met.take(entry, &above, directory),
+            Err(error) => met.lost.push(Subject::Lost(directory.to_owned(), error.to_string())),
+        }
+    }
+    let mut files = if met.is_workspace { met.in_mailboxes } else { met.elsewhere };
+    files.sort_unstable();
+    // `.` is left out of the names: nobody would type it.
+    let plain = |file: PathBuf| file.strip_prefix(".").map(Path::to_owned).unwrap_or(file);
+    files.into_iter().map(plain).map(Subject::File).chain(met.lost).collect()
+}
+
+impl Met {
+    fn take(&mut self, entry: DirEntry, above: &Path, directory: &Path) {
+        let Some(kind) = entry.file_type() else { return };
+        let inside = entry.path().strip_prefix(directory).unwrap_or(entry.path());
+        let is_in_mailbox = place::workspace_around_mailbox(&above.join(inside)).is_some();
+        self.is_workspace |= is_in_mailbox;
+        if kind.is_file() && place::is_named_as_message(entry.path()) {
+            let files = if is_in_mailbox { &mut self.in_mailboxes } else { &mut self.elsewhere };
+            files.push(entry.into_path());
+        }
+    }
+}
+
+/// Says whether a directory holds no messages by its name, unless it was named itself.
+fn is_set_apart(entry: &DirEntry, root: &Path) -> bool {
+    let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+    let name = entry.file_name();
+    is_directory
+        && entry.path() != root
+        && ["packets", "events", "dead_letter"].iter().any(|apart| name == *apart)
+}

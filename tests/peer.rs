@@ -1,4 +1,4 @@
-//! The real peer: `oacp-cli`, installed once per build folder into a virtual environment.
+//! The real peers: `oacp-cli`, and what runs hooks, installed once per build folder into virtual environments.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::{binaries, mailroom, read, write};
+use crate::{binaries, mailroom, write};
 
 /// The version both sides are tested against.
 pub const VERSION: &str = "0.5.4";
@@ -72,16 +72,25 @@ pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
     judged
 }
 
-fn environment() -> &'static Path {
-    static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
-    ENVIRONMENT.get_or_init(install)
+/// Where `pre-commit` and `prek` are installed.
+pub fn managers() -> &'static Path {
+    static MANAGERS: OnceLock<PathBuf> = OnceLock::new();
+    MANAGERS.get_or_init(|| {
+        install("hook-managers-1", &["pre-commit==4.7.0".to_owned(), "prek==0.5.11".to_owned()])
+    })
 }
 
-fn install() -> PathBuf {
-    let environment = binaries::target().join(format!("oacp-{VERSION}"));
+fn environment() -> &'static Path {
+    static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| install(&format!("oacp-{VERSION}"), &[format!("oacp-cli=={VERSION}")]))
+}
+
+/// Installs packages into a virtual environment of that name below the build folder, unless they are there.
+fn install(name: &str, packages: &[String]) -> PathBuf {
+    let environment = binaries::target().join(name);
     // Written last, so that an installation that was broken off is made again.
     let complete = environment.join("complete");
-    if complete.exists() && read(&complete) == VERSION {
+    if complete.exists() {
         return environment;
     }
     let path = environment.to_string_lossy().into_owned();
@@ -90,14 +99,8 @@ fn install() -> PathBuf {
         "cannot make a virtual environment; the tests need Python 3 with its venv module (Debian: apt install python3-venv)",
     );
     step(
-        Command::new(environment.join("bin/python")).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            &format!("oacp-cli=={VERSION}"),
-        ]),
-        "cannot install oacp-cli; the tests need the Python package index the first time",
+        Command::new(environment.join("bin/python")).args(["-m", "pip", "install", "--quiet"]).args(packages),
+        "cannot install the peers; the tests need the Python package index the first time",
     );
     write(&complete, VERSION);
     environment

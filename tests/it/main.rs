@@ -10,6 +10,7 @@ mod edges;
 mod events;
 mod fair;
 mod first_review;
+mod hooks;
 mod hostile;
 mod housekeeping;
 mod oacp;

@@ -2,6 +2,7 @@
 //! `docs/oacp.md` names with a reason; and each of these does occur.
 
 mod differ;
+mod near;
 mod pool;
 mod write;
 
@@ -55,7 +56,7 @@ fn letters(seed: u64) -> Vec<Vec<u8>> {
     let mut letters: Vec<Vec<u8>> = (0..CORRECT).map(|_| write::correct(&mut dice)).collect();
     letters.extend(write::near_misses(&mut dice));
     letters.extend((0..MUTATED).map(|_| write::mutated(&mut dice)));
-    letters.extend(pool::whole().into_iter().map(String::into_bytes));
+    letters.extend(near::whole().into_iter().map(String::into_bytes));
     let documents = hostile::documents();
     letters.extend((0..HOSTILE).map(|_| write::hostile(&documents, &mut dice)));
     letters

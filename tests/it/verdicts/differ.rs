@@ -68,6 +68,11 @@ fn syntax(violation: &Violation, text: &str) -> Option<&'static str> {
     } else if text.contains("\\ud8") {
         Some("surrogates")
     } else {
+        let begins_remark = |(_, behind): (usize, &str)| behind.starts_with('#');
+        let closed = text.match_indices(['"', '\'', ']']).map(|(at, _)| (at, &text[at + 1..]));
+        if violation.message.starts_with("comments must be separated") {
+            return closed.into_iter().any(begins_remark).then_some("attached-remarks");
+        }
         violation.message.contains("indentation in multiline quoted").then_some("quoted-indentation")
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use settled_tests::hostile::Hostile;
 
-use super::pool;
+use super::{near, pool};
 
 /// A trailer as `oacp` signs: its form is right, its signature is nobody's.
 const AUTH: &str = include_str!("auth.txt");
@@ -77,9 +77,9 @@ pub(super) fn mutated(dice: &mut Dice) -> Vec<u8> {
 
 /// Correct messages with one value each that is almost correct: every such value that we know, twice.
 pub(super) fn near_misses(dice: &mut Dice) -> Vec<Vec<u8>> {
-    let special = pool::special();
+    let special = near::special();
     let texts = special.iter().flat_map(|(name, texts)| texts.iter().map(move |text| (*name, text)));
-    let mut near = Vec::new();
+    let mut letters = Vec::new();
     for (name, text) in texts.chain([("to", &"[codex, gemini]".to_owned())]) {
         for kind in [None, Some("review_feedback")] {
             let mut fields = plain(dice);
@@ -87,10 +87,10 @@ pub(super) fn near_misses(dice: &mut Dice) -> Vec<Vec<u8>> {
                 set(&mut fields, "type", kind);
             }
             set(&mut fields, name, text);
-            near.push(document(fields, dice).into_bytes());
+            letters.push(document(fields, dice).into_bytes());
         }
     }
-    near
+    letters
 }
 
 /// A message made to hurt: what is too much for a file, cut to what the peer reads within a second.
@@ -228,7 +228,7 @@ fn alter(fields: &mut Vec<Field>, dice: &mut Dice) {
             set(fields, name, &text);
         }
         _ => {
-            let special = pool::special();
+            let special = near::special();
             let (name, texts) = dice.pick(&special);
             let text = dice.pick(texts).clone();
             set(fields, name, &text);

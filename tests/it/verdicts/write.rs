@@ -53,7 +53,12 @@ pub(super) fn correct(dice: &mut Dice) -> Vec<u8> {
         })
         .collect();
     let text = document(fields, dice);
-    if dice.one_in(15) { text.replace('\n', "\r\n").into_bytes() } else { text.into_bytes() }
+    // A signed message ends with a line feed, and nothing else.
+    if dice.one_in(15) && !text.contains("auth: ") {
+        text.replace('\n', "\r\n").into_bytes()
+    } else {
+        text.into_bytes()
+    }
 }
 
 /// A correct message with one to three things done to it.

@@ -2,7 +2,7 @@
 //! prints stand in `golden/`; `UPDATE=1` writes them anew, read them then.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -37,10 +37,12 @@ fn workspace() -> tempfile::TempDir {
         "odd, 100%: \u{1b}[31m.yaml",
         &NOTE.replace("P3", &format!("{steering} # \u{202e}x\t{}", "y".repeat(300))),
     );
-    write(
-        "long.yaml",
-        &NOTE.replace("priority: P3", &format!("{{\"{}\": 1, \"priority\": P7}}", "k".repeat(400))),
+    let subject = "k".repeat(150);
+    let line = format!(
+        "{{\"id\": \"n-1\", \"from\": \"claude\", \"to\": \"codex\", \"type\": \"notification\", \"created_at_utc\": \
+         \"2026-02-13T10:30:00Z\", \"subject\": \"{subject}\", \"priority\": \"P7\", \"body\": \"{subject}\"}}\n"
     );
+    write("long.yaml", &line);
     write("large.yaml", &"x".repeat(300_000));
     root
 }
@@ -91,7 +93,7 @@ fn each_format_prints_its_golden_in_a_pipe() {
         assert_eq!(output.status.code(), Some(3), "{format}");
         assert_golden(&format!("{format}.txt"), &stdout(&output));
         let said = String::from_utf8(output.stderr).expect("text");
-        let summary = "nope.yaml: cannot be read: No such file or directory (os error 2)\n6 files, 4 refused: 6 errors, 1 warning\n";
+        let summary = "nope.yaml: cannot be read: No such file or directory (os error 2)\n6 files, 4 refused: 5 errors, 1 warning\n";
         assert_eq!(said, summary, "{format}");
     }
 }
@@ -101,8 +103,6 @@ fn nothing_a_file_says_steers_the_terminal_or_the_line() {
     let root = workspace();
     for format in ["full", "concise", "agent", "json", "sarif", "github", "junit"] {
         let printed = stdout(&in_pipe(root.path(), &["--format", format]));
-        let name = printed.replace("odd, 100%: \u{1b}[31m.yaml", "");
-        let printed = if format == "github" { &name } else { &printed };
         let trap =
             printed.chars().find(|c| *c != '\n' && (c.is_control() || matches!(c, '\u{202e}' | '\u{2066}')));
         assert_eq!(trap, None, "{format}: {printed}");
@@ -146,7 +146,14 @@ fn the_environment_chooses_the_format_and_a_flag_chooses_again() {
 #[test]
 fn sarif_is_what_its_schema_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("validator/tests/data/sarif-schema-2.1.0.json");
-    let schema: Value = serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("JSON");
+    let mut schema: Value =
+        serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("JSON");
+    // The standard's pattern for a language closes a bracket it did not open; we name no language.
+    for definition in ["run", "toolComponent"] {
+        let language = &mut schema["definitions"][definition]["properties"]["language"];
+        let pattern = language.as_object_mut().and_then(|language| language.remove("pattern"));
+        assert!(pattern.is_some_and(|pattern| pattern.as_str().is_some_and(|it| it.ends_with("]?$"))));
+    }
     let schema = jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema");
     let root = workspace();
     for files in [&FILES[..], &FILES[..1], &[]] {
@@ -186,5 +193,4 @@ fn a_reader_that_goes_away_costs_neither_the_total_nor_the_exit_status() {
         String::from_utf8_lossy(&output.stderr),
         "3000 files, 3000 refused: 3000 errors, 0 warnings\n"
     );
-    let _ = std::io::stdout().flush();
 }

@@ -3,6 +3,7 @@
 //! there are.
 
 use message_schema::Level;
+use message_schema::line::escaped;
 use validate_message::Violation;
 
 use crate::check::verdict::{Totals, Verdict};
@@ -45,7 +46,7 @@ fn data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// What may stand as a property's value.
+/// What may stand as a property's value. Runners show their log on terminals.
 fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+    data(&escaped(text)).replace(':', "%3A").replace(',', "%2C")
 }

@@ -17,7 +17,7 @@ impl Batch {
     pub(super) fn start() -> io::Result<Self> {
         let mut command = entries::command();
         command.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(entries::not_run)?;
+        let mut child = command.spawn().map_err(|error| entries::not_run(&error))?;
         let questions = child.stdin.take();
         let answers = child.stdout.take().expect("it was asked for as a pipe");
         Ok(Self { child, questions, answers: BufReader::new(answers) })

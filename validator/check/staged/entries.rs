@@ -66,7 +66,7 @@ pub(super) fn packets() -> io::Result<BTreeMap<String, Entry>> {
 
 /// Runs git to its end; the error holds its words.
 pub(super) fn git(args: &[&str]) -> io::Result<Vec<u8>> {
-    let output = command().args(args).stdin(Stdio::null()).output().map_err(not_run)?;
+    let output = command().args(args).stdin(Stdio::null()).output().map_err(|error| not_run(&error))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
@@ -84,6 +84,6 @@ pub(super) fn command() -> Command {
 }
 
 /// Says that it was git that could not be run.
-pub(super) fn not_run(error: io::Error) -> io::Error {
+pub(super) fn not_run(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("git cannot be run: {error}"))
 }

@@ -1,12 +1,13 @@
-//! The real peer: `oacp-cli`, installed once per build folder into a virtual environment.
+//! The real peers: `oacp-cli`, and what runs hooks, installed once per build folder into virtual environments.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::{binaries, mailroom, read, write};
+use crate::{binaries, mailroom, write};
 
 /// The version both sides are tested against.
 pub const VERSION: &str = "0.5.4";
@@ -39,16 +40,57 @@ pub fn yaml(texts: impl Iterator<Item = String>) -> Vec<Value> {
     serde_json::from_slice(&output.stdout).expect("a list of documents")
 }
 
-fn environment() -> &'static Path {
-    static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
-    ENVIRONMENT.get_or_init(install)
+/// What `oacp validate` says of a file.
+pub struct Judged {
+    /// Its errors; none means accepted.
+    pub errors: Vec<String>,
+    /// The message as it reads it: every scalar a text, null if it is no mapping.
+    pub data: Value,
 }
 
-fn install() -> PathBuf {
-    let environment = binaries::target().join(format!("oacp-{VERSION}"));
+/// Judges files with the function behind `oacp validate`, all in one process.
+pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
+    let mut python = Command::new(environment().join("bin/python"));
+    python.args(["-c", include_str!("peer/verdicts.py")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut python = python.spawn().expect("the installed python can be run");
+    let names: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
+    let mut input = python.stdin.take().expect("standard input is piped");
+    // It reads all names before it says anything, so neither side waits for the other.
+    input.write_all(names.as_bytes()).expect("the names can be told");
+    drop(input);
+    let output = python.wait_with_output().expect("it is our child");
+    assert!(output.status.success(), "the verdicts of oacp: {}", output.status);
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    let read = |line: &str| -> Judged {
+        let mut told: Value = serde_json::from_str(line).expect("a line of JSON for each file");
+        let errors = told["errors"].as_array().expect("a list of errors");
+        let errors = errors.iter().map(|error| error.as_str().expect("a text").to_owned()).collect();
+        Judged { errors, data: told["data"].take() }
+    };
+    let judged: Vec<Judged> = said.lines().map(read).collect();
+    assert_eq!(judged.len(), files.len(), "one verdict for each file");
+    judged
+}
+
+/// Where `pre-commit` and `prek` are installed.
+pub fn managers() -> &'static Path {
+    static MANAGERS: OnceLock<PathBuf> = OnceLock::new();
+    MANAGERS.get_or_init(|| {
+        install("hook-managers-1", &["pre-commit==4.7.0".to_owned(), "prek==0.5.11".to_owned()])
+    })
+}
+
+fn environment() -> &'static Path {
+    static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
+    ENVIRONMENT.get_or_init(|| install(&format!("oacp-{VERSION}"), &[format!("oacp-cli=={VERSION}")]))
+}
+
+/// Installs packages into a virtual environment of that name below the build folder, unless they are there.
+fn install(name: &str, packages: &[String]) -> PathBuf {
+    let environment = binaries::target().join(name);
     // Written last, so that an installation that was broken off is made again.
     let complete = environment.join("complete");
-    if complete.exists() && read(&complete) == VERSION {
+    if complete.exists() {
         return environment;
     }
     let path = environment.to_string_lossy().into_owned();
@@ -57,14 +99,8 @@ fn install() -> PathBuf {
         "cannot make a virtual environment; the tests need Python 3 with its venv module (Debian: apt install python3-venv)",
     );
     step(
-        Command::new(environment.join("bin/python")).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            &format!("oacp-cli=={VERSION}"),
-        ]),
-        "cannot install oacp-cli; the tests need the Python package index the first time",
+        Command::new(environment.join("bin/python")).args(["-m", "pip", "install", "--quiet"]).args(packages),
+        "cannot install the peers; the tests need the Python package index the first time",
     );
     write(&complete, VERSION);
     environment

@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::check;
+use crate::{check, hook};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -11,6 +11,7 @@ Examples:
   validate-message --root . - < draft.yaml        check a message from standard input
   validate-message --packet found.yaml x.yaml     take found.yaml for the packet x.yaml names
   validate-message --staged                       check what the next commit will hold
+  validate-message install-hook                   have git do so before each commit
   validate-message list-codes                     every code, and what it means
 
 Exit status: 0 nothing refused (there may be warnings), 1 something refused, 2 wrong usage,
@@ -38,4 +39,6 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// List every code that a message may be refused or warned with
     ListCodes,
+    /// Have git check the messages of each commit: write its `pre-commit` hook
+    InstallHook(hook::Args),
 }

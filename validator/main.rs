@@ -6,6 +6,7 @@
 mod check;
 mod cli;
 mod codes;
+mod hook;
 
 use std::process::ExitCode;
 
@@ -18,5 +19,6 @@ fn main() -> ExitCode {
     match command {
         None => check::run(check),
         Some(Command::ListCodes) => codes::list(),
+        Some(Command::InstallHook(args)) => hook::run(&args),
     }
 }

@@ -1,6 +1,7 @@
 //! From bytes to a message that can be checked: the envelope as a tree, and for review types the
 //! body read as YAML too, with places in the outer file. Nothing here judges a value.
 
+use crate::code::Code;
 use crate::envelope::MessageType;
 use crate::id::{AgentName, MessageId, PacketPath, PrNumber};
 use crate::malformed::Malformed;
@@ -31,6 +32,9 @@ pub enum ReadBody {
 /// the envelope can be told in the same breath.
 pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
     let root = yaml::read_bytes(bytes)?;
+    if let Some(separator) = other_line_break(bytes) {
+        return Err(separator);
+    }
     let kind = root.field_text("type").and_then(MessageType::from_word);
     let meant = kind.or_else(|| root.field_text("type").and_then(meant));
     let body = match meant {
@@ -38,6 +42,22 @@ pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
         Some(_) | None => ReadBody::Unread,
     };
     Ok(Message { root, kind, meant, body })
+}
+
+/// Finds a character that ends a line for a reader of YAML 1.1, such as `oacp`, and for one of 1.2
+/// does not. Behind one of them a remark, or a body, goes on for us and is a field for the other: a
+/// message that is judged as one thing and read as another.
+fn other_line_break(bytes: &[u8]) -> Option<Malformed> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let at = text.find(['\u{85}', '\u{2028}', '\u{2029}'])?;
+    let found = u32::from(text[at..].chars().next()?);
+    let what = format!("there is U+{found:04X}, which ends a line for some readers and not for others");
+    Some(
+        Malformed::new(Code::YamlSyntax, Some(yaml::end_of(&text[..at])), what)
+            .found(format!("U+{found:04X}"))
+            .expected("lines that end with a line feed")
+            .fix(format!("remove it, or write `\\u{found:04x}` in double quotes")),
+    )
 }
 
 /// Reads a packet file under the limits of a message.
@@ -157,6 +177,18 @@ mod tests {
             (message.id(), message.from(), message.related_pr(), message.packet_path()),
             (None, None, None, None)
         );
+    }
+
+    #[test]
+    fn what_ends_a_line_for_some_readers_only_is_refused() {
+        for separator in ['\u{85}', '\u{2028}', '\u{2029}'] {
+            let hidden = format!("{FEEDBACK}# ü {separator}priority: P0\n");
+            let malformed = parse(hidden.as_bytes()).expect_err("refused");
+            let place = malformed.place.map(|place| (place.line, place.column));
+            assert_eq!((malformed.code, place), (Code::YamlSyntax, Some((8, 5))), "{separator:?}");
+        }
+        let written = FEEDBACK.replace("Round 1", "Round\\u2028 1");
+        assert!(parse(written.as_bytes()).is_ok(), "an escape means the same to everybody");
     }
 
     #[test]

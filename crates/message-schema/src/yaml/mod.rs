@@ -13,8 +13,12 @@ mod slip;
 
 pub(crate) use frame::Layout;
 pub use node::{Content, Field, Node, Scalar, Style};
+<<<<<<< HEAD
 pub(crate) use quoted::Quoted;
 pub(crate) use read::{read_bytes, read_ours, read_text};
+=======
+pub(crate) use read::{end_of, read_bytes, read_ours, read_text};
+>>>>>>> vpeers
 
 #[cfg(test)]
 mod tests;

@@ -88,7 +88,7 @@ fn is_utf_16(bytes: &[u8]) -> bool {
 }
 
 /// The place just after the text.
-fn end_of(text: &str) -> Place {
+pub(crate) fn end_of(text: &str) -> Place {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let line = text.bytes().filter(|b| *b == b'\n').count();
     let column = text.rsplit('\n').next().unwrap_or(text).chars().count();

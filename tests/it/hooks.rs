@@ -1,0 +1,255 @@
+//! Checking at the commit: git's own hook as `install-hook` writes it, and the real `pre-commit` and `prek` with our
+//! manifest, each in a real repository.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use settled_tests::mailroom::said;
+use settled_tests::{binaries, peer, read, repository, seed, write};
+use tempfile::TempDir;
+
+const MESSAGE: &str = "agents/claude/outbox/ask.yaml";
+
+/// A repository of a user who has no configuration of their own.
+struct Repo {
+    directory: TempDir,
+}
+
+impl Repo {
+    fn new() -> Self {
+        let repo = Self { directory: tempfile::tempdir().expect("a temporary directory") };
+        repo.git(&["init", "--quiet", "--initial-branch=main"]);
+        std::fs::create_dir_all(repo.path().join("agents/claude/outbox")).expect("room");
+        repo
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A program in the repository; the binaries under test and the hook managers come first on its `PATH`.
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let managers = peer::managers().join("bin");
+        let mut command = Command::new(program);
+        command
+            .current_dir(self.path())
+            .stdin(Stdio::null())
+            .env("PATH", format!("{}:{}:{path}", binaries::directory().display(), managers.display()))
+            .env("HOME", self.path())
+            .env("XDG_CACHE_HOME", self.path().join(".git/cache"))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1");
+        for role in ["AUTHOR", "COMMITTER"] {
+            command.env(format!("GIT_{role}_NAME"), "a").env(format!("GIT_{role}_EMAIL"), "a@example.com");
+        }
+        command
+    }
+
+    fn run(&self, program: &str, args: &[&str]) -> Output {
+        self.command(program).args(args).output().expect("the program can be run")
+    }
+
+    fn git(&self, args: &[&str]) -> Output {
+        let output = self.run("git", args);
+        assert!(output.status.success(), "git {args:?}: {}", said(&output));
+        output
+    }
+
+    fn lay(&self, text: &str) {
+        write(self.path().join(MESSAGE), text);
+    }
+
+    fn stage(&self, text: &str) {
+        self.lay(text);
+        self.git(&["add", MESSAGE]);
+    }
+
+    fn commit(&self) -> Output {
+        self.run("git", &["commit", "--quiet", "--message", "mail"])
+    }
+}
+
+fn good(n: usize) -> String {
+    seed::note("question", &format!("q-{n}"), "claude", "codex", "what is it?")
+}
+
+fn bad() -> String {
+    good(9).replace("priority: P2", "priority: high")
+}
+
+/// What every hook must do, however it was installed.
+fn holds(repo: &Repo, name: &str) {
+    repo.stage(&bad());
+    let output = repo.commit();
+    assert!(!output.status.success(), "{name}: a bad message was committed: {}", said(&output));
+    assert!(said(&output).contains("priority"), "{name}: {}", said(&output));
+
+    repo.stage(&good(1));
+    let output = repo.commit();
+    assert!(output.status.success(), "{name}: a good message: {}", said(&output));
+
+    // The index counts: good there and bad in the working tree passes, and stays as it lies.
+    repo.stage(&good(2));
+    repo.lay(&bad());
+    let output = repo.commit();
+    assert!(output.status.success(), "{name}: good in the index: {}", said(&output));
+    assert_eq!(read(repo.path().join(MESSAGE)), bad(), "{name}: the working tree is left alone");
+    repo.stage(&bad());
+    repo.lay(&good(3));
+    let output = repo.commit();
+    assert!(!output.status.success(), "{name}: bad in the index: {}", said(&output));
+    assert_eq!(read(repo.path().join(MESSAGE)), good(3), "{name}: the working tree is left alone");
+    repo.git(&["reset", "--quiet", "--hard"]);
+}
+
+/// A merge is checked as well: what comes from the other branch is in its index.
+fn merges(repo: &Repo, name: &str) {
+    for (branch, text, is_good) in [("good", good(5), true), ("bad", bad(), false)] {
+        let other = "agents/claude/outbox/other.yaml";
+        repo.git(&["checkout", "--quiet", "-b", branch]);
+        write(repo.path().join(other), &text);
+        repo.git(&["add", other]);
+        repo.git(&["commit", "--quiet", "--no-verify", "--message", "theirs"]);
+        repo.git(&["checkout", "--quiet", "main"]);
+        repo.stage(&good(if is_good { 6 } else { 7 }));
+        let output = repo.commit();
+        assert!(output.status.success(), "{name}: {}", said(&output));
+        repo.git(&["merge", "--quiet", "--no-ff", "--no-commit", branch]);
+        let output = repo.commit();
+        assert_eq!(output.status.success(), is_good, "{name}: merge of {branch}: {}", said(&output));
+        if !is_good {
+            repo.git(&["merge", "--abort"]);
+        }
+    }
+}
+
+fn install(repo: &Repo, args: &[&str]) -> Output {
+    let output = repo.command(binaries::validate_message()).arg("install-hook").args(args).output();
+    output.expect("the command can be run")
+}
+
+#[test]
+fn the_plain_hook_judges_what_a_commit_holds() {
+    let repo = Repo::new();
+    let output = install(&repo, &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    holds(&repo, "install-hook");
+    merges(&repo, "install-hook");
+}
+
+#[test]
+fn installing_again_changes_nothing_and_uninstalling_removes_only_ours() {
+    let repo = Repo::new();
+    let hook = repo.path().join(".git/hooks/pre-commit");
+    assert!(install(&repo, &[]).status.success());
+    let written = read(&hook);
+    assert!(install(&repo, &[]).status.success());
+    assert_eq!(read(&hook), written);
+    assert!(install(&repo, &["--uninstall"]).status.success());
+    assert!(!hook.exists());
+    assert!(install(&repo, &["--uninstall"]).status.success(), "there is nothing left to do");
+
+    write(&hook, "#!/bin/sh\nexit 0\n");
+    for args in [&[][..], &["--uninstall"]] {
+        let output = install(&repo, args);
+        assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+        assert!(said(&output).contains("validate-message --staged || exit $?"), "{}", said(&output));
+        assert_eq!(read(&hook), "#!/bin/sh\nexit 0\n");
+    }
+}
+
+#[test]
+fn the_hook_goes_where_git_looks_for_it() {
+    let repo = Repo::new();
+    repo.git(&["commit", "--quiet", "--allow-empty", "--message", "first"]);
+    repo.git(&["worktree", "add", "--quiet", "tree"]);
+    let in_tree = |directory: &str| {
+        let mut command = repo.command(binaries::validate_message());
+        command.current_dir(repo.path().join(directory)).arg("install-hook").output().expect("it runs")
+    };
+    let output = in_tree("tree");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(repo.path().join(".git/hooks/pre-commit").exists(), "worktrees share their hooks");
+
+    repo.git(&["config", "core.hooksPath", "own/hooks"]);
+    let output = in_tree("agents/claude");
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(repo.path().join("own/hooks/pre-commit").exists(), "{}", said(&output));
+    holds(&repo, "core.hooksPath");
+
+    let nowhere = tempfile::tempdir().expect("a temporary directory");
+    let mut command = repo.command(binaries::validate_message());
+    let output = command.current_dir(nowhere.path()).arg("install-hook").output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+}
+
+#[test]
+fn a_hook_whose_program_has_gone_stops_the_commit_and_says_so() {
+    let repo = Repo::new();
+    assert!(install(&repo, &[]).status.success());
+    let hook = repo.path().join(".git/hooks/pre-commit");
+    let gone = read(&hook).replace(&*binaries::directory().to_string_lossy(), "/gone");
+    write(&hook, &gone);
+    repo.stage(&good(1));
+    let commit = |path: &str| {
+        let mut command = repo.command("git");
+        command.args(["commit", "--quiet", "--message", "mail"]).env("PATH", path).output().expect("git runs")
+    };
+    let bare = std::env::var("PATH").unwrap_or_default();
+    let output = commit(&bare);
+    assert!(!output.status.success(), "{}", said(&output));
+    assert!(said(&output).contains("--no-verify"), "{}", said(&output));
+    let output = commit(&format!("{}:{bare}", binaries::directory().display()));
+    assert!(output.status.success(), "the PATH is the second choice: {}", said(&output));
+}
+
+/// Our manifest, its hooks that need no compiler, in a repository as users name it in their configuration.
+fn configured(repo: &Repo, hook: &str) -> PathBuf {
+    let config = repo.path().join(".pre-commit-config.yaml");
+    let manifest = repo.path().join(".git/manifest");
+    std::fs::create_dir_all(&manifest).expect("room");
+    let git = |args: &[&str]| {
+        let output = repo.command("git").current_dir(&manifest).args(args).output().expect("git runs");
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    write(manifest.join(".pre-commit-hooks.yaml"), &read(repository().join(".pre-commit-hooks.yaml")));
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "hooks"]);
+    let rev = git(&["rev-parse", "HEAD"]);
+    let text =
+        format!("repos:\n  - repo: {}\n    rev: {rev}\n    hooks:\n      - id: {hook}\n", manifest.display());
+    write(&config, &text);
+    repo.git(&["add", ".pre-commit-config.yaml"]);
+    config
+}
+
+#[test]
+fn pre_commit_and_prek_judge_what_a_commit_holds() {
+    for manager in ["pre-commit", "prek"] {
+        for hook in ["validate-message-system", "validate-message-staged"] {
+            let repo = Repo::new();
+            configured(&repo, hook);
+            let output = repo.run(manager, &["install"]);
+            assert!(output.status.success(), "{manager}: {}", said(&output));
+            let name = format!("{manager} with {hook}");
+            holds(&repo, &name);
+            // In a merge a manager names the files in conflict only; `--staged` asks git itself.
+            if hook == "validate-message-staged" {
+                merges(&repo, &name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_manifest_is_one_to_pre_commit_and_to_prek() {
+    let repo = Repo::new();
+    let manifest = repository().join(".pre-commit-hooks.yaml");
+    for manager in ["pre-commit", "prek"] {
+        let output = repo.run(manager, &["validate-manifest", &manifest.to_string_lossy()]);
+        assert!(output.status.success(), "{manager}: {}", said(&output));
+    }
+}

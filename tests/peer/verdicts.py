@@ -1,0 +1,35 @@
+"""Judges many files with the function behind `oacp validate`, in one process: a line of JSON for each.
+
+`errors` is what the function returns, or the exception that ends it, which ends the command as well; `data` is the
+message as that function reads it, null if it cannot.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import oacp
+
+sys.path.insert(0, os.path.join(os.path.dirname(oacp.__file__), "_scripts"))
+import validate_message  # noqa: E402
+
+
+def errors(path):
+    try:
+        return validate_message.validate_message_file(path)
+    except Exception as error:
+        return [f"raised {type(error).__name__}"]
+
+
+def data(path):
+    try:
+        return validate_message._load_message(path.read_bytes().decode("utf-8"))
+    except Exception:
+        return None
+
+
+for name in sys.stdin.read().splitlines():
+    # Lone surrogates, which escapes in a text can make, go out as escapes and cannot come in as a Rust text.
+    told = json.dumps({"errors": errors(Path(name)), "data": data(Path(name))}, ensure_ascii=False)
+    sys.stdout.buffer.write(told.encode("utf-8", "replace") + b"\n")

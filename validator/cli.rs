@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::check;
+use crate::{check, codes, explain, fmt, new, schema};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -10,7 +10,10 @@ Examples:
   validate-message --format json a.yaml b.yaml    print one JSON document for both
   validate-message --root . - < draft.yaml        check a message from standard input
   validate-message --packet found.yaml x.yaml     take found.yaml for the packet x.yaml names
+  validate-message --fix x.yaml                   mend what has one right form only, then check
   validate-message list-codes                     every code, and what it means
+  validate-message explain finding_invalid        one of them, with an example and the same done right
+  validate-message new review_request             a message to begin with
 
 Exit status: 0 nothing refused (there may be warnings), 1 something refused, 2 wrong usage,
 3 a file could not be read.";
@@ -35,6 +38,14 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Say what a code means, with an example that yields it and the same done right
+    Explain(explain::Args),
     /// List every code that a message may be refused or warned with
-    ListCodes,
+    ListCodes(codes::Args),
+    /// Print the JSON Schema of a message type, of the envelope or of the findings packet
+    Schema(schema::Args),
+    /// Print a message or findings packet to begin with, which validates as it stands
+    New(new::Args),
+    /// Put message files into their canonical form
+    Fmt(fmt::Args),
 }

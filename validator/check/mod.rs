@@ -10,6 +10,8 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::fix;
+
 use self::format::Format;
 use self::verdict::{Outcome, Verdict};
 
@@ -31,10 +33,16 @@ pub(crate) struct Args {
     /// Take this file for the packet that the messages name
     #[arg(long, value_name = "FILE", conflicts_with = "root")]
     packet: Option<PathBuf>,
+
+    #[command(flatten)]
+    fix: fix::Args,
 }
 
 /// Checks the files and prints what is found.
 pub(crate) fn run(args: Args) -> ExitCode {
+    if let Some(end) = fix::run(&args.fix, &args.files) {
+        return end;
+    }
     let lookup = read::Lookup { root: args.root, packet: args.packet };
     let verdicts: Vec<Verdict> = args.files.iter().map(|file| read::judge(file, &lookup)).collect();
     let printed = args.format.print(&verdicts);

@@ -210,7 +210,7 @@ fn as_in(name: &str, example: &str) -> String {
 }
 
 /// `findings[2].severity`
-pub(super) fn dotted(path: &[Step]) -> String {
+pub(crate) fn dotted(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
         match step {

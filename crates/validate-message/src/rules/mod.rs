@@ -7,4 +7,4 @@ pub(crate) mod envelope;
 pub(crate) mod packet;
 mod unknown;
 
-pub(crate) use document::Document;
+pub(crate) use document::{Document, dotted};

@@ -10,6 +10,7 @@ use validate_message::is_signed;
 use crate::{diff, file, print};
 
 #[derive(clap::Args)]
+#[group(id = "mending")]
 pub(crate) struct Args {
     /// Mend what has one right form only, then check; what is mended is told on standard error
     #[arg(long)]
@@ -75,7 +76,8 @@ fn mended(path: &Path) -> Result<(), ()> {
 
 fn tell(path: &Path, fixed: &Fixed, what: &str) {
     for slip in &fixed.mended {
-        let field = slip.field.as_ref().map(|field| format!("{}: ", line::escaped(field))).unwrap_or_default();
+        let field =
+            slip.field.as_ref().map(|field| format!("{}: ", line::escaped(field))).unwrap_or_default();
         let (name, place, fix) = (named(path), slip.place, slip.fix.as_str());
         print::complain(&format!("{name}:{place}: {what}: {fix}: {field}{}\n", slip.what));
     }

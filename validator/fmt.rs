@@ -61,7 +61,10 @@ fn one(path: &Path, args: &Args) -> Came {
             return told(&format!("{name}{place}: {}: {malformed}", malformed.code), Came::Unparsed);
         }
         Err(Unformatted::Uncertain) => {
-            return told(&format!("{name}: is left as it is: another form might say something else"), Came::Formed);
+            return told(
+                &format!("{name}: is left as it is: another form might say something else"),
+                Came::Formed,
+            );
         }
         // As it is, it is what it has to be.
         Err(Unformatted::Signed) => before.clone().into_owned(),

@@ -58,7 +58,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// The schema of that name; a message type whose body is free text has the envelope's.
 fn find(name: &str) -> Option<Schema> {
-    let of_type = || MessageType::from_word(name).map(|kind| Schema::of_body(kind).unwrap_or(Schema::Envelope));
+    let of_type =
+        || MessageType::from_word(name).map(|kind| Schema::of_body(kind).unwrap_or(Schema::Envelope));
     Schema::ALL.iter().copied().find(|schema| schema.name() == name).or_else(of_type)
 }
 

@@ -7,7 +7,7 @@ use chrono::Utc;
 use clap::builder::PossibleValuesParser;
 use message_schema::envelope::{MessageType, Priority, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber};
-use message_schema::escaped_json;
+use message_schema::render_document;
 use ulid::Ulid;
 
 use crate::print;
@@ -104,8 +104,9 @@ fn id(text: &str) -> Result<String, String> {
 
 fn subject(text: &str) -> Result<String, String> {
     let fits = (1..=200).contains(&text.trim().chars().count()) && message_schema::line::is_one_line(text);
-    fits.then(|| text.trim().to_owned())
-        .ok_or_else(|| "expected 1 to 200 characters on one line, without control or bidi characters".to_owned())
+    fits.then(|| text.trim().to_owned()).ok_or_else(|| {
+        "expected 1 to 200 characters on one line, without control or bidi characters".to_owned()
+    })
 }
 
 /// The template of the type and what its comments call for.
@@ -118,12 +119,20 @@ fn template(kind: &str) -> (&'static str, &'static str) {
         Some(MessageType::ReviewLgtm) => (include_str!("review_lgtm.yaml"), ""),
         Some(MessageType::Notification) => (include_str!("letter.yaml"), "What the recipient should know."),
         Some(MessageType::Question) => (include_str!("letter.yaml"), "What you want to know, and what for?"),
-        Some(MessageType::TaskRequest) => (include_str!("letter.yaml"), "What is to be done, and how one sees that it is."),
+        Some(MessageType::TaskRequest) => {
+            (include_str!("letter.yaml"), "What is to be done, and how one sees that it is.")
+        }
         Some(MessageType::FollowUp) => (include_str!("letter.yaml"), "What was left over, and of what."),
-        Some(MessageType::Handoff) => (include_str!("letter.yaml"), "What is handed over, where it stands, what is next."),
-        Some(MessageType::HandoffComplete) => (include_str!("letter.yaml"), "What was done of the work handed over."),
+        Some(MessageType::Handoff) => {
+            (include_str!("letter.yaml"), "What is handed over, where it stands, what is next.")
+        }
+        Some(MessageType::HandoffComplete) => {
+            (include_str!("letter.yaml"), "What was done of the work handed over.")
+        }
         Some(MessageType::BrainstormRequest) => (include_str!("letter.yaml"), "What ideas are wanted for."),
-        Some(MessageType::BrainstormFollowup) => (include_str!("letter.yaml"), "What came of the ideas, or another one."),
+        Some(MessageType::BrainstormFollowup) => {
+            (include_str!("letter.yaml"), "What came of the ideas, or another one.")
+        }
     }
 }
 
@@ -144,12 +153,12 @@ fn filled(args: &Args, now: Timestamp, chance: &str) -> String {
     let stamp = now.utc().format("%Y%m%dT%H%M%SZ");
     // The end of a ULID is its chance; eight letters of it are forty bits.
     let id = args.id.clone().unwrap_or_else(|| format!("msg-{stamp}-{from}-{}", &chance[chance.len() - 8..]));
-    let packet = args.packet.clone().unwrap_or_else(|| format!("packets/findings/pr{}_r{}.yaml", args.pr, args.round));
+    let packet =
+        args.packet.clone().unwrap_or_else(|| format!("packets/findings/pr{}_r{}.yaml", args.pr, args.round));
     let schema = args.schema.clone().unwrap_or_else(|| match kind {
         PACKET => "../../schemas/findings_packet.schema.json".to_owned(),
         _ => "../../../schemas/envelope.schema.json".to_owned(),
     });
-    let quoted = |text: &str| escaped_json(&serde_json::Value::from(text).to_string());
     let subject = args.subject.as_deref().map(quoted);
     let values = [
         ("id", quoted(&id)),
@@ -178,13 +187,20 @@ fn filled(args: &Args, now: Timestamp, chance: &str) -> String {
     lines
 }
 
+/// A text of one line as `fmt` writes it.
+fn quoted(text: &str) -> String {
+    let field = render_document(&serde_json::json!({ "x": text }));
+    field.trim_start_matches("x: ").trim_end().to_owned()
+}
+
 /// Writes a line of a template with each `{name}` replaced, once and from left to right, so that what is
 /// filled in is never taken for a place to fill.
 fn fill(line: &str, values: &[(&str, String)], into: &mut String) {
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('{') {
         let (name, behind) = after.split_once('}').expect("the templates close what they open");
-        let (_, value) = values.iter().find(|(known, _)| *known == name).expect("the templates name what is known");
+        let (_, value) =
+            values.iter().find(|(known, _)| *known == name).expect("the templates name what is known");
         into.extend([before, value]);
         rest = behind;
     }

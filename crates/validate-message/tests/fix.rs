@@ -151,11 +151,16 @@ fn told_apart(before: &Letters, after: &Letters, fixed: &Fixed) -> bool {
     let is_body = |path: &Vec<Step>| path.first() == Some(&Step::Key("body".to_owned()));
     let is_first_read = fixed.mended.iter().any(|mended| {
         mended.fix == Fix::TabIndent
-            || mended.field.as_deref().is_some_and(|name| ["type", "body"].iter().any(|known| name.eq_ignore_ascii_case(known)))
+            || mended
+                .field
+                .as_deref()
+                .is_some_and(|name| ["type", "body"].iter().any(|known| name.eq_ignore_ascii_case(known)))
     });
-    before.keys().chain(after.keys()).filter(|path| differs(path)).all(|path| {
-        is_told(path) || (is_first_read && is_body(path))
-    })
+    before
+        .keys()
+        .chain(after.keys())
+        .filter(|path| differs(path))
+        .all(|path| is_told(path) || (is_first_read && is_body(path)))
 }
 
 #[test]

@@ -30,7 +30,24 @@ fn fields_are_put_in_order_and_written_as_we_write_them() {
 
 #[test]
 fn a_body_keeps_its_letters() {
-    for body in ["a", "a\n", "a\n\n", "\n\na\n", "  a\n b\n", "a  \n\n  \n", "\ta\n", "a # b\n# c\n", "x\r\ny", "\u{85}", "\u{feff}a", "a: |\n  b\n", "-", "~", "no", "2026-02-13"] {
+    for body in [
+        "a",
+        "a\n",
+        "a\n\n",
+        "\n\na\n",
+        "  a\n b\n",
+        "a  \n\n  \n",
+        "\ta\n",
+        "a # b\n# c\n",
+        "x\r\ny",
+        "\u{85}",
+        "\u{feff}a",
+        "a: |\n  b\n",
+        "-",
+        "~",
+        "no",
+        "2026-02-13",
+    ] {
         let json = serde_json::to_string(body).expect("a text is JSON");
         let formed = form(&format!("# c\nid: a\nbody: {json} # d\n"));
         let message = parse(formed.as_bytes()).expect("readable");
@@ -55,7 +72,9 @@ fn what_we_write_ourselves_has_the_form() {
     };
     let mut bodies = vec![Body::Text("Two lines,\n\nand no: mapping".to_owned())];
     for schema in MessageType::ALL.iter().filter_map(|kind| Schema::of_body(*kind)) {
-        bodies.extend(examples(schema).into_iter().map(|body| read(schema, body).expect("an example is a body")));
+        bodies.extend(
+            examples(schema).into_iter().map(|body| read(schema, body).expect("an example is a body")),
+        );
     }
     assert_eq!(bodies.len(), 9);
     for example in examples(Schema::Envelope) {
@@ -85,7 +104,8 @@ fn commented() -> impl Strategy<Value = String> {
         .filter_map(|(_, bytes)| String::from_utf8(bytes).ok())
         .filter(|text| format(text.as_bytes()).is_ok())
         .collect();
-    let comments = prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), "[a-z#:'\"|{ ]{0,6}"), 0..6);
+    let comments =
+        prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), "[a-z#:'\"|{ ]{0,6}"), 0..6);
     (prop::sample::select(texts), comments).prop_map(|(text, comments)| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         for (at, own_line, comment) in comments {

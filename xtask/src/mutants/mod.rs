@@ -60,6 +60,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
             "power::nothing_promised_is_lost_on_a_disk_that_forgets",
         ]),
         "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
+        "validate-message" => Some(&["test", "--offline", "--package", "validate-message", "--tests"]),
         _ => None,
     }
 }

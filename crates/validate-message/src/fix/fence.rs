@@ -33,7 +33,14 @@ mod tests {
         let inside = |text: &str| strip(text).map(|(text, _)| text);
         assert_eq!(inside("```yaml\nid: a\n```\n").as_deref(), Some("id: a\n"));
         assert_eq!(inside("\n~~~\nid: a\n~~~").as_deref(), Some("id: a\n"));
-        for other in ["```yaml\nid: a\n", "Here:\n```\nid: a\n```\n", "```\na: b\n```\nDone.\n", "```\na\n```\nb\n```\n", "id: a\n", "``` see below\na\n```"] {
+        for other in [
+            "```yaml\nid: a\n",
+            "Here:\n```\nid: a\n```\n",
+            "```\na: b\n```\nDone.\n",
+            "```\na\n```\nb\n```\n",
+            "id: a\n",
+            "``` see below\na\n```",
+        ] {
             assert_eq!(inside(other), None, "{other:?}");
         }
     }

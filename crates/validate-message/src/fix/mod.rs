@@ -10,8 +10,8 @@ mod names;
 mod slips;
 mod tabs;
 mod times;
-mod wrapping;
 mod words;
+mod wrapping;
 
 use message_schema::line::escaped;
 use message_schema::{Message, Place, ReadBody, parse};
@@ -136,8 +136,7 @@ fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
     for slip in slips.iter().rev() {
         mended.replace_range(slip.range.clone(), &slip.becomes);
     }
-    says_what_was_meant(&message, &slips, &mended)
-        .then(|| (mended, slips.iter().map(Slip::told).collect()))
+    says_what_was_meant(&message, &slips, &mended).then(|| (mended, slips.iter().map(Slip::told).collect()))
 }
 
 /// Whether the mended text says what the message says, the slips replaced and nothing else.

@@ -106,7 +106,8 @@ impl Slip {
             return;
         }
         let at = self.path.len() - 1;
-        let below: Vec<Vec<Step>> = letters.keys().filter(|path| path.starts_with(&self.path)).cloned().collect();
+        let below: Vec<Vec<Step>> =
+            letters.keys().filter(|path| path.starts_with(&self.path)).cloned().collect();
         for mut path in below {
             let leaf = letters.remove(&path).expect("it was just listed");
             path[at] = Step::Key(self.becomes.clone());

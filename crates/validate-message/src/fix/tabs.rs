@@ -21,8 +21,12 @@ pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
     if !text.contains('\t') || read(text).is_some() {
         return None;
     }
-    let tabbed: Vec<usize> =
-        text.split('\n').enumerate().filter(|(_, line)| margin(line).contains('\t')).map(|(at, _)| at).collect();
+    let tabbed: Vec<usize> = text
+        .split('\n')
+        .enumerate()
+        .filter(|(_, line)| margin(line).contains('\t'))
+        .map(|(at, _)| at)
+        .collect();
     if tabbed.len() > LINES_MAX {
         return None;
     }
@@ -39,9 +43,8 @@ pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
     }
     let mended = replaced(text, &wrong, width);
     let meant = read(&mended)?;
-    let is_certain = WIDTHS
-        .filter_map(|width| read(&replaced(text, &wrong, width)))
-        .all(|other| other == meant);
+    let is_certain =
+        WIDTHS.filter_map(|width| read(&replaced(text, &wrong, width))).all(|other| other == meant);
     is_certain.then(|| (mended, wrong.iter().map(|line| told(*line)).collect()))
 }
 
@@ -91,7 +94,10 @@ mod tests {
 
     #[test]
     fn a_tab_that_can_only_mean_one_level_is_replaced() {
-        assert_eq!(mended("  round: 1\n\tblocking_count: 2\n").as_deref(), Some("  round: 1\n  blocking_count: 2\n"));
+        assert_eq!(
+            mended("  round: 1\n\tblocking_count: 2\n").as_deref(),
+            Some("  round: 1\n  blocking_count: 2\n")
+        );
         assert_eq!(mended("\tround: 1\n\tx:\n\t\t- a\n").as_deref(), Some("  round: 1\n  x:\n    - a\n"));
         assert_eq!(mended("    round: 1\n\tx: 2\n").as_deref(), Some("    round: 1\n    x: 2\n"));
     }

@@ -19,7 +19,9 @@ pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
     }
     let (seconds, rest) = text.split_at_checked(SECONDS)?;
     let offset = match rest.strip_prefix('.') {
-        Some(fraction) => Some(fraction.trim_start_matches('0')).filter(|rest| rest.len() < fraction.len())?,
+        Some(fraction) => {
+            Some(fraction.trim_start_matches('0')).filter(|rest| rest.len() < fraction.len())?
+        }
         None => rest,
     };
     let instant = seconds.replace('t', "T") + "Z";

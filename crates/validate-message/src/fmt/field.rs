@@ -14,7 +14,11 @@ pub(super) fn written(field: &Field) -> String {
         return block;
     }
     if is_null(&field.value) {
-        return format!("{}{}\n", document(name, Value::Null).trim_end().trim_end_matches("null"), scalar.text.trim());
+        return format!(
+            "{}{}\n",
+            document(name, Value::Null).trim_end().trim_end_matches("null"),
+            scalar.text.trim()
+        );
     }
     match number(name, &field.value) {
         Some(letters) => format!("{name}: {letters}\n"),
@@ -33,7 +37,12 @@ fn number<'v>(name: &str, value: &'v Node) -> Option<&'v str> {
     let has_octal_look = letters.len() > 1 && letters.starts_with('0') && !letters.starts_with("0.");
     match coerce(value, shape) {
         Value::Number(_) | Value::Bool(_) if !has_octal_look => Some(letters),
-        Value::Number(_) | Value::Bool(_) | Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+        Value::Number(_)
+        | Value::Bool(_)
+        | Value::Null
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => None,
     }
 }
 

@@ -63,9 +63,8 @@ pub fn format(bytes: &[u8]) -> Result<String, Unformatted> {
         return Err(Unformatted::Uncertain);
     }
     let form = written_out(message.root().fields(), &Comments::of(&text, message.root()));
-    let says_the_same = |form: &String| {
-        parse(form.as_bytes()).is_ok_and(|formed| written(&formed) == written(&message))
-    };
+    let says_the_same =
+        |form: &String| parse(form.as_bytes()).is_ok_and(|formed| written(&formed) == written(&message));
     Some(form).filter(says_the_same).ok_or(Unformatted::Uncertain)
 }
 

@@ -8,7 +8,8 @@ pub(crate) fn messages() -> Vec<(String, Vec<u8>)> {
     for folder in ["packets/valid", "packets/valid/inbox", "packets/invalid"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
         let entries = std::fs::read_dir(folder).expect("the corpus");
-        let is_message = |path: &PathBuf| path.is_file() && path.extension().is_some_and(|end| end != "expected");
+        let is_message =
+            |path: &PathBuf| path.is_file() && path.extension().is_some_and(|end| end != "expected");
         paths.extend(entries.map(|entry| entry.expect("an entry").path()).filter(is_message));
     }
     paths.sort();

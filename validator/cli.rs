@@ -45,7 +45,7 @@ pub(crate) enum Command {
     /// Print the JSON Schema of a message type, of the envelope or of the findings packet
     Schema(schema::Args),
     /// Print a message or findings packet to begin with, which validates as it stands
-    New(new::Args),
+    New(Box<new::Args>),
     /// Put message files into their canonical form
     Fmt(fmt::Args),
 }

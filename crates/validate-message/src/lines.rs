@@ -7,13 +7,18 @@ use message_schema::yaml::{Scalar, Style};
 pub(crate) struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
+    /// Where each character begins and where the last one ends, for a text in which that is not plain: a file of one line must not be
+    /// counted through for each of its values.
+    characters: Option<Vec<usize>>,
 }
 
 impl<'t> Lines<'t> {
     /// Looks through the text once.
     pub(crate) fn of(text: &'t str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { text, starts: std::iter::once(0).chain(breaks).collect() }
+        let begins = text.char_indices().map(|(at, _)| at).chain(std::iter::once(text.len()));
+        let characters = (!text.is_ascii()).then(|| begins.collect());
+        Self { text, starts: std::iter::once(0).chain(breaks).collect(), characters }
     }
 
     /// The byte at which the character of that place begins; `None` past the end of its line.
@@ -22,9 +27,11 @@ impl<'t> Lines<'t> {
         let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
         let start = *self.starts.get(line)?;
         let end = self.starts.get(line + 1).map_or(self.text.len(), |next| next - 1);
-        let line = &self.text[start..end];
-        let ends = line.char_indices().map(|(at, _)| at).chain(std::iter::once(line.len()));
-        ends.skip(column).next().map(|at| start + at)
+        let at = match &self.characters {
+            None => start + column,
+            Some(begins) => *begins.get(begins.partition_point(|at| *at < start) + column)?,
+        };
+        (at <= end).then_some(at)
     }
 
     /// Where the letters of a text stand that is written as it reads, without escapes and on one
@@ -50,6 +57,14 @@ impl<'t> Lines<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_of_plain_letters_are_bytes() {
+        let lines = Lines::of("ab\nc");
+        let at = |line, column| lines.offset(Place { line, column });
+        assert_eq!((at(1, 2), at(1, 3), at(1, 4)), (Some(1), Some(2), None));
+        assert_eq!((at(2, 1), at(2, 2), at(2, 3)), (Some(3), Some(4), None));
+    }
 
     #[test]
     fn columns_are_characters_and_end_with_their_line() {

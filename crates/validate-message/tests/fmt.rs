@@ -135,7 +135,7 @@ proptest! {
         };
         let (before, after) = (parse(text.as_bytes()).expect("read"), parse(formed.as_bytes()).expect("read"));
         prop_assert_eq!(letters(&before), letters(&after), "{}", &formed);
-        prop_assert_eq!(form(&formed), formed.clone());
+        prop_assert_eq!(&form(&formed), &formed);
         let marks = |text: &str| text.matches('#').count();
         let in_values = |message: &message_schema::Message| message.root().fields().iter().map(
             |field| marks(&format!("{:?}", field.value.content)) + marks(&field.key)).sum::<usize>();

@@ -132,10 +132,13 @@ fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
     if slips.is_empty() {
         return None;
     }
-    let mut mended = text.to_owned();
-    for slip in slips.iter().rev() {
-        mended.replace_range(slip.range.clone(), &slip.becomes);
+    let mut mended = String::with_capacity(text.len());
+    let mut done = 0;
+    for slip in &slips {
+        mended.extend([&text[done..slip.range.start], &slip.becomes]);
+        done = slip.range.end;
     }
+    mended.push_str(&text[done..]);
     says_what_was_meant(&message, &slips, &mended).then(|| (mended, slips.iter().map(Slip::told).collect()))
 }
 

@@ -88,7 +88,7 @@ impl Found<'_> {
             let is_required = shape.field(name).is_some_and(|(_, is_required)| is_required);
             (document.is_closed || is_required) && mapping.field(name).is_none()
         };
-        let Some(becomes) = names::mended(&field.key, shape.names().filter(|name| is_wanted(name))) else {
+        let Some(becomes) = names::mended(&field.key, shape.names()).filter(|name| is_wanted(name)) else {
             return;
         };
         if let Some(range) = self.lines.letters(&field.key, field.key_place) {
@@ -106,8 +106,9 @@ impl Slip {
             return;
         }
         let at = self.path.len() - 1;
+        let from_here = letters.range(self.path.clone()..).map(|(path, _)| path);
         let below: Vec<Vec<Step>> =
-            letters.keys().filter(|path| path.starts_with(&self.path)).cloned().collect();
+            from_here.take_while(|path| path.starts_with(&self.path)).cloned().collect();
         for mut path in below {
             let leaf = letters.remove(&path).expect("it was just listed");
             path[at] = Step::Key(self.becomes.clone());

@@ -49,7 +49,7 @@ impl Comments {
     }
 
     fn put(&mut self, comment: String, at: usize, has_own_line: bool, starts: &[usize], ends: &[usize]) {
-        let Some(before) = starts.iter().rposition(|start| *start < at) else {
+        let Some(before) = starts.partition_point(|start| *start < at).checked_sub(1) else {
             self.head.push(comment);
             return;
         };

@@ -1,23 +1,65 @@
 //! The codes: which there are, and what each of them means.
 
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use message_schema::Code;
 use message_schema::code::Finder;
+use serde::Serialize;
 
-/// Prints one line for each code: the code, who can find it, what it means.
-pub(crate) fn list() -> ExitCode {
+use crate::print::{self, Form};
+
+/// The version of the JSON document.
+const JSON_VERSION: u32 = 1;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How to print them
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
+}
+
+#[derive(Serialize)]
+struct Document {
+    schema_version: u32,
+    codes: Vec<Listed>,
+}
+
+/// What is said of a code here; `explain` says all.
+#[derive(Serialize)]
+struct Listed {
+    code: Code,
+    finder: &'static str,
+    retryable: bool,
+    sentence: &'static str,
+}
+
+/// Prints every code with who can find it and what it means.
+pub(crate) fn list(args: &Args) -> ExitCode {
+    print::out(&match args.format {
+        Form::Text => lines(),
+        Form::Json => {
+            let codes = Code::ALL.iter().map(|code| listed(*code)).collect();
+            print::json(&Document { schema_version: JSON_VERSION, codes })
+        }
+    })
+}
+
+fn lines() -> String {
     let widest = Code::ALL.iter().map(|code| code.as_str().len()).max().unwrap_or(0);
     let line = |code: &Code| {
-        let finder = match code.finder() {
-            Finder::Validator => "file  ",
-            Finder::Daemon => "daemon",
-        };
-        format!("{:widest$}  {finder}  {}\n", code.as_str(), code.sentence())
+        let finder = finder(*code);
+        format!("{:widest$}  {finder:6}  {}\n", code.as_str(), code.sentence())
     };
-    let lines: String = Code::ALL.iter().map(line).collect();
-    // A reader that went away (`| head`) wants no more.
-    let _ = io::stdout().lock().write_all(lines.as_bytes());
-    ExitCode::SUCCESS
+    Code::ALL.iter().map(line).collect()
+}
+
+fn listed(code: Code) -> Listed {
+    Listed { code, finder: finder(code), retryable: code.is_retryable(), sentence: code.sentence() }
+}
+
+fn finder(code: Code) -> &'static str {
+    match code.finder() {
+        Finder::Validator => "file",
+        Finder::Daemon => "daemon",
+    }
 }

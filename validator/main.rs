@@ -6,7 +6,15 @@
 mod check;
 mod cli;
 mod codes;
+mod diff;
+mod explain;
+mod file;
+mod fix;
+mod fmt;
 mod hook;
+mod new;
+mod print;
+mod schema;
 
 use std::process::ExitCode;
 
@@ -18,7 +26,11 @@ fn main() -> ExitCode {
     let Cli { command, check } = Cli::parse();
     match command {
         None => check::run(check),
-        Some(Command::ListCodes) => codes::list(),
+        Some(Command::Explain(args)) => explain::run(&args),
+        Some(Command::ListCodes(args)) => codes::list(&args),
+        Some(Command::Schema(args)) => schema::run(&args),
+        Some(Command::New(args)) => new::run(&args),
+        Some(Command::Fmt(args)) => fmt::run(&args),
         Some(Command::InstallHook(args)) => hook::run(&args),
     }
 }

@@ -20,6 +20,7 @@ mod outbox;
 mod readers;
 mod replay;
 mod scenarios;
+mod templates;
 mod unproven;
 mod users;
 mod verdicts;

@@ -16,8 +16,10 @@ mod verdict;
 mod walk;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use crate::fix;
 
 use self::format::{ColorWhen, Format, Printer};
 use self::read::Lookup;
@@ -51,7 +53,7 @@ pub(crate) struct Args {
 
     /// Check what the next commit adds or changes, as it stands in git's index: what lies in
     /// mailboxes; paths narrow it, and a file named there is checked wherever it lies
-    #[arg(long, conflicts_with_all = ["packet", "stdin_filename"])]
+    #[arg(long, conflicts_with_all = ["packet", "stdin_filename", "fix"])]
     staged: bool,
 
     /// Take standard input for this file: its name is printed, its place counts
@@ -66,6 +68,9 @@ pub(crate) struct Args {
     /// Read no `validate-message.toml`
     #[arg(long)]
     isolated: bool,
+
+    #[command(flatten)]
+    fix: fix::Args,
 }
 
 /// What is left of a file once it is judged.
@@ -87,10 +92,15 @@ pub(crate) enum Note {
 /// Checks the files and prints what is found.
 pub(crate) fn run(args: Args) -> ExitCode {
     let printer = Printer::chosen(args.format, args.color);
+    let fixing = args.fix;
     let (lookup, subjects) = match looked_up(args) {
         Ok(found) => found,
         Err(failure) => return failure.told(),
     };
+    let on_disk: Vec<&Path> = subjects.iter().filter_map(Subject::on_disk).collect();
+    if let Some(end) = fix::run(fixing, &on_disk) {
+        return end;
+    }
     // A reader that went away (`| head`) wants no more; the summary and the exit status still tell.
     let mut out = Some(io::BufWriter::new(io::stdout().lock()));
     let mut write = |text: &str| {

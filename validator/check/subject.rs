@@ -39,6 +39,15 @@ impl Subject {
         self.place().map_or(Cow::Borrowed("-"), Path::to_string_lossy)
     }
 
+    /// Gives the file that could be changed; `-` for standard input.
+    pub(crate) fn on_disk(&self) -> Option<&Path> {
+        match self {
+            Subject::Stdin(_) => Some(Path::new("-")),
+            Subject::File(path) => Some(path),
+            Subject::Staged(_) | Subject::Lost(..) => None,
+        }
+    }
+
     /// Says where it lies or would lie; standard input without a name has no place.
     pub(crate) fn place(&self) -> Option<&Path> {
         match self {

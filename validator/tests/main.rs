@@ -4,5 +4,6 @@ mod corpus;
 mod directories;
 mod files;
 mod formats;
+mod services;
 mod severity;
 mod staged;

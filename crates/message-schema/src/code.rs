@@ -114,6 +114,28 @@ codes! {
     ConfigInvalid = "config_invalid", Daemon, "A key of `settled.toml` is unknown or its value out of range.";
 }
 
+impl Code {
+    /// Whether what was refused for this code can succeed once it is corrected, without anything else
+    /// changing. No for what refuses nothing: a duplicate, a warning.
+    pub fn is_retryable(self) -> bool {
+        !matches!(
+            self,
+            Self::Duplicate
+                | Self::BodyFieldUnknown
+                | Self::PacketFieldUnknown
+                | Self::ReopenLimitExceeded
+                | Self::DuplicateTerminalResponse
+                | Self::InvocationClosed
+                | Self::RoundLimitExceeded
+                | Self::IterationLimitExceeded
+                | Self::ReviewClosed
+                | Self::TurnBudgetExceeded
+                | Self::NotForTheDaemon
+                | Self::WrongDirection
+        )
+    }
+}
+
 impl std::fmt::Display for Code {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.as_str())

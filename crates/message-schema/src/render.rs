@@ -106,15 +106,18 @@ fn without_body(envelope: &Envelope) -> Value {
 /// The lines of a literal block, or nothing when the text needs escapes or an indentation
 /// indicator.
 fn literal(text: &str) -> Option<String> {
-    let is_plain =
-        |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_break_of_old(c) || is_unprintable(c));
     let text = text.trim_end();
     let starts_with_space = text.starts_with(char::is_whitespace);
-    if text.is_empty() || starts_with_space || !text.chars().all(is_plain) {
+    if text.is_empty() || starts_with_space || !text.chars().all(stands_in_a_block) {
         return None;
     }
     let line = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
     Some(text.split('\n').map(line).collect())
+}
+
+/// Whether the character may stand in a literal block, where nothing can be escaped.
+pub fn stands_in_a_block(c: char) -> bool {
+    c == '\n' || c == '\t' || !(c.is_control() || is_break_of_old(c) || is_unprintable(c))
 }
 
 /// The characters that end a line in YAML 1.1 but not in 1.2. The writer leaves them bare in

@@ -3,6 +3,7 @@
 //!
 //! Nothing outside this module names the `jsonschema` crate.
 
+mod draft07;
 mod portions;
 mod shape;
 mod validators;

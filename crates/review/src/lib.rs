@@ -66,7 +66,7 @@ pub use post::{Refused, refuse};
 pub use pulls::Pull;
 pub use rank::{Rank, messages_max};
 pub use record::{Accepted, ContentDigest, Cost, Generation, Happened, Letter, Notice, Record, Says, Step};
-pub use refusal::{Costs, Fault, Refusal, is_retryable};
+pub use refusal::{Costs, Fault, Refusal};
 pub use run::{InvalidTransition, Run};
 pub use state::{
     ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review, SUPERSESSIONS, State,

@@ -108,7 +108,7 @@ impl Fault {
 /// The refusal these faults make, outside any review.
 pub(crate) fn outside_review(faults: Vec<Fault>) -> Refusal {
     Refusal {
-        retryable: faults.iter().all(|fault| is_retryable(fault.code)),
+        retryable: faults.iter().all(|fault| fault.code.is_retryable()),
         faults,
         review: None,
         legal_next: Vec::new(),
@@ -123,26 +123,6 @@ impl Refusal {
     }
 }
 
-/// Whether what was refused for this code can succeed once it is corrected, without anything else
-/// changing. No for what refuses nothing: a duplicate, a warning.
-pub fn is_retryable(code: Code) -> bool {
-    !matches!(
-        code,
-        Code::Duplicate
-            | Code::BodyFieldUnknown
-            | Code::PacketFieldUnknown
-            | Code::ReopenLimitExceeded
-            | Code::DuplicateTerminalResponse
-            | Code::InvocationClosed
-            | Code::RoundLimitExceeded
-            | Code::IterationLimitExceeded
-            | Code::ReviewClosed
-            | Code::TurnBudgetExceeded
-            | Code::NotForTheDaemon
-            | Code::WrongDirection
-    )
-}
-
 /// Files faults under the review they concern.
 pub(crate) fn in_review(
     faults: Vec<Fault>,
@@ -150,6 +130,6 @@ pub(crate) fn in_review(
     legal_next: Vec<String>,
     costs: Costs,
 ) -> Refusal {
-    let retryable = faults.iter().all(|fault| is_retryable(fault.code));
+    let retryable = faults.iter().all(|fault| fault.code.is_retryable());
     Refusal { faults, review: Some(Box::new(key.clone())), retryable, legal_next, costs }
 }

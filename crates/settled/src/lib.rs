@@ -12,7 +12,6 @@ pub mod daemon;
 mod desk;
 mod draft;
 pub mod exit;
-pub mod explain;
 pub mod fold;
 pub mod gc;
 pub mod github;
@@ -33,3 +32,5 @@ mod untaken;
 mod users;
 pub mod watch;
 pub mod workspace;
+
+pub use validate_message::explain;

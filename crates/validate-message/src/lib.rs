@@ -4,14 +4,21 @@
 //! needs the workspace or the review (owners, ids, rounds, threads, the gate) is the daemon's.
 
 mod check;
+pub mod explain;
+pub mod fix;
+pub mod fmt;
 mod found;
+pub mod letters;
+mod lines;
 mod rules;
+mod signed;
 mod suggest;
 mod valid;
 mod violation;
 
 pub use check::{PacketInput, check, check_delivered};
 pub use message_schema::Level;
+pub use signed::is_signed;
 pub use suggest::nearest;
 pub use valid::{Packet, Valid};
 pub use violation::{Source, Violation, Violations};

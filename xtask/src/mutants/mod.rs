@@ -63,6 +63,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         ]),
         "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
         "validator" => Some(&["test", "--offline", "--package", "validate-message-cli", "--tests"]),
+        "validate-message" => Some(&["test", "--offline", "--package", "validate-message", "--tests"]),
         _ => None,
     }
 }

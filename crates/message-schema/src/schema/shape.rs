@@ -18,6 +18,7 @@ pub struct Shape {
     is_free: bool,
     is_anything: bool,
     is_mapping: bool,
+    is_instant: bool,
     items: Option<Box<Shape>>,
     /// Sorted by name.
     fields: Vec<FieldShape>,
@@ -97,6 +98,7 @@ impl Shape {
             is_free: fields.is_empty() || schema["x-free"] == Value::Bool(true),
             is_anything: schema["type"].is_null(),
             is_mapping: schema["type"] == "object",
+            is_instant: schema["format"] == "date-time",
             items: schema["items"].is_object().then(|| Box::new(Self::of(&schema["items"]))),
             fields,
         }
@@ -152,6 +154,11 @@ impl Shape {
     /// Whether it is one value, no list and no mapping.
     pub fn is_scalar(&self) -> bool {
         self.items.is_none() && !self.is_mapping && !self.is_anything
+    }
+
+    /// Whether it is an instant.
+    pub fn is_instant(&self) -> bool {
+        self.is_instant
     }
 
     /// Whether it is a text that may have several lines.

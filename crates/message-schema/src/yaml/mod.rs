@@ -13,12 +13,8 @@ mod slip;
 
 pub(crate) use frame::Layout;
 pub use node::{Content, Field, Node, Scalar, Style};
-<<<<<<< HEAD
 pub(crate) use quoted::Quoted;
-pub(crate) use read::{read_bytes, read_ours, read_text};
-=======
 pub(crate) use read::{end_of, read_bytes, read_ours, read_text};
->>>>>>> vpeers
 
 #[cfg(test)]
 mod tests;

@@ -236,7 +236,7 @@ fn told(node: &Node, shape: Option<&Shape>) -> String {
 }
 
 /// `findings[2].severity`
-pub(super) fn dotted(path: &[Step]) -> String {
+pub(crate) fn dotted(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
         match step {

@@ -10,4 +10,4 @@ pub(crate) mod packet;
 mod strays;
 mod unknown;
 
-pub(crate) use document::Document;
+pub(crate) use document::{Document, dotted};

@@ -1,6 +1,7 @@
 //! The pages of the codes: what one means, an example that yields it, the same done right. Each is
 //! a scenario under `codes`, compiled in; the tests play it, so that a page cannot say what the
-//! rules do not do. How a scenario is read and played is the business of `simulate`.
+//! rules do not do. How a scenario is read and played is the business of `settled simulate`; both
+//! commands print the same page.
 
 use message_schema::Code;
 use message_schema::code::Finder;
@@ -118,7 +119,7 @@ pub fn explain(code: Code) -> Explained {
             Finder::Validator => "file",
             Finder::Daemon => "daemon",
         },
-        retryable: review::is_retryable(code),
+        retryable: code.is_retryable(),
         explanation: explanation(page),
         scene: part(page, STEPS, FAILING),
         failing: part(page, FAILING, FIXED),
@@ -129,7 +130,7 @@ pub fn explain(code: Code) -> Explained {
 /// The code of this name, or the known one nearest to it, if one is near.
 pub fn find(word: &str) -> Result<Code, Option<Code>> {
     let named = |word: &str| Code::ALL.iter().copied().find(|code| code.as_str() == word);
-    let near = || validate_message::nearest(word, Code::ALL.iter().map(|code| code.as_str()));
+    let near = || crate::suggest::nearest(word, Code::ALL.iter().map(|code| code.as_str()));
     named(word).ok_or_else(|| near().and_then(named))
 }
 

@@ -1,0 +1,128 @@
+//! Slips at one value or name of a message that can be read: looking for them along its schemas, and
+//! what is different once one is mended.
+
+use std::ops::Range;
+
+use message_schema::schema::{Shape, Step};
+use message_schema::yaml::{Field, Node};
+use message_schema::{Message, Place, ReadBody, Schema};
+
+use super::{Fix, Mended, names, shown, times, words};
+use crate::letters::{Leaf, Letters};
+use crate::lines::Lines;
+use crate::rules::dotted;
+
+/// One slip, and what belongs there.
+pub(super) struct Slip {
+    pub(super) fix: Fix,
+    pub(super) path: Vec<Step>,
+    pub(super) place: Place,
+    /// The bytes of the text that are replaced.
+    pub(super) range: Range<usize>,
+    pub(super) was: String,
+    pub(super) becomes: String,
+}
+
+/// A document and what a name in it costs that the schema does not know.
+struct Document<'d> {
+    shape: &'d Shape,
+    /// Whether every unknown name refuses the message, or only what is missing because of it.
+    is_closed: bool,
+}
+
+/// The slips of a message in the order of its text: those in names; where there are none, those in values.
+pub(super) fn of(message: &Message, lines: &Lines<'_>) -> Vec<Slip> {
+    let mut found = Found { lines, names: Vec::new(), values: Vec::new() };
+    let envelope = Document { shape: Schema::Envelope.shape(), is_closed: true };
+    found.look(message.root(), envelope.shape, &envelope, &mut Vec::new());
+    let schema = message.kind().and_then(Schema::of_body);
+    if let (Some(schema), ReadBody::Mapping(mapping)) = (schema, message.read_body()) {
+        let body = Document { shape: schema.shape(), is_closed: false };
+        found.look(mapping, body.shape, &body, &mut vec![Step::Key("body".to_owned())]);
+    }
+    let mut slips = if found.names.is_empty() { found.values } else { found.names };
+    slips.sort_by_key(|slip| slip.range.start);
+    slips
+}
+
+struct Found<'l> {
+    lines: &'l Lines<'l>,
+    names: Vec<Slip>,
+    values: Vec<Slip>,
+}
+
+impl Found<'_> {
+    fn look(&mut self, node: &Node, shape: &Shape, document: &Document<'_>, path: &mut Vec<Step>) {
+        self.value(node, shape, path);
+        for field in node.fields() {
+            path.push(Step::Key(field.key.clone()));
+            match shape.field(&field.key) {
+                Some((shape, _)) => self.look(&field.value, shape, document, path),
+                None => self.name(field, node, shape, document, path),
+            }
+            path.pop();
+        }
+        for (index, item) in node.items().iter().enumerate() {
+            let Some(shape) = shape.items() else { break };
+            path.push(Step::Index(index));
+            self.look(item, shape, document, path);
+            path.pop();
+        }
+    }
+
+    fn value(&mut self, node: &Node, shape: &Shape, path: &[Step]) {
+        let Some(scalar) = node.scalar() else { return };
+        let mended = words::mended(&scalar.text, shape).or_else(|| times::mended(&scalar.text, shape));
+        let Some((fix, becomes)) = mended else { return };
+        if let Some(range) = self.lines.scalar(scalar, node.place) {
+            let (path, was) = (path.to_vec(), scalar.text.clone());
+            self.values.push(Slip { fix, path, place: node.place, range, was, becomes });
+        }
+    }
+
+    fn name(&mut self, field: &Field, mapping: &Node, shape: &Shape, document: &Document<'_>, path: &[Step]) {
+        if shape.is_free() {
+            return;
+        }
+        let is_wanted = |name: &str| {
+            let is_required = shape.field(name).is_some_and(|(_, is_required)| is_required);
+            (document.is_closed || is_required) && mapping.field(name).is_none()
+        };
+        let Some(becomes) = names::mended(&field.key, shape.names()).filter(|name| is_wanted(name)) else {
+            return;
+        };
+        if let Some(range) = self.lines.letters(&field.key, field.key_place) {
+            let (path, was) = (path.to_vec(), field.key.clone());
+            self.names.push(Slip { fix: Fix::Name, path, place: field.key_place, range, was, becomes });
+        }
+    }
+}
+
+impl Slip {
+    /// Makes in the letters of a message the difference that this slip makes once it is mended.
+    pub(super) fn replace_in(&self, letters: &mut Letters) {
+        if self.fix != Fix::Name {
+            letters.insert(self.path.clone(), Leaf::Text(self.becomes.clone()));
+            return;
+        }
+        let at = self.path.len() - 1;
+        let from_here = letters.range(self.path.clone()..).map(|(path, _)| path);
+        let below: Vec<Vec<Step>> =
+            from_here.take_while(|path| path.starts_with(&self.path)).cloned().collect();
+        for mut path in below {
+            let leaf = letters.remove(&path).expect("it was just listed");
+            path[at] = Step::Key(self.becomes.clone());
+            letters.insert(path, leaf);
+        }
+    }
+
+    /// The slip in the words of a report.
+    pub(super) fn told(&self) -> Mended {
+        Mended {
+            fix: self.fix,
+            place: self.place,
+            field: Some(dotted(&self.path)),
+            what: format!("{} is now {}", shown(&self.was), shown(&self.becomes)),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Tabs that indent. A reader of YAML takes them for no indentation at all; how many columns the
+//! writer's editor showed is unknown, so they are replaced only where every width that can be read
+//! says the same.
+
+use message_schema::{Message, Place, ReadBody, parse};
+
+use super::{Fix, Mended, passes};
+use crate::letters::{Letters, letters};
+
+/// How many columns a tab may have been shown with.
+const WIDTHS: std::ops::RangeInclusive<usize> = 1..=8;
+
+/// The width that is written where several say the same.
+const USUAL_WIDTH: usize = 2;
+
+/// In a text with more such lines than this, nothing is replaced: each is tried by itself.
+const LINES_MAX: usize = 64;
+
+/// Replaces the tabs that keep the text, or the body in it, from being read.
+pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
+    if !text.contains('\t') || read(text).is_some() {
+        return None;
+    }
+    let tabbed: Vec<usize> = text
+        .split('\n')
+        .enumerate()
+        .filter(|(_, line)| margin(line).contains('\t'))
+        .map(|(at, _)| at)
+        .collect();
+    if tabbed.len() > LINES_MAX {
+        return None;
+    }
+    let width = std::iter::once(USUAL_WIDTH)
+        .chain(WIDTHS)
+        .find(|width| read(&replaced(text, &tabbed, *width)).is_some())?;
+    // A tab that a text of several lines begins with is none of the reader's troubles.
+    let mut wrong = tabbed.clone();
+    for line in tabbed {
+        let others: Vec<usize> = wrong.iter().copied().filter(|other| *other != line).collect();
+        if read(&replaced(text, &others, width)).is_some() {
+            wrong = others;
+        }
+    }
+    let mended = replaced(text, &wrong, width);
+    let meant = read(&mended)?;
+    let is_certain =
+        WIDTHS.filter_map(|width| read(&replaced(text, &wrong, width))).all(|other| other == meant);
+    is_certain.then(|| (mended, wrong.iter().map(|line| told(*line)).collect()))
+}
+
+fn told(line: usize) -> Mended {
+    let line = u32::try_from(line + 1).unwrap_or(u32::MAX);
+    Mended {
+        fix: Fix::TabIndent,
+        place: Place { line, column: 1 },
+        field: None,
+        what: "spaces indent the line in place of a tab".to_owned(),
+    }
+}
+
+/// The white space a line begins with.
+fn margin(line: &str) -> &str {
+    &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
+}
+
+fn replaced(text: &str, tabbed: &[usize], width: usize) -> String {
+    let blanks = " ".repeat(width);
+    let line = |(at, line): (usize, &str)| match tabbed.binary_search(&at) {
+        Ok(_) => margin(line).replace('\t', &blanks) + &line[margin(line).len()..],
+        Err(_) => line.to_owned(),
+    };
+    text.split('\n').enumerate().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The letters of the text, if it and the body in it can be read; slips in its type do not keep the
+/// body from being read, for they are mended next.
+fn read(text: &str) -> Option<Letters> {
+    let message: Message = parse(passes(text.to_owned()).text.as_bytes()).ok()?;
+    match message.read_body() {
+        ReadBody::Malformed(_) => None,
+        ReadBody::Mapping(_) | ReadBody::Unread => Some(letters(&message)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "type: review_feedback\nbody: |\n";
+
+    fn mended(body: &str) -> Option<String> {
+        replace(&format!("{HEAD}{body}")).map(|(text, _)| text[HEAD.len()..].to_owned())
+    }
+
+    #[test]
+    fn a_tab_that_can_only_mean_one_level_is_replaced() {
+        assert_eq!(
+            mended("  round: 1\n\tblocking_count: 2\n").as_deref(),
+            Some("  round: 1\n  blocking_count: 2\n")
+        );
+        assert_eq!(mended("\tround: 1\n\tx:\n\t\t- a\n").as_deref(), Some("  round: 1\n  x:\n    - a\n"));
+        assert_eq!(mended("    round: 1\n\tx: 2\n").as_deref(), Some("    round: 1\n    x: 2\n"));
+    }
+
+    #[test]
+    fn a_tab_that_may_mean_several_things_stays() {
+        // One or two levels below `x`, and in the letters of a block.
+        assert_eq!(mended("  x:\n    a:\n\t\tb: 1\n"), None);
+        assert_eq!(mended("  x: |\n    a\n\tb\n"), None);
+    }
+
+    #[test]
+    fn a_tab_in_a_text_stays_beside_one_that_is_replaced() {
+        let body = mended("\tround: 1\n  x: |\n    a\n    \tb\n");
+        assert_eq!(body.as_deref(), Some("  round: 1\n  x: |\n    a\n    \tb\n"));
+    }
+}

@@ -1,0 +1,64 @@
+//! Instants in UTC that are not written `YYYY-MM-DDTHH:MM:SSZ`: with a fraction that is zero, or with
+//! an offset of zero. Another offset or fraction is another text for another instant, and stays.
+
+use message_schema::envelope::Timestamp;
+use message_schema::schema::Shape;
+
+use super::Fix;
+
+/// How long an instant is before its fraction and offset, in bytes.
+const SECONDS: usize = "YYYY-MM-DDTHH:MM:SS".len();
+
+/// How offsets of zero are written.
+const ZERO: [&str; 5] = ["Z", "z", "+00:00", "-00:00", "+0000"];
+
+/// The instant in the one form that is read.
+pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
+    if !shape.is_instant() || Timestamp::parse(text).is_some() {
+        return None;
+    }
+    let (seconds, rest) = text.split_at_checked(SECONDS)?;
+    let offset = match rest.strip_prefix('.') {
+        Some(fraction) => {
+            Some(fraction.trim_start_matches('0')).filter(|rest| rest.len() < fraction.len())?
+        }
+        None => rest,
+    };
+    let instant = seconds.replace('t', "T") + "Z";
+    (ZERO.contains(&offset) && Timestamp::parse(&instant).is_some()).then_some((Fix::TimeForm, instant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use message_schema::Schema;
+
+    #[test]
+    fn only_another_writing_of_the_same_instant_is_mended() {
+        let (shape, _) = Schema::Envelope.shape().field("created_at_utc").expect("a field");
+        let mended = |text: &str| mended(text, shape).map(|(_, text)| text);
+        for text in [
+            "2026-02-13T10:00:00+00:00",
+            "2026-02-13T10:00:00.000Z",
+            "2026-02-13t10:00:00z",
+            "2026-02-13T10:00:00.0+0000",
+            "2026-02-13T10:00:00-00:00",
+        ] {
+            assert_eq!(mended(text).as_deref(), Some("2026-02-13T10:00:00Z"), "{text}");
+        }
+        for text in [
+            "2026-02-13T10:00:00Z",
+            "2026-02-13T10:00:00.5Z",
+            "2026-02-13T10:00:00.Z",
+            "2026-02-13T12:00:00+02:00",
+            "2026-02-13T10:00:00",
+            "2026-02-30T10:00:00+00:00",
+            "2026-02-13 10:00:00Z",
+            "größe-größe-größe",
+        ] {
+            assert_eq!(mended(text), None, "{text}");
+        }
+        let (subject, _) = Schema::Envelope.shape().field("subject").expect("a field");
+        assert_eq!(super::mended("2026-02-13T10:00:00+00:00", subject), None);
+    }
+}

@@ -1,0 +1,43 @@
+//! What surrounds the letters and means nothing: a byte order mark, and carriage returns before line
+//! feeds.
+
+use message_schema::{Place, parse};
+
+use super::{Fix, Mended};
+use crate::letters::letters;
+
+/// Takes a byte order mark off the start.
+pub(super) fn byte_order_mark(text: &str) -> Option<(String, Vec<Mended>)> {
+    let rest = text.strip_prefix('\u{feff}')?;
+    let mended = Mended {
+        fix: Fix::ByteOrderMark,
+        place: Place::START,
+        field: None,
+        what: "a byte order mark is gone".to_owned(),
+    };
+    says_the_same(text, rest).then(|| (rest.to_owned(), vec![mended]))
+}
+
+/// Ends every line with a line feed alone. A carriage return elsewhere stays; where two stand before a
+/// line feed, nobody knows how many lines were meant.
+pub(super) fn line_ends(text: &str) -> Option<(String, Vec<Mended>)> {
+    let at = text.find("\r\n").filter(|_| !text.contains("\r\r\n"))?;
+    let line = text[..at].matches('\n').count() + 1;
+    let lines = text.replace("\r\n", "\n");
+    let mended = Mended {
+        fix: Fix::LineEnds,
+        place: Place { line: u32::try_from(line).ok()?, column: 1 },
+        field: None,
+        what: "lines end with LF, no more with CRLF".to_owned(),
+    };
+    says_the_same(text, &lines).then(|| (lines, vec![mended]))
+}
+
+/// Whether both texts have the same letters, or none of them can be read.
+fn says_the_same(before: &str, after: &str) -> bool {
+    match (parse(before.as_bytes()), parse(after.as_bytes())) {
+        (Ok(before), Ok(after)) => letters(&before) == letters(&after),
+        (Err(_), Err(_)) => true,
+        (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+    }
+}

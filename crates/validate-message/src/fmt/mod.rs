@@ -1,0 +1,98 @@
+//! The canonical form of a message: fields in the order of the protocol, one below the other, quoted
+//! as we write messages ourselves, the body as a literal block with the letters it had. Comments
+//! stay with the field they belong to. The form of the form is the form; a signed message has none,
+//! because its signature covers the bytes. Which files are read and written is the command's business.
+
+mod comments;
+mod field;
+
+use message_schema::yaml::Field;
+use message_schema::{Malformed, parse};
+
+use crate::letters::written;
+use crate::signed::is_signed;
+use comments::Comments;
+
+/// The fields of an envelope in the order in which they are written. Unknown ones follow, and then
+/// the body.
+pub const ORDER: [&str; 21] = [
+    "id",
+    "from",
+    "to",
+    "type",
+    "priority",
+    "created_at_utc",
+    "related_pr",
+    "subject",
+    "related_packet",
+    "conversation_id",
+    "parent_message_id",
+    "context_keys",
+    "expires_at",
+    "channel",
+    "autonomy_hint",
+    "model",
+    "turns",
+    "input_tokens",
+    "output_tokens",
+    "wall_time_s",
+    "est_cost_usd",
+];
+
+/// Why a message has no canonical form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unformatted {
+    /// It cannot be read.
+    Malformed(Malformed),
+    /// It is signed, and its bytes must stay as they are.
+    Signed,
+    /// Another form of it might not say the same: it holds a lone carriage return, or letters that
+    /// have no other form.
+    Uncertain,
+}
+
+/// Gives the canonical form of a message, which says what the message says.
+pub fn format(bytes: &[u8]) -> Result<String, Unformatted> {
+    let message = parse(bytes).map_err(Unformatted::Malformed)?;
+    if is_signed(bytes) {
+        return Err(Unformatted::Signed);
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| Unformatted::Uncertain)?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    if text.contains('\r') {
+        return Err(Unformatted::Uncertain);
+    }
+    let form = written_out(message.root().fields(), &Comments::of(&text, message.root()));
+    let says_the_same =
+        |form: &String| parse(form.as_bytes()).is_ok_and(|formed| written(&formed) == written(&message));
+    Some(form).filter(says_the_same).ok_or(Unformatted::Uncertain)
+}
+
+fn written_out(fields: &[Field], comments: &Comments) -> String {
+    let mut order: Vec<usize> = (0..fields.len()).collect();
+    order.sort_by_key(|at| rank(&fields[*at].key));
+    let mut out = String::new();
+    lines(&comments.head, &mut out);
+    for at in order {
+        lines(&comments.above[at], &mut out);
+        let written = field::written(&fields[at]);
+        match &comments.behind[at] {
+            Some(comment) => {
+                let (first, rest) = written.split_once('\n').unwrap_or((&written, ""));
+                out.push_str(&format!("{first}  {comment}\n{rest}"));
+            }
+            None => out.push_str(&written),
+        }
+    }
+    lines(&comments.tail, &mut out);
+    out
+}
+
+fn rank(name: &str) -> usize {
+    let known = ORDER.iter().position(|known| *known == name);
+    known.unwrap_or(if name == "body" { ORDER.len() + 1 } else { ORDER.len() })
+}
+
+fn lines(comments: &[String], out: &mut String) {
+    comments.iter().for_each(|comment| out.extend([comment, "\n"]));
+}

@@ -1,0 +1,69 @@
+//! Changing a file in one step: whoever reads it meanwhile, a daemon or an editor, sees the old bytes
+//! or the new ones, and a kill leaves the old ones behind.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The most bytes a message may have, and one more.
+const READ_MAX: u64 = 256 * 1024 + 1;
+
+/// Reads a file, or standard input for `-`, as far as a message may reach; a longer one has one byte more.
+pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        io::stdin().lock().take(READ_MAX).read_to_end(&mut bytes)?;
+    } else {
+        File::open(file)?.take(READ_MAX).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Puts other bytes into the place of the ones that were read. Fails if the file has changed since, and
+/// then leaves it alone.
+pub(crate) fn replace(file: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
+    // Behind a symbolic link the file itself is replaced, not the link.
+    let file = file.canonicalize()?;
+    let temporary = temporary(&file)?;
+    let written = write(&file, &temporary, before, after);
+    if written.is_err() {
+        // What is left would be no harm, for nobody reads hidden files; it would be clutter.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// A name beside the file that neither the daemon nor a reader of mailboxes looks at.
+fn temporary(file: &Path) -> io::Result<PathBuf> {
+    let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    Ok(file.with_file_name(format!(".{name}.{}.tmp", std::process::id())))
+}
+
+fn write(file: &Path, temporary: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
+    let mut out = OpenOptions::new().write(true).create_new(true).open(temporary)?;
+    out.write_all(after)?;
+    let metadata = file.metadata()?;
+    out.set_permissions(metadata.permissions())?;
+    keep_owner(&out, &metadata)?;
+    out.sync_all()?;
+    if read(file)? != before {
+        return Err(io::Error::other("it was changed meanwhile; nothing was written"));
+    }
+    fs::rename(temporary, file)
+}
+
+/// Whose a file is proves who sent it: root, who may mend anybody's, must not make it its own.
+#[cfg(unix)]
+fn keep_owner(out: &File, of: &fs::Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, fchown};
+    let own = out.metadata()?;
+    if (own.uid(), own.gid()) == (of.uid(), of.gid()) {
+        return Ok(());
+    }
+    fchown(out, Some(of.uid()), Some(of.gid()))
+}
+
+#[cfg(not(unix))]
+fn keep_owner(_: &File, _: &fs::Metadata) -> io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! `--fix`: mends what has one right form only, before the files are checked.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use message_schema::line;
+use validate_message::fix::{Fixed, fix};
+use validate_message::is_signed;
+
+use crate::{diff, file, print};
+
+#[derive(Clone, Copy, clap::Args)]
+#[group(id = "mending")]
+pub(crate) struct Args {
+    /// Mend what has one right form only, then check; what is mended is told on standard error
+    #[arg(long)]
+    fix: bool,
+
+    /// With --fix: change nothing and check nothing; print what would be mended
+    #[arg(long, requires = "fix")]
+    diff: bool,
+}
+
+/// Mends the files if that is asked for. Gives how the command ends where nothing is left to do: after
+/// a diff, 1 if there is something to mend; 2 for standard input, which cannot be changed; 3 if a file
+/// could not be changed.
+pub(crate) fn run(args: Args, files: &[&Path]) -> Option<ExitCode> {
+    if !args.fix {
+        return None;
+    }
+    if args.diff {
+        let differs: Vec<bool> = files.iter().map(|file| shown(file)).collect();
+        return Some(ExitCode::from(u8::from(differs.contains(&true))));
+    }
+    if files.iter().any(|file| *file == Path::new("-")) {
+        print::complain("standard input cannot be changed\n  try: validate-message --fix --diff -\n");
+        return Some(ExitCode::from(2));
+    }
+    let is_lost = files.iter().map(|file| mended(file)).fold(false, |lost, mended| lost | mended.is_err());
+    is_lost.then(|| ExitCode::from(3))
+}
+
+/// Prints what would be mended; says whether that is anything. What cannot be read, the check tells.
+fn shown(path: &Path) -> bool {
+    let Ok(bytes) = file::read(path) else {
+        print::complain(&format!("{}: cannot be read\n", named(path)));
+        return false;
+    };
+    let Some(fixed) = fix(&bytes) else { return false };
+    tell(path, &fixed, "would be mended");
+    let _ = print::out(&diff::unified(&named(path), &String::from_utf8_lossy(&bytes), &fixed.text));
+    true
+}
+
+/// Mends a file. The error was told.
+fn mended(path: &Path) -> Result<(), ()> {
+    // What cannot be read, the check tells.
+    let Ok(bytes) = file::read(path) else { return Ok(()) };
+    let Some(fixed) = fix(&bytes) else {
+        if is_signed(&bytes) {
+            print::complain(&format!("{}: is signed and is left as it is\n", named(path)));
+        }
+        return Ok(());
+    };
+    match file::replace(path, &bytes, fixed.text.as_bytes()) {
+        Ok(()) => {
+            tell(path, &fixed, "mended");
+            Ok(())
+        }
+        Err(error) => {
+            print::complain(&format!("{}: cannot be written: {error}\n", named(path)));
+            Err(())
+        }
+    }
+}
+
+fn tell(path: &Path, fixed: &Fixed, what: &str) {
+    for slip in &fixed.mended {
+        let field =
+            slip.field.as_ref().map(|field| format!("{}: ", line::escaped(field))).unwrap_or_default();
+        let (name, place, fix) = (named(path), slip.place, slip.fix.as_str());
+        print::complain(&format!("{name}:{place}: {what}: {fix}: {field}{}\n", slip.what));
+    }
+}
+
+fn named(path: &Path) -> String {
+    line::escaped(&path.to_string_lossy())
+}

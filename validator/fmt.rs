@@ -1,0 +1,93 @@
+//! `fmt`: message files in their canonical form.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use message_schema::line;
+use validate_message::fmt::{Unformatted, format};
+
+use crate::{diff, file, print};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Exit status: 0 every file has its form (now), 1 a file has not (--check, --diff) or cannot be parsed,
+2 wrong usage, 3 a file could not be read or written. Signed messages and JSON are left as they are.")]
+pub(crate) struct Args {
+    /// The messages; `-` takes one from standard input and prints its form
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Change nothing; name the files that would be changed
+    #[arg(long, conflicts_with = "diff")]
+    check: bool,
+
+    /// Change nothing; print what would be changed
+    #[arg(long)]
+    diff: bool,
+}
+
+/// What came of a file, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Came {
+    Formed,
+    WouldChange,
+    Unparsed,
+    Lost,
+}
+
+/// Formats the files, or says which would be changed.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let came = args.files.iter().map(|file| one(file, args)).max().unwrap_or(Came::Formed);
+    match came {
+        Came::Formed => ExitCode::SUCCESS,
+        Came::WouldChange | Came::Unparsed => ExitCode::from(1),
+        Came::Lost => ExitCode::from(3),
+    }
+}
+
+fn one(path: &Path, args: &Args) -> Came {
+    let name = line::escaped(&path.to_string_lossy());
+    let bytes = match file::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return told(&format!("{name}: cannot be read: {error}"), Came::Lost),
+    };
+    let before = String::from_utf8_lossy(&bytes);
+    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let form = if is_json { Err(Unformatted::Signed) } else { format(&bytes) };
+    let form = match form {
+        Ok(form) => form,
+        Err(Unformatted::Malformed(malformed)) => {
+            let place = malformed.place.map(|place| format!(":{place}")).unwrap_or_default();
+            return told(&format!("{name}{place}: {}: {malformed}", malformed.code), Came::Unparsed);
+        }
+        Err(Unformatted::Uncertain) => {
+            return told(
+                &format!("{name}: is left as it is: another form might say something else"),
+                Came::Formed,
+            );
+        }
+        // As it is, it is what it has to be.
+        Err(Unformatted::Signed) => before.clone().into_owned(),
+    };
+    match (form == *before, args.check, args.diff) {
+        (true, false, false) if path == Path::new("-") => printed(&form, Came::Formed),
+        (true, _, _) => Came::Formed,
+        (false, true, _) => told(&format!("{name}: would be changed"), Came::WouldChange),
+        (false, _, true) => printed(&diff::unified(&name, &before, &form), Came::WouldChange),
+        (false, false, false) if path == Path::new("-") => printed(&form, Came::Formed),
+        (false, false, false) => match file::replace(path, &bytes, form.as_bytes()) {
+            Ok(()) => told(&format!("{name}: changed"), Came::Formed),
+            Err(error) => told(&format!("{name}: cannot be written: {error}"), Came::Lost),
+        },
+    }
+}
+
+fn told(text: &str, came: Came) -> Came {
+    print::complain(&format!("{text}\n"));
+    came
+}
+
+fn printed(text: &str, came: Came) -> Came {
+    let _ = print::out(text);
+    came
+}

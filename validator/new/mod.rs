@@ -1,0 +1,208 @@
+//! `new`: a message or findings packet to begin with. It validates as it stands; comments say what to
+//! change. Id and time are made here, everything else comes from the flags or holds a place.
+
+use std::process::ExitCode;
+
+use chrono::Utc;
+use clap::builder::PossibleValuesParser;
+use message_schema::envelope::{MessageType, Priority, Timestamp};
+use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber};
+use message_schema::render_document;
+use ulid::Ulid;
+
+use crate::print;
+
+/// What packets are called here.
+const PACKET: &str = "findings_packet";
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  validate-message new review_request --from claude --to codex --pr 86 > agents/claude/outbox/request.yaml
+  validate-message new findings_packet --pr 86 > packets/findings/pr86_r1.yaml
+  validate-message new review_feedback --from codex --to claude --pr 86 --packet packets/findings/pr86_r1.yaml")]
+pub(crate) struct Args {
+    /// A message type, or findings_packet
+    #[arg(value_name = "TYPE", value_parser = kinds())]
+    kind: String,
+
+    /// The sender
+    #[arg(long, value_name = "AGENT", value_parser = agent)]
+    from: Option<String>,
+
+    /// The recipient
+    #[arg(long, value_name = "AGENT", value_parser = agent)]
+    to: Option<String>,
+
+    /// The pull request
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = pr)]
+    pr: String,
+
+    /// The round of the review
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    round: u32,
+
+    /// How soon an answer is wanted: P0, P1, P2, P3
+    #[arg(long, default_value = "P2", value_parser = PossibleValuesParser::new(Priority::ALL.iter().map(|p| p.as_str())))]
+    priority: String,
+
+    /// What it is about, in one line
+    #[arg(long, value_name = "TEXT", value_parser = subject)]
+    subject: Option<String>,
+
+    /// The branch under review
+    #[arg(long, value_name = "NAME", default_value = "my-branch", value_parser = subject)]
+    branch: String,
+
+    /// The commit that is declared, addressed or approved
+    #[arg(long, value_name = "SHA", default_value = "0000000", value_parser = commit)]
+    commit: String,
+
+    /// Where the findings packet lies in the workspace [default: packets/findings/pr<PR>_r<ROUND>.yaml]
+    #[arg(long, value_name = "PATH", value_parser = packet)]
+    packet: Option<String>,
+
+    /// The message's id [default: made of time, sender and chance]
+    #[arg(long, value_name = "ID", value_parser = id)]
+    id: Option<String>,
+
+    /// What editors find the schema by, seen from the file [default: in schemas/ of the workspace]
+    #[arg(long, value_name = "PATH", value_parser = subject)]
+    schema: Option<String>,
+}
+
+/// Prints the template, filled.
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let now = Timestamp::from_utc(Utc::now());
+    print::out(&filled(args, now, &Ulid::generate().to_string().to_lowercase()))
+}
+
+fn kinds() -> PossibleValuesParser {
+    let types = MessageType::ALL.iter().map(|kind| kind.as_str());
+    PossibleValuesParser::new(types.chain([PACKET]))
+}
+
+fn agent(text: &str) -> Result<String, String> {
+    AgentName::new(text).map(String::from).map_err(|error| error.to_string())
+}
+
+fn pr(text: &str) -> Result<String, String> {
+    PrNumber::new(text).map(String::from).map_err(|error| error.to_string())
+}
+
+fn commit(text: &str) -> Result<String, String> {
+    CommitSha::new(text).map(String::from).map_err(|error| error.to_string())
+}
+
+fn packet(text: &str) -> Result<String, String> {
+    PacketPath::new(text).map(String::from).map_err(|error| error.to_string())
+}
+
+fn id(text: &str) -> Result<String, String> {
+    MessageId::new(text).map(String::from).map_err(|error| error.to_string())
+}
+
+fn subject(text: &str) -> Result<String, String> {
+    let fits = (1..=200).contains(&text.trim().chars().count()) && message_schema::line::is_one_line(text);
+    fits.then(|| text.trim().to_owned()).ok_or_else(|| {
+        "expected 1 to 200 characters on one line, without control or bidi characters".to_owned()
+    })
+}
+
+/// The template of the type and what its comments call for.
+fn template(kind: &str) -> (&'static str, &'static str) {
+    match MessageType::from_word(kind) {
+        None => (include_str!("findings_packet.yaml"), ""),
+        Some(MessageType::ReviewRequest) => (include_str!("review_request.yaml"), ""),
+        Some(MessageType::ReviewFeedback) => (include_str!("review_feedback.yaml"), ""),
+        Some(MessageType::ReviewAddressed) => (include_str!("review_addressed.yaml"), ""),
+        Some(MessageType::ReviewLgtm) => (include_str!("review_lgtm.yaml"), ""),
+        Some(MessageType::Notification) => (include_str!("letter.yaml"), "What the recipient should know."),
+        Some(MessageType::Question) => (include_str!("letter.yaml"), "What you want to know, and what for?"),
+        Some(MessageType::TaskRequest) => {
+            (include_str!("letter.yaml"), "What is to be done, and how one sees that it is.")
+        }
+        Some(MessageType::FollowUp) => (include_str!("letter.yaml"), "What was left over, and of what."),
+        Some(MessageType::Handoff) => {
+            (include_str!("letter.yaml"), "What is handed over, where it stands, what is next.")
+        }
+        Some(MessageType::HandoffComplete) => {
+            (include_str!("letter.yaml"), "What was done of the work handed over.")
+        }
+        Some(MessageType::BrainstormRequest) => (include_str!("letter.yaml"), "What ideas are wanted for."),
+        Some(MessageType::BrainstormFollowup) => {
+            (include_str!("letter.yaml"), "What came of the ideas, or another one.")
+        }
+    }
+}
+
+/// Who writes and who reads a message of that type, where nobody is named.
+fn places(kind: &str) -> (&'static str, &'static str) {
+    match kind {
+        "review_request" | "review_addressed" => ("author", "reviewer"),
+        "review_feedback" | "review_lgtm" | PACKET => ("reviewer", "author"),
+        _ => ("sender", "recipient"),
+    }
+}
+
+fn filled(args: &Args, now: Timestamp, chance: &str) -> String {
+    let kind = args.kind.as_str();
+    let (text, body) = template(kind);
+    let (writer, reader) = places(kind);
+    let from = args.from.as_deref().unwrap_or(writer);
+    let stamp = now.utc().format("%Y%m%dT%H%M%SZ");
+    // The end of a ULID is its chance; eight letters of it are forty bits.
+    let id = args.id.clone().unwrap_or_else(|| format!("msg-{stamp}-{from}-{}", &chance[chance.len() - 8..]));
+    let packet =
+        args.packet.clone().unwrap_or_else(|| format!("packets/findings/pr{}_r{}.yaml", args.pr, args.round));
+    let schema = args.schema.clone().unwrap_or_else(|| match kind {
+        PACKET => "../../schemas/findings_packet.schema.json".to_owned(),
+        _ => "../../../schemas/envelope.schema.json".to_owned(),
+    });
+    let subject = args.subject.as_deref().map(quoted);
+    let values = [
+        ("id", quoted(&id)),
+        ("from", quoted(from)),
+        ("to", quoted(args.to.as_deref().unwrap_or(reader))),
+        ("type", kind.to_owned()),
+        ("priority", args.priority.clone()),
+        ("now", quoted(&now.to_string())),
+        ("pr", quoted(&args.pr)),
+        ("round", args.round.to_string()),
+        ("branch", quoted(&args.branch)),
+        ("commit", quoted(&args.commit)),
+        ("packet", quoted(&packet)),
+        ("schema", schema),
+        ("body", body.to_owned()),
+    ];
+    let mut lines = String::new();
+    for line in text.lines() {
+        let given = subject.as_ref().filter(|_| line.starts_with("subject: "));
+        match given {
+            Some(subject) => lines.extend(["subject: ", subject]),
+            None => fill(line, &values, &mut lines),
+        }
+        lines.push('\n');
+    }
+    lines
+}
+
+/// A text of one line as `fmt` writes it.
+fn quoted(text: &str) -> String {
+    let field = render_document(&serde_json::json!({ "x": text }));
+    field.trim_start_matches("x: ").trim_end().to_owned()
+}
+
+/// Writes a line of a template with each `{name}` replaced, once and from left to right, so that what is
+/// filled in is never taken for a place to fill.
+fn fill(line: &str, values: &[(&str, String)], into: &mut String) {
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, behind) = after.split_once('}').expect("the templates close what they open");
+        let (_, value) =
+            values.iter().find(|(known, _)| *known == name).expect("the templates name what is known");
+        into.extend([before, value]);
+        rest = behind;
+    }
+    into.push_str(rest);
+}

@@ -38,6 +38,13 @@ enum Job {
     Powerloss(powerloss::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
     Mutants(mutants::Args),
+    /// Run a program and print its wall time, processor time and peak memory; `bench validate` starts it
+    #[command(hide = true)]
+    Measure {
+        /// The program and its arguments
+        #[arg(last = true)]
+        command: Vec<String>,
+    },
     /// Give each reader what a fuzzer thinks of, for a while
     Fuzz(fuzz::Args),
 }
@@ -46,6 +53,7 @@ fn main() -> ExitCode {
     let Cli { job } = Cli::parse();
     let is_good = match job {
         Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
+        Job::Measure { command } => bench::measure(&command).inspect_err(|error| println!("{error}")).is_ok(),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         Job::Crash(args) => crash::run(&args),
         Job::Faults(args) => faults::run(&args),

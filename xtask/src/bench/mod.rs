@@ -11,18 +11,20 @@ mod raw;
 mod room;
 mod rules;
 mod start;
+mod validate;
 mod waiting;
 
 use std::path::PathBuf;
 
 use ground::Ground;
+pub(crate) use validate::measure;
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, idle, start, rules, hostile, oacp
+    /// Only these: one, waiting, latency, idle, start, rules, hostile, oacp, validate
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
@@ -50,7 +52,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if wants("hostile") {
         hostile::run()?;
     }
-    let needs_no_disk = |only: &String| ["rules", "hostile"].contains(&only.as_str());
+    // Not part of a plain run: it installs other people's tools.
+    if args.only.iter().any(|only| only == "validate") {
+        validate::run(args.messages)?;
+    }
+    let needs_no_disk = |only: &String| ["rules", "hostile", "validate"].contains(&only.as_str());
     if args.only.iter().all(needs_no_disk) && !args.only.is_empty() {
         return Ok(());
     }

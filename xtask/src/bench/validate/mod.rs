@@ -1,0 +1,109 @@
+//! `validate-message` beside the tools that people check such files with: one file cold, many files, memory, and what
+//! each finds among a hundred broken messages. Each process is measured by a process of its own, which has no other
+//! child (`measure`), so that memory is that of one tool.
+//!
+//! The peers check the envelope only: they have no way into a body. Where the registries do not give a peer, its row
+//! says so.
+
+mod letters;
+mod peers;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+use super::{Result, ground, quantile};
+use peers::Peer;
+
+/// How often one file is checked; the median counts.
+const COLD_ROUNDS: usize = 20;
+
+/// What one run of a program took.
+struct Cost {
+    wall_s: f64,
+    cpu_s: f64,
+    peak_mib: f64,
+}
+
+/// Runs a program and prints what it took: the measuring process.
+pub(crate) fn measure(command: &[String]) -> Result<()> {
+    let (program, args) = command.split_first().ok_or("a program to measure")?;
+    let start = std::time::Instant::now();
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output()?;
+    let wall = start.elapsed().as_secs_f64();
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
+    println!("{wall} {cpu} {}", usage.max_rss() as f64 / 1024.0);
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)).into())
+}
+
+fn cost(command: Vec<String>) -> Result<Cost> {
+    let output = Command::new(std::env::current_exe()?).arg("measure").arg("--").args(command).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stdout).into());
+    }
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let figures = said.lines().next().ok_or("nothing was measured")?;
+    let mut figures = figures.split(' ').map(str::parse::<f64>);
+    let mut next = || figures.next().ok_or("three figures")?.map_err(|_| "a figure");
+    Ok(Cost { wall_s: next()?, cpu_s: next()?, peak_mib: next()? })
+}
+
+pub(crate) fn run(files_max: usize) -> Result<()> {
+    let place = ground::target().join("bench-validate");
+    std::fs::create_dir_all(&place)?;
+    let letters = letters::lay(&place, files_max)?;
+    let peers = peers::all(&place)?;
+    println!("one file cold ({COLD_ROUNDS} rounds, medians); ours to reach: 4 ms of processor time");
+    for peer in &peers {
+        let (mut wall, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
+        for _ in 0..COLD_ROUNDS {
+            let cost = cost(peer.command(&letters[..1]))?;
+            wall.push(cost.wall_s * 1e3);
+            cpu.push(cost.cpu_s * 1e3);
+            peak = peak.max(cost.peak_mib);
+        }
+        let (wall, cpu) = (quantile(&mut wall, 0.5), quantile(&mut cpu, 0.5));
+        println!("  {:<34} {wall:>9.1} ms wall {cpu:>9.1} ms CPU {peak:>7.1} MiB", peer.name);
+    }
+    for count in [1_000, files_max] {
+        println!("\n{count} files; ours to reach at 10 000: 0.5 s of processor time, 16 MiB");
+        let mut ours: Option<f64> = None;
+        for peer in &peers {
+            let count = count.min(peer.files_max);
+            let cost = cost(peer.command(&letters[..count]))?;
+            let ratio = cost.wall_s / *ours.get_or_insert(cost.wall_s);
+            println!(
+                "  {:<34} {count:>6} files {:>8.2} s wall {:>8.2} s CPU {:>7.1} MiB   wall x {ratio:.1}",
+                peer.name, cost.wall_s, cost.cpu_s, cost.peak_mib
+            );
+        }
+    }
+    found(&peers, &place)
+}
+
+/// What each says of a hundred broken messages, one process each.
+fn found(peers: &[Peer], place: &Path) -> Result<()> {
+    let broken = letters::broken(place)?;
+    println!("\n{} broken messages of six kinds, 16 of them only in the body", broken.len());
+    for peer in peers {
+        let (mut seen, mut exact) = (0, 0);
+        for letter in &broken {
+            let file: [PathBuf; 1] = [letter.file.clone()];
+            let command = peer.command(&file);
+            let output = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::null()).output()?;
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8_lossy(&said);
+            seen += usize::from(!output.status.success());
+            let place = format!(":{}:{}:", letter.line, letter.column);
+            exact += usize::from(!output.status.success() && said.contains(&place));
+        }
+        println!("  {:<34} {seen:>4} found {exact:>4} with file:line:column", peer.name);
+    }
+    Ok(())
+}

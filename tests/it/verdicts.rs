@@ -126,7 +126,6 @@ fn envelope_verdicts_agree_with_oacp_but_for_the_listed_differences() {
             Err(what) => unlisted.push(format!("{what}\n{}", shown(case))),
         }
     }
-    println!("{} messages, seed {seed}; deliberate differences: {seen:#?}", cases.len());
     let few: String = unlisted.iter().take(10).cloned().collect();
     assert!(unlisted.is_empty(), "seed {seed}: {} unlisted disagreements\n{few}", unlisted.len());
     let occurred: BTreeSet<String> = seen.keys().map(|name| (*name).to_owned()).collect();

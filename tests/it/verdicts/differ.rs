@@ -70,17 +70,20 @@ fn syntax(violation: &Violation, text: &str) -> Option<&'static str> {
     } else {
         let begins_remark = |(_, behind): (usize, &str)| behind.starts_with('#');
         let closed = text.match_indices(['"', '\'', ']']).map(|(at, _)| (at, &text[at + 1..]));
-        if violation.message.starts_with("comments must be separated") {
+        let words = ["comments must be separated", "something stands behind the quotes"];
+        if words.iter().any(|words| violation.message.starts_with(words)) {
             return closed.into_iter().any(begins_remark).then_some("attached-remarks");
         }
-        violation.message.contains("indentation in multiline quoted").then_some("quoted-indentation")
+        let words = ["indentation in multiline quoted", "the quotes that open here"];
+        words.iter().any(|words| violation.message.contains(words)).then_some("quoted-indentation")
     }
 }
 
 fn recipients(data: &Value) -> Option<&'static str> {
     let written: Vec<&str> = match &data["to"] {
         Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
-        one => one.as_str().into_iter().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+        Value::String(one) => vec![one],
     };
     let names: Vec<&str> = written.iter().map(|name| name.trim()).collect();
     let is_review = data["type"].as_str().is_some_and(|kind| kind.trim().starts_with("review_"));
@@ -111,9 +114,9 @@ fn value(field: &str, written: &str) -> Option<&'static str> {
         Some("other-digits")
     } else if is_padded(written) {
         Some("white-space")
-    } else if field == "related_pr" && text.len() > 20 {
-        Some("large-numbers")
-    } else if COUNTS.contains(&field) && text.parse::<u64>().is_err() {
+    } else if (field == "related_pr" && text.len() > 20)
+        || (COUNTS.contains(&field) && text.parse::<u64>().is_err())
+    {
         Some("large-numbers")
     } else {
         MEASURES.contains(&field).then_some("number-spelling")

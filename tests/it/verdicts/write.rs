@@ -72,7 +72,7 @@ pub(super) fn mutated(dice: &mut Dice) -> Vec<u8> {
         })
         .collect();
     if dice.one_in(3) {
-        return spoiled(document(fields, dice), dice);
+        return spoiled(&document(fields, dice), dice);
     }
     for _ in 0..=dice.below(2) {
         alter(&mut fields, dice);
@@ -202,13 +202,13 @@ fn document(fields: Vec<Field>, dice: &mut Dice) -> String {
     for (name, value) in fields {
         text.push_str(&format!("{name}: {value}\n"));
         if dice.one_in(12) {
-            text.push_str(*dice.pick(&["\n", "# a remark: {\n", "\n\n"]));
+            text.push_str(dice.pick::<&str>(&["\n", "# a remark: {\n", "\n\n"]));
         }
     }
     if !is_signed && dice.one_in(20) {
         text.push_str(&format!("auth: \"{AUTH}\"\n"));
     } else if dice.one_in(15) {
-        text.push_str(*dice.pick(&["...\n", "\n", "# the end", "...\n# the end\n"]));
+        text.push_str(dice.pick::<&str>(&["...\n", "\n", "# the end", "...\n# the end\n"]));
     }
     text
 }
@@ -249,7 +249,7 @@ fn set(fields: &mut Vec<Field>, name: &str, value: &str) {
 }
 
 /// Does something to the letters.
-fn spoiled(text: String, dice: &mut Dice) -> Vec<u8> {
+fn spoiled(text: &str, dice: &mut Dice) -> Vec<u8> {
     let mut letters: Vec<char> = text.chars().collect();
     for _ in 0..=dice.below(3) {
         let at = dice.below(letters.len().max(1)).min(letters.len());

@@ -49,9 +49,6 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         "environment" => Some(&ENVIRONMENT),
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "schema" => Some(&["test", "--offline", "--package", "message-schema", "--lib"]),
-        "validator" => {
-            Some(&["test", "--offline", "--package", "validate-message-cli", "--test", "validator"])
-        }
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
         "power" => Some(&[

@@ -276,6 +276,9 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
             (0, format!("a text stands behind the `{first}` of `{key}`"))
         }
         (_, Some(colon)) if is_colon => (colon, format!("the value of `{key}` holds a colon, but no quotes")),
+        // A whole list or mapping is what it looks like; what is wrong is elsewhere.
+        ('[', _) if field.value.trim_end().ends_with(']') => return None,
+        ('{', _) if field.value.trim_end().ends_with('}') => return None,
         ('`', _) => {
             (0, format!("the value of `{key}` begins with a backtick, which means something to YAML"))
         }

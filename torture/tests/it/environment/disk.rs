@@ -101,7 +101,7 @@ fn a_disk_that_fails_for_a_while_is_waited_out() {
         ("openat2", Errno::Io, 40, 90),
         ("openat", Errno::TooManyFiles, 60, 90),
         ("newfstatat", Errno::Io, 30, 60),
-        ("getdents64", Errno::Io, 20, 34),
+        ("getdents64", Errno::Io, 14, 26),
         ("pread64", Errno::Io, 4, 9),
         ("renameat2", Errno::Access, 2, 8),
         ("pwrite64", Errno::NoSpace, 8, 20),

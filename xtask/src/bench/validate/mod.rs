@@ -24,6 +24,7 @@ struct Cost {
     wall_s: f64,
     cpu_s: f64,
     peak_mib: f64,
+    is_success: bool,
 }
 
 /// Runs a program and prints what it took: the measuring process.
@@ -35,23 +36,29 @@ pub(crate) fn measure(command: &[String]) -> Result<()> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
-    println!("{wall} {cpu} {}", usage.max_rss() as f64 / 1024.0);
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr)).into())
+    println!("{wall} {cpu} {} {}", usage.max_rss() as f64 / 1024.0, output.status.success());
+    std::io::Write::write_all(&mut std::io::stderr(), &output.stderr)?;
+    Ok(())
 }
 
+/// What it takes to find nothing wrong.
 fn cost(command: Vec<String>) -> Result<Cost> {
+    let program = command[0].clone();
+    let cost = cost_of_any(command)?;
+    if cost.is_success { Ok(cost) } else { Err(format!("{program} refuses a correct message").into()) }
+}
+
+fn cost_of_any(command: Vec<String>) -> Result<Cost> {
     let output = Command::new(std::env::current_exe()?).arg("measure").arg("--").args(command).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stdout).into());
     }
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let figures = said.lines().next().ok_or("nothing was measured")?;
-    let mut figures = figures.split(' ').map(str::parse::<f64>);
-    let mut next = || figures.next().ok_or("three figures")?.map_err(|_| "a figure");
-    Ok(Cost { wall_s: next()?, cpu_s: next()?, peak_mib: next()? })
+    let mut figures = figures.split(' ');
+    let mut next = || figures.next().ok_or("four figures")?.parse::<f64>().map_err(|_| "a figure");
+    let (wall_s, cpu_s, peak_mib) = (next()?, next()?, next()?);
+    Ok(Cost { wall_s, cpu_s, peak_mib, is_success: figures.next() == Some("true") })
 }
 
 pub(crate) fn run(files_max: usize) -> Result<()> {
@@ -77,14 +84,39 @@ pub(crate) fn run(files_max: usize) -> Result<()> {
         for peer in &peers {
             let count = count.min(peer.files_max);
             let cost = cost(peer.command(&letters[..count]))?;
-            let ratio = cost.wall_s / *ours.get_or_insert(cost.wall_s);
+            let each = cost.wall_s / count as f64;
+            let ratio = each / *ours.get_or_insert(each);
             println!(
-                "  {:<34} {count:>6} files {:>8.2} s wall {:>8.2} s CPU {:>7.1} MiB   wall x {ratio:.1}",
+                "  {:<34} {count:>6} files {:>8.2} s wall {:>8.2} s CPU {:>7.1} MiB   wall a file x {ratio:.1}",
                 peer.name, cost.wall_s, cost.cpu_s, cost.peak_mib
             );
         }
     }
-    found(&peers, &place)
+    found(&peers, &place)?;
+    hostile(&peers[0], &place)
+}
+
+/// What ours takes for files made to hurt.
+fn hostile(ours: &Peer, place: &Path) -> Result<()> {
+    let mut costs = Vec::new();
+    for document in settled_tests::hostile::documents() {
+        let (file, packet) = (place.join("hostile.yaml"), place.join("hostile-packet.yaml"));
+        std::fs::write(&file, &document.message)?;
+        let mut command = ours.command(&[file]);
+        if let Some(bytes) = &document.packet {
+            std::fs::write(&packet, bytes)?;
+            command.extend(["--packet".to_owned(), packet.display().to_string()]);
+        }
+        let rounds = (0..5).map(|_| cost_of_any(command.clone()).map(|cost| cost.cpu_s * 1e3));
+        let mut rounds = rounds.collect::<Result<Vec<f64>>>()?;
+        costs.push((quantile(&mut rounds, 0.5), document.name));
+    }
+    costs.sort_by(|a, b| b.0.total_cmp(&a.0));
+    println!("\n{} hostile files, the dearest; to reach: 20 ms of processor time each", costs.len());
+    for (ms, name) in costs.iter().take(5) {
+        println!("  {name:<60} {ms:>6.1} ms");
+    }
+    Ok(())
 }
 
 /// What each says of a hundred broken messages, one process each.

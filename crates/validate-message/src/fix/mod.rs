@@ -101,10 +101,17 @@ pub struct Fixed {
 pub fn fix(bytes: &[u8]) -> Option<Fixed> {
     let text = std::str::from_utf8(bytes).ok().filter(|_| !is_signed(bytes))?;
     let mut fixed = Fixed { text: text.to_owned(), mended: Vec::new() };
-    for mend in [wrapping::byte_order_mark, wrapping::line_ends, fence::strip, tabs::replace] {
-        if let Some((text, mended)) = mend(&fixed.text) {
-            fixed.text = text;
-            fixed.mended.extend(mended);
+    // A fence may stand in a fence, and a byte order mark behind one.
+    for _ in 0..PASSES_MAX {
+        let known = fixed.mended.len();
+        for mend in [wrapping::byte_order_mark, wrapping::line_ends, fence::strip, tabs::replace] {
+            if let Some((text, mended)) = mend(&fixed.text) {
+                fixed.text = text;
+                fixed.mended.extend(mended);
+            }
+        }
+        if fixed.mended.len() == known {
+            break;
         }
     }
     let Fixed { text, mended } = passes(fixed.text);

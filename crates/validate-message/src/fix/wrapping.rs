@@ -8,7 +8,9 @@ use crate::letters::letters;
 
 /// Takes a byte order mark off the start.
 pub(super) fn byte_order_mark(text: &str) -> Option<(String, Vec<Mended>)> {
-    let rest = text.strip_prefix('\u{feff}')?;
+    text.strip_prefix('\u{feff}')?;
+    // Two of them are as little wanted as one.
+    let rest = text.trim_start_matches('\u{feff}');
     let mended = Mended {
         fix: Fix::ByteOrderMark,
         place: Place::START,

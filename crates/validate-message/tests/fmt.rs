@@ -48,7 +48,8 @@ fn a_body_keeps_its_letters() {
         "no",
         "2026-02-13",
     ] {
-        let json = serde_json::to_string(body).expect("a text is JSON");
+        // Raw, it would end a line for some readers.
+        let json = serde_json::to_string(body).expect("a text is JSON").replace('\u{85}', "\\u0085");
         let formed = form(&format!("# c\nid: a\nbody: {json} # d\n"));
         let message = parse(formed.as_bytes()).expect("readable");
         assert_eq!(message.root().field("body").and_then(|body| body.value.text()), Some(body), "{formed}");
@@ -97,12 +98,18 @@ fn what_has_no_form_is_left_alone() {
     assert!(matches!(format(b"id: [\n"), Err(Unformatted::Malformed(Malformed { .. }))));
 }
 
+fn is_empty_block(message: &message_schema::Message) -> bool {
+    message.root().field("body").and_then(|body| body.value.text()).is_some_and(str::is_empty)
+}
+
 /// A text with comments strewn between its lines and behind them.
 fn commented() -> impl Strategy<Value = String> {
     let texts: Vec<String> = corpus::messages()
         .into_iter()
         .filter_map(|(_, bytes)| String::from_utf8(bytes).ok())
         .filter(|text| format(text.as_bytes()).is_ok())
+        // Behind the empty block of a body that lost its indentation, comments belong to nothing.
+        .filter(|text| parse(text.as_bytes()).is_ok_and(|read| !is_empty_block(&read)))
         .collect();
     let comments =
         prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), "[a-z#:'\"|{ ]{0,6}"), 0..6);

@@ -46,8 +46,8 @@ pub enum Unformatted {
     Malformed(Malformed),
     /// It is signed, and its bytes must stay as they are.
     Signed,
-    /// Another form of it might not say the same: it holds a lone carriage return, or letters that
-    /// have no other form.
+    /// Another form of it might not say the same: it holds a lone carriage return, letters that have no other form, or a
+    /// comment that belongs to no field.
     Uncertain,
 }
 
@@ -65,7 +65,9 @@ pub fn format(bytes: &[u8]) -> Result<String, Unformatted> {
     let form = written_out(message.root().fields(), &Comments::of(&text, message.root()));
     let says_the_same =
         |form: &String| parse(form.as_bytes()).is_ok_and(|formed| written(&formed) == written(&message));
-    Some(form).filter(says_the_same).ok_or(Unformatted::Uncertain)
+    // A remark behind an empty block, say, belongs to nothing that is written out: then nothing is.
+    let keeps_remarks = |form: &String| form.matches('#').count() == text.matches('#').count();
+    Some(form).filter(says_the_same).filter(keeps_remarks).ok_or(Unformatted::Uncertain)
 }
 
 fn written_out(fields: &[Field], comments: &Comments) -> String {

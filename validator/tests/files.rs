@@ -14,6 +14,13 @@ pub(crate) const NOTE: &str = "id: n-1\nfrom: claude\nto: codex\ntype: notificat
     created_at_utc: 2026-02-13T10:30:00Z\nsubject: Build\nbody: Green.\n";
 pub(crate) const PACKET: &str = "findings:\n  - {id: F-1, severity: P1, status: open}\n";
 
+/// Writes a file below a directory, with the directories above it.
+pub(crate) fn lay(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+    fs::write(path, text).expect("written");
+}
+
 pub(crate) fn run(at: &Path, args: &[&str], stdin: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_validate-message"))
         .args(args)

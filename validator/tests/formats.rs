@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::files::{FEEDBACK, NOTE, PACKET, run, stdout};
+use crate::files::{FEEDBACK, NOTE, PACKET, lay, run, stdout};
 
 const FILES: [&str; 6] = [
     "good.yaml",
@@ -24,11 +24,7 @@ const FILES: [&str; 6] = [
 /// terminal is wide, and texts that steer whoever shows them.
 fn workspace() -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a directory");
-    let write = |path: &str, text: &str| {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-        fs::write(path, text).expect("written");
-    };
+    let write = |path: &str, text: &str| lay(root.path(), path, text);
     write("good.yaml", NOTE);
     write("agents/codex/outbox/f.yaml", &(FEEDBACK.replace("round: 1", "round: none") + "  extra: 1\n"));
     write("packets/findings/r1.yaml", &PACKET.replace("status: open", "status: opne"));

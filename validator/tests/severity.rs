@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::files::{NOTE, assert_line, run, stdout};
+use crate::files::{NOTE, assert_line, lay, run, stdout};
 
 const CONFIG: &str = "\
 [severity]
@@ -20,11 +20,7 @@ severity = { envelope_field_invalid = \"error\" }
 
 fn workspace() -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a directory");
-    let write = |path: &str, text: &str| {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-        fs::write(path, text).expect("written");
-    };
+    let write = |path: &str, text: &str| lay(root.path(), path, text);
     let wrong = NOTE.replace("P3", "P9") + "odd: 1\n";
     for file in ["agents/a/outbox/n.yaml", "agents/a/archive/n.yaml", "agents/b/archive/deep/n.yaml"] {
         write(file, &wrong);

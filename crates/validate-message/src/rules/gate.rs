@@ -41,17 +41,19 @@ fn source(packet: &ReadPacket) -> Source {
     Source::Packet(packet.packet.path.as_str().to_owned())
 }
 
+/// What is told of a packet's findings together, at their key.
+fn of_findings(packet: &ReadPacket, text: String, fix: &str) -> Violation {
+    let place = packet.root.field("findings").map(|field| field.key_place);
+    warning(source(packet), place, text).field("findings").fix(fix)
+}
+
 fn blocking(packet: &ReadPacket, found: &mut Found) {
     let blocking: Vec<&Finding> =
         packet.packet.findings.findings.iter().filter(|finding| finding.counts_as_blocking()).collect();
     if !blocking.is_empty() {
-        let place = packet.root.field("findings").map(|field| field.key_place);
         let text = format!("an approval names a packet with findings that block{}", named(&blocking));
-        found.push(
-            warning(source(packet), place, text)
-                .field("findings")
-                .fix("send a review_feedback, or resolve what is fixed with `status: fixed`"),
-        );
+        let fix = "send a review_feedback, or resolve what is fixed with `status: fixed`";
+        found.push(of_findings(packet, text, fix));
     }
 }
 
@@ -79,13 +81,8 @@ fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
         .filter(|finding| !is_covered(finding))
         .collect();
     if !left.is_empty() {
-        let place = packet.root.field("findings").map(|field| field.key_place);
         let text = format!("an approval leaves findings open that no nit covers{}", named(&left));
-        found.push(
-            warning(source(packet), place, text)
-                .field("findings")
-                .fix("add a nit to the approval for each, with its id as `source`"),
-        );
+        found.push(of_findings(packet, text, "add a nit to the approval for each, with its id as `source`"));
     }
 }
 

@@ -59,27 +59,22 @@ impl Mailroom {
         write(self.root.join(path), text);
     }
 
-    /// Runs `settled COMMAND ROOT REST` to its end.
+    /// Runs `settled ARGS --root ROOT` to its end.
     pub fn run(&self, args: &[&str]) -> Output {
-        let (command, rest) = args.split_first().expect("a command");
-        let mut program = settled();
-        program.arg(command);
-        // `settled ledger verify ROOT`, `settled pr merged ROOT 86`
-        let rest = match rest.split_first() {
-            Some((sub, rest)) if ["ledger", "pr"].contains(command) => {
-                program.arg(sub);
-                rest
-            }
-            Some(_) | None => rest,
-        };
-        program.arg(&self.root).args(rest).output().expect("settled can be run")
+        settled().args(args).arg("--root").arg(&self.root).output().expect("settled can be run")
     }
 
-    /// Runs `settled COMMAND ROOT REST` at a terminal on which this line is typed.
+    /// What `settled ARGS --root ROOT --json` says.
+    pub fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(&[args, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{args:?} prints no JSON document ({error}): {}", said(&output)))
+    }
+
+    /// Runs `settled ARGS --root ROOT` at a terminal on which this line is typed.
     pub fn at_terminal(&self, args: &[&str], typed: &str) -> Output {
-        let (command, rest) = args.split_first().expect("a command");
         let (program, root) = (binaries::settled().display().to_string(), self.root.display().to_string());
-        let words = [&[&program, *command, &root], rest].concat();
+        let words = [&[program.as_str()], args, &["--root", &root]].concat();
         let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
         let mut script = Command::new("script");
         script.args(["-qec", &line, "/dev/null"]).env_remove("SETTLED_ROOT").stdin(Stdio::piped());
@@ -100,11 +95,9 @@ impl Mailroom {
         self.run(&["serve", "--once"])
     }
 
-    /// What `settled status --json` says.
+    /// The data of `settled status --json`.
     pub fn status(&self) -> Value {
-        let output = self.run(&["status", "--json"]);
-        assert!(output.status.success(), "{}", said(&output));
-        serde_json::from_slice(&output.stdout).expect("one JSON document")
+        self.json(&["status"])["data"].take()
     }
 
     /// Starts `settled up` and waits until it serves.
@@ -236,7 +229,11 @@ impl Drop for Daemon {
 /// The program without the settings of whoever runs the tests.
 pub fn settled() -> Command {
     let mut command = Command::new(binaries::settled());
-    command.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").stdin(Stdio::null());
+    command
+        .env_remove("SETTLED_ROOT")
+        .env_remove("SETTLED_AGENT")
+        .env_remove("SETTLED_LOG")
+        .stdin(Stdio::null());
     command
 }
 

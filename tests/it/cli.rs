@@ -191,19 +191,20 @@ fn log_shows_every_decision_with_its_reason() {
         json.lines().map(|line| serde_json::from_str(line).expect("a JSON document a line")).collect();
     assert_eq!(lines.len(), 8);
     for (n, line) in lines.iter().enumerate() {
-        assert_eq!((&line["schema_version"], &line["seq"]), (&1.into(), &(n + 1).into()));
+        assert_eq!((&line["schema_version"], &line["data"]["seq"]), (&1.into(), &(n + 1).into()));
     }
-    let verdicts: Vec<_> = lines.iter().filter_map(|line| line["verdict"].as_str()).collect();
+    let verdicts: Vec<_> = lines.iter().filter_map(|line| line["data"]["verdict"].as_str()).collect();
     assert_eq!(verdicts[4..], ["accepted", "refused", "refused", "duplicate"]);
     let delivered =
         serde_json::json!(["codex/inbox/request-1.yaml", "packets/briefs/86_claude_codex_r1.yaml"]);
-    assert_eq!(lines[0]["delivered"], delivered);
+    assert_eq!(lines[0]["data"]["delivered"], delivered);
 }
 
 #[test]
 fn status_as_json_is_one_versioned_document() {
-    let status = after_a_review().status();
-    assert_eq!(status["schema_version"], 1);
+    let answer = after_a_review().json(&["status"]);
+    assert_eq!((&answer["schema_version"], &answer["ok"]), (&1.into(), &true.into()));
+    let status = &answer["data"];
     assert_eq!(
         (&status["accepted"], &status["refused"], &status["waiting"]),
         (&5.into(), &2.into(), &0.into())
@@ -266,8 +267,29 @@ fn the_root_may_come_from_the_environment() {
 
 #[test]
 fn a_wrong_command_line_is_a_usage_error() {
-    for args in [&["frobnicate"][..], &["status"], &["status", "--jsn", "x"], &["up", "x", "--agents"]] {
+    for args in [&["frobnicate"][..], &["status", "--jsn", "x"], &["up", "x", "--agents"]] {
         let output = settled().args(args).output().expect("settled can be run");
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
     }
+    let output = settled().args(["frobnicate", "--json"]).output().expect("settled can be run");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!((&answer["ok"], &answer["error"]["exit"]), (&false.into(), &2.into()));
+}
+
+#[test]
+fn a_workspace_that_was_not_named_is_not_guessed() {
+    let mailroom = Mailroom::new(&["claude"]);
+    let output = settled().arg("status").current_dir(mailroom.root()).output().expect("settled can be run");
+    assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+    assert!(said(&output).contains("SETTLED_ROOT"), "{}", said(&output));
+}
+
+#[test]
+fn a_failure_as_json_has_the_form_of_every_answer() {
+    let answer = Mailroom::absent().json(&["status"]);
+    let keys: Vec<_> = answer.as_object().expect("an answer").keys().map(String::as_str).collect();
+    assert_eq!(keys, ["alerts", "error", "next", "ok", "schema_version"]);
+    let run = answer["next"][0]["run"].as_str().expect("a next command");
+    assert!(run.starts_with("settled up "), "{run}");
+    assert_eq!(answer["error"]["exit"], 3);
 }

@@ -144,7 +144,10 @@ fn explain_lists_every_code() {
     let json = explained(&["--list", "--json"], 0);
     let listed: Vec<Value> =
         json.lines().map(|line| serde_json::from_str(line).expect("a JSON document a line")).collect();
-    assert_eq!(listed.iter().map(|page| page["code"].as_str().expect("a code")).collect::<Vec<_>>(), codes);
+    assert_eq!(
+        listed.iter().map(|page| page["data"]["code"].as_str().expect("a code")).collect::<Vec<_>>(),
+        codes
+    );
 }
 
 #[test]

@@ -33,29 +33,39 @@ struct Reader {
     directory: TempDir,
     /// The daemon started last, with its root.
     daemon: Option<(Child, String)>,
+    /// The lines that set variables: they hold for all that follows on the page.
+    exports: String,
 }
 
 impl Reader {
     fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("a temporary directory"), daemon: None }
+        Self {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+            daemon: None,
+            exports: String::new(),
+        }
     }
 
     fn bash(&self, script: &str) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("bash");
         command
-            .args(["-euo", "pipefail", "-c", script])
+            .args(["-euo", "pipefail", "-c", &format!("{}{script}", self.exports)])
             .current_dir(self.directory.path())
             .env("PATH", format!("{}:{path}", binaries::directory().display()))
             .env("COLUMNS", "100")
             .env_remove("SETTLED_ROOT")
+            .env_remove("SETTLED_AGENT")
             .stdin(Stdio::null());
         command
     }
 
     /// Runs a block to its end and waits until the daemon has judged what it dropped.
-    fn run(&self, script: &str) -> Output {
+    fn run(&mut self, script: &str) -> Output {
         let output = self.bash(script).output().expect("bash can be run");
+        self.exports.extend(
+            script.lines().filter(|line| line.starts_with("export ")).map(|line| format!("{line}\n")),
+        );
         if let Some((_, root)) = &self.daemon {
             wait::until("the mailroom to be idle", || self.status(root)["waiting"] == 0);
         }
@@ -79,7 +89,8 @@ impl Reader {
             .current_dir(self.directory.path())
             .output()
             .expect("settled");
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
+        let mut answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        answer["data"].take()
     }
 
     /// Ctrl-C.

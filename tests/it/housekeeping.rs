@@ -89,10 +89,7 @@ fn the_daemon_removes_old_files_only_where_it_is_told_to() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("retention.sent_days is 36501, expected 0 to 36500"), "{}", said(&output));
     mailroom.put("settled.toml", "");
-    let output = mailroom.run(&["gc", "--json"]);
-    let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one document");
-    assert_eq!(
-        (&document["schema_version"], &document["shelves"][0]["gone"]["files"]),
-        (&1.into(), &0.into())
-    );
+    let document = mailroom.json(&["gc"]);
+    let gone = &document["data"]["shelves"][0]["gone"]["files"];
+    assert_eq!((&document["schema_version"], gone), (&1.into(), &0.into()));
 }

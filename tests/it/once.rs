@@ -286,5 +286,5 @@ fn a_workspace_is_the_same_from_wherever_it_is_named() {
         settled().args(["status", "--json", "mailroom/"]).current_dir(mailroom.root().join("..")).output();
     let beside: serde_json::Value =
         serde_json::from_slice(&beside.expect("settled can be run").stdout).expect("one JSON document");
-    assert_eq!(beside["accepted"], 1);
+    assert_eq!(beside["data"]["accepted"], 1);
 }

@@ -16,11 +16,9 @@ fn assert_exit(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", said(output));
 }
 
-/// What a command says with `--json`.
+/// The data of what a command says with `--json`.
 fn json(mailroom: &Mailroom, args: &[&str]) -> Value {
-    let output = mailroom.run(&[args, &["--json"]].concat());
-    assert!(!output.stdout.is_empty(), "{}", said(&output));
-    serde_json::from_slice(&output.stdout).expect("one JSON document")
+    mailroom.json(args)["data"].take()
 }
 
 /// A mailroom with an open request of 8 turns, judged and delivered.

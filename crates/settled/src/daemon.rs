@@ -29,7 +29,7 @@ const ONCE_FILES_MS: u64 = 6_000;
 const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
 
 /// What `serve --once` did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Tally {
     /// Messages accepted.
     pub accepted: usize,

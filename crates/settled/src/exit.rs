@@ -13,10 +13,16 @@ pub enum Exit {
     Usage = 2,
     /// What was named does not exist.
     NotFound = 3,
-    /// Only a person, or the owner of the workspace, may do this.
-    NotAllowed = 5,
+    /// The time was up; the answer says how things stand.
+    Timeout = 4,
+    /// It is not known who asks, or whoever asks may not.
+    Identity = 5,
+    /// Somebody has to do something, and the answer says what.
+    ActionRequired = 6,
     /// At least one message was refused.
     InvalidMessage = 7,
+    /// The approval does not hold for what was asked.
+    GateRefused = 8,
     /// Something stands in the way for now: try again.
     Temporary = 9,
 }

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 fn main() -> ExitCode {
-    settled::cli::run(settled::cli::Cli::parse()).into()
+    settled::cli::run().into()
 }

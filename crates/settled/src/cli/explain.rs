@@ -2,15 +2,17 @@
 
 use message_schema::Code;
 
-use super::{Failure, print};
+use super::answer::{Answer, print};
+use super::context::Context;
+use super::failure::Failure;
 use crate::exit::Exit;
-use crate::explain::{self, Explained};
+use crate::explain;
 
 /// Explains codes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled explain action_missing                   what it means, how it comes, the same done right
-  settled explain action_missing --json | jq -r .fixed
+  settled explain action_missing --json | jq -r .data.fixed
   settled explain --list                           every code with its sentence")]
 pub(super) struct Args {
     /// The code, as it stands in a report
@@ -19,16 +21,13 @@ pub(super) struct Args {
     /// Every code with its sentence
     #[arg(long, conflicts_with = "code")]
     list: bool,
-    /// One JSON document; with --list one for each code, each on its line
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    print(&match (&args.code, args.json) {
-        (Some(word), true) => pretty(&explain::explain(known(word)?)),
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    print(&match (&args.code, context.json) {
+        (Some(word), true) => Answer::new(explain::explain(known(word)?)).json(),
         (Some(word), false) => explain::explain(known(word)?).text(),
-        (None, true) => Code::ALL.iter().map(|code| line(&explain::explain(*code))).collect(),
+        (None, true) => Code::ALL.iter().map(|code| Answer::new(explain::explain(*code)).line()).collect(),
         (None, false) => list(),
     })?;
     Ok(Exit::Ok)
@@ -45,12 +44,4 @@ fn known(word: &str) -> Result<Code, Failure> {
 fn list() -> String {
     let width = Code::ALL.iter().map(|code| code.as_str().len()).max().unwrap_or(0);
     Code::ALL.iter().map(|code| format!("{:width$}  {}\n", code.as_str(), code.sentence())).collect()
-}
-
-fn pretty(explained: &Explained) -> String {
-    serde_json::to_string_pretty(explained).expect("text keys and plain values are JSON") + "\n"
-}
-
-fn line(explained: &Explained) -> String {
-    serde_json::to_string(explained).expect("text keys and plain values are JSON") + "\n"
 }

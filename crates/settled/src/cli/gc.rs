@@ -4,8 +4,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use spool::{Count, Shelved};
 
+use super::answer::{Answer, print};
+use super::context::{Context, Root};
+use super::failure::Failure;
 use super::status::columns;
-use super::{Failure, Root, existing_workspace, print};
 use crate::clock;
 use crate::config::{Config, RetentionSection};
 use crate::exit::Exit;
@@ -22,15 +24,11 @@ pub(super) struct Args {
     /// Only show what would be removed
     #[arg(long)]
     dry_run: bool,
-    /// One JSON document instead of a table
-    #[arg(long)]
-    json: bool,
 }
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct Document {
-    schema_version: u32,
     dry_run: bool,
     /// How many days are kept; absent is for ever.
     keep: Keep,
@@ -77,30 +75,27 @@ impl From<Count> for Files {
     }
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let root = &args.root.root;
-    existing_workspace(root)?;
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.root);
+    let root = context.workspace()?;
     let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let mode = if args.dry_run { Mode::DryRun } else { Mode::Remove };
     let sweep = gc::sweep(root, &config.retention, clock::now(), mode)
         .map_err(|error| Failure::new(Exit::Failed, &error))?;
-    if args.json {
-        let document = document(&sweep, &config.retention, args.dry_run);
-        let text = serde_json::to_string_pretty(&document).expect("text keys and plain values are JSON");
-        print(&(text + "\n"))?;
-    } else {
+    let document = document(&sweep, &config.retention, args.dry_run);
+    let Some(why) = sweep.failed().next() else {
+        context.say(&Answer::new(document), |_| table(&sweep, &config.retention, mode))?;
+        return Ok(Exit::Ok);
+    };
+    if !context.json {
         print(&table(&sweep, &config.retention, mode))?;
     }
-    match sweep.failed().next() {
-        None => Ok(Exit::Ok),
-        Some(why) => Err(Failure::plain(Exit::Failed, format!("not all could be done: {why}"))),
-    }
+    Err(Failure::plain(Exit::Failed, format!("not all could be done: {why}")).data(&document))
 }
 
 fn document(sweep: &Sweep, keep: &RetentionSection, dry_run: bool) -> Document {
     let RetentionSection { sent_days, archive_days, dead_letter_days, automatic: _ } = *keep;
     Document {
-        schema_version: 1,
         dry_run,
         keep: Keep { sent_days, archive_days, dead_letter_days },
         shelves: sweep.shelves.iter().map(row).collect(),

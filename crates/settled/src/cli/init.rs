@@ -1,9 +1,15 @@
 //! `settled init`
 
-use message_schema::id::AgentName;
+use std::path::PathBuf;
 
+use message_schema::id::AgentName;
+use serde::Serialize;
+
+use super::agent;
+use super::answer::Answer;
+use super::context::{Context, Root};
+use super::failure::Failure;
 use super::separate::{self, Separate};
-use super::{Failure, Root, agent, print};
 use crate::exit::Exit;
 use crate::users::Named;
 use crate::workspace;
@@ -33,10 +39,29 @@ fn agent_and_user(text: &str) -> Result<(AgentName, Option<Named>), String> {
     }
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let root = &args.root.root;
+/// What was made.
+#[derive(Debug, Serialize)]
+struct Made {
+    root: PathBuf,
+    /// Relative to the root.
+    made: Vec<PathBuf>,
+}
+
+impl Made {
+    fn text(&self) -> String {
+        let root = &self.root;
+        if self.made.is_empty() {
+            return format!("{} is complete; nothing was changed\n", root.display());
+        }
+        self.made.iter().map(|path| format!("made {}\n", root.join(path).display())).collect()
+    }
+}
+
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.root);
+    let root = context.root()?;
     if args.separate.is_asked() {
-        return separate::run(root, &args.agents, &args.separate);
+        return separate::run(root, &args.agents, &args.separate, &context);
     }
     if let Some((name, _)) = args.agents.iter().find(|(_, user)| user.is_some()) {
         let message =
@@ -45,11 +70,6 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let names: Vec<AgentName> = args.agents.iter().map(|(name, _)| name.clone()).collect();
     let made = workspace::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
-    if made.is_empty() {
-        print(&format!("{} is complete; nothing was changed\n", root.display()))?;
-    }
-    for path in made {
-        print(&format!("made {}\n", root.join(path).display()))?;
-    }
+    context.say(&Answer::new(Made { root: root.to_owned(), made }), Made::text)?;
     Ok(Exit::Ok)
 }

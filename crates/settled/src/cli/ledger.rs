@@ -1,9 +1,12 @@
 //! `settled ledger`: work with the ledger itself.
 
 use clap::Subcommand;
+use serde::Serialize;
 use spool::Agreement;
 
-use super::{Failure, Root, existing_workspace, print};
+use super::answer::{Answer, print};
+use super::context::{Context, Root, quoted};
+use super::failure::Failure;
 use crate::exit::Exit;
 use crate::fold::Books;
 
@@ -22,16 +25,56 @@ enum Command {
     Verify(Root),
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     match &args.command {
-        Command::Verify(root) => verify(root),
+        Command::Verify(root) => verify(&context.at(root)),
     }
 }
 
-fn verify(root: &Root) -> Result<Exit, Failure> {
-    existing_workspace(&root.root)?;
+/// What the ledger holds.
+#[derive(Debug, Serialize)]
+struct Found {
+    records: u64,
+    segments: usize,
+    bytes: u64,
+    /// The digest of the last record's line: kept elsewhere, it proves later that nothing before it was changed.
+    last: String,
+    snapshots: Vec<Snapshot>,
+}
+
+#[derive(Debug, Serialize)]
+struct Snapshot {
+    /// The last record it stands for.
+    at: u64,
+    agrees: bool,
+    said: String,
+}
+
+impl Snapshot {
+    fn of(at: u64, agreement: &Agreement) -> Self {
+        let said = match agreement {
+            Agreement::Agrees => "agrees with the records".to_owned(),
+            Agreement::Differs => "says something else than the records".to_owned(),
+            Agreement::PassedOver(why) => format!("is passed over: {why}"),
+        };
+        Self { at, agrees: *agreement == Agreement::Agrees, said }
+    }
+}
+
+impl Found {
+    fn text(&self) -> String {
+        let Self { records, segments, last, snapshots, .. } = self;
+        let text = format!("ok: {records} records in {segments} segments, the last is {last}\n");
+        snapshots
+            .iter()
+            .fold(text, |text, Snapshot { at, said, .. }| text + &format!("the snapshot at {at} {said}\n"))
+    }
+}
+
+fn verify(context: &Context) -> Result<Exit, Failure> {
+    let root = context.workspace()?;
     let (verified, snapshots) =
-        spool::verify_with::<Books>(&root.root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+        spool::verify_with::<Books>(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     if let Some(torn) = &verified.torn {
         // A daemon that is writing right now looks the same; with none, the next start cuts it off.
         let message = format!(
@@ -41,33 +84,34 @@ fn verify(root: &Root) -> Result<Exit, Failure> {
             torn.segment.display(),
             torn.offset
         );
-        return Err(if spool::is_served(&root.root) != Some(false) {
-            Failure::plain(Exit::Temporary, message)
-                .next(format!("settled ledger verify {}", root.root.display()))
+        return Err(if spool::is_served(root) != Some(false) {
+            Failure::plain(Exit::Temporary, message).next(context.command("ledger verify"))
         } else {
-            Failure::plain(Exit::Failed, message)
-                .next(format!("settled serve {}, which keeps a copy and cuts them off", root.root.display()))
+            let message = format!("{message}; the next start keeps a copy and cuts them off");
+            Failure::plain(Exit::Failed, message).next(context.command("serve"))
         });
     }
-    print(&format!(
-        "ok: {} records in {} segments, the last is {}\n",
-        verified.records, verified.segments, verified.last
-    ))?;
-    for (seq, agreement) in &snapshots {
-        let said = match agreement {
-            Agreement::Agrees => "agrees with the records".to_owned(),
-            Agreement::Differs => "says something else than the records".to_owned(),
-            Agreement::PassedOver(why) => format!("is passed over: {why}"),
-        };
-        print(&format!("the snapshot at {seq} {said}\n"))?;
-    }
+    let found = Found {
+        records: verified.records,
+        segments: verified.segments,
+        bytes: verified.bytes,
+        last: verified.last.to_string(),
+        snapshots: snapshots.iter().map(|(seq, agreement)| Snapshot::of(*seq, agreement)).collect(),
+    };
     let wrong = snapshots.iter().find(|(_, agreement)| *agreement == Agreement::Differs);
     match wrong {
-        None => Ok(Exit::Ok),
+        None => {
+            context.say(&Answer::new(found), Found::text)?;
+            Ok(Exit::Ok)
+        }
         Some((seq, _)) => {
             let message = format!("the ledger is whole, but its snapshot at {seq} is wrong");
-            let place = root.root.join(".settled/snapshots");
-            Err(Failure::plain(Exit::Failed, message).next(format!("rm -r {}", place.display())))
+            let place = root.join(".settled/snapshots");
+            if !context.json {
+                print(&found.text())?;
+            }
+            let next = format!("rm -r {}", quoted(place.as_os_str()));
+            Err(Failure::plain(Exit::Failed, message).data(&found).next(next))
         }
     }
 }

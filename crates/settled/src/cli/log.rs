@@ -7,7 +7,10 @@ use review::{Happened, Notice, Record};
 use serde::Serialize;
 use spool::{Content, Delivery, Entry};
 
-use super::{Failure, Root, existing_workspace, status};
+use super::answer::Answer;
+use super::context::{Context, Root};
+use super::failure::Failure;
+use super::status;
 use crate::exit::Exit;
 use crate::fold;
 
@@ -15,19 +18,15 @@ use crate::fold;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled log ./mailroom
-  settled log ./mailroom --json | jq 'select(.verdict == \"refused\")'")]
+  settled log ./mailroom --json | jq 'select(.data.verdict == \"refused\")'")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// One JSON object per line instead of text
-    #[arg(long)]
-    json: bool,
 }
 
 /// The JSON form of one line. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct Line {
-    schema_version: u32,
     seq: u64,
     at: String,
     verdict: String,
@@ -42,13 +41,14 @@ struct Line {
     warnings: Vec<String>,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    existing_workspace(&args.root.root)?;
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.root);
+    let root = context.workspace()?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let read = spool::read_ledger(&args.root.root, &mut |entry| {
+    let read = spool::read_ledger(root, &mut |entry| {
         let line = line(entry)?;
-        let text = if args.json { json(&line) } else { text(&line) };
+        let text = if context.json { Answer::new(line).line() } else { text(&line) };
         Ok(out.write_all(text.as_bytes())?)
     });
     match read.map_err(|error| failed(&error)).and_then(|_| out.flush().map_err(|error| failed(&error))) {
@@ -65,7 +65,6 @@ fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
         entry.deliveries.iter().partition::<Vec<&Delivery>, _>(|delivery| is_withdrawn(delivery));
     let places = |deliveries: Vec<&Delivery>| deliveries.into_iter().map(place).collect();
     Ok(Line {
-        schema_version: 1,
         seq: entry.seq,
         at: entry.at.clone(),
         verdict: entry.kind.clone(),
@@ -151,10 +150,6 @@ fn happening(happened: &Happened) -> String {
     what
 }
 
-fn json(line: &Line) -> String {
-    serde_json::to_string(line).expect("text keys and plain values are JSON") + "\n"
-}
-
 fn text(line: &Line) -> String {
     let from = match (&line.outbox, &line.file) {
         (Some(outbox), Some(file)) => format!("{outbox}/{file}"),
@@ -213,7 +208,6 @@ mod tests {
     #[test]
     fn no_file_name_or_warning_breaks_out_of_its_line() {
         let line = Line {
-            schema_version: 1,
             seq: 1,
             at: "2026-02-13T10:00:00.000Z".to_owned(),
             verdict: "refused".to_owned(),

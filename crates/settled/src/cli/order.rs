@@ -2,7 +2,7 @@
 //! shows what came of it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use message_schema::Code;
@@ -11,8 +11,11 @@ use message_schema::line::escaped;
 use review::{Event, Record, Which};
 use spool::{Entry, SpoolError};
 
+use super::answer::Answer;
+use super::context::Context;
+use super::failure::Failure;
 use super::outcome::Outcome;
-use super::{Failure, existing_workspace, print, serve};
+use super::serve;
 use crate::daemon::{self, DaemonError};
 use crate::exit::Exit;
 use crate::mailroom::MailroomError;
@@ -32,9 +35,6 @@ const LOOKS_PER_POLL: u32 = 50;
 /// The review a command is about.
 #[derive(Debug, clap::Args)]
 pub(super) struct Target {
-    /// The workspace
-    #[arg(value_name = "ROOT")]
-    pub(super) root: PathBuf,
     /// The number of the pull request
     #[arg(value_name = "PR")]
     pr: PrNumber,
@@ -52,17 +52,9 @@ impl Target {
     }
 }
 
-/// How the outcome is shown.
-#[derive(Debug, clap::Args)]
-pub(super) struct Form {
-    /// One JSON document instead of text
-    #[arg(long)]
-    json: bool,
-}
-
 /// Gives the order and shows what came of it.
-pub(super) fn give(root: &Path, event: Event, form: &Form) -> Result<Exit, Failure> {
-    existing_workspace(root)?;
+pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
+    let root = context.workspace()?;
     orders::check(&event)
         .map_err(|why| Failure::plain(Exit::Usage, format!("{why}; nothing was ordered")))?;
     let order = Order::new(clock::new_order_id(), clock::now(), event);
@@ -75,18 +67,15 @@ pub(super) fn give(root: &Path, event: Event, form: &Form) -> Result<Exit, Failu
         return Err(Failure::plain(Exit::Failed, message));
     };
     let outcome = Outcome::of(&order.id, &entry, &record);
-    if form.json {
-        print(&outcome.json())?;
-    }
     match record {
         Record::Declined { code, why, .. } => {
             Err(Failure::plain(exit(code), format!("{code}: {}", escaped(&why)))
-                .next(format!("settled status {}", root.display())))
+                .code(code.as_str())
+                .data(&outcome)
+                .next(context.command("status")))
         }
         Record::Happened(_) | Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-            if !form.json {
-                print(&outcome.text())?;
-            }
+            context.say(&Answer::new(outcome), Outcome::text)?;
             Ok(Exit::Ok)
         }
     }
@@ -103,7 +92,7 @@ fn cannot_write(root: &Path, error: &io::Error) -> Failure {
     let place = orders::directory(root);
     if error.kind() == io::ErrorKind::PermissionDenied {
         let message = format!("only the owner of {} can tell the daemon anything: {error}", place.display());
-        return Failure::plain(Exit::NotAllowed, message);
+        return Failure::plain(Exit::Identity, message);
     }
     Failure::plain(Exit::Failed, format!("the order cannot be written to {}: {error}", place.display()))
 }

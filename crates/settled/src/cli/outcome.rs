@@ -13,7 +13,6 @@ use super::status;
 /// What came of an order. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
-    schema_version: u32,
     /// The order's id.
     id: String,
     seq: u64,
@@ -77,7 +76,6 @@ impl Outcome {
             .map(|delivery| format!("{}/{}", delivery.mailbox, delivery.file))
             .collect();
         let mut outcome = Self {
-            schema_version: 1,
             id: id.to_string(),
             seq: entry.seq,
             at: entry.at.clone(),
@@ -111,11 +109,6 @@ impl Outcome {
             }
         }
         outcome
-    }
-
-    /// The outcome as one JSON document.
-    pub(super) fn json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("text keys and plain values are JSON") + "\n"
     }
 
     /// An order that was followed, for a person.

@@ -10,8 +10,9 @@ use message_schema::line;
 use review::{Act, Event, PersonsDecision};
 use spool::Layout;
 
-use super::order::{self, Form, Target};
-use super::{Failure, existing_workspace};
+use super::context::Context;
+use super::failure::Failure;
+use super::order::{self, Target};
 use crate::exit::Exit;
 use crate::orders::{self, TEXT_MAX};
 use crate::workspace;
@@ -58,25 +59,26 @@ struct Signed {
     /// Why; asked for at the terminal unless given
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    #[command(flatten)]
-    form: Form,
 }
 
-pub(super) fn reopen(args: &OfReview) -> Result<Exit, Failure> {
-    decide(&args.target, &args.signed, Act::Reopen)
+pub(super) fn reopen(args: &OfReview, context: &Context) -> Result<Exit, Failure> {
+    decide(&args.target, &args.signed, Act::Reopen, context)
 }
 
-pub(super) fn grant(args: &OfRounds) -> Result<Exit, Failure> {
-    decide(&args.target, &args.signed, Act::Grant { rounds: args.rounds })
+pub(super) fn grant(args: &OfRounds, context: &Context) -> Result<Exit, Failure> {
+    decide(&args.target, &args.signed, Act::Grant { rounds: args.rounds }, context)
 }
 
-pub(super) fn of_thread(args: &OfThread, act: fn(FindingId) -> Act) -> Result<Exit, Failure> {
-    decide(&args.target, &args.signed, act(args.thread.clone()))
+pub(super) fn of_thread(
+    args: &OfThread,
+    act: fn(FindingId) -> Act,
+    context: &Context,
+) -> Result<Exit, Failure> {
+    decide(&args.target, &args.signed, act(args.thread.clone()), context)
 }
 
-fn decide(target: &Target, signed: &Signed, act: Act) -> Result<Exit, Failure> {
-    let root = &target.root;
-    existing_workspace(root)?;
+fn decide(target: &Target, signed: &Signed, act: Act, context: &Context) -> Result<Exit, Failure> {
+    let root = context.workspace()?;
     let by = fit("the name of who decides", &signed.by.clone().unwrap_or_else(login))?;
     let agent = agent_of_this_user(root)?;
     let reason = match source(signed.reason.as_deref(), agent.as_ref(), std::io::stdin().is_terminal())? {
@@ -85,7 +87,7 @@ fn decide(target: &Target, signed: &Signed, act: Act) -> Result<Exit, Failure> {
     };
     let reason = fit("the reason", &reason)?;
     let decision = PersonsDecision { which: target.which(), by, reason, act };
-    order::give(root, Event::Person(decision), &signed.form)
+    order::give(Event::Person(decision), context)
 }
 
 /// Where the reason comes from.
@@ -111,8 +113,8 @@ fn source<'a>(
         }
         (Some(reason), None) => Ok(Source::Given(reason)),
         (None, None) if !is_terminal => {
-            let message = "no reason was given, and there is no terminal to ask for one".to_owned();
-            Err(Failure::plain(Exit::Usage, message).next("the same with --reason TEXT".to_owned()))
+            let message = "no reason was given, and there is no terminal to ask for one: say --reason TEXT";
+            Err(Failure::plain(Exit::Usage, message.to_owned()))
         }
         (None, Some(_) | None) => Ok(Source::Typed),
     }
@@ -121,9 +123,9 @@ fn source<'a>(
 fn not_by_script(agent: &AgentName, how: &str) -> Failure {
     let message = format!(
         "a person decides this, and {agent} runs as the same user: its outbox is yours, so a script of its own \
-         could ask for it as well"
+         could ask for it as well; {how}, or let agents run as other users"
     );
-    Failure::plain(Exit::NotAllowed, message).next(format!("{how}; or let agents run as other users"))
+    Failure::plain(Exit::Identity, message)
 }
 
 /// An agent whose outbox belongs to the user of this process, if there is one. An outbox that is gone
@@ -184,10 +186,10 @@ mod tests {
         let agent = AgentName::new("codex").expect("a name");
         let source = |given, agent, is_terminal| source(given, agent, is_terminal).map_err(|no| no.exit);
         for is_terminal in [true, false] {
-            assert_eq!(source(Some("x"), Some(&agent), is_terminal), Err(Exit::NotAllowed));
+            assert_eq!(source(Some("x"), Some(&agent), is_terminal), Err(Exit::Identity));
             assert_eq!(source(Some("x"), None, is_terminal), Ok(Source::Given("x")));
         }
-        assert_eq!(source(None, Some(&agent), false), Err(Exit::NotAllowed));
+        assert_eq!(source(None, Some(&agent), false), Err(Exit::Identity));
         assert_eq!(source(None, None, false), Err(Exit::Usage));
         assert_eq!(source(None, Some(&agent), true), Ok(Source::Typed));
         assert_eq!(source(None, None, true), Ok(Source::Typed));

@@ -7,9 +7,12 @@ use clap::Subcommand;
 use message_schema::id::{CommitSha, PrNumber, Repo};
 use message_schema::line::escaped;
 use review::{Event, PullAction, PullEvent};
+use serde::Serialize;
 
-use super::order::{self, Form};
-use super::{Failure, existing_workspace, print};
+use super::answer::Answer;
+use super::context::Context;
+use super::failure::Failure;
+use super::order;
 use crate::exit::Exit;
 use crate::github;
 
@@ -23,9 +26,9 @@ const EXPECTED: &str = "a GitHub `pull_request` payload: `action`, `number`, `pu
 /// Tells what happened to a pull request.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled pr synchronize ./mailroom 86 --head 9b2f41c
-  settled pr merged ./mailroom 86
-  settled pr ingest ./mailroom payload.json")]
+  settled pr synchronize 86 --head 9b2f41c
+  settled pr merged 86
+  settled pr ingest payload.json")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -35,37 +38,34 @@ pub(super) struct Args {
 enum Command {
     /// It was opened
     #[command(after_help = "Examples:
-  settled pr opened ./mailroom 86 --head 9b2f41c --author octocat")]
+  settled pr opened 86 --head 9b2f41c --author octocat")]
     Opened(Told),
     /// It has new commits: an approval of another commit is stale from now on
     #[command(after_help = "Examples:
-  settled pr synchronize ./mailroom 86 --head 9b2f41c")]
+  settled pr synchronize 86 --head 9b2f41c")]
     Synchronize(Told),
     /// It was opened again
     #[command(after_help = "Examples:
-  settled pr reopened ./mailroom 86 --head 9b2f41c")]
+  settled pr reopened 86 --head 9b2f41c")]
     Reopened(Told),
     /// It was closed without being merged: its reviews end
     #[command(after_help = "Examples:
-  settled pr closed ./mailroom 86")]
+  settled pr closed 86")]
     Closed(Told),
     /// It was merged: its reviews end, and findings are handed off
     #[command(after_help = "Examples:
-  settled pr merged ./mailroom 86 --repo owner/name --head 9b2f41c")]
+  settled pr merged 86 --repo owner/name --head 9b2f41c")]
     Merged(Told),
     /// Read a GitHub `pull_request` payload
     #[command(after_help = "Examples:
-  settled pr ingest ./mailroom payload.json
-  settled pr ingest ./mailroom - < \"$GITHUB_EVENT_PATH\"")]
+  settled pr ingest payload.json
+  settled pr ingest - < \"$GITHUB_EVENT_PATH\"")]
     Ingest(Ingest),
 }
 
 /// An event told by hand.
 #[derive(Debug, clap::Args)]
 struct Told {
-    /// The workspace
-    #[arg(value_name = "ROOT")]
-    root: PathBuf,
     /// The number of the pull request
     #[arg(value_name = "PR")]
     pr: PrNumber,
@@ -78,48 +78,50 @@ struct Told {
     /// Who opened it, by its name at the forge
     #[arg(long, value_name = "LOGIN")]
     author: Option<String>,
-    #[command(flatten)]
-    form: Form,
 }
 
 /// An event in a file.
 #[derive(Debug, clap::Args)]
 struct Ingest {
-    /// The workspace
-    #[arg(value_name = "ROOT")]
-    root: PathBuf,
     /// The payload; `-` is standard input
     #[arg(value_name = "PAYLOAD")]
     payload: PathBuf,
-    #[command(flatten)]
-    form: Form,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+/// An action of a forge that is none of ours.
+#[derive(Debug, Serialize)]
+struct Ignored {
+    ignored: String,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     match &args.command {
-        Command::Opened(told) => tell(told, PullAction::Opened),
-        Command::Synchronize(told) => tell(told, PullAction::Synchronize),
-        Command::Reopened(told) => tell(told, PullAction::Reopened),
-        Command::Closed(told) => tell(told, PullAction::Closed),
-        Command::Merged(told) => tell(told, PullAction::Merged),
-        Command::Ingest(args) => ingest(args),
+        Command::Opened(told) => tell(told, PullAction::Opened, context),
+        Command::Synchronize(told) => tell(told, PullAction::Synchronize, context),
+        Command::Reopened(told) => tell(told, PullAction::Reopened, context),
+        Command::Closed(told) => tell(told, PullAction::Closed, context),
+        Command::Merged(told) => tell(told, PullAction::Merged, context),
+        Command::Ingest(args) => ingest(args, context),
     }
 }
 
-fn tell(told: &Told, action: PullAction) -> Result<Exit, Failure> {
-    let Told { pr, repo, head, author, .. } = told;
+fn tell(told: &Told, action: PullAction, context: &Context) -> Result<Exit, Failure> {
+    let Told { pr, repo, head, author } = told;
     let event =
         PullEvent { repo: repo.clone(), pr: pr.clone(), action, author: author.clone(), head: head.clone() };
-    order::give(&told.root, Event::Pull(event), &told.form)
+    order::give(Event::Pull(event), context)
 }
 
-fn ingest(args: &Ingest) -> Result<Exit, Failure> {
-    existing_workspace(&args.root)?;
+fn ingest(args: &Ingest, context: &Context) -> Result<Exit, Failure> {
+    context.workspace()?;
     let name = args.payload.display();
     match github::read(&bytes(&args.payload)?) {
-        Ok(github::Read::Event(event)) => order::give(&args.root, Event::Pull(event), &args.form),
+        Ok(github::Read::Event(event)) => order::give(Event::Pull(event), context),
         Ok(github::Read::Other(action)) => {
-            print(&format!("ignored: `{}` moves no review\n", escaped(&action)))?;
+            let ignored = Answer::new(Ignored { ignored: action });
+            context.say(&ignored, |Ignored { ignored }| {
+                format!("ignored: `{}` moves no review\n", escaped(ignored))
+            })?;
             Ok(Exit::Ok)
         }
         Err(why) => {

@@ -6,9 +6,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use message_schema::id::AgentName;
+use serde::Serialize;
 use spool::{Grounds, Layout};
 
-use super::{Failure, print};
+use super::answer::Answer;
+use super::context::Context;
+use super::failure::Failure;
 use crate::config::{self, Config};
 use crate::exit::Exit;
 use crate::separate::{Cast, Line, with_users};
@@ -39,11 +42,12 @@ pub(super) fn run(
     root: &Path,
     agents: &[(AgentName, Option<Named>)],
     args: &Separate,
+    context: &Context,
 ) -> Result<Exit, Failure> {
     if !args.dry_run && !rustix::process::geteuid().is_root() {
-        let message = "only root can give directories to other users; nothing was changed".to_owned();
-        return Err(Failure::plain(Exit::NotAllowed, message)
-            .next("the same with sudo, or with --dry-run".to_owned()));
+        let message =
+            "only root can give directories to other users, and anybody say --dry-run; nothing was changed";
+        return Err(Failure::plain(Exit::Identity, message.to_owned()));
     }
     let users = Users::of_system();
     let cast = cast(root, agents, args, &users)?;
@@ -55,12 +59,12 @@ pub(super) fn run(
         return Err(Failure::plain(Exit::Usage, format!("{fault}; nothing was changed")));
     }
     if args.dry_run {
-        return show(root, &cast, false);
+        return show(root, &cast, false, context);
     }
     let names: Vec<AgentName> = cast.agents.keys().cloned().collect();
     workspace::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
     write_users(root, &cast)?;
-    show(root, &cast, true)
+    show(root, &cast, true, context)
 }
 
 /// Who is who: those named now, and those the workspace knows already.
@@ -135,7 +139,7 @@ fn write_users(root: &Path, cast: &Cast) -> Result<(), Failure> {
 }
 
 /// Prints the scheme, and with `change` makes it so.
-fn show(root: &Path, cast: &Cast, change: bool) -> Result<Exit, Failure> {
+fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exit, Failure> {
     let failed = |error: spool::SpoolError| Failure::new(Exit::Failed, &error);
     let grounds = if root.is_dir() { Some(Grounds::open(root).map_err(failed)?) } else { None };
     let mut rows = vec![["PATH", "OWNER", "MODE", "WHY"].map(str::to_owned)];
@@ -148,10 +152,36 @@ fn show(root: &Path, cast: &Cast, change: bool) -> Result<Exit, Failure> {
         rows.push(row(&line));
     }
     let what = if change { "were changed" } else { "would be changed" };
-    print(&super::status::columns(&rows))?;
-    print(&format!("{count} entries {what}\n"))?;
-    print(&next(root, cast))?;
+    let scheme =
+        Scheme { entries: rows[1..].iter().map(Entry::of).collect(), different: count, changed: change };
+    context.say(&Answer::new(scheme), |_| {
+        format!("{}{count} entries {what}\n{}", super::status::columns(&rows), next(root, cast))
+    })?;
     Ok(Exit::Ok)
+}
+
+/// Who owns what, and why.
+#[derive(Debug, Serialize)]
+struct Scheme {
+    entries: Vec<Entry>,
+    /// How many were otherwise before.
+    different: usize,
+    changed: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Entry {
+    path: String,
+    owner: String,
+    mode: String,
+    why: String,
+}
+
+impl Entry {
+    fn of([path, owner, mode, why]: &[String; 4]) -> Self {
+        let [path, owner, mode, why] = [path, owner, mode, why].map(Clone::clone);
+        Self { path, owner, mode, why }
+    }
 }
 
 fn row(line: &Line) -> [String; 4] {

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use spool::SpoolError;
 
-use super::{Failure, Root, existing_workspace, print};
+use super::answer::{Answer, print};
+use super::context::{Context, Root};
+use super::failure::Failure;
 use crate::config::{Config, ConfigError};
 use crate::daemon::{self, DaemonError, Tally};
 use crate::exit::Exit;
@@ -26,9 +28,10 @@ pub(super) struct Args {
     once: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    existing_workspace(&args.root.root)?;
-    if args.once { once(&args.root.root) } else { foreground(&args.root.root) }
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.root);
+    let root = context.workspace()?;
+    if args.once { once(root, &context) } else { foreground(root) }
 }
 
 /// Serves until a signal.
@@ -40,24 +43,24 @@ pub(super) fn foreground(root: &Path) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn once(root: &Path) -> Result<Exit, Failure> {
+fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     log_to_stderr();
     warn_of_strangers(root);
     let tally = daemon::serve_once(root).map_err(|error| failure(&error, root))?;
-    print(&format!(
-        "{} accepted, {} refused, {} duplicates\n",
-        tally.accepted, tally.refused, tally.duplicates
-    ))?;
+    let said =
+        format!("{} accepted, {} refused, {} duplicates\n", tally.accepted, tally.refused, tally.duplicates);
     let Tally { undelivered, unread, .. } = tally;
     if undelivered > 0 || unread > 0 {
         let message = format!(
             "{undelivered} files could not be delivered or put away yet, {unread} files or outboxes not be read; the \
              log names them, and the next start does the rest"
         );
-        return Err(
-            Failure::plain(Exit::Temporary, message).next(format!("settled status {}", root.display()))
-        );
+        if !context.json {
+            print(&said)?;
+        }
+        return Err(Failure::plain(Exit::Temporary, message).data(&tally).next(context.command("status")));
     }
+    context.say(&Answer::new(&tally), |_| said)?;
     Ok(if tally.refused > 0 { Exit::InvalidMessage } else { Exit::Ok })
 }
 
@@ -82,7 +85,7 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
             Failure { message, ..failure }.next(format!("{next} {root_shown}"))
         }
         DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
-            Failure::new(Exit::NotAllowed, error)
+            Failure::new(Exit::Identity, error)
                 .next(format!("setpriv --reuid={owner} --clear-groups settled …"))
         }
         DaemonError::Mailroom(MailroomError::Config(ConfigError::Invalid { .. })) => {

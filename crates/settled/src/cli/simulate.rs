@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Failure, existing_workspace, print};
+use super::answer::{Answer, print};
+use super::context::Context;
+use super::failure::Failure;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::{simulate, workspace};
@@ -12,7 +14,7 @@ use crate::{simulate, workspace};
 #[command(after_help = "Examples:
   settled simulate round.yaml                    play a scenario and say what came of it
   settled simulate tests/scenarios/gate/*.yaml   play many; exit code 1 if one came out otherwise
-  settled simulate round.yaml --json | jq '.steps[].outcomes[].line'
+  settled simulate round.yaml --json | jq '.data.steps[].outcomes[].line'
   settled simulate --ledger ./mailroom --config other.toml
                                                  what would have been decided otherwise")]
 pub(super) struct Args {
@@ -20,24 +22,21 @@ pub(super) struct Args {
     #[arg(value_name = "SCENARIO", required_unless_present = "ledger", conflicts_with = "ledger")]
     scenarios: Vec<PathBuf>,
     /// A workspace whose ledger is judged again
-    #[arg(long, value_name = "ROOT", requires = "config")]
+    #[arg(long, value_name = "DIR", requires = "config")]
     ledger: Option<PathBuf>,
     /// The settled.toml to judge it under
     #[arg(long, value_name = "FILE", requires = "ledger")]
     config: Option<PathBuf>,
-    /// JSON instead of text: one document per scenario, each on its line
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     match (&args.ledger, &args.config) {
-        (Some(root), Some(config)) => replay(root, config, args.json),
-        (Some(_), None) | (None, _) => scenarios(&args.scenarios, args.json),
+        (Some(root), Some(config)) => replay(root, config, context),
+        (Some(_), None) | (None, _) => scenarios(&args.scenarios, context),
     }
 }
 
-fn scenarios(files: &[PathBuf], as_json: bool) -> Result<Exit, Failure> {
+fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in files {
         let transcript =
@@ -45,19 +44,21 @@ fn scenarios(files: &[PathBuf], as_json: bool) -> Result<Exit, Failure> {
         if !transcript.mismatches.is_empty() {
             exit = Exit::Failed;
         }
-        print(&if as_json { json(&transcript) } else { simulate::text(&transcript, file) })?;
+        let text =
+            if context.json { Answer::new(transcript).line() } else { simulate::text(&transcript, file) };
+        print(&text)?;
     }
     Ok(exit)
 }
 
-fn replay(root: &Path, config: &Path, as_json: bool) -> Result<Exit, Failure> {
-    existing_workspace(root)?;
+fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure> {
+    super::context::existing(root)?;
     let bytes = read(config)?;
     let config = Config::from_bytes(&bytes, config).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let agents = workspace::agents(root).map_err(|error| failed(&error))?;
     let replay = simulate::replay(root, config.policy(agents)).map_err(|error| failed(&error))?;
-    print(&if as_json { json(&replay) } else { simulate::told(&replay) })?;
+    context.say(&Answer::new(replay), simulate::told)?;
     Ok(Exit::Ok)
 }
 
@@ -67,8 +68,4 @@ fn read(file: &Path) -> Result<Vec<u8>, Failure> {
         let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
         Failure::plain(exit, format!("{}: {error}", file.display()))
     })
-}
-
-fn json(document: &impl serde::Serialize) -> String {
-    serde_json::to_string(document).expect("text keys and plain values are JSON") + "\n"
 }

@@ -1,6 +1,10 @@
 //! `settled states`: the state table, printed from the rules.
 
-use super::{Failure, print};
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::Context;
+use super::failure::Failure;
 use crate::exit::Exit;
 use crate::states;
 
@@ -11,7 +15,13 @@ use crate::states;
   settled states | grep '^| fixing'    what can happen while the author fixes")]
 pub(super) struct Args {}
 
-pub(super) fn run(_: &Args) -> Result<Exit, Failure> {
-    print(&states::page())?;
+/// The page, for programs.
+#[derive(Debug, Serialize)]
+struct Page {
+    markdown: String,
+}
+
+pub(super) fn run(_: &Args, context: &Context) -> Result<Exit, Failure> {
+    context.say(&Answer::new(Page { markdown: states::page() }), |page| page.markdown.clone())?;
     Ok(Exit::Ok)
 }

@@ -8,8 +8,10 @@ use message_schema::line;
 use review::{Invocation, Phase, Review, ReviewKey, Side};
 use serde::Serialize;
 
+use super::answer::Answer;
+use super::context::{Context, Root};
+use super::failure::Failure;
 use super::gc::size;
-use super::{Failure, Root, existing_workspace, print};
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::fold::Books;
@@ -24,15 +26,11 @@ use crate::{clock, gc, workspace};
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// One JSON document instead of a table
-    #[arg(long)]
-    json: bool,
 }
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 struct Status {
-    schema_version: u32,
     /// Whether a daemon serves the workspace.
     serving: Option<bool>,
     accepted: u64,
@@ -110,16 +108,10 @@ struct Row {
     legal_next: Vec<String>,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let root = &args.root.root;
-    existing_workspace(root)?;
-    let status = gather(root)?;
-    if args.json {
-        let text = serde_json::to_string_pretty(&status).expect("text keys and plain values are JSON");
-        print(&(text + "\n"))?;
-    } else {
-        print(&table(&status, clock::now()))?;
-    }
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.root);
+    let status = Answer::new(gather(context.workspace()?)?);
+    context.say(&status, |status| table(status, clock::now()))?;
     Ok(Exit::Ok)
 }
 
@@ -129,7 +121,6 @@ fn gather(root: &Path) -> Result<Status, Failure> {
     let state = books.state();
     let agents = workspace::agents(root).map_err(|error| failed(&error))?;
     Ok(Status {
-        schema_version: 1,
         serving: spool::is_served(root),
         accepted: state.accepted(),
         refused: books.refused(),
@@ -330,7 +321,6 @@ mod tests {
             legal_next: Vec::new(),
         };
         let status = Status {
-            schema_version: 1,
             serving: Some(false),
             accepted: 2,
             refused: 0,

@@ -1,6 +1,9 @@
 //! `settled up`: from nothing to a working mailroom.
 
-use super::{Agents, Failure, Root, print, serve};
+use super::answer::print;
+use super::context::{Context, Root};
+use super::failure::Failure;
+use super::{Agents, serve};
 use crate::exit::Exit;
 use crate::workspace;
 
@@ -15,8 +18,9 @@ pub(super) struct Args {
     agents: Agents,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
-    let root = &args.root.root;
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.root);
+    let root = context.root()?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     if args.agents.agents.is_empty() && workspace::is_workspace(root).is_ok_and(|is_one| !is_one) {
         let message = format!("{} does not exist yet, and no agents were named", root.display());

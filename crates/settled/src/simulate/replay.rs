@@ -23,8 +23,6 @@ use crate::fold::{self, Unreadable};
 /// What a ledger would have come to under another policy.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Replay {
-    /// The version of this format: 1.
-    pub schema_version: u32,
     /// Records read.
     pub records: usize,
     /// Records that would say the same.
@@ -98,7 +96,7 @@ impl Twice {
             apart: BTreeSet::new(),
             accepted: BTreeMap::new(),
             written: Ids::default(),
-            replay: Replay { schema_version: 1, ..Replay::default() },
+            replay: Replay::default(),
         }
     }
 

@@ -15,8 +15,6 @@ use message_schema::{Code, Place};
 /// What a scenario came to.
 #[derive(Clone, Debug, Serialize)]
 pub struct Transcript {
-    /// The version of this format: 1.
-    pub schema_version: u32,
     /// The rule it claims.
     pub title: String,
     /// Which part of the rules it exercised.
@@ -65,7 +63,6 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, Wrong> {
     let is_tested =
         !scenario.expected.is_empty() || scenario.steps.iter().any(|step| step.expected.is_some());
     let mut transcript = Transcript {
-        schema_version: 1,
         title: scenario.title.clone(),
         profile: scenario.profile,
         steps: Vec::new(),

@@ -1,0 +1,133 @@
+//! What a command prints: text for people, and for programs one envelope that is the same everywhere.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use super::failure::Failure;
+use crate::exit::Exit;
+
+/// The version of the envelope and of every `data` in it. Fields are added, never changed.
+pub(super) const SCHEMA_VERSION: u32 = 1;
+
+/// What a command found out or did.
+#[derive(Debug)]
+pub(super) struct Answer<T> {
+    pub(super) data: T,
+    alerts: Vec<Alert>,
+    next: Vec<Next>,
+}
+
+/// Something that was not asked for and should be known.
+#[derive(Debug, Serialize)]
+pub(super) struct Alert {
+    /// In snake_case, stable.
+    code: &'static str,
+    message: String,
+}
+
+/// A command that can be run as it stands.
+#[derive(Debug, Serialize)]
+pub(super) struct Next {
+    pub(super) run: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) why: Option<String>,
+}
+
+/// The one JSON form.
+#[derive(Serialize)]
+struct Envelope<'a, T> {
+    schema_version: u32,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Error<'a>>,
+    alerts: &'a [Alert],
+    next: &'a [Next],
+}
+
+#[derive(Serialize)]
+struct Error<'a> {
+    /// The exit code.
+    exit: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    message: &'a str,
+}
+
+impl<T: Serialize> Answer<T> {
+    pub(super) fn new(data: T) -> Self {
+        Self { data, alerts: Vec::new(), next: Vec::new() }
+    }
+
+    /// Adds something that should be known.
+    pub(super) fn alert(&mut self, code: &'static str, message: impl Into<String>) {
+        self.alerts.push(Alert { code, message: message.into() });
+    }
+
+    /// Adds a command that comes next, and why.
+    pub(super) fn next(&mut self, run: String, why: impl Into<String>) {
+        self.next.push(Next { run, why: Some(why.into()) });
+    }
+
+    /// The whole answer on one line of JSON, for those that come one after the other.
+    pub(super) fn line(&self) -> String {
+        serde_json::to_string(&self.envelope()).expect("text keys and plain values are JSON") + "\n"
+    }
+
+    /// The whole answer as JSON.
+    pub(super) fn json(&self) -> String {
+        pretty(&self.envelope())
+    }
+
+    /// The answer for people: what the command says of its data, then alerts and what comes next.
+    pub(super) fn text(&self, said: &str) -> String {
+        let mut text = said.to_owned();
+        for Alert { message, .. } in &self.alerts {
+            text += &format!("note: {message}\n");
+        }
+        let width = self.next.iter().map(|next| next.run.chars().count()).max().unwrap_or(0);
+        for Next { run, why } in &self.next {
+            let why = why.as_ref().map_or_else(String::new, |why| format!("   # {why}"));
+            text += &format!("next: {run:width$}{why}\n");
+        }
+        text
+    }
+
+    fn envelope(&self) -> Envelope<'_, T> {
+        Envelope {
+            schema_version: SCHEMA_VERSION,
+            ok: true,
+            data: Some(&self.data),
+            error: None,
+            alerts: &self.alerts,
+            next: &self.next,
+        }
+    }
+}
+
+/// A failure in the same form.
+pub(super) fn failure(failure: &Failure) -> String {
+    pretty(&Envelope {
+        schema_version: SCHEMA_VERSION,
+        ok: false,
+        data: failure.data.as_ref(),
+        error: Some(Error { exit: failure.exit as u8, code: failure.code, message: &failure.message }),
+        alerts: &[],
+        next: failure.next.as_slice(),
+    })
+}
+
+fn pretty(document: &impl Serialize) -> String {
+    serde_json::to_string_pretty(document).expect("text keys and plain values are JSON") + "\n"
+}
+
+/// Prints to standard output; a reader that went away ends the command quietly.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let written = std::io::stdout().write_all(text.as_bytes());
+    match written.map_err(|error| Failure::new(Exit::Failed, &error)) {
+        Err(failure) if !failure.is_broken_pipe => Err(failure),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,192 @@
+//! Who asks, about which workspace, and in which form the answer goes: what every command is told by the same
+//! options, or by the environment. Nothing is guessed from the current directory.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use message_schema::id::AgentName;
+use message_schema::line::escaped;
+use serde::Serialize;
+
+use super::answer::{Answer, print};
+use super::failure::Failure;
+use crate::exit::Exit;
+use crate::workspace;
+
+/// The options every command has.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(super) struct Global {
+    /// The workspace; else what SETTLED_ROOT says
+    #[arg(long, value_name = "DIR", global = true)]
+    root: Option<PathBuf>,
+    /// The agent you are; else what SETTLED_AGENT says
+    #[arg(long, value_name = "NAME", global = true)]
+    agent: Option<String>,
+    /// One JSON document instead of text
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// The workspace, where a command takes nothing else.
+#[derive(Debug, clap::Args)]
+pub(super) struct Root {
+    /// The workspace; the same as --root
+    #[arg(value_name = "ROOT", id = "workspace")]
+    root: Option<PathBuf>,
+}
+
+/// What a command is told about who asks.
+#[derive(Debug)]
+pub(super) struct Context {
+    root: Option<Told<PathBuf>>,
+    agent: Option<Told<String>>,
+    /// Whether the answer is to be JSON.
+    pub(super) json: bool,
+}
+
+/// Something that was said, and whether every command in this shell is told the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Told<T> {
+    value: T,
+    by_environment: bool,
+}
+
+/// An agent of a workspace: who asks.
+#[derive(Clone, Debug)]
+pub(super) struct Me {
+    pub(super) root: PathBuf,
+    pub(super) agent: AgentName,
+}
+
+impl Context {
+    /// What the options say, or else the environment.
+    pub(super) fn new(global: Global) -> Self {
+        let environment = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let agent = environment("SETTLED_AGENT").map(|value| value.to_string_lossy().into_owned());
+        Self {
+            root: told(global.root, environment("SETTLED_ROOT").map(PathBuf::from)),
+            agent: told(global.agent, agent),
+            json: global.json,
+        }
+    }
+
+    /// The same, for a workspace that was named in place of `--root`.
+    pub(super) fn at(self, root: &Root) -> Self {
+        match &root.root {
+            Some(root) => Self { root: Some(Told { value: root.clone(), by_environment: false }), ..self },
+            None => self,
+        }
+    }
+
+    /// The workspace that was named, whether it exists or not.
+    pub(super) fn root(&self) -> Result<&Path, Failure> {
+        self.root.as_ref().map(|told| told.value.as_path()).ok_or_else(|| {
+            let message = "no workspace was named: say --root DIR, or set SETTLED_ROOT".to_owned();
+            Failure::plain(Exit::Identity, message).next("export SETTLED_ROOT=DIR".to_owned())
+        })
+    }
+
+    /// The workspace, which exists.
+    pub(super) fn workspace(&self) -> Result<&Path, Failure> {
+        let root = self.root()?;
+        existing(root)?;
+        Ok(root)
+    }
+
+    /// The agent that asks, which has mailboxes in the workspace.
+    pub(super) fn me(&self) -> Result<Me, Failure> {
+        let root = self.workspace()?.to_owned();
+        let no_agent = |message: String| {
+            let known = workspace::agents(&root).unwrap_or_default();
+            let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+            let message = format!("{message}; this workspace has {}", known.join(", "));
+            Failure::plain(Exit::Identity, message).next("export SETTLED_AGENT=NAME".to_owned())
+        };
+        let Some(Told { value, .. }) = &self.agent else {
+            return Err(no_agent("no agent was named: say --agent NAME, or set SETTLED_AGENT".to_owned()));
+        };
+        let agent = super::agent(value).map_err(|why| no_agent(format!("{}: {why}", escaped(value))))?;
+        if !root.join("agents").join(agent.as_str()).is_dir() {
+            return Err(no_agent(format!("{agent} has no mailboxes here")));
+        }
+        Ok(Me { root, agent })
+    }
+
+    /// A command of ours that is told what this one was told, to be run as it stands.
+    pub(super) fn command(&self, words: &str) -> String {
+        let mut command = format!("settled {words}");
+        if let Some(Told { value, by_environment: false }) = &self.root {
+            command += &format!(" --root {}", quoted(value.as_os_str()));
+        }
+        if let Some(Told { value, by_environment: false }) = &self.agent {
+            command += &format!(" --agent {}", quoted(value.as_ref()));
+        }
+        command
+    }
+
+    /// Prints an answer in the form that was asked for.
+    pub(super) fn say<T: Serialize>(
+        &self,
+        answer: &Answer<T>,
+        said: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        if self.json { print(&answer.json()) } else { print(&answer.text(&said(&answer.data))) }
+    }
+}
+
+/// Sees that there is a workspace.
+pub(super) fn existing(root: &Path) -> Result<(), Failure> {
+    let agents = root.join("agents");
+    let is_workspace = workspace::is_workspace(root).map_err(|error| {
+        let message = format!("cannot look at {}: {error}", agents.display());
+        Failure::plain(Exit::Failed, message).next(format!("ls -ld {}", quoted(agents.as_os_str())))
+    })?;
+    if is_workspace {
+        return Ok(());
+    }
+    let message = format!("{} is not a workspace: it has no agents/ directory", root.display());
+    let next = format!("settled up {} --agents claude,codex", quoted(root.as_os_str()));
+    Err(Failure::plain(Exit::NotFound, message).next(next))
+}
+
+fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Told<T>> {
+    let by = |by_environment| move |value| Told { value, by_environment };
+    option.map(by(false)).or(environment.map(by(true)))
+}
+
+/// A word as a shell takes it for one.
+pub(super) fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
+        let quoted = |word: &str| quoted(word.as_ref());
+        assert_eq!(quoted("./mailroom"), "./mailroom");
+        assert_eq!(quoted("my mail"), "'my mail'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_command_names_what_the_environment_does_not() {
+        let told = |value: &str, by_environment| Some(Told { value: value.to_owned(), by_environment });
+        let context = |by_environment| Context {
+            root: Some(Told { value: PathBuf::from("a b"), by_environment }),
+            agent: told("codex", by_environment),
+            json: false,
+        };
+        assert_eq!(context(true).command("inbox"), "settled inbox");
+        assert_eq!(context(false).command("inbox"), "settled inbox --root 'a b' --agent codex");
+    }
+}

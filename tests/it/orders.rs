@@ -176,7 +176,7 @@ fn turns_are_counted_to_the_budget_and_a_late_response_comes_too_late() {
     let late = mailroom.run(&["turn", "86"]);
     assert_exit(&late, 3);
     assert!(String::from_utf8_lossy(&late.stderr).contains("no_open_request"), "{}", said(&late));
-    assert_exit(&mailroom.run(&["take", "87"]), 3);
+    assert_exit(&mailroom.run(&["take", "--pr", "87"]), 3);
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn moving_the_request_out_of_the_inbox_takes_it() {
     assert!(daemon.interrupt().success());
     // Neither a later take nor a restart changes when it was.
     let taken_at = review(&mailroom)["taken_at"].clone();
-    assert_exit(&mailroom.run(&["take", "86"]), 0);
+    assert_exit(&mailroom.run(&["take", "--pr", "86"]), 0);
     assert_exit(&mailroom.once(), 0);
     assert_eq!(review(&mailroom)["taken_at"], taken_at);
 }

@@ -191,7 +191,7 @@ fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
             "mv packets/findings/THEIRS packets/findings/gone",
             "echo x >> packets/findings/THEIRS",
             "$SETTLED turn 86 --root .",
-            "$SETTLED take 86 --root .",
+            "$SETTLED take --pr 86 --root .",
             "$SETTLED reopen 86 --root . --reason x",
             "$SETTLED serve --once .",
             "$SETTLED init . --separate-users",
@@ -203,7 +203,7 @@ fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
         }
         assert_eq!(room.mailroom.agent(other, "outbox").metadata().expect("an outbox").uid(), them);
     }
-    assert_eq!(room.act(CODEX, "$SETTLED take 86 --root .").status.code(), Some(5));
+    assert_eq!(room.act(CODEX, "$SETTLED take --pr 86 --root .").status.code(), Some(5));
     assert!(!served.log().contains("ERROR"), "{}", served.log());
 }
 

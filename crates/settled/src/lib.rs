@@ -16,6 +16,7 @@ pub mod fold;
 pub mod gc;
 pub mod github;
 mod letters;
+pub mod mailbag;
 pub mod mailroom;
 mod names;
 pub mod orders;

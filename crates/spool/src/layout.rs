@@ -30,6 +30,8 @@ pub(crate) const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
 /// Where snapshots of pull requests lie, relative to the root; one directory per number.
 pub(crate) const PULLS: &str = "events/pr";
 const AGENT_DIRECTORIES: [&str; 5] = ["outbox", "inbox", "sent", "dead_letter", "archive"];
+/// Where an agent keeps the messages of its inbox that it is working on.
+const TAKEN: &str = "inbox/taken";
 const SEGMENT_DIGITS: usize = 20;
 
 /// Says whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
@@ -132,6 +134,16 @@ impl Layout {
         self.root.join(agent_dir(agent, "inbox"))
     }
 
+    /// Where an agent keeps the messages of its inbox that it is working on.
+    pub fn taken(&self, agent: &str) -> PathBuf {
+        self.root.join(agent_dir(agent, TAKEN))
+    }
+
+    /// Where an agent keeps the messages it is done with.
+    pub fn archive(&self, agent: &str) -> PathBuf {
+        self.root.join(agent_dir(agent, "archive"))
+    }
+
     /// The directory of a mailbox.
     pub fn mailbox(&self, mailbox: &Mailbox) -> PathBuf {
         self.root.join(mailbox_dir(mailbox))
@@ -197,7 +209,7 @@ pub(crate) fn mailbox_dir(mailbox: &Mailbox) -> PathBuf {
 pub(crate) fn resting_places(mailbox: &Mailbox) -> Vec<PathBuf> {
     match mailbox {
         Mailbox::Inbox(agent) => {
-            vec![agent_dir(agent, "inbox"), agent_dir(agent, "archive"), agent_dir(agent, "inbox/archive")]
+            ["inbox", TAKEN, "archive", "inbox/archive"].map(|place| agent_dir(agent, place)).into()
         }
         Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => vec![mailbox_dir(mailbox)],
     }

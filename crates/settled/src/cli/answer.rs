@@ -112,10 +112,10 @@ pub(super) fn failure(failure: &Failure) -> String {
     pretty(&Envelope {
         schema_version: SCHEMA_VERSION,
         ok: false,
-        data: failure.data.as_ref(),
+        data: failure.data.as_deref(),
         error: Some(Error { exit: failure.exit as u8, code: failure.code, message: &failure.message }),
         alerts: &[],
-        next: failure.next.as_slice(),
+        next: &failure.next,
     })
 }
 

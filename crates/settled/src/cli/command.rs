@@ -5,7 +5,7 @@ use review::Act;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{explain, gc, init, ledger, log, person, pull, serve, simulate, states, status, turn, up};
+use super::{explain, gc, inbox, init, ledger, log, person, pull, serve, simulate, states, status, turn, up};
 use crate::exit::Exit;
 
 #[derive(Debug, Subcommand)]
@@ -30,10 +30,19 @@ pub(super) enum Command {
     Ledger(ledger::Args),
     /// Print the table of states, the legal actions and the bounds
     States(states::Args),
+    /// List what waits for you, the most urgent first
+    #[command(visible_alias = "list")]
+    Inbox(inbox::InboxArgs),
+    /// Show one message whole, with the packet it points to
+    #[command(visible_aliases = ["get", "read"])]
+    Show(inbox::ShowArgs),
+    /// Take a message out of your inbox to work on it; or report that a reviewer took its request
+    Take(turn::TakeArgs),
+    /// Put messages away: you are done with them
+    #[command(visible_alias = "ack")]
+    Done(inbox::DoneArgs),
     /// Count completed turns of a reviewer; at the limit its invocation ends
     Turn(turn::TurnArgs),
-    /// Report that a reviewer took its request: its seconds count from now on
-    Take(turn::TakeArgs),
     /// Tell what happened to a pull request
     Pr(pull::Args),
     /// Give a review that ended back to the agents, in a new generation
@@ -81,6 +90,9 @@ impl Command {
             Command::Gc(args) => gc::run(args, context),
             Command::Ledger(args) => ledger::run(args, context),
             Command::States(args) => states::run(args, &context),
+            Command::Inbox(args) => inbox::inbox(args, &context),
+            Command::Show(args) => inbox::show(args, &context),
+            Command::Done(args) => inbox::done(args, &context),
             Command::Turn(args) => turn::turn(args, &context),
             Command::Take(args) => turn::take(args, &context),
             Command::Pr(args) => pull::run(args, &context),

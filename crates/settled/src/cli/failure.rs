@@ -16,8 +16,8 @@ pub(super) struct Failure {
     /// The code of the protocol it is about, where it is about one.
     pub(super) code: Option<&'static str>,
     /// What is known in spite of it, for `--json`.
-    pub(super) data: Option<Value>,
-    pub(super) next: Option<Next>,
+    pub(super) data: Option<Box<Value>>,
+    pub(super) next: Vec<Next>,
     /// The reader of our output went away, which is no failure of ours.
     pub(super) is_broken_pipe: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct Failure {
 impl Failure {
     /// A failure that says only what it says.
     pub(super) fn plain(exit: Exit, message: String) -> Self {
-        Self { exit, message, code: None, data: None, next: None, is_broken_pipe: false }
+        Self { exit, message, code: None, data: None, next: Vec::new(), is_broken_pipe: false }
     }
 
     /// A failure with the error's causes.
@@ -48,7 +48,7 @@ impl Failure {
 
     /// With the command that comes next.
     pub(super) fn next(self, command: String) -> Self {
-        Self { next: Some(Next { run: command, why: None }), ..self }
+        Self { next: vec![Next { run: command, why: None }], ..self }
     }
 
     /// With a code of the protocol.
@@ -59,6 +59,6 @@ impl Failure {
     /// With what is known in spite of it.
     pub(super) fn data(self, data: &impl Serialize) -> Self {
         let data = serde_json::to_value(data).expect("text keys and plain values are JSON");
-        Self { data: Some(data), ..self }
+        Self { data: Some(Box::new(data)), ..self }
     }
 }

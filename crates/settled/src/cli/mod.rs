@@ -6,6 +6,7 @@ mod context;
 mod explain;
 mod failure;
 mod gc;
+mod inbox;
 mod init;
 mod ledger;
 mod log;
@@ -97,7 +98,7 @@ fn complain(failure: &Failure, as_json: bool) {
         let _ = answer::print(&answer::failure(failure));
     }
     let mut text = format!("settled: {}\n", failure.message);
-    if let Some(next) = &failure.next {
+    for next in &failure.next {
         text += &format!("  try: {}\n", next.run);
     }
     // Nothing is left to do if standard error is gone too.

@@ -1,9 +1,11 @@
 //! `settled turn` and `settled take`: what a runner reports of a reviewer at work.
 
-use review::Event;
+use message_schema::id::{AgentName, PrNumber, Repo};
+use review::{Event, Which};
 
 use super::context::Context;
 use super::failure::Failure;
+use super::inbox;
 use super::order::{self, Target};
 use crate::exit::Exit;
 
@@ -21,14 +23,26 @@ pub(super) struct TurnArgs {
     count: u16,
 }
 
-/// Reports that a reviewer took its request.
+/// Takes a message, or reports that a reviewer took its request.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  settled take 86                 the reviewer's seconds count from now on
-  settled take 86 --reviewer codex --repo owner/name")]
+  settled take                     the next message of your inbox
+  settled take msg-claude-001      of several that try, one succeeds
+  settled take --pr 86             for whoever runs the reviewer: its seconds count from now on
+  settled take --pr 86 --reviewer codex --repo owner/name")]
 pub(super) struct TakeArgs {
-    #[command(flatten)]
-    target: Target,
+    /// The message's id or its file's name; else the next one
+    #[arg(value_name = "MESSAGE", conflicts_with_all = ["pr", "reviewer", "repo"])]
+    message: Option<String>,
+    /// Report that the reviewer of this pull request took its request
+    #[arg(long, value_name = "NUMBER")]
+    pr: Option<PrNumber>,
+    /// The reviewer, where the pull request has several
+    #[arg(long, value_name = "AGENT", requires = "pr")]
+    reviewer: Option<AgentName>,
+    /// The repository, where the number alone does not tell
+    #[arg(long, value_name = "OWNER/NAME", requires = "pr")]
+    repo: Option<Repo>,
 }
 
 pub(super) fn turn(args: &TurnArgs, context: &Context) -> Result<Exit, Failure> {
@@ -37,5 +51,12 @@ pub(super) fn turn(args: &TurnArgs, context: &Context) -> Result<Exit, Failure> 
 }
 
 pub(super) fn take(args: &TakeArgs, context: &Context) -> Result<Exit, Failure> {
-    order::give(Event::Taken(args.target.which()), context)
+    let TakeArgs { message, pr, reviewer, repo } = args;
+    match pr {
+        Some(pr) => {
+            let which = Which { pr: pr.clone(), repo: repo.clone(), reviewer: reviewer.clone() };
+            order::give(Event::Taken(which), context)
+        }
+        None => inbox::take(message.as_deref(), context),
+    }
 }

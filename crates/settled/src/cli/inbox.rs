@@ -1,0 +1,307 @@
+//! `settled inbox`, `show`, `done`, and `take` of one's own mail: what lies in an agent's mailboxes, and moving it.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use message_schema::line::escaped;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::{Context, Me, quoted};
+use super::failure::Failure;
+use crate::exit::Exit;
+use crate::mailbag::{Letter, Mailbag, MoveError, Place};
+
+/// Lists what waits for an agent.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled inbox                what waits for you, the most urgent first
+  settled inbox --json | jq -r '.data.letters[].id'")]
+pub(super) struct InboxArgs {
+    /// List at most so many; all are counted
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+}
+
+/// Shows one message whole.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled show msg-claude-001       the message and the packet it points to
+  settled show                      the next one that waits
+  settled show request.yaml --json")]
+pub(super) struct ShowArgs {
+    /// Its id or its file's name; else the next one that waits
+    #[arg(value_name = "MESSAGE")]
+    message: Option<String>,
+}
+
+/// Puts messages away.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled done msg-claude-001
+  settled done msg-1 msg-2")]
+pub(super) struct DoneArgs {
+    /// Their ids or their files' names
+    #[arg(value_name = "MESSAGE", required = true)]
+    messages: Vec<String>,
+}
+
+/// What waits.
+#[derive(Debug, Serialize)]
+pub(super) struct Waiting {
+    agent: String,
+    /// How many lie in the inbox.
+    waiting: usize,
+    /// How many the agent works on.
+    in_hand: usize,
+    /// Those in hand first, then the most urgent, of the same priority the oldest.
+    letters: Vec<Letter>,
+}
+
+/// One message whole.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    letter: Letter,
+    text: String,
+    /// The text of the packet it points to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packet_text: Option<String>,
+}
+
+/// A message that was moved.
+#[derive(Debug, Serialize)]
+struct Moved {
+    message: String,
+    /// Where it lies now.
+    path: PathBuf,
+}
+
+/// Messages that were moved.
+#[derive(Debug, Serialize)]
+struct AllMoved {
+    moved: Vec<Moved>,
+}
+
+pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure> {
+    let me = context.me()?;
+    let mut answer = Answer::new(waiting(&me, args.limit)?);
+    let (words, why) = match answer.data.letters.first() {
+        Some(letter) => {
+            let why = if letter.place == Place::Taken { "you have it in hand" } else { "read it" };
+            (format!("show {}", quoted(letter.name().as_ref())), why)
+        }
+        None => ("wait".to_owned(), "until something comes"),
+    };
+    answer.next(context.command(&words), why);
+    context.say(&answer, Waiting::text)?;
+    Ok(Exit::Ok)
+}
+
+/// What waits for an agent, found in its mailboxes alone.
+pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
+    let bag = Mailbag::new(&me.root, &me.agent);
+    let mut letters = letters(&bag, Place::Taken)?;
+    let in_hand = letters.len();
+    letters.extend(self::letters(&bag, Place::Inbox)?);
+    let waiting = letters.len() - in_hand;
+    letters.truncate(limit);
+    Ok(Waiting { agent: me.agent.to_string(), waiting, in_hand, letters })
+}
+
+impl Waiting {
+    fn text(&self) -> String {
+        let Self { agent, waiting, in_hand, letters } = self;
+        let mut text = match (waiting, in_hand) {
+            (0, 0) => format!("nothing waits for {agent}\n"),
+            (_, 0) => format!("{waiting} waiting for {agent}\n"),
+            (_, _) => format!("{waiting} waiting for {agent}, {in_hand} in hand\n"),
+        };
+        letters.iter().for_each(|letter| text += &line(letter));
+        let left = waiting + in_hand - letters.len();
+        if left > 0 {
+            let _ = writeln!(text, "  and {left} more: --limit {}", waiting + in_hand);
+        }
+        text
+    }
+}
+
+/// A message on one line.
+pub(super) fn line(letter: &Letter) -> String {
+    let field = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let mark = match letter.place {
+        Place::Taken => "*",
+        Place::Inbox | Place::Archive => " ",
+    };
+    let said = match &letter.unreadable {
+        Some(why) => format!("{}: no message: {why}", letter.name()),
+        None => {
+            let pr = letter.pr.as_ref().map_or_else(String::new, |pr| format!("#{pr} "));
+            let Letter { kind, from, priority, subject, .. } = letter;
+            let (kind, from, priority) = (field(kind), field(from), field(priority));
+            format!("{priority} {kind:<16}  {}  {pr}from {from}: {}", letter.name(), field(subject))
+        }
+    };
+    format!("{mark} {}\n", escaped(&said))
+}
+
+pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> {
+    let me = context.me()?;
+    let bag = Mailbag::new(&me.root, &me.agent);
+    let letter = match &args.message {
+        Some(what) => one(&bag, what, context)?,
+        None => next(&bag, context)?,
+    };
+    let packet_text =
+        letter.packet.as_ref().and_then(|packet| std::fs::read_to_string(me.root.join(packet)).ok());
+    let next = what_next(&letter);
+    let mut answer = Answer::new(Shown { text: letter.text.clone(), packet_text, letter });
+    if let Some((words, why)) = next {
+        answer.next(context.command(&words), why);
+    }
+    context.say(&answer, Shown::text)?;
+    Ok(Exit::Ok)
+}
+
+/// What one does with a message that was read, and why.
+fn what_next(letter: &Letter) -> Option<(String, &'static str)> {
+    let name = quoted(letter.name().as_ref());
+    match (letter.kind.as_deref(), letter.place) {
+        (_, Place::Archive) => None,
+        (Some("review_request"), Place::Inbox) => {
+            Some((format!("take {name}"), "your time runs from then on"))
+        }
+        (Some("review_request"), Place::Taken) => {
+            let brief = letter.pr.as_ref().map_or_else(|| "brief".to_owned(), |pr| format!("brief {pr}"));
+            Some((brief, "what this round asks"))
+        }
+        (
+            Some("question" | "task_request" | "brainstorm_request" | "handoff"),
+            Place::Inbox | Place::Taken,
+        ) => Some((format!("reply {name} --body-file -"), "with the text on standard input")),
+        (Some(_) | None, Place::Inbox | Place::Taken) => {
+            Some((format!("done {name}"), "once you are done with it"))
+        }
+    }
+}
+
+impl Shown {
+    /// The text line by line, so that nothing in it moves the cursor.
+    fn text(&self) -> String {
+        let lines = |text: &str| text.lines().map(|line| escaped(line) + "\n").collect::<String>();
+        let mut text = format!("# {}\n{}", self.letter.path.display(), lines(&self.text));
+        if let (Some(packet), Some(packet_text)) = (&self.letter.packet, &self.packet_text) {
+            text += &format!("# {}\n{}", escaped(packet), lines(packet_text));
+        }
+        text
+    }
+}
+
+pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> {
+    let me = context.me()?;
+    let bag = Mailbag::new(&me.root, &me.agent);
+    let mut answer = Answer::new(AllMoved { moved: Vec::new() });
+    for what in &args.messages {
+        let letter = one(&bag, what, context)?;
+        let path = match letter.place {
+            // Said twice, it is done once.
+            Place::Archive => letter.path.clone(),
+            Place::Inbox | Place::Taken => bag.put_away(&letter).map_err(|error| failed_to_move(&error))?,
+        };
+        if letter.kind.as_deref() == Some("review_request") && letter.place == Place::Inbox {
+            answer.alert(
+                "taken",
+                format!("{} is a request: out of the inbox it counts as taken", letter.name()),
+            );
+        }
+        answer.data.moved.push(Moved { message: letter.name(), path });
+    }
+    context.say(&answer, |all| all.text("done with"))?;
+    Ok(Exit::Ok)
+}
+
+/// Takes a message of the agent's inbox: the one that is named, or the next.
+pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failure> {
+    let me = context.me()?;
+    let bag = Mailbag::new(&me.root, &me.agent);
+    loop {
+        let letter = match what {
+            Some(what) => one(&bag, what, context)?,
+            None => letters(&bag, Place::Inbox)?.into_iter().next().ok_or_else(|| nothing(context))?,
+        };
+        if letter.place != Place::Inbox {
+            let message = format!("{} was taken already: {}", letter.name(), letter.path.display());
+            return Err(Failure::plain(Exit::Failed, message).next(context.command("inbox")));
+        }
+        let path = match bag.take(&letter) {
+            Ok(path) => path,
+            // Another one was faster, and the next may still be there.
+            Err(MoveError::Gone(_)) if what.is_none() => continue,
+            Err(error) => return Err(failed_to_move(&error)),
+        };
+        let name = letter.name();
+        let mut answer = Answer::new(AllMoved { moved: vec![Moved { message: name.clone(), path }] });
+        answer.next(context.command(&format!("show {}", quoted(name.as_ref()))), "read it");
+        if let (Some("review_request"), Some(pr)) = (letter.kind.as_deref(), &letter.pr) {
+            answer.next(context.command(&format!("brief {pr}")), "what this round asks");
+        }
+        answer.next(context.command(&format!("done {}", quoted(name.as_ref()))), "once it is answered");
+        context.say(&answer, |all| all.text("took"))?;
+        return Ok(Exit::Ok);
+    }
+}
+
+impl AllMoved {
+    fn text(&self, verb: &str) -> String {
+        let said = |moved: &Moved| format!("{verb} {}: {}\n", escaped(&moved.message), moved.path.display());
+        self.moved.iter().map(said).collect()
+    }
+}
+
+fn letters(bag: &Mailbag, place: Place) -> Result<Vec<Letter>, Failure> {
+    bag.letters(place).map_err(|error| {
+        let directory = bag.directory(place);
+        let exit =
+            if error.kind() == io::ErrorKind::PermissionDenied { Exit::Identity } else { Exit::Failed };
+        Failure::plain(exit, format!("{}: {error}", directory.display()))
+    })
+}
+
+/// The message with this id or file name.
+fn one(bag: &Mailbag, what: &str, context: &Context) -> Result<Letter, Failure> {
+    let mut found = bag.find(what).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    if found.is_empty() {
+        let message = format!("no message {} lies in your inbox or archive", escaped(what));
+        return Err(Failure::plain(Exit::NotFound, message).next(context.command("inbox")));
+    }
+    let first = found.remove(0);
+    let Some(other) = found.iter().find(|other| other.from != first.from && other.place == first.place)
+    else {
+        return Ok(first);
+    };
+    let names = [&first, other].map(|letter| letter.path.display().to_string());
+    let message = format!("several messages are called {}: {}", escaped(what), names.join(", "));
+    Err(Failure::plain(Exit::Usage, format!("{message}; say the file's name")).next(context.command("inbox")))
+}
+
+fn next(bag: &Mailbag, context: &Context) -> Result<Letter, Failure> {
+    let in_hand = letters(bag, Place::Taken)?.into_iter().next();
+    match in_hand {
+        Some(letter) => Ok(letter),
+        None => letters(bag, Place::Inbox)?.into_iter().next().ok_or_else(|| nothing(context)),
+    }
+}
+
+fn nothing(context: &Context) -> Failure {
+    Failure::plain(Exit::NotFound, "nothing waits in your inbox".to_owned()).next(context.command("wait"))
+}
+
+fn failed_to_move(error: &MoveError) -> Failure {
+    let exit = match error {
+        MoveError::Gone(_) => Exit::Failed,
+        MoveError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Identity,
+        MoveError::Io { .. } => Exit::Failed,
+    };
+    Failure::new(exit, error)
+}

@@ -1,5 +1,6 @@
 //! Tests of the whole, one binary: the real daemon, real files, the real peer.
 
+mod agents;
 mod agree;
 mod backlog;
 mod briefs;

@@ -4,6 +4,7 @@
 //!
 //! Read `mailroom` first: the way of a message on one page.
 
+mod arrival;
 mod briefs;
 pub mod cli;
 pub mod clock;
@@ -18,6 +19,7 @@ pub mod github;
 mod letters;
 pub mod mailbag;
 pub mod mailroom;
+pub mod mine;
 mod names;
 pub mod orders;
 mod outgoing;

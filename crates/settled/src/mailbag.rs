@@ -1,5 +1,5 @@
 //! What lies in an agent's own mailboxes, as the agent itself finds it: the messages of its inbox, those it has taken and
-//! those it is done with. Reads envelopes and moves files; whether a message is right was the daemon's to say before
+//! those it is done with, and what became of its own. Reads envelopes and moves files; whether a message is right was the daemon's to say before
 //! it delivered it, and nothing here asks the ledger.
 
 use std::ffi::OsString;
@@ -29,6 +29,12 @@ pub enum Place {
     Taken,
     /// It is done with.
     Archive,
+    /// The agent wrote it, and it was not judged yet.
+    Outbox,
+    /// The agent wrote it, and it was accepted.
+    Sent,
+    /// The agent wrote it, and it was refused.
+    DeadLetter,
 }
 
 /// A message in one of the agent's mailboxes; a field that is missing or cannot be read is left out.
@@ -115,6 +121,9 @@ impl Mailbag {
             Place::Inbox => self.layout.inbox(agent),
             Place::Taken => self.layout.taken(agent),
             Place::Archive => self.layout.archive(agent),
+            Place::Outbox => self.layout.outbox(agent),
+            Place::Sent => self.layout.agents().join(agent).join("sent"),
+            Place::DeadLetter => self.layout.agents().join(agent).join("dead_letter"),
         }
     }
 
@@ -232,7 +241,9 @@ fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 fn is_message(path: &Path) -> bool {
     let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let extension = path.extension().and_then(|extension| extension.to_str());
-    !is_hidden && matches!(extension, Some("yaml" | "yml" | "json"))
+    // A refused message lies beside its report.
+    let is_report = path.file_stem().is_some_and(|stem| stem.as_encoded_bytes().ends_with(b".report"));
+    !is_hidden && !is_report && matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
 /// Reads a message; nothing if it is gone or is no file.

@@ -5,7 +5,10 @@ use review::Act;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{explain, gc, inbox, init, ledger, log, person, pull, serve, simulate, states, status, turn, up};
+use super::{
+    explain, gc, inbox, init, ledger, log, person, pull, robot, serve, simulate, states, status, turn, up,
+    wait,
+};
 use crate::exit::Exit;
 
 #[derive(Debug, Subcommand)]
@@ -36,11 +39,15 @@ pub(super) enum Command {
     /// Show one message whole, with the packet it points to
     #[command(visible_aliases = ["get", "read"])]
     Show(inbox::ShowArgs),
-    /// Take a message out of your inbox to work on it; or report that a reviewer took its request
+    /// Take a message to work on it; with --pr, report that a reviewer did
     Take(turn::TakeArgs),
     /// Put messages away: you are done with them
     #[command(visible_alias = "ack")]
     Done(inbox::DoneArgs),
+    /// Wait until something comes for you
+    Wait(wait::Args),
+    /// Help agents: a primer, and what to do next
+    Robot(robot::Args),
     /// Count completed turns of a reviewer; at the limit its invocation ends
     Turn(turn::TurnArgs),
     /// Tell what happened to a pull request
@@ -93,6 +100,8 @@ impl Command {
             Command::Inbox(args) => inbox::inbox(args, &context),
             Command::Show(args) => inbox::show(args, &context),
             Command::Done(args) => inbox::done(args, &context),
+            Command::Wait(args) => wait::run(args, &context),
+            Command::Robot(args) => robot::run(args, &context),
             Command::Turn(args) => turn::turn(args, &context),
             Command::Take(args) => turn::take(args, &context),
             Command::Pr(args) => pull::run(args, &context),

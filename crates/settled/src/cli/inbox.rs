@@ -87,7 +87,7 @@ struct AllMoved {
 pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
     let mut answer = Answer::new(waiting(&me, args.limit)?);
-    let (words, why) = match answer.data.letters.first() {
+    let (words, why) = match answer.data.first() {
         Some(letter) => {
             let why = if letter.place == Place::Taken { "you have it in hand" } else { "read it" };
             (format!("show {}", quoted(letter.name().as_ref())), why)
@@ -111,7 +111,12 @@ pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
 }
 
 impl Waiting {
-    fn text(&self) -> String {
+    /// The one to begin with.
+    pub(super) fn first(&self) -> Option<&Letter> {
+        self.letters.first()
+    }
+
+    pub(super) fn text(&self) -> String {
         let Self { agent, waiting, in_hand, letters } = self;
         let mut text = match (waiting, in_hand) {
             (0, 0) => format!("nothing waits for {agent}\n"),
@@ -132,7 +137,7 @@ pub(super) fn line(letter: &Letter) -> String {
     let field = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mark = match letter.place {
         Place::Taken => "*",
-        Place::Inbox | Place::Archive => " ",
+        Place::Inbox | Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter => " ",
     };
     let said = match &letter.unreadable {
         Some(why) => format!("{}: no message: {why}", letter.name()),
@@ -168,7 +173,7 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
 fn what_next(letter: &Letter) -> Option<(String, &'static str)> {
     let name = quoted(letter.name().as_ref());
     match (letter.kind.as_deref(), letter.place) {
-        (_, Place::Archive) => None,
+        (_, Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter) => None,
         (Some("review_request"), Place::Inbox) => {
             Some((format!("take {name}"), "your time runs from then on"))
         }
@@ -206,7 +211,7 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
         let letter = one(&bag, what, context)?;
         let path = match letter.place {
             // Said twice, it is done once.
-            Place::Archive => letter.path.clone(),
+            Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter => letter.path.clone(),
             Place::Inbox | Place::Taken => bag.put_away(&letter).map_err(|error| failed_to_move(&error))?,
         };
         if letter.kind.as_deref() == Some("review_request") && letter.place == Place::Inbox {
@@ -259,7 +264,7 @@ impl AllMoved {
     }
 }
 
-fn letters(bag: &Mailbag, place: Place) -> Result<Vec<Letter>, Failure> {
+pub(super) fn letters(bag: &Mailbag, place: Place) -> Result<Vec<Letter>, Failure> {
     bag.letters(place).map_err(|error| {
         let directory = bag.directory(place);
         let exit =

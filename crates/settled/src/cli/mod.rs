@@ -6,6 +6,7 @@ mod context;
 mod explain;
 mod failure;
 mod gc;
+mod home;
 mod inbox;
 mod init;
 mod ledger;
@@ -14,6 +15,7 @@ mod order;
 mod outcome;
 mod person;
 mod pull;
+mod robot;
 mod separate;
 mod serve;
 mod simulate;
@@ -21,6 +23,7 @@ mod states;
 mod status;
 mod turn;
 mod up;
+mod wait;
 
 use std::io::Write as _;
 
@@ -40,7 +43,7 @@ pub struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 const LONG: &str = "The mailroom for AI code review. Agents write YAML files into their outbox; Settled checks each \
@@ -70,7 +73,11 @@ pub fn run() -> Exit {
     let Cli { global, command } = cli;
     let context = Context::new(global);
     let as_json = context.json;
-    command.run(context).unwrap_or_else(|failure| {
+    let ran = match &command {
+        Some(command) => command.run(context),
+        None => home::run(&context),
+    };
+    ran.unwrap_or_else(|failure| {
         complain(&failure, as_json);
         failure.exit
     })

@@ -270,11 +270,11 @@ pub(super) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     })
 }
 
-fn ago(passed: TimeDelta) -> String {
+pub(super) fn ago(passed: TimeDelta) -> String {
     if passed < TimeDelta::zero() { "in the future".to_owned() } else { format!("{} ago", span(passed)) }
 }
 
-fn ahead(left: TimeDelta) -> String {
+pub(super) fn ahead(left: TimeDelta) -> String {
     if left < TimeDelta::zero() { "overdue".to_owned() } else { format!("in {}", span(left)) }
 }
 

@@ -1,0 +1,50 @@
+//! `settled robot`: what an agent needs that has never seen Settled.
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::Context;
+use super::failure::Failure;
+use super::home;
+use crate::exit::Exit;
+
+/// The primer, at most 700 tokens.
+const PRIMER: &str = include_str!("../robot.md");
+
+/// Helps agents.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:
+  settled robot help       all an agent has to know, in less than 700 tokens
+  settled robot triage     where you stand and what to run next, as JSON; exit 6 if there is something to do",
+    disable_help_subcommand = true
+)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print a primer for agents
+    Help,
+    /// Say where you stand and what to run next, as JSON; exit 6 if there is something to do
+    Triage,
+}
+
+/// The primer, for programs.
+#[derive(Debug, Serialize)]
+struct Primer {
+    markdown: &'static str,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    match args.command {
+        Command::Help => {
+            context.say(&Answer::new(Primer { markdown: PRIMER }), |primer| primer.markdown.to_owned())?;
+            Ok(Exit::Ok)
+        }
+        Command::Triage => home::triage(context),
+    }
+}

@@ -1,0 +1,206 @@
+//! `settled wait`: blocks until something comes for an agent, so that waiting costs it no turn.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use message_schema::id::PrNumber;
+use message_schema::line::escaped;
+use serde::Serialize;
+
+use super::answer::{Answer, print};
+use super::context::{Context, quoted};
+use super::failure::Failure;
+use super::{home, inbox};
+use crate::exit::Exit;
+use crate::fold::Books;
+use crate::mailbag::{Letter, Mailbag, Place};
+use crate::mine::{self, Mine};
+use crate::{arrival, clock};
+
+/// Waits for mail.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled wait                                     until anything lies in your inbox
+  settled wait --for verdict --pr 86 --timeout 30m
+  settled wait --for reply --id msg-claude-001     until that message is answered
+  settled wait --timeout 0                         look, do not wait
+
+Exit codes: 0 it came, 4 the time is up (how things stand is printed), 7 the message was refused.")]
+pub(super) struct Args {
+    /// What to wait for
+    #[arg(long = "for", value_name = "WHAT", default_value = "any")]
+    what: What,
+    /// The message whose reply is waited for
+    #[arg(long, value_name = "ID", required_if_eq("what", "reply"))]
+    id: Option<String>,
+    /// Only what is about this pull request
+    #[arg(long, value_name = "NUMBER")]
+    pr: Option<PrNumber>,
+    /// How long: seconds, or as in 90s, 10m, 2h; at most a day
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time)]
+    timeout: Duration,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    /// Any message
+    Any,
+    /// An answer to one of your messages
+    Reply,
+    /// Feedback, an lgtm, or word of the daemon that a review ended
+    Verdict,
+}
+
+/// What came, or how things stand.
+#[derive(Debug, Serialize)]
+struct Came {
+    #[serde(rename = "for")]
+    what: What,
+    waited_s: u64,
+    letters: Vec<Letter>,
+    /// Whether a daemon serves; absent if that cannot be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serving: Option<bool>,
+    /// The reviews that have not ended; absent where the ledger cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reviews: Option<Vec<Mine>>,
+}
+
+/// What ends the wait.
+enum Found {
+    Letters(Vec<Letter>),
+    /// The report on the message, which was refused: nobody will answer it.
+    Refused(PathBuf),
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let me = context.me()?;
+    let bag = Mailbag::new(&me.root, &me.agent);
+    let start = Instant::now();
+    let mut watched = vec![bag.directory(Place::Inbox)];
+    if args.what == What::Reply {
+        watched.push(bag.directory(Place::DeadLetter));
+    }
+    let found = arrival::until(&watched, args.timeout, || look(args, &bag))?;
+    let waited_s = start.elapsed().as_secs();
+    let came = |letters| Came {
+        what: args.what,
+        waited_s,
+        letters,
+        serving: spool::is_served(&me.root),
+        reviews: None,
+    };
+    match found {
+        Some(Found::Letters(letters)) => {
+            let mut answer = Answer::new(came(letters));
+            if let Some(letter) = answer.data.letters.first() {
+                let words = format!("show {}", quoted(letter.name().as_ref()));
+                answer.next(context.command(&words), "read it");
+            }
+            context.say(&answer, |came| came.letters.iter().map(inbox::line).collect())?;
+            Ok(Exit::Ok)
+        }
+        Some(Found::Refused(file)) => {
+            let message = format!("it was refused: {}", file.display());
+            Err(Failure::plain(Exit::InvalidMessage, message)
+                .next(format!("cat {}", quoted(file.as_os_str()))))
+        }
+        None => {
+            let reviews = Books::read(&me.root).ok().map(|(books, _)| mine::of(books.state(), &me.agent));
+            let stands = Came { reviews, ..came(Vec::new()) };
+            if !context.json {
+                print(&stands.text(args))?;
+            }
+            let message = format!("nothing came within {waited_s} s");
+            Err(Failure::plain(Exit::Timeout, message).data(&stands).next(context.command("wait")))
+        }
+    }
+}
+
+impl Came {
+    /// How things stand when nothing came.
+    fn text(&self, args: &Args) -> String {
+        let now = clock::now();
+        let mut text = String::new();
+        if self.serving == Some(false) {
+            text += "no daemon serves this workspace: nothing is delivered until one does\n";
+        }
+        let is_asked = |mine: &&Mine| args.pr.as_ref().is_none_or(|pr| pr.canonical() == mine.pr);
+        for mine in self.reviews.iter().flatten().filter(is_asked) {
+            text += &home::line(mine, now);
+        }
+        text
+    }
+}
+
+/// What is there now.
+fn look(args: &Args, bag: &Mailbag) -> Result<Option<Found>, Failure> {
+    if let (What::Reply, Some(id)) = (args.what, &args.id)
+        && let Some(report) = refused(bag, id)?
+    {
+        return Ok(Some(Found::Refused(report)));
+    }
+    let waiting = inbox::letters(bag, Place::Inbox)?;
+    let is_about = |letter: &Letter| match (&args.pr, &letter.pr) {
+        (None, _) => true,
+        (Some(asked), Some(pr)) => PrNumber::new(pr.as_str()).is_ok_and(|pr| pr.same_pr(asked)),
+        (Some(_), None) => false,
+    };
+    let is_it = |letter: &Letter| match (args.what, &args.id) {
+        (What::Reply, Some(id)) => letter.parent_message_id.as_deref() == Some(id),
+        (What::Any | What::Reply, _) => true,
+        (What::Verdict, _) => {
+            let kind = letter.kind.as_deref();
+            matches!(kind, Some("review_feedback" | "review_lgtm"))
+                || (letter.from.as_deref() == Some("settled") && letter.pr.is_some())
+        }
+    };
+    let letters: Vec<Letter> =
+        waiting.into_iter().filter(|letter| is_about(letter) && is_it(letter)).collect();
+    Ok(if letters.is_empty() { None } else { Some(Found::Letters(letters)) })
+}
+
+/// A refused message of one's own, unless it was sent again since.
+fn refused(bag: &Mailbag, id: &str) -> Result<Option<PathBuf>, Failure> {
+    let named = |place| {
+        let letters = inbox::letters(bag, place)?;
+        Ok::<_, Failure>(letters.into_iter().find(|letter| letter.id.as_deref() == Some(id)))
+    };
+    let Some(dead) = named(Place::DeadLetter)? else { return Ok(None) };
+    let is_sent_again = named(Place::Outbox)?.is_some() || named(Place::Sent)?.is_some();
+    Ok(Some(dead.path.with_extension("report.yaml")).filter(|_| !is_sent_again))
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let expected = || format!("`{}` is no time: expected seconds, or as in 90s, 10m, 2h", escaped(text));
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(expected()),
+    };
+    match number.checked_mul(unit) {
+        Some(seconds) if seconds <= 86_400 => Ok(Duration::from_secs(seconds)),
+        Some(_) | None => Err("a wait ends after a day at the latest".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_unit_and_an_end() {
+        for (text, seconds) in [("0", 0), ("90", 90), ("90s", 90), ("10m", 600), ("24h", 86_400)] {
+            assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "m", "-1", "1d", "25h", "10 m", "99999999999999999999h"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What an agent reads and moves with the commands: its inbox, what it has in hand, waiting, and where it stands.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+use settled_tests::mailroom::{Mailroom, said, settled};
+use settled_tests::{golden, names, read, seed};
+
+/// A command of an agent of this mailroom.
+fn by(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Command {
+    let mut command = settled();
+    command.args(args).env("SETTLED_ROOT", mailroom.root()).env("SETTLED_AGENT", agent);
+    command
+}
+
+fn run(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Output {
+    by(mailroom, agent, args).output().expect("settled can be run")
+}
+
+fn text(output: &Output, exit: i32) -> String {
+    assert_eq!(output.status.code(), Some(exit), "{}", said(output));
+    String::from_utf8(output.stdout.clone()).expect("we print UTF-8")
+}
+
+fn as_json(output: &Output, exit: i32) -> Value {
+    serde_json::from_str(&text(output, exit)).expect("one JSON document")
+}
+
+/// A mailroom in which two questions and a request wait for codex, the request the last to come.
+fn with_mail() -> Mailroom {
+    let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
+    for id in ["q-1", "q-2"] {
+        mailroom.post(
+            "claude",
+            &format!("{id}.yaml"),
+            &seed::note("question", id, "claude", "codex", "Which?"),
+        );
+        mailroom.once();
+    }
+    let [request, ..] = seed::review();
+    mailroom.post(request.from, request.file, &request.text);
+    mailroom.once();
+    mailroom
+}
+
+/// Output without what differs from run to run: the root, and how long ago.
+fn steady(text: &str, mailroom: &Mailroom) -> String {
+    let text = text.replace(&mailroom.root().display().to_string(), "ROOT");
+    let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+    for at in 1..words.len() {
+        let is_span = words[at - 1].parse::<u64>().is_ok()
+            && ["s", "min", "h", "d"].iter().any(|unit| words[at].trim_end_matches([',', '\n']) == *unit);
+        if is_span {
+            words[at - 1] = "N".to_owned();
+        }
+    }
+    words.join(" ")
+}
+
+const REQUEST: &str = "msg-20260213T1000Z-claude-001";
+
+#[test]
+fn an_inbox_is_listed_the_most_urgent_first() {
+    let mailroom = with_mail();
+    golden::check("inbox.txt", &steady(&text(&run(&mailroom, "codex", &["inbox"]), 0), &mailroom));
+    let answer = as_json(&run(&mailroom, "codex", &["list", "--json", "--limit", "2"]), 0);
+    assert_eq!((&answer["data"]["waiting"], &answer["data"]["in_hand"]), (&json!(3), &json!(0)));
+    let ids: Vec<_> =
+        answer["data"]["letters"].as_array().expect("letters").iter().map(|it| &it["id"]).collect();
+    assert_eq!(ids, [REQUEST, "q-1"]);
+    assert_eq!(answer["next"][0]["run"], format!("settled show {REQUEST}"));
+    assert_eq!(
+        text(&run(&mailroom, "gemini", &["inbox"]), 0).lines().next(),
+        Some("nothing waits for gemini")
+    );
+}
+
+#[test]
+fn a_message_is_taken_by_one_worker_shown_and_put_away() {
+    let mailroom = with_mail();
+    text(&run(&mailroom, "codex", &["take"]), 0);
+    assert_eq!(names(mailroom.agent("codex", "inbox/taken")), ["request-1.yaml"]);
+    let again = run(&mailroom, "codex", &["take", REQUEST]);
+    assert!(said(&again).contains("was taken already"), "{}", said(&again));
+    assert_eq!(again.status.code(), Some(1));
+    let inbox = text(&run(&mailroom, "codex", &["inbox"]), 0);
+    assert!(inbox.starts_with("2 waiting for codex, 1 in hand\n* P1 review_request"), "{inbox}");
+    mailroom.once();
+    assert!(mailroom.status()["reviews"][0]["taken_at"].is_string(), "what left the inbox is taken");
+    let shown = text(&run(&mailroom, "codex", &["get", "request-1.yaml"]), 0);
+    assert!(shown.contains("\npr: \"86\"\n") || shown.contains("  pr: "), "{shown}");
+    for _ in 0..2 {
+        text(&run(&mailroom, "codex", &["ack", REQUEST, "q-1"]), 0);
+    }
+    assert_eq!(names(mailroom.agent("codex", "archive")), ["q-1.yaml", "request-1.yaml"]);
+    assert_eq!(names(mailroom.agent("codex", "inbox")), ["q-2.yaml", "taken"]);
+    text(&run(&mailroom, "codex", &["done", "q-3"]), 3);
+    // What was put away is the delivery: a daemon that looks again does not deliver it anew.
+    mailroom.once();
+    assert_eq!(names(mailroom.agent("codex", "inbox")), ["q-2.yaml", "taken"]);
+}
+
+#[test]
+fn of_workers_that_take_at_once_each_gets_another_message() {
+    let mailroom = with_mail();
+    let workers: Vec<_> = (0..5)
+        .map(|_| {
+            by(&mailroom, "codex", &["take", "--json"]).stdout(Stdio::piped()).spawn().expect("settled runs")
+        })
+        .collect();
+    let mut exits = Vec::new();
+    for worker in workers {
+        exits.push(worker.wait_with_output().expect("it is our child").status.code());
+    }
+    exits.sort_unstable();
+    assert_eq!(exits, [Some(0), Some(0), Some(0), Some(3), Some(3)]);
+    assert_eq!(names(mailroom.agent("codex", "inbox/taken")).len(), 3);
+}
+
+#[test]
+fn names_that_are_taken_in_the_archive_are_not_replaced() {
+    let mailroom = with_mail();
+    mailroom.put("agents/codex/archive/q-1.yaml", "kept");
+    text(&run(&mailroom, "codex", &["done", "q-1"]), 0);
+    assert_eq!(names(mailroom.agent("codex", "archive")), ["q-1.2.yaml", "q-1.yaml"]);
+    assert_eq!(read(mailroom.agent("codex", "archive").join("q-1.yaml")), "kept");
+}
+
+#[test]
+fn a_message_prints_nothing_that_moves_the_cursor() {
+    let mailroom = Mailroom::new(&["codex"]);
+    let letter = seed::note("question", "q-1", "x", "codex", "a\u{1b}[2Jb\u{202e}c");
+    mailroom.put("agents/codex/inbox/q.yaml", &letter);
+    for args in [&["show", "q.yaml"][..], &["inbox"]] {
+        let shown = text(&run(&mailroom, "codex", args), 0);
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
+    }
+    std::fs::create_dir(mailroom.agent("codex", "inbox").join("d.yaml")).expect("a directory");
+    let fifo = mailroom.agent("codex", "inbox").join("p.yaml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from_raw_mode(0o600)).expect("a pipe");
+    std::os::unix::fs::symlink("/etc/passwd", mailroom.agent("codex", "inbox").join("l.yaml"))
+        .expect("a link");
+    let inbox = text(&run(&mailroom, "codex", &["inbox"]), 0);
+    assert!(inbox.contains("p.yaml: no message") && !inbox.contains("root:"), "{inbox}");
+}
+
+#[test]
+fn who_asks_is_never_guessed() {
+    let mailroom = with_mail();
+    for (agent, says) in
+        [("", "no agent was named"), ("nobody", "has no mailboxes"), ("../codex", "../codex")]
+    {
+        let output = settled()
+            .args(["inbox", "--json"])
+            .env("SETTLED_ROOT", mailroom.root())
+            .env("SETTLED_AGENT", agent)
+            .current_dir(mailroom.agent("codex", "inbox"))
+            .output()
+            .expect("settled can be run");
+        let answer = as_json(&output, 5);
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(says) && message.contains("claude, codex, gemini"), "{message}");
+    }
+    let flags = settled()
+        .args(["inbox", "--agent", "codex", "--root"])
+        .arg(mailroom.root())
+        .env("SETTLED_AGENT", "claude")
+        .output()
+        .expect("settled can be run");
+    let said = text(&flags, 0);
+    assert!(said.contains("waiting for codex") && said.contains("--agent codex"), "{said}");
+}
+
+#[test]
+fn settled_alone_says_where_an_agent_stands() {
+    let mailroom = with_mail();
+    for agent in ["claude", "codex", "gemini"] {
+        let home = steady(&text(&run(&mailroom, agent, &[]), 0), &mailroom);
+        golden::check(&format!("home-{agent}.txt"), &home);
+    }
+    let answer = as_json(&run(&mailroom, "codex", &["robot", "triage"]), 6);
+    assert_eq!(answer["data"]["reviews"][0]["move"], "yours");
+    assert_eq!(answer["alerts"][0]["code"], "not_served");
+    as_json(&run(&mailroom, "gemini", &["robot", "triage"]), 0);
+    text(&settled().output().expect("settled can be run"), 5);
+}
+
+#[test]
+fn wait_ends_with_what_comes_and_with_the_time() {
+    let mailroom = with_mail();
+    let answer = as_json(&run(&mailroom, "codex", &["wait", "--json"]), 0);
+    assert_eq!(answer["data"]["letters"][0]["id"], REQUEST);
+    let none = as_json(&run(&mailroom, "claude", &["wait", "--timeout", "0", "--json"]), 4);
+    assert_eq!((&none["ok"], &none["error"]["exit"]), (&json!(false), &json!(4)));
+    assert_eq!(none["data"]["reviews"][0]["move"], "theirs");
+    golden::check(
+        "wait-timeout.txt",
+        &steady(&text(&run(&mailroom, "claude", &["wait", "--timeout", "0s"]), 4), &mailroom),
+    );
+    let daemon = mailroom.serve();
+    let waiting =
+        by(&mailroom, "claude", &["wait", "--for", "reply", "--id", "q-1", "--timeout", "30s", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("settled can be run");
+    let answer = |id: &str, parent: &str| {
+        seed::note("follow_up", id, "codex", "claude", "That one.")
+            + &format!("parent_message_id: {parent}\n")
+    };
+    mailroom.post("codex", "other.yaml", &answer("a-2", "q-2"));
+    mailroom.delivered("claude", "other.yaml");
+    mailroom.post("codex", "answer.yaml", &answer("a-1", "q-1"));
+    let came = as_json(&waiting.wait_with_output().expect("it is our child"), 0);
+    assert_eq!(came["data"]["letters"].as_array().map(Vec::len), Some(1));
+    assert_eq!(came["data"]["letters"][0]["id"], "a-1");
+    drop(daemon);
+}
+
+#[test]
+fn a_wait_for_the_reply_to_a_refused_message_ends_at_once() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "lost.yaml", &seed::note("question", "q-1", "claude", "nobody", "?"));
+    mailroom.once();
+    let output = run(&mailroom, "claude", &["wait", "--for", "reply", "--id", "q-1", "--timeout", "1h"]);
+    assert!(text(&output, 7).is_empty() && said(&output).contains("lost.report.yaml"), "{}", said(&output));
+}
+
+#[test]
+fn a_wait_for_a_verdict_passes_over_other_mail() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    seed::lay_packet(mailroom.root());
+    let posts = seed::review();
+    mailroom.post("codex", "q.yaml", &seed::note("question", "q-1", "codex", "claude", "?"));
+    mailroom.post(posts[0].from, posts[0].file, &posts[0].text);
+    mailroom.once();
+    let wait = ["wait", "--for", "verdict", "--pr", "0086", "--timeout", "0", "--json"];
+    as_json(&run(&mailroom, "claude", &wait), 4);
+    mailroom.post(posts[1].from, posts[1].file, &posts[1].text);
+    mailroom.once();
+    let came = as_json(&run(&mailroom, "claude", &wait), 0);
+    assert_eq!(came["data"]["letters"][0]["type"], "review_feedback");
+    as_json(
+        &run(&mailroom, "claude", &["wait", "--for", "verdict", "--pr", "87", "--timeout", "0", "--json"]),
+        4,
+    );
+}

@@ -244,3 +244,87 @@ fn a_wait_for_a_verdict_passes_over_other_mail() {
         4,
     );
 }
+
+/// A hook of this agent, told this on standard input.
+fn hook(mailroom: &Mailroom, agent: &str, args: &[&str], payload: &str) -> Output {
+    let mut child = by(mailroom, agent, &[&["hook"], args].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("settled can be run");
+    let mut stdin = child.stdin.take().expect("it was piped");
+    // A hook that does not listen is none that fails.
+    let _ = std::io::Write::write_all(&mut stdin, payload.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("it is our child")
+}
+
+#[test]
+fn hooks_tell_of_mail_once_a_turn_and_never_fail() {
+    let mailroom = with_mail();
+    let started = as_json(&hook(&mailroom, "codex", &["session-start", "--for", "claude"], "{}"), 0);
+    let told = started["hookSpecificOutput"]["additionalContext"].as_str().expect("a text");
+    assert!(told.starts_with("settled: 3 messages wait for you (review_request msg-"), "{told}");
+    let ended = as_json(
+        &hook(&mailroom, "codex", &["turn-end", "--for", "codex"], "{\"stop_hook_active\":false}"),
+        0,
+    );
+    assert_eq!(ended["decision"], "block");
+    let again = hook(&mailroom, "codex", &["turn-end", "--for", "claude"], "{\"stop_hook_active\": true}");
+    assert_eq!(text(&again, 0), "");
+    assert_eq!(text(&hook(&mailroom, "gemini", &["turn-end"], ""), 0), "");
+    for (agent, args) in
+        [("nobody", &["turn-end"][..]), ("codex", &["turn-end", "--for", "x"]), ("codex", &["turn-begin"])]
+    {
+        let output = hook(&mailroom, agent, args, "no JSON");
+        assert_eq!(text(&output, 0), "", "{}", said(&output));
+    }
+}
+
+#[test]
+fn installed_hooks_need_no_environment() {
+    let mailroom = with_mail();
+    let project = tempfile::tempdir().expect("a directory");
+    let dir = project.path().to_str().expect("a path of text");
+    for (program, file) in [("claude", ".claude/settings.json"), ("codex", ".codex/hooks.json")] {
+        let install = |more: &[&str]| {
+            text(&run(&mailroom, "codex", &[&["hook", "install", program, "--dir", dir], more].concat()), 0)
+        };
+        assert!(install(&[]).starts_with("changed "));
+        assert!(install(&[]).starts_with("nothing to change in "));
+        let settings: Value = serde_json::from_str(&read(project.path().join(file))).expect("JSON");
+        for (event, holds) in [("SessionStart", "additionalContext"), ("Stop", "\"decision\":\"block\"")] {
+            let command = settings["hooks"][event][0]["hooks"][0]["command"].as_str().expect("a command");
+            let output = Command::new("sh")
+                .args(["-c", command])
+                .env_clear()
+                .stdin(Stdio::null())
+                .current_dir("/")
+                .output()
+                .expect("sh can be run");
+            assert!(text(&output, 0).contains(holds), "{command}: {}", said(&output));
+        }
+        assert!(install(&["--uninstall"]).starts_with("changed "));
+        assert_eq!(read(project.path().join(file)), "{}\n");
+    }
+}
+
+#[test]
+fn a_block_in_agents_files_is_kept_up_to_date() {
+    let mailroom = with_mail();
+    let project = tempfile::tempdir().expect("a directory");
+    let (file, other) = (project.path().join("AGENTS.md"), project.path().join("CLAUDE.md"));
+    settled_tests::write(&file, "# Rules\n");
+    let paths = [file.to_str().expect("text"), other.to_str().expect("text")];
+    text(&run(&mailroom, "codex", &["agents-md", "--check", paths[0]]), 6);
+    text(&run(&mailroom, "codex", &["agents-md", paths[0], paths[1]]), 0);
+    let kept = read(&file);
+    assert!(kept.starts_with("# Rules\n\n<!-- settled:begin") && kept.contains("You are `codex`"), "{kept}");
+    text(&run(&mailroom, "codex", &["agents-md", "--check", paths[0], paths[1]]), 0);
+    text(&run(&mailroom, "claude", &["agents-md", "--check", paths[0]]), 6);
+    text(&run(&mailroom, "codex", &["agents-md", "--remove", paths[0], paths[1]]), 0);
+    assert_eq!((read(&file).trim_end(), read(&other)), ("# Rules", String::new()));
+    let block = text(&run(&mailroom, "codex", &["agents-md"]), 0);
+    assert!(block.contains("settled brief 86"), "{block}");
+}

@@ -25,6 +25,11 @@ const COMMANDS: &[&[&str]] = &[
     &["show"],
     &["done"],
     &["wait"],
+    &["hook"],
+    &["hook", "session-start"],
+    &["hook", "turn-end"],
+    &["hook", "install"],
+    &["agents-md"],
     &["robot"],
     &["robot", "help"],
     &["robot", "triage"],
@@ -100,7 +105,7 @@ fn every_command_explains_itself_with_an_example() {
             settled().args(command).arg("--help").env("COLUMNS", "100").output().expect("settled can be run");
         let help = text(&output);
         assert!(
-            help.contains("Examples:") || command == ["ledger"] || command.first() == Some(&"robot"),
+            help.contains("Examples:") || command == ["ledger"] || ["robot", "hook"].contains(&command[0]),
             "{command:?} has no example"
         );
         let name = ["help", "settled"].iter().chain(command).copied().collect::<Vec<_>>().join("-");

@@ -22,6 +22,7 @@ mod readers;
 mod replay;
 mod scenarios;
 mod templates;
+mod tokens;
 mod unproven;
 mod users;
 mod verdicts;

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: the real `settled` process against the raw cost of the same bytes, in one
 //! run on one file system. Absolute times drift from machine to machine; the ratios are the point.
 
+mod asks;
 mod ground;
 mod hostile;
 mod idle;
@@ -24,7 +25,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, idle, start, rules, hostile, oacp, validate
+    /// Only these: one, waiting, latency, idle, start, asks, rules, hostile, oacp, validate
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
@@ -77,6 +78,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if wants("start") {
         start::run(&ground, args.records)?;
+    }
+    if wants("asks") {
+        asks::run(&ground, args.messages)?;
     }
     if wants("oacp") {
         oacp::run(&ground, args.messages)?;

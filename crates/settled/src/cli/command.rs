@@ -6,8 +6,8 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    explain, gc, inbox, init, ledger, log, person, pull, robot, serve, simulate, states, status, turn, up,
-    wait,
+    agents_md, explain, gc, hook, inbox, init, ledger, log, person, pull, robot, serve, simulate, states,
+    status, turn, up, wait,
 };
 use crate::exit::Exit;
 
@@ -46,6 +46,10 @@ pub(super) enum Command {
     Done(inbox::DoneArgs),
     /// Wait until something comes for you
     Wait(wait::Args),
+    /// Tell agents' own programs that mail waits
+    Hook(hook::Args),
+    /// Keep a block for agents in AGENTS.md, CLAUDE.md or GEMINI.md
+    AgentsMd(agents_md::Args),
     /// Help agents: a primer, and what to do next
     Robot(robot::Args),
     /// Count completed turns of a reviewer; at the limit its invocation ends
@@ -101,6 +105,8 @@ impl Command {
             Command::Show(args) => inbox::show(args, &context),
             Command::Done(args) => inbox::done(args, &context),
             Command::Wait(args) => wait::run(args, &context),
+            Command::Hook(args) => hook::run(args, &context),
+            Command::AgentsMd(args) => agents_md::run(args, &context),
             Command::Robot(args) => robot::run(args, &context),
             Command::Turn(args) => turn::turn(args, &context),
             Command::Take(args) => turn::take(args, &context),

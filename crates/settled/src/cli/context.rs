@@ -113,6 +113,13 @@ impl Context {
         Ok(Me { root, agent })
     }
 
+    /// Who asks, as a sentence for an agent; nothing where nobody was named.
+    pub(super) fn who(&self) -> Option<String> {
+        let agent = &self.agent.as_ref()?.value;
+        let root = self.root.as_ref().map(|told| format!(", the workspace is `{}`", told.value.display()));
+        Some(format!("You are `{}`{}.", escaped(agent), root.unwrap_or_default()))
+    }
+
     /// A command of ours that is told what this one was told, to be run as it stands.
     pub(super) fn command(&self, words: &str) -> String {
         let mut command = format!("settled {words}");

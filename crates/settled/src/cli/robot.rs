@@ -10,7 +10,7 @@ use super::home;
 use crate::exit::Exit;
 
 /// The primer, at most 700 tokens.
-const PRIMER: &str = include_str!("../robot.md");
+pub(super) const PRIMER: &str = include_str!("../robot.md");
 
 /// Helps agents.
 #[derive(Debug, clap::Args)]

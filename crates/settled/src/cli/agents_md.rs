@@ -1,0 +1,113 @@
+//! `settled agents-md`: keeps a block for agents in the files they read first.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::{Context, quoted};
+use super::failure::Failure;
+use super::robot;
+use crate::exit::Exit;
+use crate::{managed, replaced};
+
+/// The largest file that is read, in bytes.
+const SIZE_MAX: u64 = 4 * 1024 * 1024;
+
+/// Keeps a block in agents' files.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled agents-md                              print the block
+  settled agents-md AGENTS.md CLAUDE.md          put it into both, or bring it up to date
+  settled agents-md --check AGENTS.md            exit 6 if it is missing or old
+  settled agents-md --remove AGENTS.md")]
+pub(super) struct Args {
+    /// The files; made where they are missing
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Change nothing; exit 6 if a file lacks the block or has an old one
+    #[arg(long, requires = "files", conflicts_with = "remove")]
+    check: bool,
+    /// Take the block out
+    #[arg(long, requires = "files")]
+    remove: bool,
+}
+
+/// The block, or what was done with it.
+#[derive(Debug, Serialize)]
+struct Kept {
+    /// The block; left out where it was asked to be removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<String>,
+    files: Vec<Kept1>,
+}
+
+#[derive(Debug, Serialize)]
+struct Kept1 {
+    path: PathBuf,
+    /// Whether it was changed, or with `--check` would be.
+    changed: bool,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let block = if args.remove { None } else { Some(block(context)) };
+    let mut kept = Kept { block, files: Vec::new() };
+    for path in &args.files {
+        let changed = keep(path, kept.block.as_deref(), args.check)?;
+        kept.files.push(Kept1 { path: path.clone(), changed });
+    }
+    let old = kept.files.iter().find(|file| args.check && file.changed).map(|file| file.path.clone());
+    let Some(old) = old else {
+        context.say(&Answer::new(kept), Kept::text)?;
+        return Ok(Exit::Ok);
+    };
+    let message = format!("{} lacks the block or has an old one", old.display());
+    let next = context.command(&format!("agents-md {}", quoted(old.as_os_str())));
+    Err(Failure::plain(Exit::ActionRequired, message).data(&kept).next(next))
+}
+
+impl Kept {
+    fn text(&self) -> String {
+        match &self.block {
+            Some(block) if self.files.is_empty() => block.clone(),
+            Some(_) | None => {
+                let said = |file: &Kept1| {
+                    let what = if file.changed { "changed" } else { "nothing to change in" };
+                    format!("{what} {}\n", file.path.display())
+                };
+                self.files.iter().map(said).collect()
+            }
+        }
+    }
+}
+
+/// The primer under a heading of its own, for whoever was named.
+fn block(context: &Context) -> String {
+    let who = context.who();
+    let primer = robot::PRIMER.lines().skip(1).fold(String::new(), |text, line| text + line + "\n");
+    format!(
+        "## Code review by mail (settled)\n{}{primer}",
+        who.map_or_else(String::new, |who| format!("\n{who}\n"))
+    )
+}
+
+fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> {
+    let failed =
+        |error: &std::io::Error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));
+    let mut before = String::new();
+    match std::fs::File::open(path) {
+        Ok(file) => {
+            file.take(SIZE_MAX).read_to_string(&mut before).map_err(|error| failed(&error))?;
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(&error)),
+    }
+    let after = managed::with_block(&before, block).map_err(|why| {
+        Failure::plain(Exit::Failed, format!("{}: {why}; nothing was changed", path.display()))
+    })?;
+    if after != before && !check {
+        replaced::replace(path, &after).map_err(|error| failed(&error))?;
+    }
+    Ok(after != before)
+}

@@ -1,0 +1,168 @@
+//! `settled hook`: tells an agent's own program that mail waits, in milliseconds, and never fails it.
+
+use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
+
+use super::answer::{Answer, print};
+use super::context::{Context, quoted};
+use super::failure::Failure;
+use super::inbox;
+use crate::exit::Exit;
+use crate::hooks::{self, Moment, Program, install};
+use crate::replaced;
+
+/// The largest payload that is read, in bytes.
+const PAYLOAD_MAX: u64 = 1024 * 1024;
+
+/// How long, in milliseconds, a program may take to say what its hook is about.
+const PATIENCE_MS: i64 = 200;
+
+/// Hooks of agents' programs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled hook install claude --dir ~/project     into ~/project/.claude/settings.json
+  settled hook install codex --dir ~/project      into ~/project/.codex/hooks.json
+  settled hook install claude --dir ~/project --uninstall
+  settled hook turn-end --for codex               what the program runs")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say that mail waits, when a session starts
+    SessionStart(For),
+    /// Say that mail waits, when a turn ends: once, then the agent may stop
+    TurnEnd(For),
+    /// Put both into the settings of an agent's program, for the workspace and the agent that are named
+    #[command(after_help = "Examples:
+  settled hook install claude --dir ~/project --root ./mailroom --agent claude
+  settled hook install codex --dir ~/project --uninstall")]
+    Install(Install),
+}
+
+/// Which program asks.
+#[derive(Debug, clap::Args)]
+struct For {
+    /// The program that runs it, which decides the form of the answer
+    #[arg(long = "for", value_name = "PROGRAM", default_value = "claude")]
+    program: Program,
+}
+
+/// Where the hooks go.
+#[derive(Debug, clap::Args)]
+struct Install {
+    /// The program
+    #[arg(value_name = "PROGRAM")]
+    program: Program,
+    /// The project whose settings are changed
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Take them out again
+    #[arg(long)]
+    uninstall: bool,
+}
+
+/// What was done to the settings.
+#[derive(Debug, Serialize)]
+struct Installed {
+    path: PathBuf,
+    program: Program,
+    changed: bool,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::SessionStart(asked) => Ok(announce(asked.program, Moment::SessionStart, context)),
+        Command::TurnEnd(asked) => Ok(announce(asked.program, Moment::TurnEnd, context)),
+        Command::Install(args) => install(args, context),
+    }
+}
+
+/// Says whether mail waits. Whatever goes wrong is told on standard error and ends with 0: an agent must not be held up
+/// by its mail.
+fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
+    let goes_on_already = moment == Moment::TurnEnd && hooks::goes_on_already(&payload());
+    let found = context.me().and_then(|me| inbox::waiting(&me, hooks::NAMED));
+    let (letters, waiting) = match &found {
+        Ok(found) => (found.letters(), found.count()),
+        Err(failure) => {
+            // Nothing is left to do if standard error is gone too.
+            let _ = writeln!(std::io::stderr(), "settled: {}", failure.message);
+            (&[][..], 0)
+        }
+    };
+    let _ = print(&hooks::output(program, moment, letters, waiting, goes_on_already));
+    Exit::Ok
+}
+
+/// What the program says on standard input; nothing where it says nothing for a while.
+fn payload() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return bytes;
+    }
+    let patience = Timespec { tv_sec: 0, tv_nsec: PATIENCE_MS * 1_000_000 };
+    let mut piece = [0; 4096];
+    while (bytes.len() as u64) < PAYLOAD_MAX {
+        let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+        if !poll(&mut ready, Some(&patience)).is_ok_and(|ready| ready > 0) {
+            break;
+        }
+        match rustix::io::read(&stdin, &mut piece) {
+            Ok(0) | Err(_) => break,
+            Ok(count) => bytes.extend_from_slice(&piece[..count]),
+        }
+    }
+    bytes
+}
+
+fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {
+    let path = args.dir.join(args.program.settings());
+    let failed =
+        |error: &std::io::Error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));
+    let command = if args.uninstall { None } else { Some(command(context)?) };
+    let before = match std::fs::File::open(&path) {
+        Ok(file) => {
+            let mut text = String::new();
+            file.take(PAYLOAD_MAX).read_to_string(&mut text).map_err(|error| failed(&error))?;
+            text
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(&error)),
+    };
+    let after = install::settings(&before, args.program, command.as_deref()).map_err(|why| {
+        Failure::plain(Exit::Failed, format!("{}: {why}; nothing was changed", path.display()))
+    })?;
+    let is_nothing = before.is_empty() && args.uninstall;
+    let changed = after != before && !is_nothing;
+    if changed {
+        replaced::replace(&path, &after).map_err(|error| failed(&error))?;
+    }
+    let answer = Answer::new(Installed { path, program: args.program, changed });
+    context.say(&answer, Installed::text)?;
+    Ok(Exit::Ok)
+}
+
+impl Installed {
+    fn text(&self) -> String {
+        let what = if self.changed { "changed" } else { "nothing to change in" };
+        format!("{what} {}\n", self.path.display())
+    }
+}
+
+/// Our program and who asks, for a shell that knows neither our PATH nor our environment.
+fn command(context: &Context) -> Result<String, Failure> {
+    let me = context.me()?;
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(|error| Failure::new(Exit::Failed, &error));
+    let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let root = absolute(&me.root)?;
+    Ok(format!("{} --root {} --agent {}", quoted(program.as_os_str()), quoted(root.as_os_str()), me.agent))
+}

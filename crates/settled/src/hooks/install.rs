@@ -1,0 +1,187 @@
+//! Puts our hooks into the settings of an agent's program and takes them out again. Everything else in the file stays as
+//! it is, in its order and its letters.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::{Moment, Program};
+
+/// How long, in seconds, a program may wait for a hook that takes milliseconds.
+const TIMEOUT_S: u32 = 5;
+
+/// What is in every command of ours.
+const MARK: &str = " hook ";
+
+impl Program {
+    /// Where it reads hooks of a project, relative to the project.
+    pub fn settings(self) -> &'static str {
+        match self {
+            Self::Claude => ".claude/settings.json",
+            Self::Codex => ".codex/hooks.json",
+        }
+    }
+
+    /// The word of the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+        }
+    }
+}
+
+/// A JSON object whose members keep their order and their letters.
+#[derive(Debug, Default)]
+struct Members(Vec<(String, Box<RawValue>)>);
+
+/// The settings with our hooks in them, or without: `command` is our program with the options that say who asks, as a
+/// shell takes it. The error says what is expected.
+pub fn settings(before: &str, program: Program, command: Option<&str>) -> Result<String, String> {
+    let mut top = read(before, "the file")?;
+    let mut hooks = match top.get("hooks") {
+        Some(raw) => read(raw.get(), "`hooks`")?,
+        None => Members::default(),
+    };
+    for moment in [Moment::SessionStart, Moment::TurnEnd] {
+        let mut groups: Vec<Value> = match hooks.get(moment.event()) {
+            Some(raw) => serde_json::from_str(raw.get())
+                .map_err(|_| format!("`hooks.{}` is expected to be a list", moment.event()))?,
+            None => Vec::new(),
+        };
+        groups.retain(|group| !is_ours(group));
+        if let Some(command) = command {
+            let run = format!("{command}{MARK}{} --for {}", moment.word(), program.word());
+            groups.push(json!({ "hooks": [{ "type": "command", "command": run, "timeout": TIMEOUT_S }] }));
+        }
+        hooks.put(moment.event(), if groups.is_empty() { None } else { Some(raw(&Value::from(groups))) });
+    }
+    let rest = if hooks.0.is_empty() { None } else { Some(hooks.raw(2)) };
+    top.put("hooks", rest);
+    Ok(top.raw(0).get().to_owned() + "\n")
+}
+
+/// A group in which every command is one of ours; another's that merely names us is left alone.
+fn is_ours(group: &Value) -> bool {
+    let commands = group["hooks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let ours = |hook: &Value| {
+        hook["command"].as_str().is_some_and(|command| {
+            let words = |moment: Moment| format!("{MARK}{} --for ", moment.word());
+            command.contains("settled")
+                && [Moment::SessionStart, Moment::TurnEnd]
+                    .iter()
+                    .any(|moment| command.contains(&words(*moment)))
+        })
+    };
+    !commands.is_empty() && commands.iter().all(ours)
+}
+
+fn read(text: &str, what: &str) -> Result<Members, String> {
+    if text.trim().is_empty() {
+        return Ok(Members::default());
+    }
+    serde_json::from_str(text).map_err(|error| format!("{what} is expected to be a JSON object: {error}"))
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("a tree of values is JSON")
+}
+
+impl Members {
+    fn get(&self, key: &str) -> Option<&RawValue> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
+    }
+
+    /// Replaces a member where it stands, adds it at the end, or removes it.
+    fn put(&mut self, key: &str, value: Option<Box<RawValue>>) {
+        let at = self.0.iter().position(|(name, _)| name == key);
+        match (at, value) {
+            (Some(at), Some(value)) => self.0[at].1 = value,
+            (Some(at), None) => drop(self.0.remove(at)),
+            (None, Some(value)) => self.0.push((key.to_owned(), value)),
+            (None, None) => {}
+        }
+    }
+
+    /// One member a line, indented by so many blanks and two.
+    fn raw(&self, indent: usize) -> Box<RawValue> {
+        let member = |(key, value): &(String, Box<RawValue>)| {
+            format!("\n{:indent$}  {}: {}", "", Value::from(key.as_str()), value.get())
+        };
+        let members: Vec<String> = self.0.iter().map(member).collect();
+        let text = match members.is_empty() {
+            true => "{}".to_owned(),
+            false => format!("{{{}\n{:indent$}}}", members.join(","), ""),
+        };
+        RawValue::from_string(text).expect("an object of JSON values is JSON")
+    }
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Members::default();
+                while let Some(member) = map.next_entry()? {
+                    members.0.push(member);
+                }
+                Ok(members)
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMAND: &str = "settled --root /srv/mailroom --agent codex";
+
+    #[test]
+    fn what_was_there_stays_and_the_second_time_changes_nothing() {
+        let before = "{\n  \"model\":   \"opus\",\n  \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \
+                      \"command\": \"say done\"}]}]},\n  \"a\": [1,\n 2]\n}\n";
+        let once = settings(before, Program::Claude, Some(COMMAND)).expect("settings");
+        assert!(once.starts_with("{\n  \"model\": \"opus\",\n  \"hooks\": {"), "{once}");
+        assert!(once.ends_with("\"a\": [1,\n 2]\n}\n"), "{once}");
+        let parsed: Value = serde_json::from_str(&once).expect("JSON");
+        assert_eq!(parsed["hooks"]["Stop"].as_array().map(Vec::len), Some(2));
+        assert_eq!(
+            parsed["hooks"]["SessionStart"][0]["hooks"][0]["command"],
+            format!("{COMMAND} hook session-start --for claude")
+        );
+        assert_eq!(settings(&once, Program::Claude, Some(COMMAND)).as_deref(), Ok(once.as_str()));
+        let moved =
+            settings(&once, Program::Claude, Some("settled --root /other --agent codex")).expect("settings");
+        assert!(!moved.contains("/srv/mailroom"), "{moved}");
+        let without = settings(&once, Program::Claude, None).expect("settings");
+        let parsed: Value = serde_json::from_str(&without).expect("JSON");
+        assert_eq!(parsed, serde_json::from_str::<Value>(before).expect("JSON"));
+    }
+
+    #[test]
+    fn a_file_that_is_none_or_is_empty_gets_all_and_keeps_nothing() {
+        let made = settings("", Program::Codex, Some(COMMAND)).expect("settings");
+        assert_eq!(settings(&made, Program::Codex, None).as_deref(), Ok("{}\n"));
+    }
+
+    #[test]
+    fn what_is_no_object_is_told_and_not_touched() {
+        for text in ["[]", "{", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}", "// comment\n{}"] {
+            let told = settings(text, Program::Claude, Some(COMMAND)).expect_err("no settings");
+            assert!(told.contains("is expected to be"), "{text}: {told}");
+        }
+    }
+}

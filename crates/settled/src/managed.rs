@@ -1,0 +1,78 @@
+//! A block of text that is ours in a file that is not: found by its marks, replaced or removed, all else left as it is.
+
+/// The line before the block.
+const BEGIN: &str =
+    "<!-- settled:begin (kept by `settled agents-md`; what is written between the marks is replaced) -->";
+
+/// How the line before a block begins, whatever else it says.
+const BEGIN_MARK: &str = "<!-- settled:begin";
+
+/// The line behind the block.
+const END: &str = "<!-- settled:end -->";
+
+/// The file with this block in place of ours, or behind all else where there is none; without a block, the file without
+/// ours. The error says which mark is missing.
+pub fn with_block(before: &str, block: Option<&str>) -> Result<String, String> {
+    let ours = block.map(|block| format!("{BEGIN}\n{}\n{END}\n", block.trim_end()));
+    let Some((head, tail)) = around(before)? else {
+        let Some(ours) = ours else { return Ok(before.to_owned()) };
+        let gap = match before {
+            "" => "",
+            _ if before.ends_with("\n\n") => "",
+            _ if before.ends_with('\n') => "\n",
+            _ => "\n\n",
+        };
+        return Ok(format!("{before}{gap}{ours}"));
+    };
+    Ok(match ours {
+        Some(ours) => format!("{head}{ours}{tail}"),
+        None => format!("{head}{tail}"),
+    })
+}
+
+/// What stands before and behind our block.
+fn around(text: &str) -> Result<Option<(&str, &str)>, String> {
+    let line = |mark: &str, from: usize| {
+        let found = text[from..].match_indices(mark).map(|(at, _)| at + from);
+        found.into_iter().find(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n')
+    };
+    let Some(begin) = line(BEGIN_MARK, 0) else { return Ok(None) };
+    let Some(end) = line(END, begin) else {
+        return Err(format!("a line begins with `{BEGIN_MARK}`, and none after it is `{END}`"));
+    };
+    let behind = end + END.len();
+    let behind = if text[behind..].starts_with("\r\n") { behind + 2 } else { behind };
+    let behind = if text[behind..].starts_with('\n') { behind + 1 } else { behind };
+    Ok(Some((&text[..begin], &text[behind..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_else_stays_and_the_second_time_changes_nothing() {
+        for before in ["", "# Rules\n", "# Rules\n\n", "no end of line", "a\r\n"] {
+            let with = with_block(before, Some("one\n")).expect("a file");
+            assert!(with.starts_with(before) && with.ends_with("one\n<!-- settled:end -->\n"), "{with:?}");
+            assert_eq!(with_block(&with, Some("one")).as_deref(), Ok(with.as_str()));
+            let without = with_block(&with, None).expect("a file");
+            assert_eq!(without.trim_end(), before.trim_end(), "{before:?}");
+        }
+        let with = with_block("a\n", Some("one")).expect("a file") + "b\n";
+        let other = with_block(&with, Some("two")).expect("a file");
+        assert!(
+            other.starts_with("a\n\n<!--") && other.ends_with("two\n<!-- settled:end -->\nb\n"),
+            "{other}"
+        );
+    }
+
+    #[test]
+    fn a_block_without_an_end_is_told_and_not_guessed() {
+        let told = with_block("<!-- settled:begin -->\nmine\n", Some("x")).expect_err("no end");
+        assert!(told.contains("settled:end"), "{told}");
+        // Marks in the middle of a line are somebody's prose.
+        let prose = "say <!-- settled:begin --> and <!-- settled:end -->\n";
+        assert!(with_block(prose, Some("x")).expect("a file").starts_with(prose));
+    }
+}

@@ -40,6 +40,10 @@ const COMMANDS: &[&[&str]] = &[
     &["queue"],
     &["hold"],
     &["release"],
+    &["why"],
+    &["threads"],
+    &["problems"],
+    &["watch"],
 ];
 
 fn text(output: &Output) -> String {

@@ -342,3 +342,21 @@ fn an_approval_that_holds_misses_nothing_and_is_checked_by_its_commit() {
     let run = why["mends"][0]["run"].as_str().expect("a command");
     assert!(run.contains(&format!("--head {}", approved_commit(&mailroom))), "{run}");
 }
+
+#[test]
+fn no_file_name_steers_the_terminal_of_whoever_looks() {
+    let mailroom = after(2);
+    let trap = "\u{1b}[2J\u{202e}.yaml";
+    let addressed = seed::review()[2].text.replace("round: 1", "round: 7");
+    mailroom.post("claude", trap, &addressed);
+    mailroom.once();
+    mailroom.post("claude", "-x.yaml", &addressed.replace("claude-002", "claude-003"));
+    mailroom.once();
+    mailroom.post("codex", trap, &seed::review()[4].text);
+    for args in [&["status"][..], &["why", "86"], &["threads", "86"], &["problems"], &["watch", "--once"]] {
+        let output = mailroom.run(args);
+        let said = said(&output);
+        assert!(!said.contains(['\u{1b}', '\u{202e}']) && !said.contains("show -x"), "{args:?}: {said}");
+    }
+    assert_eq!(mailroom.status()["dead_letters"][0]["count"], 2);
+}

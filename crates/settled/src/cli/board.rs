@@ -118,3 +118,77 @@ fn details(row: &Row, now: DateTime<Utc>) -> Vec<String> {
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    fn row() -> Row {
+        Row {
+            review: "#86 claude -> codex".to_owned(),
+            repo: None,
+            pr: "86".to_owned(),
+            author: "claude".to_owned(),
+            reviewer: "codex".to_owned(),
+            phase: "escalated",
+            reason: None,
+            mover: None,
+            generation: 1,
+            round: 1,
+            round_of_generation: 1,
+            rounds: 2,
+            since: DateTime::UNIX_EPOCH,
+            open_threads: 0,
+            open_blockers: 0,
+            attempts_left: None,
+            turns_left: None,
+            turns: None,
+            taken_at: None,
+            waits_for: None,
+            due_at: None,
+            wait_s: None,
+            approved_commit: None,
+            merge_ready: None,
+            stale: None,
+            threads: BTreeMap::new(),
+            blockers: Vec::new(),
+            legal_next: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn no_reason_breaks_out_of_its_line() {
+        let reason = Some("\u{1b}[2J\u{1b}[31mpwned\n#99 x -> y approved \u{202e}".to_owned());
+        let text = reviews(&[Row { reason, ..row() }], DateTime::UNIX_EPOCH, Screen::plain(100));
+        assert!(
+            text.contains("reason: \\u{1b}[2J\\u{1b}[31mpwned\\n#99 x -> y approved \\u{202e}\n"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 3, "{text}");
+    }
+
+    #[test]
+    fn what_runs_out_is_a_bar_of_what_is_left() {
+        let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+        let reviewing = Row {
+            phase: "reviewing",
+            turns_left: Some(2),
+            turns: Some(8),
+            attempts_left: Some(1),
+            waits_for: Some("runtime"),
+            due_at: Some(at(600)),
+            wait_s: Some(600),
+            ..row()
+        };
+        let parts = |now| details(&reviewing, at(now));
+        assert_eq!(
+            parts(300),
+            ["runtime [#####-----] in 5 min", "turns [###-------] 2 of 8", "1 attempt left"]
+        );
+        assert_eq!(parts(601)[0], "runtime [----------] overdue");
+    }
+}

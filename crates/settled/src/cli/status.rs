@@ -4,6 +4,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
+use message_schema::line::escaped;
 use serde::Serialize;
 
 use super::answer::Answer;
@@ -108,7 +109,7 @@ pub(super) fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result
     let kinds = problems::by_kind(&problems);
     for (kind, (count, first)) in &kinds {
         let more = if *count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
-        answer.alert(kind.word(), format!("{}{more}", first.what));
+        answer.alert(kind.word(), format!("{}{more}", escaped(&first.what)));
     }
     let mut named: Vec<&str> = Vec::new();
     for (_, problem) in kinds.values() {

@@ -9,7 +9,7 @@ use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
-use super::screen::{ago, ahead};
+use super::screen::{Screen, ago, ahead, cut};
 use crate::clock;
 use crate::config::Config;
 use crate::exit::Exit;
@@ -56,7 +56,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         next.into_iter().for_each(|mend| answer.next(mend.run, mend.what));
     }
     context.say(&answer, |whys| {
-        whys.reviews.iter().map(|why| text(why, whys.serving, now)).collect::<Vec<_>>().join("\n")
+        let screen = Screen::of_output();
+        whys.reviews.iter().map(|why| text(why, whys.serving, now, screen)).collect::<Vec<_>>().join("\n")
     })?;
     Ok(Exit::Ok)
 }
@@ -80,7 +81,11 @@ pub(super) fn unknown(standing: &Standing, which: &Which, context: &Context) -> 
     };
     match (letter, dead) {
         (Some(letter), _) if standing.is_unserved() => {
-            let why = format!(": {}/outbox/{} lies unjudged and no daemon serves", letter.agent, letter.file);
+            let why = format!(
+                ": {}/outbox/{} lies unjudged and no daemon serves",
+                letter.agent,
+                escaped(&letter.file.to_string())
+            );
             no(why).next(context.command("serve"))
         }
         (_, Some(letter)) => {
@@ -92,7 +97,7 @@ pub(super) fn unknown(standing: &Standing, which: &Which, context: &Context) -> 
     }
 }
 
-fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>) -> String {
+fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen) -> String {
     let reason = why.reason.as_ref().map_or_else(String::new, |reason| format!(" ({})", escaped(reason)));
     let mut text = format!(
         "{}: {}{reason}, round {} of {}, {}\n",
@@ -116,12 +121,19 @@ fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>) -> String {
         );
     }
     for condition in &why.gate {
-        text += &format!("gate:      {}\n", escaped(condition));
+        text += &(cut(&format!("gate:      {}", escaped(condition)), screen.width) + "\n");
     }
-    let at = why.otherwise_at.map_or_else(String::new, |at| {
-        format!(" {}, at {}", ahead(at - now), at.format("%Y-%m-%dT%H:%M:%SZ"))
-    });
-    text += &format!("otherwise: the daemon {}{at}\n", why.otherwise);
+    text += &match why.otherwise_at {
+        Some(at) => {
+            let instant = at.format("%Y-%m-%dT%H:%M:%SZ");
+            format!(
+                "otherwise: {}, at {instant}, the daemon\n           {}\n",
+                ahead(at - now),
+                why.otherwise
+            )
+        }
+        None => format!("otherwise: the daemon {}\n", why.otherwise),
+    };
     if why.otherwise_at.is_some() && serving == Some(false) {
         text += "           none serves now; what has come by then is done at its start\n";
     }

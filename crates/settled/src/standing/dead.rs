@@ -6,12 +6,14 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
+use message_schema::line::is_one_line;
 use message_schema::{Code, Report};
 use review::{Phase, Record, ReviewKey, State};
 use spool::{Away, Content, Entry, Layout, Mailbox, Original};
 
 use super::unjudged::About;
 use crate::fold::{self, Unreadable};
+use crate::shell::quoted;
 
 /// A message that was refused and not corrected since.
 #[derive(Debug)]
@@ -33,6 +35,15 @@ pub(crate) struct DeadLetter {
 }
 
 impl DeadLetter {
+    /// The words of the command that shows it. A name that would steer a terminal, or that looks like an option,
+    /// is not repeated.
+    pub(crate) fn show(&self) -> String {
+        if is_one_line(&self.file) && !self.file.starts_with('-') {
+            return format!("dead-letter show {}", quoted(self.file.as_ref()));
+        }
+        "dead-letter list".to_owned()
+    }
+
     /// Whether nothing can come of it any more: its review was closed.
     pub(crate) fn is_over(&self, state: &State) -> bool {
         let reviews = || state.reviews().filter(|(key, _)| self.is_about(key));
@@ -51,7 +62,8 @@ impl DeadLetter {
     /// Whether it belongs to a review: the daemon found so, or it names the pull request and is of one of the two.
     pub(crate) fn is_about(&self, key: &ReviewKey) -> bool {
         match (&self.review, &self.pr) {
-            (Some(review), _) => *review == key.to_string(),
+            // The number first: it is cheaper to look for than the whole is to write.
+            (Some(review), _) => review.contains(key.pr.as_str()) && *review == key.to_string(),
             (None, Some(pr)) => {
                 pr.same_pr(&key.pr) && (self.agent == key.author || self.agent == key.reviewer)
             }

@@ -50,8 +50,8 @@ impl Mending<'_> {
 }
 
 fn mend(by: String, run: String, what: String) -> Mend {
-    let has = |blank: &&str| run.split(' ').any(|word| word == *blank);
-    let fill = BLANKS.into_iter().filter(has).collect();
+    let blank = |word: &str| BLANKS.into_iter().find(|blank| *blank == word);
+    let fill = run.split(' ').filter_map(blank).collect();
     Mend { by, run, what, fill }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::FindingId;
-use message_schema::line::escaped;
+use message_schema::line::{escaped, is_one_line};
 use review::{Phase, ReviewKey};
 use serde::Serialize;
 
@@ -186,11 +186,7 @@ fn dead_letter(letter: &DeadLetter, mending: &Mending<'_>) -> Problem {
         since: Some(letter.at),
         review: letter.review.clone(),
         path: Some(["agents", agent.as_str(), "dead_letter", file].iter().collect()),
-        mend: mending.agent(
-            agent,
-            &format!("dead-letter show {}", quoted(file.as_ref())),
-            "what was refused, and why",
-        ),
+        mend: mending.agent(agent, &letter.show(), "what was refused, and why"),
     }
 }
 
@@ -205,8 +201,11 @@ fn of_trouble(trouble: &Trouble, mending: &Mending<'_>) -> Problem {
         ),
         troubles::Kind::SenderUnproven => {
             let what = "look at the file; if it is wanted, its sender sends it through an outbox";
-            let run = format!("ls -l {}", quoted(trouble.path.as_os_str()));
-            (Kind::SenderUnproven, Mending::by_hand(run, what))
+            let mend = match trouble.path.to_str().filter(|path| is_one_line(path)) {
+                Some(path) => Mending::by_hand(format!("ls -l {}", quoted(path.as_ref())), what),
+                None => mending.operator("status", what),
+            };
+            (Kind::SenderUnproven, mend)
         }
     };
     Problem {

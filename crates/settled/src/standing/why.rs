@@ -151,9 +151,8 @@ impl Look<'_> {
             letter.code,
             letter.fix.as_deref().unwrap_or_else(|| letter.code.sentence().trim_end_matches('.'))
         );
-        let show = format!("dead-letter show {}", quoted(letter.file.as_ref()));
         let mends = vec![
-            self.mending.agent(mover, &show, "what was refused, and why"),
+            self.mending.agent(mover, &letter.show(), "what was refused, and why"),
             self.mending.agent(
                 mover,
                 &format!("explain {}", letter.code),
@@ -283,3 +282,6 @@ impl Look<'_> {
         (what.to_owned(), Some(at))
     }
 }
+
+#[cfg(test)]
+mod tests;

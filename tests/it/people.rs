@@ -26,8 +26,9 @@ fn steady(text: &str, mailroom: &Mailroom) -> String {
         let said: Vec<&str> = words
             .iter()
             .enumerate()
-            .map(|(n, word)| match word {
+            .map(|(n, word)| match *word {
                 word if is_instant(word) => "INSTANT",
+                word if word.strip_suffix(',').is_some_and(is_instant) => "INSTANT,",
                 word if word.parse::<u32>().is_ok() && words.get(n + 1) == Some(&"s") => "N",
                 word => word,
             })

@@ -18,6 +18,7 @@ mod oacp;
 mod once;
 mod orders;
 mod outbox;
+mod people;
 mod readers;
 mod replay;
 mod scenarios;

@@ -24,9 +24,16 @@ pub fn is_served(root: &Path) -> Option<bool> {
     }
 }
 
-/// Counts the files in an agent's outbox that are meant as messages and were not put away yet.
-pub fn count_waiting(root: &Path, agent: &str) -> usize {
-    let Ok(listed) = std::fs::read_dir(Layout::new(root).outbox(agent)) else { return 0 };
+/// Lists the files in an agent's outbox that are meant as messages and were not put away yet, by name.
+pub fn waiting(root: &Path, agent: &str) -> Vec<FileName> {
+    let Ok(listed) = std::fs::read_dir(Layout::new(root).outbox(agent)) else { return Vec::new() };
     let names = listed.filter_map(|entry| FileName::new(entry.ok()?.file_name().into_encoded_bytes()).ok());
-    names.filter(layout::is_candidate).count()
+    let mut names: Vec<FileName> = names.filter(layout::is_candidate).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Counts them.
+pub fn count_waiting(root: &Path, agent: &str) -> usize {
+    waiting(root, agent).len()
 }

@@ -56,6 +56,13 @@ struct Error<'a> {
     message: &'a str,
 }
 
+impl<T> Answer<T> {
+    /// The same alerts and commands, with other data.
+    pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> Answer<U> {
+        Answer { data: into(self.data), alerts: self.alerts, next: self.next }
+    }
+}
+
 impl<T: Serialize> Answer<T> {
     pub(super) fn new(data: T) -> Self {
         Self { data, alerts: Vec::new(), next: Vec::new() }

@@ -6,8 +6,8 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, explain, gc, hook, inbox, init, ledger, log, person, pull, robot, serve, simulate, states,
-    status, turn, up, wait,
+    agents_md, explain, gc, hook, inbox, init, ledger, log, person, problems, pull, robot, serve, simulate,
+    states, status, threads, turn, up, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -85,6 +85,14 @@ pub(super) enum Command {
     #[command(after_help = "Examples:
   settled release 86 F-001")]
     Release(person::OfThread),
+    /// Say what a review waits for, and the command that brings it
+    Why(why::Args),
+    /// Show the threads of a review, with everything that happened to them
+    Threads(threads::Args),
+    /// Show everything that needs somebody, worst first
+    Problems(problems::Args),
+    /// Show how things stand, again whenever something happens
+    Watch(watch::Args),
 }
 
 impl Command {
@@ -118,6 +126,10 @@ impl Command {
             Command::Queue(args) => person::of_thread(args, Act::Queue, &context),
             Command::Hold(args) => person::of_thread(args, Act::Hold, &context),
             Command::Release(args) => person::of_thread(args, Act::Release, &context),
+            Command::Why(args) => why::run(args, &context),
+            Command::Threads(args) => threads::run(args, &context),
+            Command::Problems(args) => problems::run(args, context),
+            Command::Watch(args) => watch::run(args, context),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Who asks, about which workspace, and in which form the answer goes: what every command is told by the same
 //! options, or by the environment. Nothing is guessed from the current directory.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::AgentName;
@@ -11,6 +10,7 @@ use serde::Serialize;
 use super::answer::{Answer, print};
 use super::failure::Failure;
 use crate::exit::Exit;
+pub(super) use crate::shell::quoted;
 use crate::workspace;
 
 /// The options every command has.
@@ -122,14 +122,26 @@ impl Context {
 
     /// A command of ours that is told what this one was told, to be run as it stands.
     pub(super) fn command(&self, words: &str) -> String {
-        let mut command = format!("settled {words}");
-        if let Some(Told { value, by_environment: false }) = &self.root {
-            command += &format!(" --root {}", quoted(value.as_os_str()));
-        }
+        let mut command = self.here(words);
         if let Some(Told { value, by_environment: false }) = &self.agent {
             command += &format!(" --agent {}", quoted(value.as_ref()));
         }
         command
+    }
+
+    /// The same for somebody else: for this agent, or for a person, who is none.
+    pub(super) fn command_of(&self, agent: Option<&AgentName>, words: &str) -> String {
+        let agent = agent.map_or_else(String::new, |agent| format!(" --agent {agent}"));
+        self.here(words) + &agent
+    }
+
+    fn here(&self, words: &str) -> String {
+        match &self.root {
+            Some(Told { value, by_environment: false }) => {
+                format!("settled {words} --root {}", quoted(value.as_os_str()))
+            }
+            Some(Told { by_environment: true, .. }) | None => format!("settled {words}"),
+        }
     }
 
     /// Prints an answer in the form that was asked for.
@@ -162,28 +174,9 @@ fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Told<T>> {
     option.map(by(false)).or(environment.map(by(true)))
 }
 
-/// A word as a shell takes it for one.
-pub(super) fn quoted(word: &OsStr) -> String {
-    let word = word.to_string_lossy();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.into_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
-        let quoted = |word: &str| quoted(word.as_ref());
-        assert_eq!(quoted("./mailroom"), "./mailroom");
-        assert_eq!(quoted("my mail"), "'my mail'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn a_command_names_what_the_environment_does_not() {

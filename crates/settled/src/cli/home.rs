@@ -8,7 +8,7 @@ use super::answer::{Answer, print};
 use super::context::{Context, Me, quoted};
 use super::failure::Failure;
 use super::inbox::{self, Waiting};
-use super::status::{ago, ahead};
+use super::screen::{ago, ahead};
 use crate::clock;
 use crate::exit::Exit;
 use crate::fold::Books;

@@ -26,7 +26,7 @@ pub(super) struct Args {
 
 /// The JSON form of one line. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-struct Line {
+pub(super) struct Line {
     seq: u64,
     at: String,
     verdict: String,
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     }
 }
 
-fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
+pub(super) fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
     let (record, _) = fold::decision(entry)?;
     let original = entry.original.as_ref();
     let (withdrawn, delivered) =
@@ -150,7 +150,7 @@ fn happening(happened: &Happened) -> String {
     what
 }
 
-fn text(line: &Line) -> String {
+pub(super) fn text(line: &Line) -> String {
     let from = match (&line.outbox, &line.file) {
         (Some(outbox), Some(file)) => format!("{outbox}/{file}"),
         (Some(name), None) | (None, Some(name)) => name.clone(),

@@ -2,6 +2,7 @@
 
 mod agents_md;
 mod answer;
+mod board;
 mod command;
 mod context;
 mod explain;
@@ -16,16 +17,21 @@ mod log;
 mod order;
 mod outcome;
 mod person;
+mod problems;
 mod pull;
 mod robot;
+mod screen;
 mod separate;
 mod serve;
 mod simulate;
 mod states;
 mod status;
+mod threads;
 mod turn;
 mod up;
 mod wait;
+mod watch;
+mod why;
 
 use std::io::Write as _;
 
@@ -56,6 +62,7 @@ const EXAMPLES: &str = "Examples:
   settled up ./mailroom --agents claude,codex    make a workspace and serve it
   export SETTLED_ROOT=./mailroom                 for all that follows, instead of --root ./mailroom
   settled status                                 whose move is it
+  settled why 86                                 what a review waits for, and whose command brings it
   settled serve --once                           judge and deliver what is there, then exit
   settled log                                    every decision, oldest first
   settled pr merged 86                           tell what happened to a pull request

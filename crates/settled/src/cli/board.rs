@@ -1,0 +1,194 @@
+//! The text of `settled status`, which is also the upper part of `settled watch`: a row for each review, and below
+//! it, where there is any, what is running out and what stands in the way.
+
+use chrono::{DateTime, Utc};
+use message_schema::line::escaped;
+
+use super::gc::size;
+use super::screen::{Screen, Tone, ago, ahead, bar, cut, span};
+use super::status::{Count, Ledger, Removable, Status, Wait, columns};
+use crate::standing::row::Row;
+use crate::troubles::Trouble;
+
+/// Attempts a round begins with; as long as all are left, there is nothing to say.
+const ATTEMPTS: u8 = review::ATTEMPTS;
+
+/// What is indented below a row.
+const INDENT: usize = 4;
+
+/// All of it.
+pub(super) fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> String {
+    let mut text = reviews(&status.reviews, now, screen);
+    let serving = match status.serving {
+        Some(true) => "a daemon is serving".to_owned(),
+        Some(false) => screen.paint(Tone::Care, "no daemon is serving"),
+        None => "whether a daemon is serving cannot be seen".to_owned(),
+    };
+    let Status { accepted, refused, waiting, .. } = status;
+    text += &format!("{accepted} accepted, {refused} refused, {waiting} waiting; {serving}\n");
+    if let Some(Wait { review, mover, since }) = &status.oldest_wait {
+        text += &format!("oldest wait: {mover} on {review}, since {}\n", span(now - *since));
+    }
+    if !status.dead_letters.is_empty() {
+        let each = |Count { agent, count }: &Count| format!("{count} of {agent}");
+        let each: Vec<String> = status.dead_letters.iter().map(each).collect();
+        text += &format!("dead letters not corrected: {}\n", each.join(", "));
+    }
+    for Trouble { path, what, .. } in &status.troubles {
+        text += &format!("{}\n  {}\n", escaped(&path.display().to_string()), escaped(what));
+    }
+    let Ledger { records, segments: _, bytes, snapshot, removable } = &status.ledger;
+    let snapshot = snapshot.map_or("no snapshot".to_owned(), |seq| format!("snapshot at {seq}"));
+    text += &format!("ledger: last record {records}, {}, {snapshot}\n", size(*bytes));
+    if let Some(Removable { files, bytes }) = removable {
+        text += &format!("settled gc would remove {files} files, {}\n", size(*bytes));
+    }
+    text
+}
+
+fn reviews(rows: &[Row], now: DateTime<Utc>, screen: Screen) -> String {
+    if rows.is_empty() {
+        return "no review yet\n".to_owned();
+    }
+    let mut lines = vec![["REVIEW", "PHASE", "ROUND", "MOVE", "SINCE"].map(str::to_owned)];
+    // So much is left for names when all else has its width.
+    let names = screen.width.saturating_sub(52);
+    for row in rows {
+        let phase =
+            if row.stale == Some(true) { format!("{} (stale)", row.phase) } else { row.phase.to_owned() };
+        lines.push([
+            cut(&row.review, (names * 2 / 3).max(16)),
+            phase,
+            format!("{} of {}", row.round_of_generation, row.rounds),
+            cut(row.mover.as_deref().unwrap_or("-"), (names / 3).max(8)),
+            ago(now - row.since),
+        ]);
+    }
+    let table = columns(&lines);
+    let mut table = table.lines();
+    let head = table.next().unwrap_or_default();
+    let mut text = screen.paint(Tone::Aside, head) + "\n";
+    for (row, line) in rows.iter().zip(table) {
+        text += &(coloured(row, line, now, screen) + "\n");
+        text += &screen.flow(INDENT, &details(row, now));
+    }
+    text
+}
+
+fn coloured(row: &Row, line: &str, now: DateTime<Utc>, screen: Screen) -> String {
+    let is_overdue = row.due_at.is_some_and(|due| due < now);
+    let tone = match (row.phase, row.stale) {
+        _ if is_overdue => Tone::Alarm,
+        ("escalated", _) => Tone::Alarm,
+        ("approved", Some(true)) => Tone::Care,
+        ("approved", _) => Tone::Well,
+        ("closed", _) => Tone::Aside,
+        _ => return line.to_owned(),
+    };
+    screen.paint(tone, line)
+}
+
+/// What is running out, and what stands in the way.
+fn details(row: &Row, now: DateTime<Utc>) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let (Some(which), Some(due), Some(whole)) = (row.waits_for, row.due_at, row.wait_s) {
+        let left = due - now;
+        let seconds = u64::try_from(left.num_seconds()).unwrap_or(0);
+        parts.push(format!("{which} {} {}", bar(seconds, whole), ahead(left)));
+    }
+    if let (Some(left), Some(whole)) = (row.turns_left, row.turns) {
+        parts.push(format!("turns {} {left} of {whole}", bar(left.into(), whole.into())));
+    }
+    match row.attempts_left {
+        Some(1) => parts.push("1 attempt left".to_owned()),
+        Some(left) if left < ATTEMPTS => parts.push(format!("{left} attempts left")),
+        Some(_) | None => {}
+    }
+    // A reviewer may give the reason in its own words.
+    parts.extend(row.reason.as_ref().map(|reason| format!("reason: {}", escaped(reason))));
+    if row.open_threads > 0 {
+        let threads = if row.open_threads == 1 { "thread" } else { "threads" };
+        parts.push(format!("{} open {threads}", row.open_threads));
+    }
+    if !row.blockers.is_empty() && row.phase != "closed" {
+        parts.push(format!("blocking: {}", row.blockers.join(" ")));
+    }
+    if row.merge_ready == Some(false) {
+        parts.push("not to be merged yet".to_owned());
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    fn row() -> Row {
+        Row {
+            review: "#86 claude -> codex".to_owned(),
+            repo: None,
+            pr: "86".to_owned(),
+            author: "claude".to_owned(),
+            reviewer: "codex".to_owned(),
+            phase: "escalated",
+            reason: None,
+            mover: None,
+            generation: 1,
+            round: 1,
+            round_of_generation: 1,
+            rounds: 2,
+            since: DateTime::UNIX_EPOCH,
+            open_threads: 0,
+            open_blockers: 0,
+            attempts_left: None,
+            turns_left: None,
+            turns: None,
+            taken_at: None,
+            waits_for: None,
+            due_at: None,
+            wait_s: None,
+            approved_commit: None,
+            merge_ready: None,
+            stale: None,
+            threads: BTreeMap::new(),
+            blockers: Vec::new(),
+            legal_next: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn no_reason_breaks_out_of_its_line() {
+        let reason = Some("\u{1b}[2J\u{1b}[31mpwned\n#99 x -> y approved \u{202e}".to_owned());
+        let text = reviews(&[Row { reason, ..row() }], DateTime::UNIX_EPOCH, Screen::plain(100));
+        assert!(
+            text.contains("reason: \\u{1b}[2J\\u{1b}[31mpwned\\n#99 x -> y approved \\u{202e}\n"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 3, "{text}");
+    }
+
+    #[test]
+    fn what_runs_out_is_a_bar_of_what_is_left() {
+        let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
+        let reviewing = Row {
+            phase: "reviewing",
+            turns_left: Some(2),
+            turns: Some(8),
+            attempts_left: Some(1),
+            waits_for: Some("runtime"),
+            due_at: Some(at(600)),
+            wait_s: Some(600),
+            ..row()
+        };
+        let parts = |now| details(&reviewing, at(now));
+        assert_eq!(
+            parts(300),
+            ["runtime [#####-----] in 5 min", "turns [###-------] 2 of 8", "1 attempt left"]
+        );
+        assert_eq!(parts(601)[0], "runtime [----------] overdue");
+    }
+}

@@ -1,0 +1,67 @@
+//! `settled problems`: everything that needs somebody, worst first.
+
+use chrono::{DateTime, Utc};
+use message_schema::line::escaped;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::{Context, Root};
+use super::failure::Failure;
+use super::screen::{Screen, Tone, ago};
+use crate::clock;
+use crate::exit::Exit;
+use crate::standing::Standing;
+use crate::standing::problems::Problem;
+
+/// Shows everything that needs somebody.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled problems ./mailroom
+  settled problems ./mailroom || echo \"somebody has to do something\"
+  settled problems ./mailroom --json | jq -r '.next[].run'
+
+Exit codes: 0 there is none, 6 there is at least one.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    root: Root,
+}
+
+/// The JSON form. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+struct Problems {
+    problems: Vec<Problem>,
+}
+
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.root);
+    let (root, now) = (context.workspace()?, clock::now());
+    let standing = Standing::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
+    let exit = if problems.is_empty() { Exit::Ok } else { Exit::ActionRequired };
+    let mut answer = Answer::new(Problems { problems });
+    // In the text each stands below its problem.
+    if context.json {
+        let mut known: Vec<String> = Vec::new();
+        for Problem { mend, .. } in answer.data.problems.clone() {
+            if mend.fill.is_empty() && !known.contains(&mend.run) {
+                known.push(mend.run.clone());
+                answer.next(mend.run, format!("{}: {}", mend.by, mend.what));
+            }
+        }
+    }
+    context.say(&answer, |problems| text(&problems.problems, now, Screen::of_output()))?;
+    Ok(exit)
+}
+
+fn text(problems: &[Problem], now: DateTime<Utc>, screen: Screen) -> String {
+    if problems.is_empty() {
+        return "nothing needs anybody\n".to_owned();
+    }
+    problems.iter().fold(String::new(), |text, problem| {
+        let since = problem.since.map_or_else(String::new, |since| format!("  {}", ago(now - since)));
+        let kind = screen.paint(Tone::Alarm, problem.kind.word());
+        let mend = &problem.mend;
+        text + &format!("{kind}{since}\n  {}\n", escaped(&problem.what))
+            + &format!("  {}: {}\n      {}\n", mend.by, mend.run, mend.what)
+    })
+}

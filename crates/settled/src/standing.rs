@@ -1,0 +1,79 @@
+//! How things stand in a workspace, for whoever looks: the ledger added up, what waits in outboxes, what was
+//! refused and not mended, what the daemon noted. It is read without the lock and changes nothing; what follows
+//! from it is worked out in the files below, and how it is shown is the command line's.
+
+mod dead;
+pub(crate) mod mend;
+pub(crate) mod problems;
+pub(crate) mod row;
+pub(crate) mod threads;
+pub(crate) mod unjudged;
+pub(crate) mod why;
+
+use std::path::Path;
+
+use message_schema::id::AgentName;
+use review::{Review, ReviewKey, Which};
+use spool::{Folded, SpoolError, VisitError};
+
+pub(crate) use self::dead::DeadLetter;
+use self::dead::DeadLetters;
+use self::unjudged::Unjudged;
+use crate::fold::Books;
+use crate::troubles::{self, Trouble};
+use crate::workspace;
+
+/// Everything an onlooker can know.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    /// The ledger added up.
+    pub(crate) books: Books,
+    /// How far the ledger reaches.
+    pub(crate) folded: Folded,
+    /// Whether a daemon serves; `None` where this user cannot see it.
+    pub(crate) serving: Option<bool>,
+    /// The agents that have mailboxes.
+    pub(crate) agents: Vec<AgentName>,
+    /// What lies in outboxes and was not judged yet.
+    pub(crate) unjudged: Unjudged,
+    /// What was refused and not mended since, oldest first.
+    pub(crate) dead: Vec<DeadLetter>,
+    /// What the daemon noted and only an operator can mend.
+    pub(crate) troubles: Vec<Trouble>,
+}
+
+impl Standing {
+    /// Reads it all. Refusals are looked for in the whole ledger, but only if a file lies in a `dead_letter/`.
+    pub(crate) fn read(root: &Path) -> Result<Self, SpoolError> {
+        // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
+        let agents = workspace::agents(root)?;
+        let unjudged = Unjudged::look(root, &agents);
+        let (books, folded) = Books::read(root)?;
+        let dead = if dead::is_any(root, &agents) { dead_letters(root)? } else { Vec::new() };
+        let dead = dead.into_iter().filter(|letter| !letter.is_over(books.state())).collect();
+        let (serving, troubles) = (spool::is_served(root), troubles::noted(root));
+        Ok(Self { books, folded, serving, agents, unjudged, dead, troubles })
+    }
+
+    /// The reviews a person means, in the order of their keys.
+    pub(crate) fn selected(&self, which: &Which) -> Vec<(&ReviewKey, &Review)> {
+        let repo = which.repo.as_ref().map(message_schema::id::Repo::to_canonical);
+        let is_meant = |key: &ReviewKey| {
+            key.pr.same_pr(&which.pr)
+                && which.reviewer.as_ref().is_none_or(|reviewer| *reviewer == key.reviewer)
+                && (key.repo.is_none() || repo.is_none() || key.repo == repo)
+        };
+        self.books.state().reviews().filter(|(key, _)| is_meant(key)).collect()
+    }
+
+    /// Whether it is certain that nobody serves the workspace.
+    pub(crate) fn is_unserved(&self) -> bool {
+        self.serving == Some(false)
+    }
+}
+
+fn dead_letters(root: &Path) -> Result<Vec<DeadLetter>, SpoolError> {
+    let mut dead = DeadLetters::new(root);
+    spool::read_ledger(root, &mut |entry| dead.note(entry).map_err(VisitError::from))?;
+    Ok(dead.into_letters())
+}

@@ -40,6 +40,11 @@ const COMMANDS: &[&[&str]] = &[
     &["queue"],
     &["hold"],
     &["release"],
+    &["brief"],
+    &["feedback"],
+    &["lgtm"],
+    &["send"],
+    &["reply"],
 ];
 
 fn text(output: &Output) -> String {

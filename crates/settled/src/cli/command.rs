@@ -6,8 +6,8 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    explain, gc, inbox, init, ledger, log, person, pull, robot, serve, simulate, states, status, turn, up,
-    wait,
+    brief, explain, gc, inbox, init, ledger, log, person, pull, reply, respond, robot, send, serve, simulate,
+    states, status, turn, up, wait,
 };
 use crate::exit::Exit;
 
@@ -81,6 +81,16 @@ pub(super) enum Command {
     #[command(after_help = "Examples:
   settled release 86 F-001")]
     Release(person::OfThread),
+    /// Show what this round asks of you as its reviewer
+    Brief(brief::Args),
+    /// Give findings and actions on open threads: packet and message in one go
+    Feedback(respond::FeedbackArgs),
+    /// Approve: packet and message in one go
+    Lgtm(respond::LgtmArgs),
+    /// Send a message of any type, checked before it is written
+    Send(Box<send::Args>),
+    /// Answer a message of yours
+    Reply(Box<reply::Args>),
 }
 
 impl Command {
@@ -112,6 +122,11 @@ impl Command {
             Command::Queue(args) => person::of_thread(args, Act::Queue, &context),
             Command::Hold(args) => person::of_thread(args, Act::Hold, &context),
             Command::Release(args) => person::of_thread(args, Act::Release, &context),
+            Command::Brief(args) => brief::run(args, &context),
+            Command::Feedback(args) => respond::feedback(args, &context),
+            Command::Lgtm(args) => respond::lgtm(args, &context),
+            Command::Send(args) => send::run(args, &context),
+            Command::Reply(args) => reply::run(args, &context),
         }
     }
 }

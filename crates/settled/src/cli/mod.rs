@@ -1,6 +1,8 @@
 //! The command line: one file per command, every one thin.
 
 mod answer;
+mod bodies;
+mod brief;
 mod command;
 mod context;
 mod explain;
@@ -9,13 +11,18 @@ mod gc;
 mod home;
 mod inbox;
 mod init;
+mod input;
 mod ledger;
 mod log;
 mod order;
 mod outcome;
 mod person;
+mod posting;
 mod pull;
+mod reply;
+mod respond;
 mod robot;
+mod send;
 mod separate;
 mod serve;
 mod simulate;

@@ -125,7 +125,7 @@ fn text(ask: &Ask) -> String {
     lines.extend(budget.take_by.iter().map(|at| format!("  take it by {at}")));
     lines.extend(budget.answer_by.iter().map(|at| format!("  answer by {at}")));
     if !ask.open_threads.is_empty() {
-        lines.push("each of these needs one action:".to_owned());
+        lines.push("open threads, one action each:".to_owned());
     }
     for open in &ask.open_threads {
         let blocks = if open.blocking { ", blocks" } else { "" };
@@ -141,6 +141,9 @@ fn text(ask: &Ask) -> String {
         match seeks == accepts {
             true => lines.push(format!("    legal: {seeks}")),
             false => lines.push(format!("    legal: {seeks}; with stance accepts: {accepts}")),
+        }
+        if ask.is_resolved_by_silence(open) {
+            lines.push("    its author reported it: not named, it is resolved".to_owned());
         }
     }
     for held in &ask.held_threads {

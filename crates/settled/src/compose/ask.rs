@@ -262,6 +262,14 @@ impl Ask {
         self.open_threads.iter().find(|thread| thread.id.as_str() == id)
     }
 
+    /// Whether a response that does not name the thread resolves it.
+    pub fn is_resolved_by_silence(&self, open: &Open) -> bool {
+        match &self.silence {
+            Silence::Resolves(ids) => ids.as_ref().is_none_or(|ids| ids.contains(&open.id)),
+            Silence::Nothing => false,
+        }
+    }
+
     /// The review's key.
     pub fn key(&self) -> ReviewKey {
         ReviewKey::new(self.repo.as_ref(), &self.pr, self.author.clone(), self.reviewer.clone())

@@ -7,7 +7,7 @@ use message_schema::packet::{Action, CommandResult, Finding, Severity, Stance, S
 use serde::Serialize;
 use serde_json::Value;
 
-use super::ask::{Ask, Open, Silence};
+use super::ask::{Ask, Open};
 
 /// One open thread that a response does not deal with, or not in a way that is legal now.
 #[derive(Clone, Debug, Serialize)]
@@ -59,12 +59,8 @@ pub fn gap(ask: &Ask, open: &Open, dealt: &Dealt, verdict: Verdict) -> Option<Ga
     };
     let legal = |stance| open.legal(stance);
     match dealt {
-        Dealt::Unnamed => match &ask.silence {
-            Silence::Resolves(ids) if ids.as_ref().is_none_or(|ids| ids.contains(&open.id)) => None,
-            Silence::Resolves(_) | Silence::Nothing => {
-                gives(Code::ActionMissing, "it needs an action".to_owned(), legal(None))
-            }
-        },
+        Dealt::Unnamed if ask.is_resolved_by_silence(open) => None,
+        Dealt::Unnamed => gives(Code::ActionMissing, "it needs an action".to_owned(), legal(None)),
         Dealt::Act(action, stance) if legal(*stance).contains(action) => None,
         Dealt::Act(action, stance) => {
             gives(Code::ActionIllegal, format!("{action} is not legal now"), legal(*stance))

@@ -49,6 +49,11 @@ const COMMANDS: &[&[&str]] = &[
     &["threads"],
     &["problems"],
     &["watch"],
+    &["brief"],
+    &["feedback"],
+    &["lgtm"],
+    &["send"],
+    &["reply"],
 ];
 
 fn text(output: &Output) -> String {

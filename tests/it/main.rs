@@ -6,6 +6,7 @@ mod backlog;
 mod briefs;
 mod cli;
 mod codes;
+mod compose;
 mod docs;
 mod edges;
 mod events;

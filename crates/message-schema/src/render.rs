@@ -19,14 +19,24 @@ pub fn render_message(envelope: &Envelope, body: &Body) -> String {
         Body::Lgtm(body) => render_document(body),
         Body::Text(text) => text.clone(),
     };
-    let mut out = render_document(&without_body(envelope));
-    match literal(&text) {
+    assembled(&without_body(envelope), &text, envelope.auth.as_deref())
+}
+
+/// Writes a message whose values may still break a rule, so that whoever writes one can have it checked first: the
+/// fields of an envelope without `body` and `auth`, in the order they come, and the two apart.
+pub fn render_draft(envelope: &impl Serialize, body: &str, auth: Option<&str>) -> String {
+    assembled(envelope, body, auth)
+}
+
+fn assembled(fields: &impl Serialize, text: &str, auth: Option<&str>) -> String {
+    let mut out = render_document(fields);
+    match literal(text) {
         Some(block) => out.push_str(&format!("body: |\n{block}")),
         None => out.push_str(&field(&"body".into(), &text.into())),
     }
-    if let Some(auth) = &envelope.auth {
+    if let Some(auth) = auth {
         // OACP takes the trailer only as the last line, in double quotes.
-        out.push_str(&format!("auth: {}\n", json_line(auth)));
+        out.push_str(&format!("auth: {}\n", json_line(&auth)));
     }
     out
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use chrono::{DateTime, SubsecRound, Utc};
-use message_schema::id::MessageId;
+use message_schema::id::{AgentName, MessageId};
 use spool::Now;
 
 /// A clock that never goes back, beside the time of day.
@@ -56,4 +56,16 @@ pub fn new_message_id() -> MessageId {
 pub fn new_order_id() -> MessageId {
     let ulid = ulid::Ulid::generate();
     MessageId::new(format!("order-{ulid}")).expect("a ULID is within the alphabet of message ids")
+}
+
+/// A new id for a message an agent has written by a command: in the order of time, readable, and nobody else's.
+pub fn new_id_of(agent: &AgentName, at: DateTime<Utc>) -> MessageId {
+    let chance = new_name().split_off(18);
+    MessageId::new(format!("{}-{agent}-{chance}", at.format("%Y%m%dT%H%M%S%3fZ")))
+        .expect("an instant, an agent's name and a part of a ULID are within the alphabet of message ids")
+}
+
+/// A name nobody else has: 26 letters and digits.
+pub(crate) fn new_name() -> String {
+    ulid::Ulid::generate().to_string().to_lowercase()
 }

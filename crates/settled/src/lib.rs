@@ -8,6 +8,7 @@ mod arrival;
 mod briefs;
 pub mod cli;
 pub mod clock;
+pub mod compose;
 pub mod config;
 pub mod daemon;
 mod desk;

@@ -6,8 +6,8 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, explain, gc, hook, inbox, init, ledger, log, person, problems, pull, robot, serve, simulate,
-    states, status, threads, turn, up, wait, watch, why,
+    agents_md, brief, explain, gc, hook, inbox, init, ledger, log, person, problems, pull, reply, respond,
+    robot, send, serve, simulate, states, status, threads, turn, up, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -93,6 +93,16 @@ pub(super) enum Command {
     Problems(problems::Args),
     /// Show how things stand, again whenever something happens
     Watch(watch::Args),
+    /// Show what this round asks of you as its reviewer
+    Brief(brief::Args),
+    /// Give findings and actions on open threads: packet and message in one go
+    Feedback(respond::FeedbackArgs),
+    /// Approve: packet and message in one go
+    Lgtm(respond::LgtmArgs),
+    /// Send a message of any type, checked before it is written
+    Send(Box<send::Args>),
+    /// Answer a message of yours
+    Reply(Box<reply::Args>),
 }
 
 impl Command {
@@ -130,6 +140,11 @@ impl Command {
             Command::Threads(args) => threads::run(args, &context),
             Command::Problems(args) => problems::run(args, context),
             Command::Watch(args) => watch::run(args, context),
+            Command::Brief(args) => brief::run(args, &context),
+            Command::Feedback(args) => respond::feedback(args, &context),
+            Command::Lgtm(args) => respond::lgtm(args, &context),
+            Command::Send(args) => send::run(args, &context),
+            Command::Reply(args) => reply::run(args, &context),
         }
     }
 }

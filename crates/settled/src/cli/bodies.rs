@@ -1,0 +1,300 @@
+//! The options for what a message says: the fields of its envelope and of the four bodies of the review loop. What is
+//! right in them is the validator's to say.
+
+use std::path::PathBuf;
+
+use message_schema::envelope::{MessageType, Priority};
+use message_schema::id::{AgentName, PrNumber};
+use serde_json::Value;
+
+use super::failure::Failure;
+use super::input;
+use crate::compose::draft::Fields;
+use crate::compose::letter::{Letter, PacketGiven};
+
+/// The fields of every message.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Every message")]
+pub(super) struct Envelope {
+    /// The recipient, or several separated by commas; may be left out where the pull request has one open review
+    #[arg(long, value_name = "AGENTS", value_delimiter = ',', value_parser = super::agent)]
+    pub(super) to: Vec<AgentName>,
+    /// The pull request it is about
+    #[arg(long, value_name = "NUMBER", alias = "related-pr")]
+    pub(super) pr: Option<PrNumber>,
+    /// The body, or the summary of a request or of what was addressed, out of a file; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "body")]
+    pub(super) body_file: Option<PathBuf>,
+    /// The same, as one word of the command line
+    #[arg(long, value_name = "TEXT")]
+    pub(super) body: Option<String>,
+    /// One line on what it is about [default: from the type and the pull request]
+    #[arg(long, value_name = "LINE")]
+    pub(super) subject: Option<String>,
+    /// P0 to P3 [default: P2]
+    #[arg(long, value_name = "P", value_parser = priority)]
+    pub(super) priority: Option<Priority>,
+    /// The message it answers
+    #[arg(long, value_name = "ID", alias = "parent")]
+    pub(super) parent_message_id: Option<String>,
+    /// The conversation it belongs to, as `conv-20260213-name-1`
+    #[arg(long, value_name = "ID", alias = "conversation")]
+    pub(super) conversation_id: Option<String>,
+    /// A packet it is about, other than findings
+    #[arg(long, value_name = "PATH")]
+    related_packet: Option<String>,
+    /// After this instant it is refused, as 2026-02-13T10:00:00Z
+    #[arg(long, value_name = "INSTANT")]
+    expires_at: Option<String>,
+    /// A label, carried untouched
+    #[arg(long, value_name = "LABEL")]
+    channel: Option<String>,
+    /// Text for context stores, carried untouched
+    #[arg(long, value_name = "TEXT")]
+    context_keys: Option<String>,
+    /// OACP's `auto_proceed`, carried untouched
+    #[arg(long, value_name = "TEXT")]
+    autonomy_hint: Option<String>,
+    /// OACP's signature trailer, carried untouched
+    #[arg(long, value_name = "TEXT")]
+    auth: Option<String>,
+}
+
+/// What a response cost.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "What it cost (feedback, lgtm, addressed)")]
+pub(super) struct Telemetry {
+    /// The model that wrote it
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Turns it took
+    #[arg(long, value_name = "N")]
+    turns: Option<u64>,
+    /// Input tokens
+    #[arg(long, value_name = "N")]
+    input_tokens: Option<u64>,
+    /// Output tokens
+    #[arg(long, value_name = "N")]
+    output_tokens: Option<u64>,
+    /// Seconds of wall time
+    #[arg(long, value_name = "SECONDS")]
+    wall_time_s: Option<f64>,
+    /// Estimated cost in US dollars
+    #[arg(long, value_name = "DOLLARS")]
+    est_cost_usd: Option<f64>,
+}
+
+/// The fields of a `review_request`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "review_request")]
+pub(super) struct Request {
+    /// The branch under review
+    #[arg(long, value_name = "NAME")]
+    branch: Option<String>,
+    /// What changed; --body-file takes a long one
+    #[arg(long, value_name = "TEXT")]
+    diff_summary: Option<String>,
+    /// The commit to be reviewed
+    #[arg(long, value_name = "SHA", alias = "head")]
+    declared_head: Option<String>,
+    /// The commit it is based on
+    #[arg(long, value_name = "SHA", alias = "base")]
+    base_sha: Option<String>,
+    /// The repository, where a workspace serves several
+    #[arg(long, value_name = "OWNER/NAME")]
+    repo: Option<String>,
+    /// Turns the reviewer may take, 1 to 1000
+    #[arg(long, value_name = "N")]
+    max_turns_reviewer: Option<u64>,
+    /// Seconds the reviewer may run, 1 to 86400
+    #[arg(long, value_name = "N")]
+    max_runtime_s_reviewer: Option<u64>,
+    /// Rounds asked for, 1 to 3
+    #[arg(long, value_name = "N")]
+    max_rounds: Option<u64>,
+    /// A command an lgtm must record as passing; may be given again
+    #[arg(long, value_name = "COMMAND", alias = "validation-command")]
+    validation_commands: Vec<String>,
+    /// An outward action the author expects; may be given again
+    #[arg(long, value_name = "TEXT", alias = "side-effect")]
+    side_effects: Vec<String>,
+    /// `review` or `verify`
+    #[arg(long, value_name = "WORD")]
+    run_trigger: Option<String>,
+    /// The handed-off task this pull request fixes
+    #[arg(long, value_name = "TASK")]
+    handoff_ref: Option<String>,
+    /// The open request this one replaces
+    #[arg(long, value_name = "ID", alias = "supersedes")]
+    supersedes_message_id: Option<String>,
+    /// Why it replaces it
+    #[arg(long, value_name = "TEXT")]
+    supersede_reason: Option<String>,
+}
+
+/// The fields of a `review_addressed`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "review_addressed")]
+pub(super) struct Addressed {
+    /// The commit with the fixes
+    #[arg(long, value_name = "SHA", alias = "commit")]
+    commit_sha: Option<String>,
+    /// What was changed; --body-file takes a long one
+    #[arg(long, value_name = "TEXT")]
+    changes_summary: Option<String>,
+    /// A file edited for it; may be given again
+    #[arg(long, value_name = "PATH", alias = "touched-file", num_args = 1..)]
+    touched_files: Vec<String>,
+    /// A finding that is addressed; may be given again; without any all are
+    #[arg(long, value_name = "ID", alias = "addressed-finding-id", num_args = 1..)]
+    addressed_finding_ids: Vec<String>,
+}
+
+/// The fields of a `review_feedback` and a `review_lgtm`, and those that several types share.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "review_feedback, review_lgtm and fields of several types")]
+pub(super) struct Answer {
+    /// The findings packet; one from outside the workspace is copied into it
+    #[arg(long, value_name = "FILE", alias = "packet")]
+    findings_packet: Option<PathBuf>,
+    /// The round [default: the review's]
+    #[arg(long, value_name = "N")]
+    round: Option<u64>,
+    /// How many findings block [default: counted in the packet]
+    #[arg(long, value_name = "N")]
+    blocking_count: Option<u64>,
+    /// Why a person should go on
+    #[arg(long, value_name = "TEXT")]
+    escalation: Option<String>,
+    /// `pass` or `fail` [default: pass]
+    #[arg(long, value_name = "WORD")]
+    quality_gate_result: Option<String>,
+    /// Whether it may be merged now [default: true]
+    #[arg(long, value_name = "BOOL")]
+    merge_ready: Option<bool>,
+    /// A file with the nits as a list; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    nits: Option<PathBuf>,
+    /// The commit that was reviewed, or that the fixes led to
+    #[arg(long, value_name = "SHA")]
+    validated_head: Option<String>,
+    /// A person's word, recorded and granting nothing; text or JSON
+    #[arg(long, value_name = "TEXT")]
+    human_direction: Option<String>,
+    /// Outward actions left undone; text or JSON
+    #[arg(long, value_name = "TEXT")]
+    withheld_side_effects: Option<String>,
+    /// OACP's older list of nits; text or JSON
+    #[arg(long, value_name = "TEXT")]
+    follow_ups: Option<String>,
+    /// Free fields on what it cost; JSON
+    #[arg(long, value_name = "JSON")]
+    telemetry: Option<String>,
+}
+
+impl Envelope {
+    /// The letter without a body's fields.
+    pub(super) fn letter(&self, kind: MessageType) -> Result<Letter, Failure> {
+        let mut envelope = Fields::default();
+        envelope.put_given("related_packet", self.related_packet.clone());
+        envelope.put_given("conversation_id", self.conversation_id.clone());
+        envelope.put_given("parent_message_id", self.parent_message_id.clone());
+        envelope.put_given("context_keys", self.context_keys.clone());
+        envelope.put_given("expires_at", self.expires_at.clone());
+        envelope.put_given("channel", self.channel.clone());
+        envelope.put_given("autonomy_hint", self.autonomy_hint.clone());
+        let file = self.body_file.as_deref().map(input::text).transpose()?;
+        Ok(Letter {
+            to: self.to.clone(),
+            pr: self.pr.clone(),
+            priority: self.priority,
+            subject: self.subject.clone(),
+            envelope,
+            text: file.or_else(|| self.body.clone()),
+            auth: self.auth.clone(),
+            ..Letter::new(kind)
+        })
+    }
+}
+
+impl Telemetry {
+    /// Adds what was given to the envelope.
+    pub(super) fn add(&self, letter: &mut Letter) {
+        let envelope = &mut letter.envelope;
+        envelope.put_given("model", self.model.clone());
+        envelope.put_given("turns", self.turns);
+        envelope.put_given("input_tokens", self.input_tokens);
+        envelope.put_given("output_tokens", self.output_tokens);
+        envelope.put_given("wall_time_s", self.wall_time_s);
+        envelope.put_given("est_cost_usd", self.est_cost_usd);
+    }
+}
+
+impl Request {
+    pub(super) fn add(&self, letter: &mut Letter) {
+        // `--head` is the commit a message is about, which each type calls by a name of its own.
+        let head = if letter.kind == MessageType::ReviewRequest { "declared_head" } else { "validated_head" };
+        let body = &mut letter.body;
+        body.put_given("branch", self.branch.clone());
+        body.put_given("diff_summary", self.diff_summary.clone());
+        body.put_given(head, self.declared_head.clone());
+        body.put_given("base_sha", self.base_sha.clone());
+        body.put_given("repo", self.repo.clone());
+        body.put_given("max_turns_reviewer", self.max_turns_reviewer);
+        body.put_given("max_runtime_s_reviewer", self.max_runtime_s_reviewer);
+        body.put_given("max_rounds", self.max_rounds);
+        body.put_given("validation_commands", list(&self.validation_commands));
+        body.put_given("side_effects", list(&self.side_effects));
+        body.put_given("run_trigger", self.run_trigger.clone());
+        body.put_given("handoff_ref", self.handoff_ref.clone());
+        body.put_given("supersedes_message_id", self.supersedes_message_id.clone());
+        body.put_given("supersede_reason", self.supersede_reason.clone());
+    }
+}
+
+impl Addressed {
+    pub(super) fn add(&self, letter: &mut Letter) {
+        let body = &mut letter.body;
+        body.put_given("commit_sha", self.commit_sha.clone());
+        body.put_given("changes_summary", self.changes_summary.clone());
+        body.put_given("touched_files", list(&self.touched_files));
+        body.put_given("addressed_finding_ids", list(&self.addressed_finding_ids));
+    }
+}
+
+impl Answer {
+    pub(super) fn add(&self, letter: &mut Letter) -> Result<(), Failure> {
+        if let Some(path) = &self.findings_packet {
+            letter.packet = PacketGiven::Path(path.clone());
+        }
+        let body = &mut letter.body;
+        body.put_given("round", self.round);
+        body.put_given("blocking_count", self.blocking_count);
+        body.put_given("escalation", self.escalation.clone());
+        body.put_given("quality_gate_result", self.quality_gate_result.clone());
+        body.put_given("merge_ready", self.merge_ready);
+        body.put_given("validated_head", self.validated_head.clone());
+        body.put_given("human_direction", self.human_direction.as_deref().map(free));
+        body.put_given("withheld_side_effects", self.withheld_side_effects.as_deref().map(free));
+        body.put_given("follow_ups", self.follow_ups.as_deref().map(free));
+        body.put_given("telemetry", self.telemetry.as_deref().map(free));
+        if let Some(path) = &self.nits {
+            body.put("nits", input::nits(path)?);
+        }
+        Ok(())
+    }
+}
+
+fn list(texts: &[String]) -> Option<Value> {
+    (!texts.is_empty()).then(|| Value::from(texts))
+}
+
+/// A value that may be anything: JSON where it is a list or a mapping, else the text.
+fn free(text: &str) -> Value {
+    let json = serde_json::from_str::<Value>(text).ok().filter(|json| json.is_array() || json.is_object());
+    json.unwrap_or_else(|| text.into())
+}
+
+pub(super) fn priority(text: &str) -> Result<Priority, String> {
+    Priority::from_word(text).ok_or_else(|| "expected P0, P1, P2 or P3".to_owned())
+}

@@ -1,0 +1,167 @@
+//! `settled brief`: what this round asks of the reviewer who asks.
+
+use message_schema::id::{AgentName, PrNumber, Repo};
+use message_schema::line::escaped;
+use message_schema::packet::Stance;
+
+use super::answer::{self, Answer};
+use super::context::{Context, Me};
+use super::failure::Failure;
+use crate::clock;
+use crate::compose::ask::{self, Ask, AskError};
+use crate::compose::standing::{Standing, Standings};
+use crate::exit::Exit;
+
+/// Shows what is asked of a reviewer.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled brief                    the one request that is open with you
+  settled brief 86 --json
+  settled brief 86 --schema > schema.json && codex exec --output-schema schema.json ...
+
+Exit codes: 0 something is asked, 3 nothing is.")]
+pub(super) struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Print only the JSON Schema of the response, for structured output
+    #[arg(long, conflicts_with = "json")]
+    schema: bool,
+}
+
+/// The request that is meant.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct Which {
+    /// The number of the pull request; may be left out where one request is open with you
+    #[arg(value_name = "PR")]
+    pr: Option<PrNumber>,
+    /// Who asks, where several do
+    #[arg(long, value_name = "AGENT", value_parser = super::agent)]
+    author: Option<AgentName>,
+    /// The repository, where the number alone does not tell
+    #[arg(long, value_name = "OWNER/NAME")]
+    repo: Option<Repo>,
+}
+
+impl Which {
+    /// The one request that is open and meant.
+    pub(super) fn ask(&self, context: &Context, me: &Me) -> Result<Ask, Failure> {
+        let open = ask::open(&me.root, &me.agent, clock::now()).map_err(|error| match &error {
+            AskError::Config(_) => Failure::new(Exit::Usage, &error),
+            AskError::Briefs(_) => Failure::new(Exit::Temporary, &error),
+        })?;
+        let mut meant: Vec<Ask> = open.into_iter().filter(|ask| self.means(ask)).collect();
+        match meant.len() {
+            0 => Err(self.nothing(context, me)),
+            1 => Ok(meant.swap_remove(0)),
+            _ => {
+                let keys: Vec<String> = meant.iter().map(|ask| ask.key().to_string()).collect();
+                let message =
+                    format!("{} requests are open with you: {}; say which", keys.len(), keys.join(", "));
+                Err(Failure::plain(Exit::Usage, message))
+            }
+        }
+    }
+
+    fn means(&self, ask: &Ask) -> bool {
+        let repo =
+            |named: &Repo| ask.repo.as_ref().is_none_or(|own| own.to_canonical() == named.to_canonical());
+        self.pr.as_ref().is_none_or(|pr| ask.pr.same_pr(pr))
+            && self.author.as_ref().is_none_or(|author| ask.author == *author)
+            && self.repo.as_ref().is_none_or(repo)
+    }
+
+    fn nothing(&self, context: &Context, me: &Me) -> Failure {
+        let about = self.pr.as_ref().map_or_else(String::new, |pr| format!(" on pull request {pr}"));
+        let mut message = format!("nothing is asked of {}{about}", me.agent);
+        let standings = Standings::read(&me.root, &me.agent);
+        let mut stand = Vec::new();
+        if let Some(standings) = &standings {
+            let mine = standings.mine(self.pr.as_ref(), self.repo.as_ref());
+            stand.extend(mine.map(|(key, review)| Standing::of(key, review)));
+        }
+        stand.iter().for_each(|standing| message += &format!("\n{}", escaped(&standing.told())));
+        let failure = Failure::plain(Exit::NotFound, message).code("no_open_request");
+        failure.data(&serde_json::json!({ "reviews": stand })).next(context.command("status"))
+    }
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let me = context.me()?;
+    let ask = args.which.ask(context, &me)?;
+    if args.schema {
+        let schema = serde_json::to_string_pretty(&ask.response_schema).expect("a schema is JSON");
+        answer::print(&(schema + "\n"))?;
+        return Ok(Exit::Ok);
+    }
+    let mut answer = Answer::new(ask.whole.clone());
+    let pr = &ask.pr;
+    answer.next(
+        context.command(&format!("feedback {pr} --findings FILE")),
+        "findings, or actions on open threads",
+    );
+    if ask.lgtm_possible {
+        answer.next(context.command(&format!("lgtm {pr}")), "approve");
+    }
+    context.say(&answer, |_| text(&ask))?;
+    Ok(Exit::Ok)
+}
+
+fn text(ask: &Ask) -> String {
+    let mut lines = vec![format!(
+        "{}: {} asks for round {}, the {} of {}{}",
+        ask.key(),
+        ask.author,
+        ask.round,
+        ordinal(ask.round_of_generation),
+        ask.rounds_of_generation,
+        if ask.last_round { ", the last" } else { "" }
+    )];
+    lines.push(format!("  request {}", ask.request));
+    let budget = &ask.budget;
+    lines.push(format!(
+        "  {} turns, {} s and {} attempts are left",
+        budget.turns_left, budget.runtime_s_left, budget.attempts_left
+    ));
+    lines.extend(budget.take_by.iter().map(|at| format!("  take it by {at}")));
+    lines.extend(budget.answer_by.iter().map(|at| format!("  answer by {at}")));
+    if !ask.open_threads.is_empty() {
+        lines.push("open threads, one action each:".to_owned());
+    }
+    for open in &ask.open_threads {
+        let blocks = if open.blocking { ", blocks" } else { "" };
+        let at = open.file.as_ref().map_or_else(String::new, |file| {
+            let range = open.lines.map_or_else(String::new, |lines| format!(":{}", String::from(lines)));
+            format!("  {file}{range}")
+        });
+        let title = open.title.as_deref().unwrap_or_default();
+        lines.push(format!("  {} {}{blocks}  {title}{at}", open.id, open.severity));
+        let words =
+            |stance| open.legal(Some(stance)).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let (seeks, accepts) = (words(Stance::SeeksChange), words(Stance::Accepts));
+        match seeks == accepts {
+            true => lines.push(format!("    legal: {seeks}")),
+            false => lines.push(format!("    legal: {seeks}; with stance accepts: {accepts}")),
+        }
+        if ask.is_resolved_by_silence(open) {
+            lines.push("    its author reported it: not named, it is resolved".to_owned());
+        }
+    }
+    for held in &ask.held_threads {
+        lines.push(format!("with a person: {}, {}", held.id, held.state));
+    }
+    lines.extend(ask.look_first.iter().map(|file| format!("look first at {file}")));
+    lines.extend(ask.validation_commands.iter().map(|command| format!("an lgtm records as pass: {command}")));
+    if !ask.lgtm_possible {
+        lines.push("an lgtm cannot pass: a blocker is with a person".to_owned());
+    }
+    lines.iter().fold(String::new(), |text, line| text + &escaped(line) + "\n")
+}
+
+fn ordinal(n: u32) -> String {
+    match n {
+        1 => "first".to_owned(),
+        2 => "second".to_owned(),
+        3 => "third".to_owned(),
+        n => format!("{n}th"),
+    }
+}

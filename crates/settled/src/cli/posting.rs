@@ -1,0 +1,371 @@
+//! Posting a message and telling what became of it: the same for every command that writes as an agent.
+
+use std::path::Path;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{AgentName, MessageId};
+use message_schema::line::escaped;
+use message_schema::{Code, Level, Report, ReportedViolation};
+use serde::Serialize;
+use validate_message::{Violation, Violations};
+
+use super::answer::Answer;
+use super::context::{Context, Me};
+use super::failure::Failure;
+use crate::clock;
+use crate::compose::draft::Checked;
+use crate::compose::known::{self, Known};
+use crate::compose::letter::{Letter, LetterError};
+use crate::compose::outbox::{self, PostError, file_name};
+use crate::compose::packet::Packet;
+use crate::compose::standing::{Standing, Standings};
+use crate::compose::verdict::{Lookout, Verdict};
+use crate::exit::Exit;
+
+/// How often the place of a packet is planned again before somebody else is left the field.
+const PLANS_MAX: usize = 100;
+
+/// The way a message goes out.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "How it is sent")]
+pub(super) struct Way {
+    /// Its id; the same again says what became of the first one and writes nothing
+    #[arg(long, value_name = "ID")]
+    id: Option<MessageId>,
+    /// Print what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not wait for the daemon's verdict
+    #[arg(long, conflicts_with = "dry_run")]
+    no_wait: bool,
+    /// How long to wait for the daemon's verdict
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    timeout: u64,
+}
+
+/// What became of a message. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+struct Posted {
+    id: String,
+    /// `accepted`, `refused`, `waiting`, `written` (nobody waited), `invalid` or `dry_run` (nothing was written).
+    outcome: &'static str,
+    /// Where the message lies now; absent where nothing was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    /// Whether it had been sent before and nothing was written now.
+    again: bool,
+    /// The packet it names, if it was written with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packet: Option<String>,
+    /// Where the review stands now, if the ledger can be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review: Option<Standing>,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<Report>,
+    /// Why it was not written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    violations: Vec<ReportedViolation>,
+    /// Whether a daemon serves, while it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serving: Option<bool>,
+    /// Of a dry run: the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_text: Option<String>,
+    /// Of a dry run: its packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packet_text: Option<String>,
+}
+
+/// A message on its way.
+struct Post<'a> {
+    context: &'a Context,
+    me: &'a Me,
+    letter: &'a Letter,
+    way: &'a Way,
+    notes: Vec<(&'static str, String)>,
+}
+
+/// Sends the letter, and tells what became of it.
+pub(super) fn post(
+    context: &Context,
+    me: &Me,
+    letter: &Letter,
+    way: &Way,
+    notes: Vec<(&'static str, String)>,
+    now: DateTime<Utc>,
+) -> Result<Exit, Failure> {
+    let id = way.id.clone().unwrap_or_else(|| clock::new_id_of(&me.agent, now));
+    let mut post = Post { context, me, letter, way, notes };
+    for _ in 0..PLANS_MAX {
+        if let Some(exit) = post.try_once(&id, now)? {
+            return Ok(exit);
+        }
+    }
+    Err(Failure::plain(
+        Exit::Temporary,
+        "the name of the packet is taken again and again; nothing was sent".to_owned(),
+    ))
+}
+
+impl Post<'_> {
+    /// Nothing, if the packet's name was taken between the plan and the writing.
+    fn try_once(&mut self, id: &MessageId, now: DateTime<Utc>) -> Result<Option<Exit>, Failure> {
+        let Self { me, way, .. } = *self;
+        let (draft, packet) =
+            self.letter.draft(&me.root, &me.agent, id, now).map_err(|error| self.no_draft(&error))?;
+        if way.id.is_some()
+            && let Some(known) = known::find(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?
+        {
+            return self.known(id, &draft.text(), &known).map(Some);
+        }
+        let checked = draft.check(packet.clone()).map_err(|violations| invalid(id, &violations))?;
+        if way.dry_run {
+            return self.dry(id, &checked, &packet).map(Some);
+        }
+        self.warn(checked.warnings());
+        let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
+        let path = match outbox::write(&me.root, &me.agent, &checked) {
+            Ok(path) => path,
+            Err(PostError::PacketTaken(_)) => return Ok(None),
+            Err(PostError::Taken(path)) => return self.taken(id, checked.text(), &path).map(Some),
+            Err(error @ PostError::Io { .. }) => {
+                return Err(Failure::new(Exit::Temporary, &error));
+            }
+        };
+        let mut posted = Posted::new(id, "written", Some(&path));
+        if let Packet::New(new) = &packet {
+            posted.packet = Some(new.path.to_string());
+        }
+        if way.no_wait {
+            return self.say(posted, |posted| format!("written, not judged yet: {}\n", posted.id)).map(Some);
+        }
+        self.wait(&lookout, checked.text(), posted).map(Some)
+    }
+
+    fn warn(&mut self, warnings: &[Violation]) {
+        for warning in warnings {
+            let note = (warning.code.as_str(), escaped(&warning.message));
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+
+    /// What became of a message with this id that was sent before.
+    fn known(&self, id: &MessageId, text: &str, known: &Known) -> Result<Exit, Failure> {
+        if !known::same(text, &known.text) {
+            let message = format!(
+                "{id} is the id of another message, {}; nothing was written",
+                escaped(&known.path.display().to_string())
+            );
+            let data = Posted { again: true, ..Posted::new(id, "invalid", Some(&known.path)) };
+            return Err(Failure::plain(Exit::Failed, message).code(Code::IdCollision.as_str()).data(&data));
+        }
+        let posted = Posted { again: true, ..Posted::new(id, "accepted", Some(&known.path)) };
+        if known.accepted {
+            return self.accepted(posted);
+        }
+        if self.way.no_wait || self.way.dry_run {
+            return self.say(Posted { outcome: "written", ..posted }, |posted| {
+                format!("written before, not judged yet: {}\n", posted.id)
+            });
+        }
+        let lookout = Lookout::new(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
+        self.wait(&lookout, &known.text, posted)
+    }
+
+    /// Somebody wrote a message of this id between our look and our writing.
+    fn taken(&self, id: &MessageId, text: &str, path: &Path) -> Result<Exit, Failure> {
+        let known = known::find(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
+        match known {
+            Some(known) => self.known(id, text, &known),
+            None => {
+                let message = format!("{} was there and is gone; say it again", path.display());
+                Err(Failure::plain(Exit::Temporary, message))
+            }
+        }
+    }
+
+    fn wait(&self, lookout: &Lookout, text: &str, posted: Posted) -> Result<Exit, Failure> {
+        let patience = Duration::from_secs(self.way.timeout);
+        let verdict = lookout.wait(text, patience).map_err(|error| cannot_read(&error))?;
+        match verdict {
+            Verdict::Accepted(path) => self.accepted(Posted {
+                outcome: "accepted",
+                file: Some(path.display().to_string()),
+                ..posted
+            }),
+            Verdict::Refused(path, report) => {
+                let file = Some(path.display().to_string());
+                self.refused(text, Posted { outcome: "refused", file, ..posted }, *report)
+            }
+            Verdict::Waiting(path) => {
+                Err(self.waiting(Posted { file: Some(path.display().to_string()), ..posted }))
+            }
+        }
+    }
+
+    fn accepted(&self, posted: Posted) -> Result<Exit, Failure> {
+        let review = self.standing(&posted);
+        self.say(Posted { review, ..posted }, |posted| {
+            let before = if posted.again { "accepted before, nothing was sent" } else { "accepted" };
+            let moved = posted
+                .review
+                .as_ref()
+                .map_or_else(String::new, |review| format!("  {}\n", escaped(&review.told())));
+            format!("{before}: {}\n{moved}", posted.id)
+        })
+    }
+
+    /// Where the review between the two agents stands, if there is one.
+    fn standing(&self, posted: &Posted) -> Option<Standing> {
+        let standings =
+            Standings::read(&self.me.root, &self.me.agent).filter(|_| self.letter.kind.is_review())?;
+        let id = MessageId::new(posted.id.as_str()).ok()?;
+        let known = known::find(&self.me.root, &self.me.agent, &id).ok()??;
+        let message = message_schema::parse(known.text.as_bytes()).ok()?;
+        let (pr, to) = (message.related_pr()?, AgentName::new(message.root().field_text("to")?).ok()?);
+        let mut between =
+            standings.mine(Some(&pr), None).filter(|(key, _)| key.author == to || key.reviewer == to);
+        between.next().map(|(key, review)| Standing::of(key, review))
+    }
+
+    fn refused(&self, text: &str, posted: Posted, report: Report) -> Result<Exit, Failure> {
+        // Two that say the same were sent at the same time: the other one went through.
+        if report.refused == Code::IdCollision
+            && let Ok(id) = MessageId::new(posted.id.as_str())
+            && let Ok(Some(known)) = known::find(&self.me.root, &self.me.agent, &id)
+            && known.accepted
+            && known::same(text, &known.text)
+        {
+            let file = Some(known.path.display().to_string());
+            return self.accepted(Posted { outcome: "accepted", again: true, file, ..posted });
+        }
+        let code = report.refused;
+        let exit = if code == Code::QualityGateViolation {
+            Exit::GateRefused
+        } else if code == Code::IdCollision {
+            Exit::Failed
+        } else {
+            Exit::InvalidMessage
+        };
+        let failure = Failure::plain(exit, told(&report)).code(code.as_str());
+        let data = Posted { report: Some(report), ..posted };
+        Err(failure.data(&data).next(self.context.command(&format!("explain {code}"))))
+    }
+
+    fn waiting(&self, posted: Posted) -> Failure {
+        let serving = spool::is_served(&self.me.root);
+        let daemon = match serving {
+            Some(true) => "a daemon serves and has not judged it yet",
+            Some(false) => "no daemon serves",
+            None => "whether a daemon serves cannot be seen from here",
+        };
+        let message = format!(
+            "not judged within {} s; {daemon}. It is written and safe: do not send it again",
+            self.way.timeout
+        );
+        let failure = Failure::plain(Exit::Temporary, message).next(self.context.command("status"));
+        failure.data(&Posted { outcome: "waiting", serving, ..posted })
+    }
+
+    fn dry(&self, id: &MessageId, checked: &Checked, packet: &Packet) -> Result<Exit, Failure> {
+        let mut posted = Posted::new(id, "dry_run", None);
+        posted.message_text = Some(checked.text().to_owned());
+        if let Packet::New(new) = packet {
+            posted.packet = Some(new.path.to_string());
+            posted.packet_text = Some(new.text.clone());
+        }
+        let outbox = format!("agents/{}/outbox/{}", self.me.agent, file_name(id));
+        self.say(posted, |posted| {
+            let packet = posted.packet.iter().zip(&posted.packet_text);
+            let mut files: String = packet.map(|(path, text)| format!("# {path}\n{text}")).collect();
+            files += &format!("# {outbox}\n{}", posted.message_text.as_deref().unwrap_or_default());
+            files
+        })
+    }
+
+    fn say(&self, posted: Posted, said: impl FnOnce(&Posted) -> String) -> Result<Exit, Failure> {
+        let mut answer = Answer::new(posted);
+        for (code, note) in &self.notes {
+            answer.alert(code, note.as_str());
+        }
+        self.context.say(&answer, said)?;
+        Ok(Exit::Ok)
+    }
+
+    fn no_draft(&self, error: &LetterError) -> Failure {
+        match error {
+            LetterError::Nobody => {
+                let agents = crate::workspace::agents(&self.me.root).unwrap_or_default();
+                let others = agents.iter().filter(|agent| **agent != self.me.agent).map(ToString::to_string);
+                let message =
+                    format!("{error}; say --to with one of {}", others.collect::<Vec<_>>().join(", "));
+                Failure::plain(Exit::Usage, message)
+            }
+            LetterError::Foreign { .. } => Failure::new(Exit::Usage, error),
+            LetterError::Packet { .. } => Failure::new(Exit::Failed, error),
+        }
+    }
+}
+
+impl Posted {
+    fn new(id: &MessageId, outcome: &'static str, file: Option<&Path>) -> Self {
+        Self {
+            id: id.to_string(),
+            outcome,
+            file: file.map(|path| path.display().to_string()),
+            again: false,
+            packet: None,
+            review: None,
+            report: None,
+            violations: Vec::new(),
+            serving: None,
+            message_text: None,
+            packet_text: None,
+        }
+    }
+}
+
+fn cannot_read(error: &std::io::Error) -> Failure {
+    Failure::plain(Exit::Temporary, format!("the mailboxes cannot be read: {error}"))
+}
+
+/// A message the validator refuses; nothing was written.
+fn invalid(id: &MessageId, violations: &Violations) -> Failure {
+    let file = file_name(id);
+    let told: Vec<String> = violations.iter().map(|violation| violation.told(&file)).collect();
+    let message = format!("nothing was written:\n{}", told.join("\n"));
+    let violations = violations.iter().map(|violation| violation.reported(&file)).collect::<Vec<_>>();
+    let code =
+        violations.iter().find(|violation| violation.level == Level::Error).map(|violation| violation.code);
+    let data = Posted { violations, ..Posted::new(id, "invalid", None) };
+    let failure = Failure::plain(Exit::InvalidMessage, message).data(&data);
+    code.map(|code| failure.code(code.as_str())).expect("what is invalid has an error")
+}
+
+/// A refusal as its sender needs it: every violation with its fix, what may come next, and what it cost.
+fn told(report: &Report) -> String {
+    let mut lines = vec![format!("refused, {}: {}", report.refused, escaped(&report.summary))];
+    for violation in &report.violations {
+        let place = violation
+            .line
+            .zip(violation.column)
+            .map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
+        lines.push(format!(
+            "{}{place}: {}: {}",
+            escaped(&violation.file),
+            violation.code,
+            escaped(&violation.message)
+        ));
+        lines.extend(violation.fix.iter().map(|fix| format!("    fix: {}", escaped(fix))));
+    }
+    lines.extend(report.attempts_left.map(|left| format!("{left} attempts are left in this round")));
+    lines.extend(report.legal_next.iter().map(|next| format!("next: {}", escaped(next))));
+    if !report.retryable {
+        lines.push("sending it again cannot succeed".to_owned());
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,115 @@
+//! `settled reply`: answers a message of the agent's own mailboxes; what the answer has in common with it is filled in.
+
+use message_schema::envelope::{DAEMON, MessageType};
+use message_schema::id::{AgentName, PrNumber};
+use message_schema::line::escaped;
+
+use super::bodies::Envelope;
+use super::context::{Context, Me};
+use super::failure::Failure;
+use super::posting;
+use super::send::{Parts, kind};
+use crate::clock;
+use crate::exit::Exit;
+use crate::mailbag::{Letter, Mailbag};
+
+/// Answers a message.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled reply q-1 --body \"port 8080\"
+  settled reply q-1 --body-file answer.md
+  settled reply 20260213T100000123Z-codex-7f3a2b1c --commit-sha abc1234 --body-file - < what-i-did.md
+  settled reply q-1 --type notification --body \"later\"
+
+Exit codes: those of `settled send`; 3 if there is no such message.")]
+pub(super) struct Args {
+    /// The message's id, or its file's name, in your inbox, inbox/taken or archive
+    #[arg(value_name = "MESSAGE")]
+    message: String,
+    /// The type of the answer [default: by the type of the message]
+    #[arg(long = "type", value_name = "TYPE", value_parser = kind, hide_possible_values = true)]
+    kind: Option<MessageType>,
+    #[command(flatten)]
+    envelope: Envelope,
+    #[command(flatten)]
+    parts: Parts,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let me = context.me()?;
+    let parent = find(context, &me, &args.message)?;
+    let kind = args.kind.map_or_else(|| answer(context, &parent), Ok)?;
+    let mut envelope = args.envelope.clone();
+    if envelope.to.is_empty() {
+        envelope.to = sender(context, &parent)?;
+    }
+    envelope.pr = envelope.pr.or_else(|| parent.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok()));
+    envelope.parent_message_id = envelope.parent_message_id.or_else(|| parent.id.clone());
+    envelope.conversation_id = envelope.conversation_id.or_else(|| parent.conversation_id.clone());
+    if envelope.subject.is_none() && !kind.is_review() {
+        envelope.subject = parent.subject.as_deref().map(subject);
+    }
+    let letter = args.parts.letter(&envelope, kind)?;
+    posting::post(context, &me, &letter, &args.parts.way, Vec::new(), clock::now())
+}
+
+fn find(context: &Context, me: &Me, what: &str) -> Result<Letter, Failure> {
+    let found = Mailbag::new(&me.root, &me.agent).find(what);
+    let found = found
+        .map_err(|error| Failure::plain(Exit::Temporary, format!("the mailboxes cannot be read: {error}")))?;
+    found.into_iter().next().ok_or_else(|| {
+        let message =
+            format!("{} has no message {} in inbox, inbox/taken or archive", me.agent, escaped(what));
+        Failure::plain(Exit::NotFound, message).next(context.command("inbox"))
+    })
+}
+
+/// Who wrote it; the daemon reads no mail.
+fn sender(context: &Context, parent: &Letter) -> Result<Vec<AgentName>, Failure> {
+    let from = parent.from.as_deref().unwrap_or_default();
+    match AgentName::new(from) {
+        Ok(from) if !from.is_daemon() => Ok(vec![from]),
+        Ok(_) => {
+            let message = format!("{} is from {DAEMON}, which reads no mail", escaped(&parent.name()));
+            Err(Failure::plain(Exit::Failed, message).next(context.command("status")))
+        }
+        Err(_) => {
+            let message = format!("{} does not say who wrote it; say --to", escaped(&parent.name()));
+            Err(Failure::plain(Exit::Usage, message))
+        }
+    }
+}
+
+/// The type that answers another. A request is answered by one of two, and which is not to be guessed.
+fn answer(context: &Context, parent: &Letter) -> Result<MessageType, Failure> {
+    let kind = parent.kind.as_deref().and_then(MessageType::from_word);
+    match kind {
+        Some(MessageType::ReviewRequest) => {
+            let pr = parent.pr.as_deref().map_or_else(String::new, |pr| format!(" {}", escaped(pr)));
+            let message =
+                format!("a review_request is answered by `settled feedback{pr}` or `settled lgtm{pr}`");
+            Err(Failure::plain(Exit::Usage, message).next(context.command(&format!("brief{pr}"))))
+        }
+        Some(MessageType::ReviewFeedback) => Ok(MessageType::ReviewAddressed),
+        Some(MessageType::Handoff) => Ok(MessageType::HandoffComplete),
+        Some(MessageType::BrainstormRequest | MessageType::BrainstormFollowup) => {
+            Ok(MessageType::BrainstormFollowup)
+        }
+        Some(
+            MessageType::ReviewAddressed
+            | MessageType::ReviewLgtm
+            | MessageType::Notification
+            | MessageType::Question
+            | MessageType::TaskRequest
+            | MessageType::FollowUp
+            | MessageType::HandoffComplete,
+        )
+        | None => Ok(MessageType::FollowUp),
+    }
+}
+
+/// The subject of an answer: a subject has at most 200 characters.
+fn subject(parent: &str) -> String {
+    let rest = parent.strip_prefix("Re: ").unwrap_or(parent);
+    format!("Re: {}", rest.chars().take(196).collect::<String>())
+}

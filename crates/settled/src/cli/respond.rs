@@ -1,0 +1,234 @@
+//! `settled feedback` and `settled lgtm`: packet and message of a reviewer's answer, out of a small file or a few options.
+
+use std::path::PathBuf;
+
+use message_schema::envelope::{MessageType, Priority};
+use message_schema::line::escaped;
+use review::NotAResponse;
+use serde_json::{Map, Value, json};
+
+use super::bodies::{self, Telemetry};
+use super::brief::Which;
+use super::context::Context;
+use super::failure::Failure;
+use super::input;
+use super::posting::{self, Way};
+use crate::clock;
+use crate::compose::ask::Ask;
+use crate::compose::gaps::{Gap, Verdict};
+use crate::compose::letter::{Letter, PacketGiven};
+use crate::compose::response::{self, Unwritten};
+use crate::compose::sheet::{Deed, Loose, Sheet};
+use crate::exit::Exit;
+
+/// Gives findings, and an action for each open thread.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled feedback 86 --findings findings.yaml
+  settled feedback 86 --findings - <<'EOF'
+  findings:
+  - {severity: P1, title: the lock is never released, file: src/lock.rs, line: 40}
+  actions: {F-001: resolve, F-002: reply}
+  EOF
+  settled feedback 86 --action F-001=escalate
+  settled feedback --findings answer.json     structured output by the schema of `settled brief --schema`")]
+pub(super) struct FeedbackArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Findings: a list, a mapping with `findings`, `actions` and more, or structured output; `-` is standard input
+    #[arg(long, value_name = "FILE", required_unless_present = "action")]
+    findings: Option<PathBuf>,
+    /// Why a person should go on
+    #[arg(long, value_name = "TEXT")]
+    escalation: Option<String>,
+    #[command(flatten)]
+    said: Said,
+}
+
+/// Approves.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled lgtm 86
+  settled lgtm 86 --head abc1234 --ran \"cargo test=pass\" --nit \"rename the flag\"
+  settled lgtm 86 --action F-003=defer
+  settled lgtm --findings answer.json")]
+pub(super) struct LgtmArgs {
+    #[command(flatten)]
+    which: Which,
+    /// The same file as of `settled feedback`: actions, nits, what was run, or structured output
+    #[arg(long, value_name = "FILE", alias = "nits")]
+    findings: Option<PathBuf>,
+    /// Something left for later, a P3 the author takes; may be given again
+    #[arg(long, value_name = "TEXT")]
+    nit: Vec<String>,
+    /// Approve, but not for merging now
+    #[arg(long)]
+    not_merge_ready: bool,
+    #[command(flatten)]
+    said: Said,
+}
+
+/// What both may say.
+#[derive(Debug, clap::Args)]
+struct Said {
+    /// What is done with an open thread: resolve, veto, escalate, reply, or in an lgtm defer; may be given again
+    #[arg(long, value_name = "ID=ACTION", value_parser = pair)]
+    action: Vec<(String, String)>,
+    /// A command that was run and its result, pass, fail or warn; may be given again
+    #[arg(long, value_name = "COMMAND=RESULT", value_parser = pair)]
+    ran: Vec<(String, String)>,
+    /// The commit that was reviewed
+    #[arg(long, value_name = "SHA", alias = "validated-head")]
+    head: Option<String>,
+    /// One line on what it is about [default: from the pull request]
+    #[arg(long, value_name = "LINE")]
+    subject: Option<String>,
+    /// P0 to P3 [default: P2]
+    #[arg(long, value_name = "P", value_parser = bodies::priority)]
+    priority: Option<Priority>,
+    #[command(flatten)]
+    telemetry: Telemetry,
+    #[command(flatten)]
+    way: Way,
+}
+
+pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, Failure> {
+    let sheet = args.said.sheet(args.findings.as_ref(), |loose| {
+        if args.escalation.is_some() {
+            loose.escalation.clone_from(&args.escalation);
+        }
+    })?;
+    respond(context, &args.which, &args.said, &sheet, Verdict::Feedback)
+}
+
+pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> {
+    let sheet = args.said.sheet(args.findings.as_ref(), |loose| {
+        let nit = |summary: &String| Map::from_iter([("summary".to_owned(), summary.as_str().into())]);
+        loose.nits.extend(args.nit.iter().map(nit));
+        if args.not_merge_ready {
+            loose.merge_ready = Some(Value::Bool(false));
+        }
+    })?;
+    respond(context, &args.which, &args.said, &sheet, Verdict::Lgtm)
+}
+
+impl Said {
+    /// The file, and what the options add to it.
+    fn sheet(&self, file: Option<&PathBuf>, add: impl FnOnce(&mut Loose)) -> Result<Sheet, Failure> {
+        let mut sheet = file.map_or_else(|| Ok(Sheet::Loose(Loose::default())), |file| input::sheet(file))?;
+        match &mut sheet {
+            Sheet::Loose(loose) => {
+                for (id, action) in &self.action {
+                    loose.actions.insert(id.clone(), Deed { action: action.clone(), ..Deed::default() });
+                }
+                let run =
+                    |(command, result): &(String, String)| json!({ "command": command, "result": result });
+                loose.commands_run.extend(self.ran.iter().map(run));
+                if self.head.is_some() {
+                    loose.validated_head.clone_from(&self.head);
+                }
+                add(loose);
+            }
+            Sheet::Structured(_) if self.action.is_empty() && self.ran.is_empty() && self.head.is_none() => {}
+            Sheet::Structured(_) => {
+                let message =
+                    "structured output says it all: --action, --ran and --head go with a file of findings";
+                return Err(Failure::plain(Exit::Usage, message.to_owned()));
+            }
+        }
+        Ok(sheet)
+    }
+}
+
+fn respond(
+    context: &Context,
+    which: &Which,
+    said: &Said,
+    sheet: &Sheet,
+    verdict: Verdict,
+) -> Result<Exit, Failure> {
+    let me = context.me()?;
+    let now = clock::now();
+    let ask = which.ask(context, &me)?;
+    let response =
+        response::write(&ask, sheet, verdict, now).map_err(|why| unwritten(context, &ask, &why))?;
+    let mut letter = Letter::new(match verdict {
+        Verdict::Feedback => MessageType::ReviewFeedback,
+        Verdict::Lgtm => MessageType::ReviewLgtm,
+    });
+    letter.to = vec![ask.author.clone()];
+    letter.pr = Some(ask.pr.clone());
+    letter.priority = said.priority;
+    letter.subject.clone_from(&said.subject);
+    letter.envelope.put("parent_message_id", ask.request.as_str());
+    said.telemetry.add(&mut letter);
+    letter.body = response.body;
+    letter.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
+    let silent = response.silent.iter().map(|id| {
+        (
+            "resolved_by_silence",
+            format!("{} is resolved: its author reported it and the response does not name it", escaped(id)),
+        )
+    });
+    posting::post(context, &me, &letter, &said.way, silent.collect(), now)
+}
+
+/// Why nothing was written, and what would do.
+fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
+    match why {
+        Unwritten::Gaps(gaps) => {
+            let lines: Vec<String> = gaps.iter().map(gap).collect();
+            let message =
+                format!("nothing was written, for these threads need something else:\n{}", lines.join("\n"));
+            let failure = Failure::plain(Exit::InvalidMessage, message).data(&json!({ "threads": gaps }));
+            let failure = failure.next(context.command(&format!("brief {}", ask.pr)));
+            gaps.first().map(|gap| gap.code.as_str()).map(|code| failure.code(code)).expect("there is a gap")
+        }
+        Unwritten::Gate(broken) => {
+            let message = format!(
+                "nothing was written, for the quality gate would refuse an lgtm:\n{}",
+                broken.join("\n")
+            );
+            let failure = Failure::plain(Exit::GateRefused, message).data(&json!({ "clauses": broken }));
+            failure
+                .code(message_schema::Code::QualityGateViolation.as_str())
+                .next(context.command(&format!("brief {}", ask.pr)))
+        }
+        Unwritten::Response(error) => {
+            let message = format!("nothing was written: {}", escaped(&error.to_string()));
+            let failure = Failure::plain(Exit::InvalidMessage, message);
+            match error {
+                NotAResponse::Missing(_) => failure.code(message_schema::Code::ActionMissing.as_str()),
+                NotAResponse::NotOpen(_) => failure.code(message_schema::Code::ThreadNotOpen.as_str()),
+                NotAResponse::Form(_)
+                | NotAResponse::NotResolved(_)
+                | NotAResponse::NotDeferrable(_)
+                | NotAResponse::Field { .. } => failure,
+            }
+        }
+        Unwritten::Other(given) => {
+            let (word, command) = match given {
+                Verdict::Feedback => ("feedback", "feedback"),
+                Verdict::Lgtm => ("an lgtm", "lgtm"),
+            };
+            let message =
+                format!("nothing was written: the structured output is {word}; say `settled {command}`");
+            Failure::plain(Exit::Usage, message)
+        }
+    }
+}
+
+fn gap(gap: &Gap) -> String {
+    let legal =
+        if gap.legal.is_empty() { String::new() } else { format!("; legal: {}", gap.legal.join(", ")) };
+    format!("{}: {}{legal}", escaped(&gap.id), gap.what)
+}
+
+/// What stands on both sides of the last `=`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.rsplit_once('=').ok_or("expected two texts with `=` between them")?;
+    if name.is_empty() || value.is_empty() {
+        return Err("expected two texts with `=` between them".to_owned());
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,307 @@
+//! What an agent says of a message, and the draft made of it: what was not said is filled in where only one thing can be
+//! meant, from the review, the packet and the type.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use message_schema::envelope::{MessageType, Priority};
+use message_schema::id::{AgentName, MessageId, PrNumber, Repo};
+use message_schema::packet::Finding;
+use message_schema::schema::Schema;
+use message_schema::yaml::Node;
+use message_schema::{coerce, line, parse_packet};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use super::draft::{Draft, Fields, Head, Said};
+use super::packet::{self, Named, NewPacket, Packet};
+use super::standing::Standings;
+
+/// A message as far as it was said.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// Which kind.
+    pub kind: MessageType,
+    /// Whom it is for; nobody means whoever alone can be meant.
+    pub to: Vec<AgentName>,
+    /// The pull request.
+    pub pr: Option<PrNumber>,
+    /// How soon an answer is wanted.
+    pub priority: Option<Priority>,
+    /// One line on what it is about.
+    pub subject: Option<String>,
+    /// The other fields of the envelope.
+    pub envelope: Fields,
+    /// The long text: the body, or of a review message its YAML, or the summary in it.
+    pub text: Option<String>,
+    /// The fields of a review message's body.
+    pub body: Fields,
+    /// Its findings packet.
+    pub packet: PacketGiven,
+    /// The trailer of a signature.
+    pub auth: Option<String>,
+}
+
+/// The findings packet as it was given.
+#[derive(Clone, Debug, Default)]
+pub enum PacketGiven {
+    /// Not at all.
+    #[default]
+    None,
+    /// A file, in the workspace or elsewhere.
+    Path(PathBuf),
+    /// Its text, which has no place yet.
+    Text(String),
+}
+
+/// Why no draft can be made of it.
+#[derive(Debug, thiserror::Error)]
+pub enum LetterError {
+    /// It is not known whom it is for.
+    #[error("it was not said whom it is for, and more than one agent, or none, can be meant")]
+    Nobody,
+    /// The body has no field of that name.
+    #[error("a {kind} has no `{field}` in its body")]
+    Foreign {
+        /// The field.
+        field: String,
+        /// The type.
+        kind: MessageType,
+    },
+    /// The packet cannot be read or placed.
+    #[error("{path}: {source}", path = path.display())]
+    Packet {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Letter {
+    /// A letter of that kind that says nothing yet.
+    pub fn new(kind: MessageType) -> Self {
+        Self {
+            kind,
+            to: Vec::new(),
+            pr: None,
+            priority: None,
+            subject: None,
+            envelope: Fields::default(),
+            text: None,
+            body: Fields::default(),
+            packet: PacketGiven::None,
+            auth: None,
+        }
+    }
+
+    /// The whole message, with the packet that goes before it.
+    pub fn draft(
+        &self,
+        root: &Path,
+        me: &AgentName,
+        id: &MessageId,
+        at: DateTime<Utc>,
+    ) -> Result<(Draft, Packet), LetterError> {
+        let mut body = self.body.clone();
+        let text = self.spread(&mut body);
+        let foreign = body.names().find(|name| !self.knows(name) && self.body.get(name).is_some());
+        if let Some(field) = foreign {
+            return Err(LetterError::Foreign { field: field.to_owned(), kind: self.kind });
+        }
+        let repo = body.get("repo").and_then(Value::as_str).and_then(|text| Repo::new(text).ok());
+        let in_body = body.get("pr").and_then(Value::as_str).and_then(|text| PrNumber::new(text).ok());
+        let pr = self.pr.clone().or(in_body);
+        let needs_review =
+            self.to.is_empty() || (self.knows("round") && self.kind != MessageType::ReviewRequest);
+        let standings = pr.as_ref().filter(|_| needs_review).and_then(|_| Standings::read(root, me));
+        let to = match (self.to.as_slice(), &pr) {
+            ([], Some(pr)) => {
+                let only = standings.as_ref().and_then(|standings| standings.other_side(pr, repo.as_ref()));
+                vec![only.ok_or(LetterError::Nobody)?]
+            }
+            ([], None) => return Err(LetterError::Nobody),
+            (said, _) => said.to_vec(),
+        };
+        let round =
+            standings.zip(pr.as_ref()).and_then(|(known, pr)| known.round(pr, repo.as_ref(), to.first()?));
+        if let Some(round) =
+            round.filter(|_| needs_review && self.knows("round") && self.kind != MessageType::ReviewRequest)
+        {
+            body.fill("round", round);
+        }
+        let packet = self.placed(root, me, pr.as_ref(), &mut body)?;
+        self.complete(&mut body, pr.as_ref(), &packet);
+
+        let priority = self.priority.unwrap_or(Priority::P2);
+        let mut envelope = Head { id, from: me, to: &to, kind: self.kind, priority, at }.fields();
+        envelope.put_given("related_pr", pr.as_ref().map(PrNumber::as_str));
+        envelope
+            .put("subject", self.subject.clone().unwrap_or_else(|| self.default_subject(pr.as_ref(), &body)));
+        for name in self.envelope.names() {
+            envelope.put_given(name, self.envelope.get(name).cloned());
+        }
+        let body =
+            if self.kind.is_review() { Said::Fields(body) } else { Said::Text(text.unwrap_or_default()) };
+        Ok((Draft { id: id.clone(), kind: self.kind, envelope, body, auth: self.auth.clone() }, packet))
+    }
+
+    fn knows(&self, field: &str) -> bool {
+        Schema::of_body(self.kind).is_some_and(|schema| schema.shape().field(field).is_some())
+    }
+
+    /// The field of a review message that holds a long text.
+    fn summary(&self) -> Option<&'static str> {
+        match self.kind {
+            MessageType::ReviewRequest => Some("diff_summary"),
+            MessageType::ReviewAddressed => Some("changes_summary"),
+            MessageType::ReviewFeedback
+            | MessageType::ReviewLgtm
+            | MessageType::Notification
+            | MessageType::Question
+            | MessageType::TaskRequest
+            | MessageType::FollowUp
+            | MessageType::Handoff
+            | MessageType::HandoffComplete
+            | MessageType::BrainstormRequest
+            | MessageType::BrainstormFollowup => None,
+        }
+    }
+
+    /// Puts the long text of a review message where it belongs: each field of a mapping that has one of the body's own,
+    /// else the whole as the summary. Gives back the text that is a body as it stands.
+    fn spread(&self, body: &mut Fields) -> Option<String> {
+        let text = self.text.clone()?;
+        let Some(schema) = Schema::of_body(self.kind) else { return Some(text) };
+        let mapping = parse_packet(text.as_bytes()).ok().filter(|node| self.is_body(node));
+        match (mapping, self.summary()) {
+            (Some(mapping), _) => {
+                if let Value::Object(fields) = coerce(&mapping, schema.shape()) {
+                    fields.into_iter().for_each(|(name, value)| body.fill(&name, value));
+                }
+            }
+            (None, Some(summary)) => body.fill(summary, text.trim()),
+            // The validator has no word for a text where fields belong; an unknown field is told by its name.
+            (None, None) => body.fill("text", text.trim()),
+        }
+        None
+    }
+
+    fn is_body(&self, node: &Node) -> bool {
+        node.fields().iter().any(|field| self.knows(&field.key))
+    }
+
+    /// Finds or places the packet, and names it in the body.
+    fn placed(
+        &self,
+        root: &Path,
+        me: &AgentName,
+        pr: Option<&PrNumber>,
+        body: &mut Fields,
+    ) -> Result<Packet, LetterError> {
+        let in_body = body.get("findings_packet").and_then(Value::as_str).map(PathBuf::from);
+        let new = |text: String, body: &mut Fields| {
+            let round = body.get("round").map_or_else(String::new, |round| format!("_r{round}"));
+            let stem = pr.map_or_else(|| me.to_string(), |pr| format!("{pr}_{me}{}", round.replace('"', "")));
+            let planned = NewPacket::plan(root, &stem, text);
+            let planned = planned
+                .map_err(|source| LetterError::Packet { path: root.join("packets/findings"), source })?;
+            body.put("findings_packet", planned.path.as_str());
+            Ok(Packet::New(planned))
+        };
+        let path = match (&self.packet, &in_body) {
+            (PacketGiven::Text(text), _) => return new(text.clone(), body),
+            (PacketGiven::Path(path), _) | (PacketGiven::None, Some(path)) => path.clone(),
+            (PacketGiven::None, None) => return Ok(Packet::None),
+        };
+        match packet::named(root, &path)
+            .map_err(|source| LetterError::Packet { path: path.clone(), source })?
+        {
+            Named::Inside(inside, bytes) => {
+                body.put("findings_packet", inside.as_str());
+                Ok(Packet::InPlace(bytes))
+            }
+            Named::Outside(text) => new(text, body),
+            Named::Missing => {
+                body.put("findings_packet", path.to_string_lossy().into_owned());
+                Ok(Packet::Missing)
+            }
+        }
+    }
+
+    /// What the type, the number and the packet tell.
+    fn complete(&self, body: &mut Fields, pr: Option<&PrNumber>, packet: &Packet) {
+        match self.kind {
+            MessageType::ReviewRequest => {
+                if let Some(pr) = pr {
+                    body.fill("pr", pr.as_str());
+                }
+            }
+            MessageType::ReviewFeedback => {
+                if let Some(count) = blocking(packet) {
+                    body.fill("blocking_count", count);
+                }
+            }
+            MessageType::ReviewLgtm => {
+                body.fill("quality_gate_result", "pass");
+                body.fill("merge_ready", true);
+            }
+            MessageType::ReviewAddressed
+            | MessageType::Notification
+            | MessageType::Question
+            | MessageType::TaskRequest
+            | MessageType::FollowUp
+            | MessageType::Handoff
+            | MessageType::HandoffComplete
+            | MessageType::BrainstormRequest
+            | MessageType::BrainstormFollowup => {}
+        }
+    }
+
+    fn default_subject(&self, pr: Option<&PrNumber>, body: &Fields) -> String {
+        let round = body
+            .get("round")
+            .and_then(Value::as_u64)
+            .map_or_else(String::new, |round| format!(", round {round}"));
+        let about = pr.map_or_else(String::new, |pr| format!(" PR {pr}"));
+        let subject = match self.kind {
+            MessageType::ReviewRequest => format!("Review{about}"),
+            MessageType::ReviewFeedback => {
+                let count = body.get("blocking_count").and_then(Value::as_u64);
+                let count = count.map_or_else(String::new, |count| format!(": {count} blocking"));
+                format!("Feedback on{about}{round}{count}")
+            }
+            MessageType::ReviewAddressed => format!("Addressed{about}{round}"),
+            MessageType::ReviewLgtm => format!("Approved{about}{round}"),
+            MessageType::Notification
+            | MessageType::Question
+            | MessageType::TaskRequest
+            | MessageType::FollowUp
+            | MessageType::Handoff
+            | MessageType::HandoffComplete
+            | MessageType::BrainstormRequest
+            | MessageType::BrainstormFollowup => {
+                let word = self.kind.as_str().replace('_', " ");
+                let first = word.chars().next().map(|c| c.to_ascii_uppercase());
+                let word: String = first.into_iter().chain(word.chars().skip(1)).collect();
+                if pr.is_some() { format!("{word} on{about}") } else { word }
+            }
+        };
+        debug_assert!(line::is_one_line(&subject));
+        subject
+    }
+}
+
+/// How many findings of the packet block, as far as they can be read.
+fn blocking(packet: &Packet) -> Option<usize> {
+    let bytes = match packet {
+        Packet::None | Packet::Missing => return None,
+        Packet::InPlace(bytes) => bytes.as_slice(),
+        Packet::New(new) => new.text.as_bytes(),
+    };
+    let packet = coerce(&parse_packet(bytes).ok()?, Schema::FindingsPacket.shape());
+    let findings = packet["findings"].as_array()?;
+    let findings = findings.iter().filter_map(|finding| Finding::deserialize(finding).ok());
+    Some(findings.filter(Finding::counts_as_blocking).count())
+}

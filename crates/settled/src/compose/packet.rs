@@ -1,0 +1,150 @@
+//! The findings packet that goes before its message: where it lies, or under which free name it will. A packet that was
+//! written is never written over, since a message may point to it; one with the same text is used again, so that a second
+//! try after a kill leaves nothing behind.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use message_schema::id::PacketPath;
+
+use super::outbox;
+
+/// The largest file that is read, in bytes: no message and no packet may be larger.
+pub const SIZE_MAX: u64 = 256 * 1024;
+
+/// Where packets of findings lie.
+const FOLDER: &str = "packets/findings";
+
+/// The packet of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// The message names none.
+    None,
+    /// The message names one that is not there.
+    Missing,
+    /// It lies in the workspace; its bytes.
+    InPlace(Vec<u8>),
+    /// It is to be written.
+    New(NewPacket),
+}
+
+/// A packet that is to be written before its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPacket {
+    /// Where it will lie, relative to the root.
+    pub path: PacketPath,
+    /// Its text.
+    pub text: String,
+}
+
+/// What a path that was named leads to.
+#[derive(Debug)]
+pub enum Named {
+    /// A file of the workspace.
+    Inside(PacketPath, Vec<u8>),
+    /// A file elsewhere, which has to be copied.
+    Outside(String),
+    /// Nothing.
+    Missing,
+}
+
+impl NewPacket {
+    /// A place for this text: the first name after `stem` that is free, or that has this very text from this user.
+    pub fn plan(root: &Path, stem: &str, text: String) -> io::Result<Self> {
+        for n in 1_u32.. {
+            let name = if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") };
+            let path = format!("{FOLDER}/{name}.yaml");
+            if may_be_at(&root.join(&path), &text)? {
+                let path = PacketPath::new(path).expect("a folder of ours and a name without a slash");
+                return Ok(Self { path, text });
+            }
+        }
+        unreachable!("a directory has fewer files than there are numbers")
+    }
+
+    /// Writes it, unless it is there already. Fails with `AlreadyExists` if somebody took the name meanwhile: then another
+    /// place has to be planned.
+    pub(super) fn write(&self, root: &Path) -> io::Result<()> {
+        let path = root.join(self.path.as_str());
+        match outbox::write_new(&path, self.text.as_bytes()) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && may_be_at(&path, &self.text)? => {
+                Ok(())
+            }
+            written => written,
+        }
+    }
+}
+
+/// Whether nothing lies there, or this text of this user.
+fn may_be_at(path: &Path, text: &str) -> io::Result<bool> {
+    let data = match path.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        data => data?,
+    };
+    let is_mine = data.is_file() && data.uid() == rustix::process::geteuid().as_raw();
+    Ok(is_mine && data.len() == text.len() as u64 && std::fs::read(path)? == text.as_bytes())
+}
+
+/// Finds the packet a path means: relative to the root, or else relative to the current directory.
+pub fn named(root: &Path, path: &Path) -> io::Result<Named> {
+    let inside = path.to_str().and_then(|text| PacketPath::new(text).ok());
+    if let Some(inside) = inside
+        && root.join(path).is_file()
+    {
+        let bytes = read(&root.join(path))?;
+        return Ok(Named::Inside(inside, bytes));
+    }
+    let whole = match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Named::Missing),
+        whole => whole?,
+    };
+    let bytes = read(&whole)?;
+    match below(root, &whole)? {
+        Some(inside) => Ok(Named::Inside(inside, bytes)),
+        None => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Named::Outside(text)),
+            Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text")),
+        },
+    }
+}
+
+fn below(root: &Path, whole: &Path) -> io::Result<Option<PacketPath>> {
+    let root: PathBuf = root.canonicalize()?;
+    let inside = whole.strip_prefix(root).ok().and_then(Path::to_str);
+    Ok(inside.and_then(|inside| PacketPath::new(inside).ok()))
+}
+
+/// Reads a file of at most [`SIZE_MAX`] bytes.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(SIZE_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > SIZE_MAX {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it has more than {SIZE_MAX} bytes"),
+        ));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_of_the_same_text_is_used_again_and_another_takes_the_next_name() {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(root.path().join(FOLDER)).expect("the folder");
+        let plan =
+            |text: &str| NewPacket::plan(root.path(), "86_codex_r1", text.to_owned()).expect("a place");
+        let first = plan("a");
+        first.write(root.path()).expect("written");
+        assert_eq!(plan("a"), first);
+        first.write(root.path()).expect("it is there");
+        assert_eq!(plan("b").path.as_str(), "packets/findings/86_codex_r1-2.yaml");
+        let late = NewPacket { text: "b".to_owned(), ..first };
+        assert_eq!(late.write(root.path()).expect_err("taken").kind(), io::ErrorKind::AlreadyExists);
+    }
+}

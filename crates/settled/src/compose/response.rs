@@ -1,0 +1,350 @@
+//! A reviewer's answer as it travels: the findings packet and the body of its message, made of what was written down and
+//! of what is asked. Ids, counts and what is known of open threads are filled in; nothing that was said is changed.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+use message_schema::body::Body;
+use message_schema::id::PacketPath;
+use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
+use message_schema::{render_document, render_packet};
+use review::{Deal, NotAResponse, StructuredResponse, ThreadAnswer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::ask::{Ask, Open, Silence};
+use super::draft::Fields;
+use super::gaps::{self, Dealt, Gap, Verdict};
+use super::sheet::{Deed, Loose, Sheet};
+
+/// What a nit says of what comes next where the reviewer said nothing.
+const LATER: &str = "look at it after the merge";
+
+/// A response, but for where its packet lies.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The body's fields without `findings_packet`.
+    pub body: Fields,
+    /// The packet's text; an lgtm without findings and commands needs none.
+    pub packet: Option<String>,
+    /// How many findings block.
+    pub blocking: usize,
+    /// Threads that silence resolves.
+    pub silent: Vec<String>,
+}
+
+/// Why nothing was written.
+#[derive(Debug)]
+pub enum Unwritten {
+    /// Open threads are not dealt with, or not legally.
+    Gaps(Vec<Gap>),
+    /// The quality gate would refuse the lgtm; why, one phrase each.
+    Gate(Vec<String>),
+    /// It cannot be written at all.
+    Response(NotAResponse),
+    /// It is the other one of the two responses.
+    Other(Verdict),
+}
+
+/// Makes a response of what was written down.
+pub fn write(ask: &Ask, sheet: &Sheet, verdict: Verdict, now: DateTime<Utc>) -> Result<Response, Unwritten> {
+    match sheet {
+        Sheet::Structured(response) => structured(ask, response, verdict, now),
+        Sheet::Loose(loose) => Scribe { ask, loose, verdict }.write(),
+    }
+}
+
+fn structured(
+    ask: &Ask,
+    response: &StructuredResponse,
+    verdict: Verdict,
+    now: DateTime<Utc>,
+) -> Result<Response, Unwritten> {
+    let (given, threads) = match &response.response {
+        review::Verdict::Feedback(answer) => (Verdict::Feedback, &answer.threads),
+        review::Verdict::Lgtm(answer) => (Verdict::Lgtm, &answer.threads),
+    };
+    if given != verdict {
+        return Err(Unwritten::Other(given));
+    }
+    let dealt = |open: &Open| match threads.get(&open.id) {
+        None => Dealt::Unnamed,
+        Some(ThreadAnswer { action: Deal::Defer, .. }) => Dealt::Deferred,
+        Some(ThreadAnswer { action: Deal::Act(action), stance, .. }) => Dealt::Act(*action, *stance),
+    };
+    // A response by the schema says everything; silence is a slip in it.
+    let mut strict = ask.clone();
+    strict.silence = Silence::Nothing;
+    named(&strict, verdict, dealt)?;
+    let place = PacketPath::new("packets/findings/x").expect("a path within the workspace");
+    let written = response.write(&ask.key(), &ask.review(now), &place).map_err(Unwritten::Response)?;
+    let findings = written.packet.as_ref().map_or(&[][..], |packet| &packet.findings);
+    if verdict == Verdict::Lgtm {
+        let runs = written.packet.as_ref().and_then(|packet| packet.qa_validation.as_ref());
+        let runs = runs.map_or(Value::Null, |qa| json!(qa.commands_run));
+        passes(gaps::gate(ask, dealt, findings.iter(), runs.as_array().map_or(&[], Vec::as_slice)))?;
+    }
+    let blocking = findings.iter().filter(|finding| finding.counts_as_blocking()).count();
+    let mut body = match &written.body {
+        Body::Feedback(body) => fields(body),
+        Body::Lgtm(body) => fields(body),
+        Body::Request(_) | Body::Addressed(_) | Body::Text(_) => {
+            unreachable!("a structured response is one of the two terminal ones")
+        }
+    };
+    body.retain(|(name, _)| name != "findings_packet");
+    let packet = written.packet.as_ref().map(render_packet);
+    Ok(Response { body: body.into_iter().collect(), packet, blocking, silent: Vec::new() })
+}
+
+fn fields(body: &impl Serialize) -> Vec<(String, Value)> {
+    match serde_json::to_value(body).expect("a body has text keys and plain values") {
+        Value::Object(map) => map.into_iter().collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Vec::new(),
+    }
+}
+
+/// Sees that every open thread is dealt with.
+fn named(ask: &Ask, verdict: Verdict, dealt: impl Fn(&Open) -> Dealt) -> Result<(), Unwritten> {
+    let gaps: Vec<Gap> =
+        ask.open_threads.iter().filter_map(|open| gaps::gap(ask, open, &dealt(open), verdict)).collect();
+    if gaps.is_empty() { Ok(()) } else { Err(Unwritten::Gaps(gaps)) }
+}
+
+fn passes(broken: Vec<String>) -> Result<(), Unwritten> {
+    if broken.is_empty() { Ok(()) } else { Err(Unwritten::Gate(broken)) }
+}
+
+struct Scribe<'a> {
+    ask: &'a Ask,
+    loose: &'a Loose,
+    verdict: Verdict,
+}
+
+impl Scribe<'_> {
+    fn write(&self) -> Result<Response, Unwritten> {
+        self.strangers()?;
+        named(self.ask, self.verdict, |open| self.dealt(open))?;
+        let findings = self.findings();
+        let read: Vec<Finding> =
+            findings.iter().filter_map(|finding| Finding::deserialize(finding).ok()).collect();
+        if self.verdict == Verdict::Lgtm {
+            passes(gaps::gate(self.ask, |open| self.dealt(open), read.iter(), &self.loose.commands_run))?;
+        }
+        let blocking = read.iter().filter(|finding| finding.counts_as_blocking()).count();
+        let nits = self.nits(&read);
+        let is_needed =
+            self.verdict == Verdict::Feedback || !findings.is_empty() || !self.loose.commands_run.is_empty();
+        let packet = is_needed.then(|| self.packet(&findings));
+        let unnamed = self.ask.open_threads.iter().filter(|open| matches!(self.dealt(open), Dealt::Unnamed));
+        let silent = unnamed.map(|open| open.id.to_string()).collect();
+        Ok(Response { body: self.body(blocking, &nits), packet, blocking, silent })
+    }
+
+    /// Actions on what is no open thread: a slip in the id, most of the time.
+    fn strangers(&self) -> Result<(), Unwritten> {
+        let strange = self.loose.actions.keys().filter(|id| self.ask.thread(id).is_none());
+        let gap = |id: &String| Gap {
+            code: message_schema::Code::ThreadNotOpen,
+            id: id.clone(),
+            what: "it is no open thread of this review".to_owned(),
+            legal: Vec::new(),
+        };
+        let gaps: Vec<Gap> = strange.map(gap).collect();
+        if gaps.is_empty() { Ok(()) } else { Err(Unwritten::Gaps(gaps)) }
+    }
+
+    fn named_again(&self, open: &Open) -> Option<&Map<String, Value>> {
+        self.loose
+            .findings
+            .iter()
+            .find(|finding| finding.get("id").and_then(Value::as_str) == Some(open.id.as_str()))
+    }
+
+    fn dealt(&self, open: &Open) -> Dealt {
+        let text = |finding: Option<&Map<String, Value>>, key: &str| {
+            finding.and_then(|finding| finding.get(key)).and_then(Value::as_str).map(str::to_owned)
+        };
+        let finding = self.named_again(open);
+        let deed = self.loose.actions.get(open.id.as_str());
+        let in_packet = text(finding, "action");
+        let stance = deed.and_then(Deed::stance);
+        let stance = stance.or_else(|| {
+            text(finding, "stance").and_then(|word| message_schema::packet::Stance::from_word(&word))
+        });
+        let word = match (deed.map(|deed| deed.action.clone()), in_packet) {
+            (Some(said), Some(again)) if said != again => return Dealt::Twice,
+            (said, again) => said.or(again),
+        };
+        match word {
+            Some(word) if word == "defer" => Dealt::Deferred,
+            Some(word) => {
+                Action::from_word(&word).map_or(Dealt::Unknown(word), |action| Dealt::Act(action, stance))
+            }
+            None => match text(finding, "status").and_then(|word| Status::from_word(&word)) {
+                Some(status) => Dealt::Restated(status),
+                None if self.is_covered(open) => Dealt::Deferred,
+                None => Dealt::Unnamed,
+            },
+        }
+    }
+
+    /// Whether a nit names the thread as its source.
+    fn is_covered(&self, open: &Open) -> bool {
+        let source =
+            |nit: &Map<String, Value>| nit.get("source").and_then(Value::as_str) == Some(open.id.as_str());
+        self.verdict == Verdict::Lgtm && self.loose.nits.iter().any(source)
+    }
+
+    /// The findings that were written down, completed, and the open threads that only an action names.
+    fn findings(&self) -> Vec<Map<String, Value>> {
+        let mut used: BTreeSet<String> =
+            self.ask.open_threads.iter().map(|open| open.id.to_string()).collect();
+        used.extend(self.ask.held_threads.iter().map(|held| held.id.to_string()));
+        let given =
+            self.loose.findings.iter().filter_map(|finding| finding.get("id").and_then(Value::as_str));
+        used.extend(given.map(str::to_owned));
+        let mut free =
+            (1_u32..).map(|n| format!("F-{}-{n:03}", self.ask.round)).filter(move |id| !used.contains(id));
+        let mut findings = Vec::new();
+        for finding in &self.loose.findings {
+            let id = finding.get("id").and_then(Value::as_str);
+            match id.and_then(|id| self.ask.thread(id)) {
+                Some(open) if matches!(self.dealt(open), Dealt::Deferred) => {}
+                Some(open) => findings.push(self.again(open, finding.clone())),
+                None => {
+                    let mut finding = finding.clone();
+                    if id.is_none() {
+                        finding.insert("id".to_owned(), free.next().expect("numbers do not end").into());
+                    }
+                    finding.entry("status").or_insert_with(|| Status::Open.as_str().into());
+                    findings.push(finding);
+                }
+            }
+        }
+        let only_acted = self.ask.open_threads.iter().filter(|open| self.named_again(open).is_none());
+        findings.extend(
+            only_acted
+                .filter(|open| matches!(self.dealt(open), Dealt::Act(..)))
+                .map(|open| self.again(open, Map::from_iter([("id".to_owned(), open.id.as_str().into())]))),
+        );
+        findings
+    }
+
+    /// An open thread under its id, with what is known of it and what is done with it.
+    fn again(&self, open: &Open, mut finding: Map<String, Value>) -> Map<String, Value> {
+        let mut fill = |name: &str, value: Value| {
+            if !value.is_null() {
+                finding.entry(name).or_insert(value);
+            }
+        };
+        if let Some(deed) = self.loose.actions.get(open.id.as_str()) {
+            fill("action", deed.action.as_str().into());
+            fill("stance", json!(deed.stance));
+            fill("evidence", json!(deed.evidence));
+        }
+        if let Dealt::Act(action, _) = self.dealt(open) {
+            let status = if action == Action::Resolve { Status::Fixed } else { Status::NotFixed };
+            fill("status", status.as_str().into());
+        }
+        fill("severity", open.severity.as_str().into());
+        fill("title", json!(open.title));
+        fill("file", json!(open.file));
+        if !finding.contains_key("line") && open.lines.is_some() {
+            finding.entry("lines").or_insert(json!(open.lines));
+        }
+        // The other severities leave no choice.
+        if finding.get("severity").and_then(Value::as_str) == Some(Severity::P2.as_str()) {
+            finding.entry("blocking").or_insert(open.blocking.into());
+        }
+        finding
+    }
+
+    /// The nits that were written down, completed, with one for each deferred thread and each new finding that waits.
+    fn nits(&self, findings: &[Finding]) -> Vec<Map<String, Value>> {
+        if self.verdict == Verdict::Feedback {
+            return Vec::new();
+        }
+        let mut nits = self.loose.nits.clone();
+        let has_source = |nits: &[Map<String, Value>], id: &str| {
+            nits.iter().any(|nit| nit.get("source").and_then(Value::as_str) == Some(id))
+        };
+        let mut add = |severity: Severity, id: &str, title: Option<&String>, deed: Option<&Deed>| {
+            if !has_source(&nits, id) {
+                let summary = title.cloned().unwrap_or_else(|| format!("finding {id}"));
+                let mut nit = Map::new();
+                nit.insert("tier".to_owned(), severity.as_str().into());
+                nit.insert("summary".to_owned(), summary.into());
+                nit.insert("source".to_owned(), id.into());
+                let said = |name: &str, value: Option<&String>| {
+                    value.map(|value| (name.to_owned(), value.as_str().into()))
+                };
+                nit.extend(said("owner", deed.and_then(|deed| deed.owner.as_ref())));
+                nit.extend(said("next_action", deed.and_then(|deed| deed.next_action.as_ref())));
+                nits.push(nit);
+            }
+        };
+        for open in self.ask.open_threads.iter().filter(|open| matches!(self.dealt(open), Dealt::Deferred)) {
+            add(
+                open.severity,
+                open.id.as_str(),
+                open.title.as_ref(),
+                self.loose.actions.get(open.id.as_str()),
+            );
+        }
+        let waits = |finding: &&Finding| {
+            !finding.blocks() && !finding.status.is_settled() && finding.action.is_none()
+        };
+        for finding in findings.iter().filter(waits) {
+            add(finding.severity, finding.id.as_str(), finding.title.as_ref(), None);
+        }
+        let used: BTreeSet<String> =
+            nits.iter().filter_map(|nit| nit.get("nit_id")?.as_str().map(str::to_owned)).collect();
+        let mut free = (1_u32..).map(|n| format!("NIT-{n:03}")).filter(move |id| !used.contains(id));
+        for nit in &mut nits {
+            nit.entry("nit_id").or_insert_with(|| free.next().expect("numbers do not end").into());
+            nit.entry("tier").or_insert_with(|| "P3".into());
+            nit.entry("owner").or_insert_with(|| self.ask.author.as_str().into());
+            nit.entry("next_action").or_insert_with(|| LATER.into());
+        }
+        nits
+    }
+
+    fn packet(&self, findings: &[Map<String, Value>]) -> String {
+        let mut packet = self.loose.header.clone();
+        packet.entry("reviewer").or_insert_with(|| self.ask.reviewer.as_str().into());
+        packet.entry("round").or_insert_with(|| self.ask.round.into());
+        if let Some(head) = &self.loose.validated_head {
+            packet.insert("reviewed_sha".to_owned(), head.as_str().into());
+        }
+        packet.insert("findings".to_owned(), json!(findings));
+        if !self.loose.commands_run.is_empty() {
+            packet.insert("qa_validation".to_owned(), json!({ "commands_run": self.loose.commands_run }));
+        }
+        let packet = Value::Object(packet);
+        match FindingsPacket::deserialize(&packet) {
+            Ok(read) if json!(read) == packet => render_packet(&read),
+            // What is wrong in it, or unknown, is the validator's to say.
+            Ok(_) | Err(_) => render_document(&packet),
+        }
+    }
+
+    fn body(&self, blocking: usize, nits: &[Map<String, Value>]) -> Fields {
+        let mut body = Fields::default();
+        match self.verdict {
+            Verdict::Feedback => {
+                body.put("round", self.ask.round);
+                body.put("blocking_count", blocking);
+                body.put_given("escalation", self.loose.escalation.clone());
+            }
+            Verdict::Lgtm => {
+                body.put("quality_gate_result", "pass");
+                body.put("merge_ready", self.loose.merge_ready.clone().unwrap_or(Value::Bool(true)));
+                body.put("round", self.ask.round);
+                body.put_given("nits", (!nits.is_empty()).then(|| json!(nits)));
+            }
+        }
+        body.put_given("validated_head", self.loose.validated_head.clone());
+        body
+    }
+}

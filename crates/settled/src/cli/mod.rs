@@ -4,6 +4,7 @@ mod agents_md;
 mod answer;
 mod command;
 mod context;
+mod demo;
 mod explain;
 mod failure;
 mod gc;

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod compose;
 pub mod config;
 pub mod daemon;
+pub mod demo;
 mod desk;
 mod draft;
 pub mod exit;

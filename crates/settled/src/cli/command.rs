@@ -6,8 +6,8 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, brief, explain, gc, hook, inbox, init, ledger, log, person, problems, pull, reply, respond,
-    robot, send, serve, simulate, states, status, threads, turn, up, wait, watch, why,
+    agents_md, brief, demo, explain, gc, hook, inbox, init, ledger, log, person, problems, pull, reply,
+    respond, robot, send, serve, simulate, states, status, threads, turn, up, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -50,6 +50,8 @@ pub(super) enum Command {
     Hook(hook::Args),
     /// Keep a block for agents in AGENTS.md, CLAUDE.md or GEMINI.md
     AgentsMd(agents_md::Args),
+    /// Show a whole review between two scripted agents, in seconds
+    Demo(demo::Args),
     /// Help agents: a primer, and what to do next
     Robot(robot::Args),
     /// Count completed turns of a reviewer; at the limit its invocation ends
@@ -125,6 +127,7 @@ impl Command {
             Command::Wait(args) => wait::run(args, &context),
             Command::Hook(args) => hook::run(args, &context),
             Command::AgentsMd(args) => agents_md::run(args, &context),
+            Command::Demo(args) => demo::run(args, &context),
             Command::Robot(args) => robot::run(args, &context),
             Command::Turn(args) => turn::turn(args, &context),
             Command::Take(args) => turn::take(args, &context),

@@ -7,6 +7,7 @@ mod bodies;
 mod brief;
 mod command;
 mod context;
+mod demo;
 mod explain;
 mod failure;
 mod gc;

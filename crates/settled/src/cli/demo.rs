@@ -1,0 +1,124 @@
+//! `settled demo`: a whole review between two scripted agents, told line by line.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::answer::{Answer, print};
+use super::context::{Context, quoted};
+use super::failure::Failure;
+use crate::demo::{self, Demo, DemoError, Told};
+use crate::exit::Exit;
+
+/// Shows a review.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled demo                                  a review in some seconds, on a temporary workspace
+  settled demo --dir ./demo --pace 2s           slowly, to be watched from another terminal:
+  settled watch --root ./demo
+  settled demo --svg demo.svg                   the same as a picture")]
+pub(super) struct Args {
+    /// The workspace to make, and to leave for you to look at; else a temporary one
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// How long to wait before each step, as in 800ms or 2s
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = pace)]
+    pace: Duration,
+    /// Write it as a picture as well
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// A step for programs.
+#[derive(Debug, Serialize)]
+struct Line {
+    step: usize,
+    who: &'static str,
+    says: &'static str,
+    command: String,
+    exit: i32,
+    lines: Vec<String>,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
+    let (root, temporary) = workspace(args)?;
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
+    let told = hold(&program, &root, args, context);
+    if temporary {
+        // What is left behind of it lies where the system clears up.
+        let _ = std::fs::remove_dir_all(&root);
+    }
+    let told = told?;
+    if let Some(path) = &args.svg {
+        std::fs::write(path, demo::svg(&told))
+            .map_err(|error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display())))?;
+    }
+    if !temporary && !context.json {
+        print(&format!("it lies in {}: settled status {}\n", root.display(), quoted(root.as_os_str())))?;
+    }
+    Ok(Exit::Ok)
+}
+
+/// A directory that is ours alone.
+fn workspace(args: &Args) -> Result<(PathBuf, bool), Failure> {
+    let Some(dir) = &args.dir else {
+        let name = format!("settled-demo-{}", std::process::id());
+        return Ok((std::env::temp_dir().join(name), true));
+    };
+    let is_free = std::fs::read_dir(dir).map_or_else(
+        |error| error.kind() == std::io::ErrorKind::NotFound,
+        |mut entries| entries.next().is_none(),
+    );
+    if is_free {
+        return Ok((dir.clone(), false));
+    }
+    let message = format!("{} is not empty: the demonstration makes a workspace of its own", dir.display());
+    Err(Failure::plain(Exit::Usage, message))
+}
+
+/// Holds the review and tells each step as it is done.
+fn hold(
+    program: &std::path::Path,
+    root: &std::path::Path,
+    args: &Args,
+    context: &Context,
+) -> Result<String, Failure> {
+    let failed = |error: DemoError| Failure::new(Exit::Failed, &error);
+    let demo = Demo::start(program, root).map_err(failed)?;
+    if !args.pace.is_zero() && !context.json {
+        let watch = format!("settled watch --root {}", quoted(root.as_os_str()));
+        // Beside the story, not part of it.
+        let _ = writeln!(std::io::stderr(), "in another terminal: {watch}");
+    }
+    let mut all = String::new();
+    for (at, step) in demo::steps().iter().enumerate() {
+        std::thread::sleep(args.pace);
+        let told = demo.step(step).map_err(failed)?;
+        let text = told.text(at + 1);
+        print(&if context.json { Answer::new(line(at + 1, told)).line() } else { text.clone() })?;
+        all += &text;
+    }
+    Ok(all)
+}
+
+fn line(number: usize, told: Told) -> Line {
+    let Told { step, lines } = told;
+    Line { step: number, who: step.name(), says: step.says, command: step.command(), exit: step.exit, lines }
+}
+
+fn pace(text: &str) -> Result<Duration, String> {
+    let expected = || format!("`{text}` is no time: expected as in 800ms or 2s");
+    let (digits, factor) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(digits), _) => (digits, 1),
+        (None, Some(digits)) => (digits, 1000),
+        (None, None) => return Err(expected()),
+    };
+    let number: u64 = digits.parse().map_err(|_| expected())?;
+    match number.checked_mul(factor) {
+        Some(ms) if ms <= 60_000 => Ok(Duration::from_millis(ms)),
+        Some(_) | None => Err("a step waits a minute at the most".to_owned()),
+    }
+}

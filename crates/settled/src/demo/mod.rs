@@ -1,0 +1,186 @@
+//! A whole review between two scripted agents, held with the very commands real ones would use, on a workspace of its own.
+//! What is said and done lies in `script`; here it is run and told.
+
+mod script;
+mod svg;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub use script::{Step, Who, files, steps};
+pub use svg::svg;
+
+/// How long the daemon may take to begin to serve.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a demonstration broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// The disk, or a process that cannot be started.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The daemon did not begin to serve.
+    #[error("the daemon did not begin to serve within {} s; its log is {}", PATIENCE.as_secs(), .0.display())]
+    NoDaemon(PathBuf),
+    /// A command ended otherwise than the script says.
+    #[error("`{command}` ended with {found}, expected {expected}:\n{said}")]
+    Otherwise {
+        /// The command.
+        command: String,
+        /// What it ended with.
+        found: String,
+        /// The exit code of the script.
+        expected: i32,
+        /// What it printed.
+        said: String,
+    },
+}
+
+/// A demonstration on a workspace of its own; its daemon ends with the value.
+#[derive(Debug)]
+pub struct Demo {
+    program: PathBuf,
+    root: PathBuf,
+    daemon: Child,
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub struct Told {
+    /// The step.
+    pub step: &'static Step,
+    /// What its command printed, without what differs between workspaces.
+    pub lines: Vec<String>,
+}
+
+impl Demo {
+    /// Makes the workspace in a directory that is not there yet or empty, and starts a daemon on it with our own program.
+    pub fn start(program: &Path, root: &Path) -> Result<Self, DemoError> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |source| DemoError::Io { what, source }
+        };
+        let made = Command::new(program)
+            .args(["init", "--agents", "claude,codex"])
+            .arg(root)
+            .stdout(Stdio::null())
+            .status()
+            .map_err(failed("settled init"))?;
+        if !made.success() {
+            return Err(failed("settled init")(io::Error::other(made.to_string())));
+        }
+        for (name, text) in files() {
+            std::fs::write(root.join(name), text).map_err(failed(name))?;
+        }
+        let log = root.join(".settled/demo.log");
+        let file = std::fs::File::create(&log).map_err(failed("the daemon's log"))?;
+        let daemon = Command::new(program)
+            .arg("serve")
+            .arg(root)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(file)
+            .spawn()
+            .map_err(failed("settled serve"))?;
+        let demo = Self { program: program.to_owned(), root: root.to_owned(), daemon };
+        let start = Instant::now();
+        while spool::is_served(root) != Some(true) {
+            if start.elapsed() > PATIENCE {
+                return Err(DemoError::NoDaemon(log));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(demo)
+    }
+
+    /// Does one step.
+    pub fn step(&self, step: &'static Step) -> Result<Told, DemoError> {
+        let mut command = Command::new(&self.program);
+        command.args(step.words).current_dir(&self.root).env("SETTLED_ROOT", ".").env("COLUMNS", "100");
+        match step.who {
+            Who::Agent(agent) => command.env("SETTLED_AGENT", agent),
+            Who::Person => command.env_remove("SETTLED_AGENT"),
+        };
+        let failed = |source| DemoError::Io { what: step.command(), source };
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let mut stdin = child.stdin.take().expect("it was piped");
+        // A command that does not read ends the pipe, which is no failure.
+        let _ = stdin.write_all(step.input.as_bytes());
+        drop(stdin);
+        let output = child.wait_with_output().map_err(failed)?;
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        if output.status.code() != Some(step.exit) {
+            return Err(DemoError::Otherwise {
+                command: step.command(),
+                found: output.status.to_string(),
+                expected: step.exit,
+                said: text,
+            });
+        }
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        if lines.len() > step.shown {
+            lines.truncate(step.shown);
+            lines.push("…".to_owned());
+        }
+        Ok(Told { step, lines })
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.daemon);
+        // It is our child and not waited for yet, so the number is still its own.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.daemon.wait();
+    }
+}
+
+impl Step {
+    /// The command as one would type it.
+    pub fn command(&self) -> String {
+        let word = |word: &&str| {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+            if !word.is_empty() && word.chars().all(is_plain) {
+                (*word).to_owned()
+            } else {
+                format!("'{word}'")
+            }
+        };
+        let words: Vec<String> = self.words.iter().map(word).collect();
+        format!("settled {}", words.join(" "))
+    }
+
+    /// Who acts, in a word.
+    pub fn name(&self) -> &'static str {
+        match self.who {
+            Who::Agent(agent) => agent,
+            Who::Person => "you",
+        }
+    }
+}
+
+impl Told {
+    /// The step for a reader: what happens, the command, what it printed.
+    pub fn text(&self, number: usize) -> String {
+        let Step { says, .. } = self.step;
+        let mut text = format!("{number:>2}. {}: {says}\n    $ {}\n", self.step.name(), self.step.command());
+        for line in &self.lines {
+            text += format!("    {line}").trim_end();
+            text += "\n";
+        }
+        text + "\n"
+    }
+}

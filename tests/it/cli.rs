@@ -33,6 +33,7 @@ const COMMANDS: &[&[&str]] = &[
     &["queue"],
     &["hold"],
     &["release"],
+    &["drop"],
 ];
 
 fn text(output: &Output) -> String {

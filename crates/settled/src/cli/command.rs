@@ -65,6 +65,10 @@ pub(super) enum Command {
     #[command(after_help = "Examples:
   settled release 86 F-001")]
     Release(person::OfThread),
+    /// Take back what was queued: the thread is not handed off for that
+    #[command(after_help = "Examples:
+  settled drop 86 F-001")]
+    Drop(person::OfThread),
 }
 
 impl Command {
@@ -91,6 +95,7 @@ impl Command {
             Command::Queue(args) => person::of_thread(args, Act::Queue, &context),
             Command::Hold(args) => person::of_thread(args, Act::Hold, &context),
             Command::Release(args) => person::of_thread(args, Act::Release, &context),
+            Command::Drop(args) => person::of_thread(args, Act::Drop, &context),
         }
     }
 }

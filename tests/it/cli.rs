@@ -34,6 +34,13 @@ const COMMANDS: &[&[&str]] = &[
     &["hold"],
     &["release"],
     &["drop"],
+    &["gate"],
+    &["gate", "check"],
+    &["verdict"],
+    &["verdict", "export"],
+    &["verdict", "verify"],
+    &["completions"],
+    &["man"],
 ];
 
 fn text(output: &Output) -> String {

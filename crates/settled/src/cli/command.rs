@@ -5,7 +5,10 @@ use review::Act;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{explain, gc, init, ledger, log, person, pull, serve, simulate, states, status, turn, up};
+use super::{
+    completions, explain, gate, gc, init, ledger, log, person, pull, serve, simulate, states, status, turn,
+    up, verdict,
+};
 use crate::exit::Exit;
 
 #[derive(Debug, Subcommand)]
@@ -69,6 +72,14 @@ pub(super) enum Command {
     #[command(after_help = "Examples:
   settled drop 86 F-001")]
     Drop(person::OfThread),
+    /// Ask whether an approval holds for a commit
+    Gate(gate::Args),
+    /// Put a verdict into a file, or judge such a file again
+    Verdict(verdict::Args),
+    /// Print completions for a shell
+    Completions(completions::OfShell),
+    /// Print the manual page, or write one for every command
+    Man(completions::Manual),
 }
 
 impl Command {
@@ -96,6 +107,10 @@ impl Command {
             Command::Hold(args) => person::of_thread(args, Act::Hold, &context),
             Command::Release(args) => person::of_thread(args, Act::Release, &context),
             Command::Drop(args) => person::of_thread(args, Act::Drop, &context),
+            Command::Gate(args) => gate::run(args, &context),
+            Command::Verdict(args) => verdict::run(args, &context),
+            Command::Completions(args) => completions::completions(args, &context),
+            Command::Man(args) => completions::man(args, &context),
         }
     }
 }

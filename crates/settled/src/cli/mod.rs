@@ -2,9 +2,11 @@
 
 mod answer;
 mod command;
+mod completions;
 mod context;
 mod explain;
 mod failure;
+mod gate;
 mod gc;
 mod init;
 mod ledger;
@@ -20,6 +22,7 @@ mod states;
 mod status;
 mod turn;
 mod up;
+mod verdict;
 
 use std::io::Write as _;
 

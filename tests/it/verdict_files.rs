@@ -1,0 +1,292 @@
+//! `settled verdict`: a file that was exported proves an approval without a workspace, and no other file does: not one
+//! that was damaged, and not one that somebody made consistent again around what never was decided.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use proptest::prelude::*;
+use settled_tests::approval::{HEAD, OTHER, approve, approved, ask, mailroom};
+use settled_tests::mailroom::{Mailroom, said, settled};
+use settled_tests::{read, seed};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+/// A file beside no workspace.
+struct Paper {
+    directory: TempDir,
+}
+
+impl Paper {
+    fn of(mailroom: &Mailroom, more: &[&str]) -> Self {
+        let paper = Self { directory: tempfile::tempdir().expect("a directory") };
+        let path = paper.path().display().to_string();
+        let output = mailroom.run(&[&["verdict", "export", "86", "-o", &path], more].concat());
+        assert!(output.status.success(), "{}", said(&output));
+        paper
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("verdict.txt")
+    }
+
+    fn text(&self) -> String {
+        read(self.path())
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.text().lines().map(str::to_owned).collect()
+    }
+
+    fn verify(&self, head: &str, more: &[&str]) -> Output {
+        verify(&self.path(), head, more)
+    }
+
+    /// The exit code for other bytes in its place.
+    fn with(&self, bytes: &[u8]) -> i32 {
+        let path = self.directory.path().join("other.txt");
+        std::fs::write(&path, bytes).expect("written");
+        verify(&path, HEAD, &[]).status.code().expect("it ends by itself")
+    }
+}
+
+fn verify(path: &Path, head: &str, more: &[&str]) -> Output {
+    settled()
+        .args(["verdict", "verify"])
+        .arg(path)
+        .args(["--head", head])
+        .args(more)
+        .output()
+        .expect("settled")
+}
+
+fn digest(text: &str) -> String {
+    let hex: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+/// Makes lines consistent again, as whoever can write the file could: shares no code with the product.
+fn sealed(header: &str, records: &[String]) -> String {
+    let mut text = format!("settled verdict 1\nheader {header}\n");
+    let mut chain = digest(&text);
+    for record in records {
+        let named = digest(record);
+        chain = digest(&format!("{chain} judged {named}\n"));
+        text += &format!("judged {named} {chain} {record}\n");
+    }
+    let count = records.len();
+    text + &format!("end {count} {}\n", digest(&format!("{chain} end {count}\n")))
+}
+
+/// The header and the ledger's lines of a file.
+fn parts(paper: &Paper) -> (String, Vec<String>) {
+    let lines = paper.lines();
+    let record = |line: &String| line.splitn(4, ' ').nth(3).expect("a record").to_owned();
+    let header = lines[1].strip_prefix("header ").expect("a header").to_owned();
+    (header, lines[2..lines.len() - 1].iter().map(record).collect())
+}
+
+/// A mailroom with two rounds, a refusal that cost an attempt, an order and an approval of `HEAD`.
+fn eventful() -> Mailroom {
+    let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
+    seed::lay_packet(mailroom.root());
+    let [request, feedback, addressed, again, lgtm] = seed::review();
+    let post = |from: &str, file: &str, text: &str| {
+        mailroom.post(from, file, text);
+        mailroom.once();
+    };
+    post("claude", request.file, &request.text);
+    assert!(mailroom.run(&["turn", "86"]).status.success());
+    post("codex", "too-early.yaml", &lgtm.text.replace("-002", "-000").replace("pass", "fail"));
+    post("codex", feedback.file, &feedback.text);
+    post("claude", "note.yaml", &seed::note("question", "q-1", "claude", "codex", "Which one?"));
+    post("claude", addressed.file, &addressed.text.replace("abc1234", HEAD));
+    post("claude", again.file, &again.text);
+    post("codex", lgtm.file, &lgtm.text);
+    assert!(mailroom.run(&["pr", "synchronize", "86", "--head", HEAD]).status.success());
+    mailroom
+}
+
+#[test]
+fn a_file_proves_its_approval_without_a_workspace() {
+    let mailroom = eventful();
+    let paper = Paper::of(&mailroom, &[]);
+    let output = paper.verify(HEAD, &["--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let data = &answer["data"];
+    assert_eq!((&data["passes"], &data["judged"], &data["given"]), (&true.into(), &8.into(), &0.into()));
+    assert_eq!(paper.verify(OTHER, &[]).status.code(), Some(8));
+    // Every record stands there as it lies in the ledger.
+    let ledger = read(&settled_tests::list(mailroom.root().join(".settled/ledger"))[0]);
+    for record in parts(&paper).1 {
+        assert!(ledger.lines().any(|line| line == record), "{record}");
+    }
+    // The anchor is what the ledger's own check prints.
+    let checked = String::from_utf8_lossy(&mailroom.run(&["ledger", "verify"]).stdout).into_owned();
+    let last = checked.split_whitespace().find(|word| word.starts_with("sha256:")).expect("a digest");
+    assert_eq!(data["ledger"]["last"], last);
+    let seal = data["seal"].as_str().expect("a seal");
+    assert!(paper.verify(HEAD, &["--anchor", last, "--seal", seal, "--pr", "086"]).status.success());
+    for (option, value) in [("--anchor", seal), ("--seal", last), ("--pr", "87")] {
+        assert_eq!(paper.verify(HEAD, &[option, value]).status.code(), Some(8), "{option}");
+    }
+}
+
+#[test]
+fn what_export_and_verify_print_is_kept() {
+    let mailroom = approved(HEAD);
+    let steady = |output: &Output| {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let word = |word: &str| if word.starts_with("sha256:") { "DIGEST" } else { word }.to_owned();
+        let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ") + "\n";
+        text.lines().map(line).collect::<String>()
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("verdict.txt");
+    let shown = path.display().to_string();
+    let exported = mailroom.run(&["verdict", "export", "86", "-o", &shown]);
+    settled_tests::golden::check("verdict-export.txt", &steady(&exported).replace(&shown, "FILE"));
+    settled_tests::golden::check("verdict-verify.txt", &steady(&verify(&path, HEAD, &[])));
+    let piped = mailroom.run(&["verdict", "export", "86"]);
+    assert!(
+        piped.status.success() && String::from_utf8_lossy(&piped.stdout).starts_with("settled verdict 1\n")
+    );
+    assert_eq!(mailroom.run(&["verdict", "export", "86", "--json"]).status.code(), Some(2));
+    assert_eq!(mailroom.run(&["verdict", "export", "87"]).status.code(), Some(3));
+    assert_eq!(verify(&directory.path().join("absent.txt"), HEAD, &[]).status.code(), Some(3));
+}
+
+#[test]
+fn no_changed_byte_goes_unseen() {
+    let paper = Paper::of(&eventful(), &[]);
+    let bytes = paper.text().into_bytes();
+    let runner = ProptestConfig { cases: 150, ..ProptestConfig::default() };
+    proptest!(runner, |(at in 0..bytes.len(), with: u8)| {
+        let mut other = bytes.clone();
+        prop_assume!(other[at] != with);
+        other[at] = with;
+        prop_assert_eq!(paper.with(&other), 1, "byte {} was made {}", at, with);
+    });
+    for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+        assert_eq!(paper.with(&bytes[..cut]), 1, "cut off at {cut}");
+    }
+    let [twice, longer] = [[&bytes[..], &bytes[..]].concat(), [&bytes[..], b"\n"].concat()];
+    assert_eq!((paper.with(&twice), paper.with(&longer)), (1, 1));
+}
+
+#[test]
+fn damage_is_told_with_its_place() {
+    let paper = Paper::of(&approved(HEAD), &[]);
+    let text = paper.text().replacen("A parser.", "A PARSER.", 1);
+    let path = paper.directory.path().join("damaged.txt");
+    settled_tests::write(&path, &text);
+    let output = verify(&path, HEAD, &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let said = said(&output);
+    assert!(said.contains("is damaged at line 3: found a record with the digest sha256:"), "{said}");
+    assert!(said.contains("expected `sha256:"), "{said}");
+}
+
+#[test]
+fn no_line_is_dropped_swapped_or_put_in_unseen() {
+    let paper = Paper::of(&eventful(), &[]);
+    let lines = paper.lines();
+    let joined = |lines: &[String]| lines.join("\n") + "\n";
+    for at in 0..lines.len() {
+        let mut without = lines.clone();
+        without.remove(at);
+        assert_eq!(paper.with(joined(&without).as_bytes()), 1, "without line {}", at + 1);
+        for other in at + 1..lines.len() {
+            let mut swapped = lines.clone();
+            swapped.swap(at, other);
+            assert_eq!(paper.with(joined(&swapped).as_bytes()), 1, "lines {} and {}", at + 1, other + 1);
+        }
+    }
+    for foreign in Paper::of(&approved(HEAD), &[]).lines() {
+        let mut more = lines.clone();
+        more.insert(3, foreign);
+        assert_eq!(paper.with(joined(&more).as_bytes()), 1);
+    }
+}
+
+#[test]
+fn a_file_made_consistent_again_needs_decisions_that_follow() {
+    let approved = Paper::of(&approved(HEAD), &[]);
+    let (header, records) = parts(&approved);
+    let again = |records: &[String]| approved.with(sealed(&header, records).as_bytes());
+    assert_eq!(again(&records), 0, "as it was");
+    // The approval alone, and the request alone.
+    assert_eq!((again(&records[1..]), again(&records[..1])), (8, 8));
+    let forged = |from: &str, to: &str| {
+        let forged: Vec<String> = records.iter().map(|record| record.replace(from, to)).collect();
+        assert_ne!(forged, records, "{from}");
+        again(&forged)
+    };
+    assert_eq!(forged("quality_gate_result: pass", "quality_gate_result: fail"), 8);
+    assert_eq!(forged("\"merge_ready\":true", "\"merge_ready\":false"), 8);
+    assert_eq!(forged("\"seq\":2", "\"seq\":9"), 1, "the ledger had no such record");
+
+    // An approval of another commit cannot be passed off as one of this, unless its message says so too.
+    let other = Paper::of(&self::approved(OTHER), &[]);
+    let (header, records) = parts(&other);
+    let moved: Vec<String> = records
+        .iter()
+        .map(|record| record.replace(&format!("\"commit\":\"{OTHER}\""), &format!("\"commit\":\"{HEAD}\"")))
+        .collect();
+    assert_ne!(moved, records);
+    assert_eq!(approved.with(sealed(&header, &moved).as_bytes()), 8);
+}
+
+#[test]
+fn a_review_in_which_something_blocks_cannot_be_made_an_approval_by_leaving_records_out() {
+    let paper = Paper::of(&eventful(), &[]);
+    let (header, records) = parts(&paper);
+    assert_eq!(paper.with(sealed(&header, &records).as_bytes()), 0);
+    for at in 0..records.len() {
+        let mut without = records.clone();
+        let dropped = without.remove(at);
+        let code = paper.with(sealed(&header, &without).as_bytes());
+        // A turn, and an event that changed nothing, may be left out: neither bears on the approval.
+        let is_beside = ["\"kind\":\"turns\"", "\"kind\":\"pull\""].iter().any(|kind| dropped.contains(kind));
+        assert!(code != 0 || is_beside, "{dropped}");
+    }
+}
+
+#[test]
+fn of_several_reviewers_the_file_says_who_counts() {
+    let mailroom = approved(HEAD);
+    ask(&mailroom, "gemini", HEAD);
+    assert_eq!(Paper::of(&mailroom, &[]).verify(HEAD, &[]).status.code(), Some(8));
+    let of_codex = Paper::of(&mailroom, &["--reviewer", "codex"]);
+    assert!(of_codex.verify(HEAD, &[]).status.success());
+    assert_eq!(of_codex.verify(HEAD, &["--reviewer", "gemini"]).status.code(), Some(8));
+    approve(&mailroom, "gemini", "merge_ready: true");
+    assert!(Paper::of(&mailroom, &[]).verify(HEAD, &[]).status.success());
+}
+
+#[test]
+fn a_policy_that_was_changed_since_is_told_at_once() {
+    let mailroom = approved(HEAD);
+    mailroom.put("settled.toml", "[gate]\nrequire_validation = true\n");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("verdict.txt").display().to_string();
+    let answer = mailroom.json(&["verdict", "export", "86", "-o", &path]);
+    assert_eq!(answer["alerts"][0]["code"], "policy_changed");
+    let output = verify(Path::new(&path), HEAD, &[]);
+    assert_eq!(output.status.code(), Some(8), "{}", said(&output));
+    assert!(said(&output).contains("record 2 does not follow"), "{}", said(&output));
+}
+
+#[test]
+fn escalations_deadlines_and_waiting_approvals_prove_nothing() {
+    let mailroom = mailroom();
+    ask(&mailroom, "codex", HEAD);
+    assert_eq!(Paper::of(&mailroom, &[]).verify(HEAD, &[]).status.code(), Some(8));
+    approve(&mailroom, "codex", "merge_ready: false");
+    let waiting = Paper::of(&mailroom, &[]);
+    assert_eq!(waiting.verify(HEAD, &[]).status.code(), Some(8));
+    assert!(waiting.verify(HEAD, &["--allow-waiting"]).status.success());
+    assert!(mailroom.run(&["pr", "synchronize", "86", "--head", OTHER]).status.success());
+    let stale = Paper::of(&mailroom, &[]);
+    assert_eq!(stale.verify(HEAD, &["--allow-waiting"]).status.code(), Some(8));
+}

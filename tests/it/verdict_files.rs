@@ -85,6 +85,11 @@ fn parts(paper: &Paper) -> (String, Vec<String>) {
     (header, lines[2..lines.len() - 1].iter().map(record).collect())
 }
 
+/// The second record further on in the ledger, so that its digest and that of the one before are told nowhere else.
+fn further(records: &[String]) -> Vec<String> {
+    records.iter().map(|record| record.replace("\"seq\":2", "\"seq\":9")).collect()
+}
+
 /// A mailroom with two rounds, a refusal that cost an attempt, an order and an approval of `HEAD`.
 fn eventful() -> Mailroom {
     let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
@@ -222,13 +227,28 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
         assert_ne!(forged, records, "{from}");
         again(&forged)
     };
-    assert_eq!(forged("quality_gate_result: pass", "quality_gate_result: fail"), 8);
-    assert_eq!(forged("\"merge_ready\":true", "\"merge_ready\":false"), 8);
     assert_eq!(forged("\"seq\":2", "\"seq\":9"), 1, "the ledger had no such record");
+    assert_eq!(forged("A parser.", "B parser."), 1, "the next record names the one before by its digest");
+    // Whoever writes the ledger's end and the numbers anew as well gets to the rules.
+    let (header, records) = (header.replace("\"records\":2", "\"records\":20"), further(&records));
+    let again = |records: &[String]| approved.with(sealed(&header, records).as_bytes());
+    assert_eq!(again(&records), 0);
+    for (from, to) in [
+        ("quality_gate_result: pass", "quality_gate_result: fail"),
+        ("\"merge_ready\":true", "\"merge_ready\":false"),
+        ("from: codex", "from: gemini"),
+        ("\"outbox\":\"codex\"", "\"outbox\":\"gemini\""),
+        ("\"approved\"", "\"escalated\""),
+    ] {
+        let forged: Vec<String> = records.iter().map(|record| record.replace(from, to)).collect();
+        assert_ne!(forged, records, "{from}");
+        assert_eq!(again(&forged), 8, "{from}");
+    }
 
     // An approval of another commit cannot be passed off as one of this, unless its message says so too.
     let other = Paper::of(&self::approved(OTHER), &[]);
     let (header, records) = parts(&other);
+    let (header, records) = (header.replace("\"records\":2", "\"records\":20"), further(&records));
     let moved: Vec<String> = records
         .iter()
         .map(|record| record.replace(&format!("\"commit\":\"{OTHER}\""), &format!("\"commit\":\"{HEAD}\"")))
@@ -246,9 +266,9 @@ fn a_review_in_which_something_blocks_cannot_be_made_an_approval_by_leaving_reco
         let mut without = records.clone();
         let dropped = without.remove(at);
         let code = paper.with(sealed(&header, &without).as_bytes());
-        // A turn, and an event that changed nothing, may be left out: neither bears on the approval.
-        let is_beside = ["\"kind\":\"turns\"", "\"kind\":\"pull\""].iter().any(|kind| dropped.contains(kind));
-        assert!(code != 0 || is_beside, "{dropped}");
+        // What bears on no approval may be left out: a turn, a refusal, an event with the same head.
+        let beside = ["turns", "refused", "pull"].map(|kind| format!("\"kind\":\"{kind}\""));
+        assert!(code != 0 || beside.iter().any(|kind| dropped.contains(kind)), "{dropped}");
     }
 }
 
@@ -289,4 +309,52 @@ fn escalations_deadlines_and_waiting_approvals_prove_nothing() {
     assert!(mailroom.run(&["pr", "synchronize", "86", "--head", OTHER]).status.success());
     let stale = Paper::of(&mailroom, &[]);
     assert_eq!(stale.verify(HEAD, &["--allow-waiting"]).status.code(), Some(8));
+}
+
+/// A feedback of one P2 that blocks nothing on a pull request of gemini, which is then merged: handed off to claude.
+fn handed_off(mailroom: &Mailroom, pr: &str) {
+    let packet = format!("packets/findings/{pr}.yaml");
+    mailroom.put(
+        &packet,
+        "findings:\n  - {id: F-001, severity: P2, status: open, blocking: false, file: a.rs}\n",
+    );
+    let request = format!("pr: {pr}\nbranch: b\ndiff_summary: d");
+    let feedback = format!("findings_packet: {packet}\nround: 1\nblocking_count: 0");
+    for (kind, from, to, body) in
+        [("review_request", "gemini", "codex", request), ("review_feedback", "codex", "gemini", feedback)]
+    {
+        let id = format!("{kind}-{pr}");
+        mailroom.post(from, &format!("{id}.yaml"), &seed::review_message(kind, &id, from, to, pr, &body));
+        let output = mailroom.once();
+        assert!(output.status.success(), "{}", said(&output));
+    }
+    let merged = mailroom.run(&["pr", "merged", pr]);
+    assert!(merged.status.success() && said(&merged).contains("handoff-pr"), "{}", said(&merged));
+}
+
+#[test]
+fn a_fix_pull_request_comes_with_what_it_was_to_fix() {
+    let mailroom = mailroom();
+    mailroom.put("settled.toml", "[handoff]\nmode = \"full\"\ntarget = \"claude\"\n");
+    handed_off(&mailroom, "84");
+    handed_off(&mailroom, "85");
+    let body =
+        format!("pr: 86\nbranch: b\ndiff_summary: d\ndeclared_head: \"{HEAD}\"\nhandoff_ref: handoff-pr85-2");
+    let text = seed::review_message("review_request", "fix-1", "claude", "codex", "86", &body);
+    mailroom.post("claude", "fix-1.yaml", &text);
+    mailroom.once();
+    let nit = "nits:\n- {nit_id: N-1, tier: P2, summary: s, owner: claude, next_action: n, source: F-001}";
+    approve(&mailroom, "codex", &format!("merge_ready: true\n{nit}"));
+    let paper = Paper::of(&mailroom, &[]);
+    let output = paper.verify(HEAD, &["--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!((&answer["data"]["judged"], &answer["data"]["given"]), (&2.into(), &1.into()));
+
+    // Its number among all tasks is not to be known from the records of one pull request.
+    let path = paper.directory.path().join("85.txt").display().to_string();
+    let exported = mailroom.json(&["verdict", "export", "85", "-o", &path]);
+    assert_eq!(exported["alerts"], serde_json::json!([]), "{exported}");
+    let output = verify(Path::new(&path), HEAD, &[]);
+    assert!(said(&output).contains("ended without approval"), "{}", said(&output));
 }

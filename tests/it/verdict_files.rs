@@ -1,14 +1,14 @@
 //! `settled verdict`: a file that was exported proves an approval without a workspace, and no other file does: not one
 //! that was damaged, and not one that somebody made consistent again around what never was decided.
 
+mod forged;
+
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use proptest::prelude::*;
 use settled_tests::approval::{HEAD, OTHER, approve, approved, ask, mailroom};
 use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{read, seed};
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 /// A file beside no workspace.
@@ -59,35 +59,12 @@ fn verify(path: &Path, head: &str, more: &[&str]) -> Output {
         .expect("settled")
 }
 
-fn digest(text: &str) -> String {
-    let hex: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{hex}")
-}
-
-/// Makes lines consistent again, as whoever can write the file could: shares no code with the product.
-fn sealed(header: &str, records: &[String]) -> String {
-    let mut text = format!("settled verdict 1\nheader {header}\n");
-    let mut chain = digest(&text);
-    for record in records {
-        let named = digest(record);
-        chain = digest(&format!("{chain} judged {named}\n"));
-        text += &format!("judged {named} {chain} {record}\n");
-    }
-    let count = records.len();
-    text + &format!("end {count} {}\n", digest(&format!("{chain} end {count}\n")))
-}
-
 /// The header and the ledger's lines of a file.
 fn parts(paper: &Paper) -> (String, Vec<String>) {
     let lines = paper.lines();
     let record = |line: &String| line.splitn(4, ' ').nth(3).expect("a record").to_owned();
     let header = lines[1].strip_prefix("header ").expect("a header").to_owned();
     (header, lines[2..lines.len() - 1].iter().map(record).collect())
-}
-
-/// The second record further on in the ledger, so that its digest and that of the one before are told nowhere else.
-fn further(records: &[String]) -> Vec<String> {
-    records.iter().map(|record| record.replace("\"seq\":2", "\"seq\":9")).collect()
 }
 
 /// A mailroom with two rounds, a refusal that cost an attempt, an order and an approval of `HEAD`.
@@ -162,114 +139,23 @@ fn what_export_and_verify_print_is_kept() {
 }
 
 #[test]
-fn no_changed_byte_goes_unseen() {
-    let paper = Paper::of(&eventful(), &[]);
-    let bytes = paper.text().into_bytes();
-    let runner = ProptestConfig { cases: 150, ..ProptestConfig::default() };
-    proptest!(runner, |(at in 0..bytes.len(), with: u8)| {
-        let mut other = bytes.clone();
-        prop_assume!(other[at] != with);
-        other[at] = with;
-        prop_assert_eq!(paper.with(&other), 1, "byte {} was made {}", at, with);
-    });
-    for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
-        assert_eq!(paper.with(&bytes[..cut]), 1, "cut off at {cut}");
+fn a_number_of_two_repositories_is_exported_of_one_that_is_named() {
+    let mailroom = mailroom();
+    for (repo, reviewer) in [("a/b", "codex"), ("c/d", "gemini")] {
+        let body = format!("pr: 86\nbranch: b\ndiff_summary: d\nrepo: {repo}\ndeclared_head: \"{HEAD}\"");
+        let text = seed::review_message("review_request", reviewer, "claude", reviewer, "86", &body);
+        mailroom.post("claude", &format!("{reviewer}.yaml"), &text);
+        mailroom.once();
     }
-    let [twice, longer] = [[&bytes[..], &bytes[..]].concat(), [&bytes[..], b"\n"].concat()];
-    assert_eq!((paper.with(&twice), paper.with(&longer)), (1, 1));
-}
-
-#[test]
-fn damage_is_told_with_its_place() {
-    let paper = Paper::of(&approved(HEAD), &[]);
-    let text = paper.text().replacen("A parser.", "A PARSER.", 1);
-    let path = paper.directory.path().join("damaged.txt");
-    settled_tests::write(&path, &text);
-    let output = verify(&path, HEAD, &[]);
-    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    let said = said(&output);
-    assert!(said.contains("is damaged at line 3: found a record with the digest sha256:"), "{said}");
-    assert!(said.contains("expected `sha256:"), "{said}");
-}
-
-#[test]
-fn no_line_is_dropped_swapped_or_put_in_unseen() {
-    let paper = Paper::of(&eventful(), &[]);
-    let lines = paper.lines();
-    let joined = |lines: &[String]| lines.join("\n") + "\n";
-    for at in 0..lines.len() {
-        let mut without = lines.clone();
-        without.remove(at);
-        assert_eq!(paper.with(joined(&without).as_bytes()), 1, "without line {}", at + 1);
-        for other in at + 1..lines.len() {
-            let mut swapped = lines.clone();
-            swapped.swap(at, other);
-            assert_eq!(paper.with(joined(&swapped).as_bytes()), 1, "lines {} and {}", at + 1, other + 1);
-        }
-    }
-    for foreign in Paper::of(&approved(HEAD), &[]).lines() {
-        let mut more = lines.clone();
-        more.insert(3, foreign);
-        assert_eq!(paper.with(joined(&more).as_bytes()), 1);
-    }
-}
-
-#[test]
-fn a_file_made_consistent_again_needs_decisions_that_follow() {
-    let approved = Paper::of(&approved(HEAD), &[]);
-    let (header, records) = parts(&approved);
-    let again = |records: &[String]| approved.with(sealed(&header, records).as_bytes());
-    assert_eq!(again(&records), 0, "as it was");
-    // The approval alone, and the request alone.
-    assert_eq!((again(&records[1..]), again(&records[..1])), (8, 8));
-    let forged = |from: &str, to: &str| {
-        let forged: Vec<String> = records.iter().map(|record| record.replace(from, to)).collect();
-        assert_ne!(forged, records, "{from}");
-        again(&forged)
-    };
-    assert_eq!(forged("\"seq\":2", "\"seq\":9"), 1, "the ledger had no such record");
-    assert_eq!(forged("A parser.", "B parser."), 1, "the next record names the one before by its digest");
-    // Whoever writes the ledger's end and the numbers anew as well gets to the rules.
-    let (header, records) = (header.replace("\"records\":2", "\"records\":20"), further(&records));
-    let again = |records: &[String]| approved.with(sealed(&header, records).as_bytes());
-    assert_eq!(again(&records), 0);
-    for (from, to) in [
-        ("quality_gate_result: pass", "quality_gate_result: fail"),
-        ("\"merge_ready\":true", "\"merge_ready\":false"),
-        ("from: codex", "from: gemini"),
-        ("\"outbox\":\"codex\"", "\"outbox\":\"gemini\""),
-        ("\"approved\"", "\"escalated\""),
-    ] {
-        let forged: Vec<String> = records.iter().map(|record| record.replace(from, to)).collect();
-        assert_ne!(forged, records, "{from}");
-        assert_eq!(again(&forged), 8, "{from}");
-    }
-
-    // An approval of another commit cannot be passed off as one of this, unless its message says so too.
-    let other = Paper::of(&self::approved(OTHER), &[]);
-    let (header, records) = parts(&other);
-    let (header, records) = (header.replace("\"records\":2", "\"records\":20"), further(&records));
-    let moved: Vec<String> = records
-        .iter()
-        .map(|record| record.replace(&format!("\"commit\":\"{OTHER}\""), &format!("\"commit\":\"{HEAD}\"")))
-        .collect();
-    assert_ne!(moved, records);
-    assert_eq!(approved.with(sealed(&header, &moved).as_bytes()), 8);
-}
-
-#[test]
-fn a_review_in_which_something_blocks_cannot_be_made_an_approval_by_leaving_records_out() {
-    let paper = Paper::of(&eventful(), &[]);
-    let (header, records) = parts(&paper);
-    assert_eq!(paper.with(sealed(&header, &records).as_bytes()), 0);
-    for at in 0..records.len() {
-        let mut without = records.clone();
-        let dropped = without.remove(at);
-        let code = paper.with(sealed(&header, &without).as_bytes());
-        // What bears on no approval may be left out: a turn, a refusal, an event with the same head.
-        let beside = ["turns", "refused", "pull"].map(|kind| format!("\"kind\":\"{kind}\""));
-        assert!(code != 0 || beside.iter().any(|kind| dropped.contains(kind)), "{dropped}");
-    }
+    approve(&mailroom, "codex", "merge_ready: true");
+    assert_eq!(mailroom.run(&["verdict", "export", "86"]).status.code(), Some(1));
+    assert_eq!(mailroom.run(&["gate", "check", "--pr", "86", "--head", HEAD]).status.code(), Some(1));
+    assert_eq!(
+        mailroom.run(&["verdict", "export", "86", "--reviewer", "claude", "--repo", "a/b"]).status.code(),
+        Some(3)
+    );
+    assert_eq!(Paper::of(&mailroom, &["--repo", "a/b"]).verify(HEAD, &[]).status.code(), Some(0));
+    assert_eq!(Paper::of(&mailroom, &["--repo", "c/d"]).verify(HEAD, &[]).status.code(), Some(8));
 }
 
 #[test]

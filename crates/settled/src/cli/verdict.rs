@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::gate::{self, At};
 use crate::clock;
 use crate::exit::Exit;
-use crate::verdict::{self, Anchor, ExportError, Verdict, VerdictFile};
+use crate::verdict::{self, Anchor, ExportError, NoAnswer, Verdict, VerdictFile};
 
 /// Works with verdicts in files.
 #[derive(Debug, clap::Args)]
@@ -116,7 +116,8 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let exported = verdict::export(root, pr, repo.as_ref(), reviewers, clock::now()).map_err(|error| {
         let exit = match &error {
-            ExportError::NoReview { .. } => Exit::NotFound,
+            ExportError::NoAnswer(NoAnswer::NoReview { .. }) => Exit::NotFound,
+            ExportError::NoAnswer(NoAnswer::Ambiguous { .. }) => Exit::Failed,
             ExportError::Config(_) => Exit::Usage,
             ExportError::Spool(_) | ExportError::OtherForm { .. } => Exit::Failed,
         };

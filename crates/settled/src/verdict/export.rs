@@ -11,7 +11,9 @@ use review::{Event, Record, Step, TaskId};
 use spool::{Digest, Entry, SpoolError};
 
 use super::file::{self, Anchor, Header, PolicyThen, Role};
+use super::standing::{self, NoAnswer};
 use crate::config::{self, Config};
+use crate::fold::Books;
 use crate::{fold, workspace};
 
 /// What was written down.
@@ -42,12 +44,9 @@ pub enum ExportError {
         /// Its number.
         seq: u64,
     },
-    /// No record concerns the pull request.
-    #[error("no review of pull request {pr}")]
-    NoReview {
-        /// The pull request.
-        pr: PrNumber,
-    },
+    /// There is no such review.
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
 }
 
 /// Copies the records that concern a pull request, without the lock.
@@ -59,6 +58,8 @@ pub fn export(
     now: DateTime<Utc>,
 ) -> Result<Exported, ExportError> {
     let pr = pr.to_canonical();
+    let (books, _) = Books::read(root)?;
+    standing::find(books.state(), &pr, repo, reviewers)?;
     let toml = text_of_config(root)?;
     let agents = workspace::agents(root)?;
     let mut copy =
@@ -69,9 +70,6 @@ pub fn export(
         return Err(ExportError::OtherForm { seq });
     }
     let records = copy.records();
-    if !records.iter().any(|(role, _)| *role == Role::Judged) {
-        return Err(ExportError::NoReview { pr });
-    }
     let anchor = Anchor { records: verified.records, last: verified.last };
     let header = Header {
         pr,

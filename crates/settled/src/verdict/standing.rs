@@ -143,34 +143,41 @@ pub enum NoAnswer {
     },
 }
 
+/// The reviews that count, ordered by key: at least one.
+pub(super) fn find<'s>(
+    state: &'s State,
+    pr: &PrNumber,
+    repo: Option<&Repo>,
+    reviewers: &[AgentName],
+) -> Result<Vec<(&'s ReviewKey, &'s Review)>, NoAnswer> {
+    let wanted = repo.map(Repo::to_canonical);
+    let of_repo = |key: &ReviewKey| wanted.is_none() || key.repo.is_none() || key.repo == wanted;
+    let of_pr = state.reviews().filter(|(key, _)| key.pr == pr.to_canonical() && of_repo(key));
+    let mut found: Vec<(&ReviewKey, &Review)> = of_pr.collect();
+    let none = |of: String| NoAnswer::NoReview { pr: pr.clone(), of };
+    if found.is_empty() {
+        return Err(none(repo.map_or_else(String::new, |repo| format!(" of {repo}"))));
+    }
+    let repos: BTreeSet<&Repo> = found.iter().filter_map(|(key, _)| key.repo.as_ref()).collect();
+    if repos.len() > 1 {
+        let repos: Vec<&str> = repos.into_iter().map(Repo::as_str).collect();
+        return Err(NoAnswer::Ambiguous { pr: pr.clone(), repos: repos.join(", ") });
+    }
+    let is_there = |name: &AgentName| found.iter().any(|(key, _)| key.reviewer == *name);
+    if let Some(stranger) = reviewers.iter().find(|name| !is_there(name)) {
+        return Err(none(format!(" with {stranger}")));
+    }
+    found.retain(|(key, _)| reviewers.is_empty() || reviewers.contains(&key.reviewer));
+    Ok(found)
+}
+
 impl Verdict {
     /// Finds the answer in a state.
     pub fn of(state: &State, asked: &Asked) -> Result<Self, NoAnswer> {
         let Asked { pr, repo, reviewers, head, .. } = asked;
-        let wanted = repo.as_ref().map(Repo::to_canonical);
-        let of_pr = |key: &ReviewKey| key.pr == pr.to_canonical();
-        let of_repo = |key: &ReviewKey| wanted.is_none() || key.repo.is_none() || key.repo == wanted;
-        let found: Vec<(&ReviewKey, &Review)> =
-            state.reviews().filter(|(key, _)| of_pr(key) && of_repo(key)).collect();
-        let repos: BTreeSet<&Repo> = found.iter().filter_map(|(key, _)| key.repo.as_ref()).collect();
-        if repos.len() > 1 {
-            let repos: Vec<&str> = repos.into_iter().map(Repo::as_str).collect();
-            return Err(NoAnswer::Ambiguous { pr: pr.clone(), repos: repos.join(", ") });
-        }
-        let none = |of: String| NoAnswer::NoReview { pr: pr.clone(), of };
-        let strangers = reviewers.iter().find(|name| found.iter().all(|(key, _)| key.reviewer != **name));
-        if let Some(name) = strangers {
-            return Err(none(format!(" with {name}")));
-        }
-        let counts = |key: &ReviewKey| reviewers.is_empty() || reviewers.contains(&key.reviewer);
-        let reviews: Vec<Checked> = found
-            .iter()
-            .filter(|(key, _)| counts(key))
-            .map(|(key, review)| Checked::of(key, review, asked))
-            .collect();
-        if reviews.is_empty() {
-            return Err(none(repo.as_ref().map_or_else(String::new, |repo| format!(" of {repo}"))));
-        }
+        let found = find(state, pr, repo.as_ref(), reviewers)?;
+        let reviews: Vec<Checked> =
+            found.into_iter().map(|(key, review)| Checked::of(key, review, asked)).collect();
         let passes = reviews.iter().all(|review| review.passes);
         Ok(Self { pr: pr.to_canonical().to_string(), head: head.to_string(), passes, reviews })
     }

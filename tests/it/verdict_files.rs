@@ -8,7 +8,7 @@ use std::process::Output;
 
 use settled_tests::approval::{HEAD, OTHER, approve, approved, ask, mailroom};
 use settled_tests::mailroom::{Mailroom, said, settled};
-use settled_tests::{read, seed};
+use settled_tests::{read, seed, wait};
 use tempfile::TempDir;
 
 /// A file beside no workspace.
@@ -156,6 +156,48 @@ fn a_number_of_two_repositories_is_exported_of_one_that_is_named() {
     );
     assert_eq!(Paper::of(&mailroom, &["--repo", "a/b"]).verify(HEAD, &[]).status.code(), Some(0));
     assert_eq!(Paper::of(&mailroom, &["--repo", "c/d"]).verify(HEAD, &[]).status.code(), Some(8));
+}
+
+#[test]
+fn what_people_and_deadlines_did_on_the_way_is_heard_again() {
+    let mailroom = mailroom();
+    let body =
+        format!("pr: 86\nbranch: b\ndiff_summary: d\ndeclared_head: \"{HEAD}\"\nmax_runtime_s_reviewer: 1");
+    let short = seed::review_message("review_request", "short", "claude", "codex", "86", &body);
+    mailroom.post("claude", "short.yaml", &short);
+    assert!(mailroom.run(&["take", "86"]).status.success());
+    // A deadline that is kept, an order that does not fit, and a person who gives the review back.
+    wait::until("the second to be over", || {
+        mailroom.once();
+        mailroom.status()["reviews"][0]["phase"] == "escalated"
+    });
+    assert_eq!(mailroom.run(&["turn", "86"]).status.code(), Some(3));
+    let reopened = mailroom.at_terminal(&["reopen", "86"], "the reviewer was cut off");
+    assert!(reopened.status.success(), "{}", said(&reopened));
+    assert_eq!(Paper::of(&mailroom, &[]).verify(HEAD, &[]).status.code(), Some(8));
+    let body = format!("pr: 86\nbranch: b\ndiff_summary: d\ndeclared_head: \"{HEAD}\"");
+    let again = seed::review_message("review_request", "ask-again", "claude", "codex", "86", &body);
+    mailroom.post("claude", "ask-again.yaml", &again);
+    mailroom.once();
+    // Three responses that are refused end the round with a person.
+    for n in 0..3 {
+        let text = "quality_gate_result: fail\nmerge_ready: true";
+        let id = format!("wrong-{n}");
+        let text = seed::review_message("review_lgtm", &id, "codex", "claude", "86", text);
+        mailroom.post("codex", &format!("{id}.yaml"), &text);
+        mailroom.once();
+    }
+    assert_eq!(mailroom.status()["reviews"][0]["reason"], "protocol_violation");
+    assert!(mailroom.at_terminal(&["reopen", "86"], "once more").status.success());
+    let again = again.replace("ask-again", "ask-once-more");
+    mailroom.post("claude", "ask-once-more.yaml", &again);
+    mailroom.once();
+    approve(&mailroom, "codex", "merge_ready: true");
+    assert!(mailroom.run(&["pr", "merged", "86", "--head", HEAD]).status.success());
+    let output = Paper::of(&mailroom, &[]).verify(HEAD, &["--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(answer["data"]["judged"], 13, "{answer}");
 }
 
 #[test]

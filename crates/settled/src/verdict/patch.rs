@@ -151,6 +151,7 @@ impl Patches {
             "--literal-pathspecs",
         ]);
         git.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        git.env("LC_ALL", "C");
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS"] {
             git.env_remove(name);
         }

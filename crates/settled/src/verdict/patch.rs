@@ -85,7 +85,7 @@ impl Patches {
                 return Ok(Comparison::Void { why, fetch });
             }
         };
-        // A patch id leaves blanks out, and what a binary file holds; the files' parts do not.
+        // A patch id leaves blanks out, the files' parts do not.
         if was.patch_id == is.patch_id && was.files == is.files {
             return Ok(Comparison::Same { patch_id: is.patch_id });
         }

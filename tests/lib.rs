@@ -3,6 +3,7 @@
 //!
 //! Nothing here is a mock. A test drops files and looks at files, as an agent would.
 
+pub mod approval;
 pub mod binaries;
 pub mod golden;
 pub mod hostile;

@@ -54,6 +54,14 @@ const COMMANDS: &[&[&str]] = &[
     &["lgtm"],
     &["send"],
     &["reply"],
+    &["drop"],
+    &["gate"],
+    &["gate", "check"],
+    &["verdict"],
+    &["verdict", "export"],
+    &["verdict", "verify"],
+    &["completions"],
+    &["man"],
 ];
 
 fn text(output: &Output) -> String {

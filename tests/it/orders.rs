@@ -254,13 +254,18 @@ fn a_person_holds_releases_and_resolves_threads() {
     let threads = |mailroom: &Mailroom| review(mailroom)["threads"].clone();
     assert_eq!(threads(&mailroom)["F-001"], "open");
     let _daemon = mailroom.serve();
-    for (command, state) in
-        [("hold", "held (person)"), ("release", "open"), ("queue", "open"), ("wont-fix", "resolved")]
-    {
+    for (command, state) in [
+        ("hold", "held (person)"),
+        ("release", "open"),
+        ("queue", "open"),
+        ("drop", "open"),
+        ("wont-fix", "resolved"),
+    ] {
         assert_exit(&mailroom.at_terminal(&[command, "86", "F-001"], "for a reason"), 0);
         assert_eq!(threads(&mailroom)["F-001"], state, "after {command}");
     }
     assert_exit(&mailroom.at_terminal(&["resolve", "86", "F-001"], "again"), 1);
+    assert_exit(&mailroom.at_terminal(&["drop", "86", "F-001"], "it is not queued"), 1);
     assert_exit(&mailroom.at_terminal(&["resolve", "86", "F-999"], "what?"), 3);
     assert_exit(&mailroom.at_terminal(&["grant", "86", "--rounds", "1"], "it is nearly done"), 0);
     assert_eq!(review(&mailroom)["rounds"], 3);

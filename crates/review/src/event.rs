@@ -165,6 +165,8 @@ pub enum Act {
     Hold(FindingId),
     /// A thread goes back to the agents.
     Release(FindingId),
+    /// A thread that was queued is not handed off for that: it goes by the mode again.
+    Drop(FindingId),
 }
 
 impl Act {
@@ -172,9 +174,12 @@ impl Act {
     pub fn thread(&self) -> Option<&FindingId> {
         match self {
             Self::Reopen | Self::Grant { .. } => None,
-            Self::Resolve(id) | Self::WontFix(id) | Self::Queue(id) | Self::Hold(id) | Self::Release(id) => {
-                Some(id)
-            }
+            Self::Resolve(id)
+            | Self::WontFix(id)
+            | Self::Queue(id)
+            | Self::Hold(id)
+            | Self::Release(id)
+            | Self::Drop(id) => Some(id),
         }
     }
 
@@ -188,6 +193,7 @@ impl Act {
             Self::Queue(_) => "queue",
             Self::Hold(_) => "hold",
             Self::Release(_) => "release",
+            Self::Drop(_) => "drop",
         }
     }
 }

@@ -40,6 +40,7 @@ mod troubles;
 mod unproven;
 mod untaken;
 mod users;
+pub mod verdict;
 pub mod watch;
 pub mod workspace;
 

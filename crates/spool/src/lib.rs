@@ -43,7 +43,9 @@ pub use crate::entry::{Away, Content, Delivery, Draft, Entry, NotAway, Original,
 pub use crate::error::{SpoolError, VisitError};
 pub use crate::intake::{Body, Found, Hint, Intake, Mark, Now, QUIET_MS, Taken, Unfit};
 pub use crate::layout::Layout;
-pub use crate::ledger::{FORMAT_VERSION, Folded, TornTail, Verified, fold_ledger, read_ledger, verify};
+pub use crate::ledger::{
+    FORMAT_VERSION, Folded, NotALine, TornTail, Verified, fold_ledger, read_ledger, verify,
+};
 pub use crate::mailbox::{Mailbox, NotAMailbox};
 pub use crate::name::{FileName, NotAFileName};
 pub use crate::packet::PacketRead;

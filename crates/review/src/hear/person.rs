@@ -27,6 +27,7 @@ pub(super) fn hear(room: &mut Room<'_>, decision: &PersonsDecision) -> Result<An
             with_thread(key, review, id, thread)
         }
         Act::Queue(id) => with_thread(key, review, id, queued(id, unsettled(review, id)?)?),
+        Act::Drop(id) => with_thread(key, review, id, dropped(review, id)?),
         Act::Hold(id) => {
             let thread = in_state(review, id, "open", Thread::is_open)?;
             with_thread(key, review, id, Thread { state: ThreadState::Held(Hold::Person), ..thread.clone() })
@@ -134,6 +135,21 @@ fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, No> {
     match &thread.fate.task {
         Some(task) => Err(No::new(Code::DecisionInvalid, format!("`{id}` was handed off before, as {task}"))),
         None => Ok(Thread { fate: Fate { queued: true, ..thread.fate.clone() }, ..thread.clone() }),
+    }
+}
+
+/// Taken back whatever state the thread is in: what a person queued and then resolved is still queued.
+fn dropped(review: &Review, id: &FindingId) -> Result<Thread, No> {
+    let thread = in_state(review, id, "known", |_| true)?;
+    match &thread.fate {
+        Fate { queued: true, .. } => {
+            Ok(Thread { fate: Fate { queued: false, ..thread.fate.clone() }, ..thread.clone() })
+        }
+        Fate { task: Some(task), .. } => {
+            let why = format!("`{id}` was handed off as {task}, which cannot be taken back");
+            Err(No::new(Code::DecisionInvalid, why))
+        }
+        Fate { .. } => Err(No::new(Code::DecisionInvalid, format!("`{id}` is not queued"))),
     }
 }
 

@@ -6,8 +6,9 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, brief, demo, explain, gc, hook, inbox, init, ledger, log, person, problems, pull, reply,
-    respond, robot, send, serve, simulate, states, status, threads, turn, up, wait, watch, why,
+    agents_md, brief, completions, demo, explain, gate, gc, hook, inbox, init, ledger, log, person, problems,
+    pull, reply, respond, robot, send, serve, simulate, states, status, threads, turn, up, verdict, wait,
+    watch, why,
 };
 use crate::exit::Exit;
 
@@ -105,6 +106,18 @@ pub(super) enum Command {
     Send(Box<send::Args>),
     /// Answer a message of yours
     Reply(Box<reply::Args>),
+    /// Take back what was queued: the thread is not handed off for that
+    #[command(after_help = "Examples:
+  settled drop 86 F-001")]
+    Drop(person::OfThread),
+    /// Ask whether an approval holds for a commit
+    Gate(gate::Args),
+    /// Put a verdict into a file, or judge such a file again
+    Verdict(verdict::Args),
+    /// Print completions for a shell
+    Completions(completions::OfShell),
+    /// Print the manual page, or write one for every command
+    Man(completions::Manual),
 }
 
 impl Command {
@@ -148,6 +161,11 @@ impl Command {
             Command::Lgtm(args) => respond::lgtm(args, &context),
             Command::Send(args) => send::run(args, &context),
             Command::Reply(args) => reply::run(args, &context),
+            Command::Drop(args) => person::of_thread(args, Act::Drop, &context),
+            Command::Gate(args) => gate::run(args, &context),
+            Command::Verdict(args) => verdict::run(args, &context),
+            Command::Completions(args) => completions::completions(args, &context),
+            Command::Man(args) => completions::man(args, &context),
         }
     }
 }

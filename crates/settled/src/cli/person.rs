@@ -1,4 +1,4 @@
-//! What a person decides: reopen, grant, resolve, wont-fix, queue, hold, release. Each is recorded
+//! What a person decides: reopen, grant, resolve, wont-fix, queue, hold, release, drop. Each is recorded
 //! with a name and a reason.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};

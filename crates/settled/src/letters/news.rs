@@ -158,6 +158,7 @@ fn told(decision: &PersonsDecision, about: &About<'_>) -> String {
         }
         Act::Hold(id) => format!("took {}: it is with a person and needs no action", thread(id)),
         Act::Release(id) => format!("gave {} back: it is open again", thread(id)),
+        Act::Drop(id) => format!("took {} out of the queue: it is not handed off for that", thread(id)),
     };
     let (by, reason) = (one_line(by, WORDS_CHARS_MAX), one_line(reason, WORDS_CHARS_MAX));
     format!("{by} {what}.\nThe reason: {reason}")

@@ -223,8 +223,9 @@ fn act(word: &Node, decision: &Node) -> Read<Act> {
         "queue" => Act::Queue(thread()?),
         "hold" => Act::Hold(thread()?),
         "release" => Act::Release(thread()?),
+        "drop" => Act::Drop(thread()?),
         other => {
-            let expected = "reopen, grant, resolve, wont_fix, queue, hold or release";
+            let expected = "reopen, grant, resolve, wont_fix, queue, hold, release or drop";
             return Err(Wrong::at(word.place, format!("`{other}`: expected {expected}")));
         }
     })

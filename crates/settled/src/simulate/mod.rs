@@ -4,6 +4,7 @@
 //! Begin with `format` (what a scenario says), then `run` (step after step), then `table` (where it
 //! happens). Every message goes through the calls that the desk makes for a file.
 
+mod again;
 mod alone;
 mod compose;
 mod deeds;
@@ -21,6 +22,7 @@ mod yaml;
 
 use std::path::Path;
 
+pub(crate) use again::{Again, Unlike};
 pub use format::{Profile, Scenario, ScenarioError};
 pub use outcome::{Outcome, Weight};
 pub use print::{mismatches, text};

@@ -51,6 +51,35 @@ pub(crate) enum NotARecord {
     Unreadable(String),
 }
 
+/// A text was read where a line of the ledger was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum NotALine {
+    /// A newer program wrote it.
+    #[error("it has format version {0}, this program reads up to {FORMAT_VERSION}")]
+    TooNew(u32),
+    /// It cannot be read; with the reader's words.
+    #[error("it is no record: {0}")]
+    Unreadable(String),
+}
+
+impl Entry {
+    /// Gives the record's line as the ledger has it, without its newline; its digest is what the next line names.
+    pub fn to_line(&self) -> Vec<u8> {
+        let mut line = Vec::new();
+        write(self, &mut line);
+        line.pop();
+        line
+    }
+
+    /// Reads a line of a ledger, without its newline; whether it is chained to others is not looked at.
+    pub fn from_line(line: &[u8]) -> Result<Entry, NotALine> {
+        read(line).map_err(|error| match error {
+            NotARecord::TooNew(version) => NotALine::TooNew(version),
+            NotARecord::Unreadable(what) => NotALine::Unreadable(what),
+        })
+    }
+}
+
 /// Gives a draft its place in the chain.
 pub(crate) fn entry(draft: Draft, seq: u64, prev: Digest, batch: u64) -> Entry {
     let Draft { at, kind, review, id, original, deliveries, decision } = draft;

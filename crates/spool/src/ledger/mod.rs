@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use line::FORMAT_VERSION;
+pub use line::{FORMAT_VERSION, NotALine};
 pub use read::TornTail;
 pub use verify::{Folded, Verified, fold_ledger, read_ledger, verify};
 

@@ -1,0 +1,124 @@
+//! `settled completions` and `settled man`: what shells and manuals are told about the commands, made from the commands
+//! themselves.
+
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use clap_mangen::Man;
+use message_schema::line::escaped;
+use serde::Serialize;
+
+use super::Cli;
+use super::answer::{Answer, print};
+use super::context::Context;
+use super::failure::Failure;
+use crate::exit::Exit;
+
+/// Completions for a shell.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled completions bash > ~/.local/share/bash-completion/completions/settled
+  settled completions zsh > ~/.zfunc/_settled
+  settled completions fish > ~/.config/fish/completions/settled.fish")]
+pub(super) struct OfShell {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Manual pages.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled man | man -l -                       the page of settled itself
+  settled man ~/.local/share/man/man1          every page, one for each command")]
+pub(super) struct Manual {
+    /// Where to write every page; else the first goes to standard output
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// The pages that were written.
+#[derive(Debug, Serialize)]
+struct Pages {
+    directory: PathBuf,
+    pages: Vec<String>,
+}
+
+/// A text that goes to standard output where it is not asked for as JSON.
+#[derive(Debug, Serialize)]
+struct Script {
+    text: String,
+}
+
+pub(super) fn completions(args: &OfShell, context: &Context) -> Result<Exit, Failure> {
+    let mut bytes = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "settled", &mut bytes);
+    tell(bytes, context)
+}
+
+pub(super) fn man(args: &Manual, context: &Context) -> Result<Exit, Failure> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(directory) = &args.directory else { return tell(page(&command, "settled")?, context) };
+    let mut pages = Vec::new();
+    write(&command, "settled", directory, &mut pages)?;
+    let answer = Answer::new(Pages { directory: directory.clone(), pages });
+    context.say(&answer, |Pages { directory, pages }| {
+        format!("{} pages in {}\n", pages.len(), escaped(&directory.display().to_string()))
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// Writes the page of a command and of all below it.
+fn write(
+    command: &clap::Command,
+    name: &str,
+    directory: &Path,
+    pages: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let file = format!("{name}.1");
+    let path = directory.join(&file);
+    let unwritten = |error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));
+    std::fs::create_dir_all(directory).map_err(unwritten)?;
+    std::fs::write(&path, page(command, name)?).map_err(unwritten)?;
+    pages.push(file);
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write(below, &format!("{name}-{}", below.get_name()), directory, pages)?;
+    }
+    Ok(())
+}
+
+fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>, Failure> {
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    // A paragraph of the page would fill the lines of the examples.
+    let command = command.clone().after_help("");
+    let mut bytes = Vec::new();
+    let page = Man::new(command).title(name.to_owned()).section("1").manual("Settled");
+    page.render(&mut bytes).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    bytes.extend(as_it_stands(&examples).into_bytes());
+    Ok(bytes)
+}
+
+/// Examples as a section whose lines stay lines; what a page's reader takes for a command, or for a hyphen, is told
+/// to be itself.
+fn as_it_stands(examples: &str) -> String {
+    if examples.is_empty() {
+        return String::new();
+    }
+    let lines = examples.trim_start_matches("Examples:\n").lines().map(|line| {
+        let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
+        if line.starts_with('.') { format!("\\&{line}\n") } else { format!("{line}\n") }
+    });
+    format!(".SH EXAMPLES\n.nf\n{}.fi\n", lines.collect::<String>())
+}
+
+fn tell(bytes: Vec<u8>, context: &Context) -> Result<Exit, Failure> {
+    let text = String::from_utf8(bytes).expect("it is made of our own help, which is UTF-8");
+    if context.json {
+        print(&Answer::new(Script { text }).json())?;
+    } else {
+        print(&text)?;
+    }
+    Ok(Exit::Ok)
+}

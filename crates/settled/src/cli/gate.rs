@@ -1,0 +1,169 @@
+//! `settled gate check`: does the approval hold for this commit? For CI.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
+use review::State;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::{Context, quoted};
+use super::failure::Failure;
+use crate::exit::Exit;
+use crate::fold::Books;
+use crate::verdict::{Asked, Checked, NoAnswer, Patches, Reason, Verdict};
+
+/// Asks the gate.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled gate check --pr 86 --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say whether a pull request is approved at exactly this commit: exit code 0 if so, 8 if not
+    #[command(after_help = "Examples:
+  settled gate check --pr 86 --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21
+  settled gate check --pr 86 --head \"$HEAD\" --reviewer codex --reviewer gemini
+  settled gate check --pr 86 --head \"$HEAD\" --repo-dir . --base origin/main
+                                    an approval before a rebase holds if the patch is the same")]
+    Check(Check),
+}
+
+#[derive(Debug, clap::Args)]
+struct Check {
+    /// The number of the pull request
+    #[arg(long, value_name = "PR")]
+    pr: PrNumber,
+    /// The repository, where the number alone does not tell
+    #[arg(long, value_name = "OWNER/NAME")]
+    repo: Option<Repo>,
+    /// A reviewer that has to approve; may be repeated; without it, all that review the pull request
+    #[arg(long = "reviewer", value_name = "AGENT")]
+    reviewers: Vec<AgentName>,
+    #[command(flatten)]
+    at: At,
+}
+
+/// The commit that is asked about, and how an approval of another may hold for it.
+#[derive(Debug, clap::Args)]
+pub(super) struct At {
+    /// The commit that would be merged, in full
+    #[arg(long, value_name = "SHA")]
+    pub(super) head: CommitSha,
+    /// Count an approval whose reviewer says that it waits (`merge_ready: false`)
+    #[arg(long)]
+    pub(super) allow_waiting: bool,
+    /// A clone in which the approved commit's change and the head's are compared: equal, the approval holds
+    #[arg(long, value_name = "DIR", requires = "base")]
+    repo_dir: Option<PathBuf>,
+    /// The branch both are to be merged into, as the clone names it
+    #[arg(long, value_name = "REF", requires = "repo_dir")]
+    base: Option<String>,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let Command::Check(Check { pr, repo, reviewers, at }) = &args.command;
+    let (books, _) = Books::read(context.workspace()?).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let asked = at.asked(pr.clone(), repo.clone(), reviewers.clone());
+    let verdict = at.judge(books.state(), &asked)?;
+    at.answer(verdict, &asked, context)
+}
+
+impl At {
+    pub(super) fn asked(&self, pr: PrNumber, repo: Option<Repo>, reviewers: Vec<AgentName>) -> Asked {
+        Asked { pr, repo, reviewers, head: self.head.clone(), allow_waiting: self.allow_waiting }
+    }
+
+    /// The answer in a state; approvals of another commit are looked for in the clone, if there is one.
+    pub(super) fn judge(&self, state: &State, asked: &Asked) -> Result<Verdict, Failure> {
+        let mut verdict = Verdict::of(state, asked).map_err(|error| {
+            let exit = match &error {
+                NoAnswer::NoReview { .. } => Exit::NotFound,
+                NoAnswer::Ambiguous { .. } => Exit::Failed,
+            };
+            Failure::new(exit, &error)
+        })?;
+        if let (Some(directory), Some(base)) = (&self.repo_dir, &self.base) {
+            let patches = Patches { directory: directory.clone(), base: base.clone() };
+            let remapped = verdict.remap(|commit| patches.compare(commit, &self.head));
+            remapped.map_err(|error| Failure::new(Exit::Failed, &error))?;
+        }
+        Ok(verdict)
+    }
+
+    /// Prints an answer that holds; any other is a failure with the command that mends it.
+    fn answer(&self, verdict: Verdict, asked: &Asked, context: &Context) -> Result<Exit, Failure> {
+        if !verdict.passes {
+            return Err(self.refusal(&verdict, &verdict, asked, context));
+        }
+        let mut answer = Answer::new(verdict);
+        self.alert(&mut answer);
+        context.say(&answer, text)?;
+        Ok(Exit::Ok)
+    }
+
+    /// Says what is odd about the question.
+    pub(super) fn alert<T: Serialize>(&self, answer: &mut Answer<T>) {
+        if self.head.as_str().len() < 40 {
+            let message = format!("{} is not a whole commit; CI should name all 40 digits", self.head);
+            answer.alert("head_abbreviated", message);
+        }
+    }
+
+    /// The failure of an answer that does not hold, with all of `data`.
+    pub(super) fn refusal(
+        &self,
+        verdict: &Verdict,
+        data: &impl Serialize,
+        asked: &Asked,
+        context: &Context,
+    ) -> Failure {
+        let void: Vec<&Checked> = verdict.reviews.iter().filter(|review| !review.passes).collect();
+        let said: Vec<String> = void.iter().map(|one| format!("{}: {}", one.review, one.said)).collect();
+        let failure = Failure::plain(Exit::GateRefused, said.join("\n  ")).data(data);
+        let remedy = void.first().map(|review| self.remedy(review, asked, context));
+        match remedy {
+            Some(command) => failure.next(command),
+            None => failure,
+        }
+    }
+
+    /// The command that mends the first thing that stands against a review.
+    fn remedy(&self, review: &Checked, asked: &Asked, context: &Context) -> String {
+        let fetch = review.remap.as_ref().and_then(|remap| remap.fetch.as_ref());
+        if let (Some(directory), Some(fetch)) = (&self.repo_dir, fetch) {
+            return format!("git -C {} {fetch}", quoted(directory.as_os_str()));
+        }
+        let repo = review.repo.as_ref().map_or_else(String::new, |repo| format!(" --repo {repo}"));
+        let Checked { author, reviewer, .. } = review;
+        match review.reasons.first().expect("what does not pass has a reason") {
+            Reason::NoApproval => context.command("status"),
+            Reason::Escalated | Reason::Closed | Reason::GateBroken => {
+                context.command(&format!("reopen {} --reviewer {reviewer}{repo}", asked.pr))
+            }
+            // Only another request can lead to another approval, and that is its author's to send.
+            Reason::Unbound | Reason::OtherCommit | Reason::Stale => {
+                format!(
+                    "validate-message new review_request --from {author} --to {reviewer} --pr {}",
+                    asked.pr
+                )
+            }
+            Reason::Waiting => {
+                let head = &asked.head;
+                context.command(&format!("gate check --pr {} --head {head}{repo} --allow-waiting", asked.pr))
+            }
+        }
+    }
+}
+
+/// The answer for people.
+pub(super) fn text(verdict: &Verdict) -> String {
+    let Verdict { pr, head, reviews, .. } = verdict;
+    let all = reviews.iter().map(|one| format!("  {}: {}\n", one.review, one.said));
+    std::iter::once(format!("pull request {pr} is approved at {head}\n")).chain(all).collect()
+}

@@ -1,0 +1,226 @@
+//! `settled verdict`: a verdict in a file, and what such a file proves.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use message_schema::id::{AgentName, PrNumber, Repo};
+use message_schema::line::escaped;
+use serde::Serialize;
+use spool::Digest;
+
+use super::answer::Answer;
+use super::context::{Context, quoted};
+use super::failure::Failure;
+use super::gate::{self, At};
+use crate::clock;
+use crate::exit::Exit;
+use crate::verdict::{self, Anchor, ExportError, NoAnswer, Verdict, VerdictFile};
+
+/// Works with verdicts in files.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled verdict export 86 -o verdict-86.txt
+  settled verdict verify verdict-86.txt --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write the records of a pull request's reviews into a file that proves itself without a daemon
+    #[command(after_help = "Examples:
+  settled verdict export 86 -o verdict-86.txt
+  settled verdict export 86 --reviewer codex > verdict-86.txt")]
+    Export(Export),
+    /// Judge the records in a file again: exit code 0 if they end in an approval of exactly this commit
+    #[command(after_help = "Examples:
+  settled verdict verify verdict-86.txt --head 9b2f41c07de1a3b85c6f2e94d1a07b3c5e8f6a21
+  settled verdict verify verdict-86.txt --head \"$HEAD\" --seal \"$SEAL\"
+  settled verdict verify verdict-86.txt --head \"$HEAD\" --repo-dir . --base origin/main")]
+    Verify(Verify),
+}
+
+#[derive(Debug, clap::Args)]
+struct Export {
+    /// The number of the pull request
+    #[arg(value_name = "PR")]
+    pr: PrNumber,
+    /// The repository, where the number alone does not tell
+    #[arg(long, value_name = "OWNER/NAME")]
+    repo: Option<Repo>,
+    /// A reviewer whose approval counts; may be repeated; without it, all that review the pull request
+    #[arg(long = "reviewer", value_name = "AGENT")]
+    reviewers: Vec<AgentName>,
+    /// The file to be written; else standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Verify {
+    /// The file
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    at: At,
+    /// The pull request it has to be about
+    #[arg(long, value_name = "PR")]
+    pr: Option<PrNumber>,
+    /// A reviewer that has to approve, whomever the file names; may be repeated
+    #[arg(long = "reviewer", value_name = "AGENT")]
+    reviewers: Vec<AgentName>,
+    /// The digest of the ledger's last record, as the daemon's machine gave it when the file was written
+    #[arg(long, value_name = "DIGEST")]
+    anchor: Option<Digest>,
+    /// The digest of the whole file, as `export` gave it
+    #[arg(long, value_name = "DIGEST")]
+    seal: Option<Digest>,
+}
+
+/// What an export wrote.
+#[derive(Debug, Serialize)]
+struct Written {
+    file: PathBuf,
+    records: usize,
+    /// The digest of all of it.
+    seal: Digest,
+    ledger: Anchor,
+}
+
+/// What a file proves.
+#[derive(Debug, Serialize)]
+struct Proven {
+    #[serde(flatten)]
+    verdict: Verdict,
+    /// Records judged again.
+    judged: usize,
+    /// Records of other pull requests, whose tasks were taken as they stand.
+    given: usize,
+    seal: Digest,
+    ledger: Anchor,
+    exported_at: String,
+    by: String,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::Export(args) => export(args, context),
+        Command::Verify(args) => verify(args, context),
+    }
+}
+
+fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
+    let Export { pr, repo, reviewers, output } = args;
+    let root = context.workspace()?;
+    let exported = verdict::export(root, pr, repo.as_ref(), reviewers, clock::now()).map_err(|error| {
+        let exit = match &error {
+            ExportError::NoAnswer(NoAnswer::NoReview { .. }) => Exit::NotFound,
+            ExportError::NoAnswer(NoAnswer::Ambiguous { .. }) => Exit::Failed,
+            ExportError::Config(_) => Exit::Usage,
+            ExportError::Spool(_) | ExportError::OtherForm { .. } => Exit::Failed,
+        };
+        Failure::new(exit, &error)
+    })?;
+    let Some(path) = output else {
+        if context.json {
+            let message = "the file itself goes to standard output: say -o FILE with --json";
+            return Err(Failure::plain(Exit::Usage, message.to_owned()));
+        }
+        std::io::stdout().write_all(&exported.bytes).map_err(|error| Failure::new(Exit::Failed, &error))?;
+        return Ok(Exit::Ok);
+    };
+    let unwritten = |error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));
+    std::fs::write(path, &exported.bytes).map_err(unwritten)?;
+    let (seal, ledger) = (exported.seal, exported.anchor);
+    let mut answer = Answer::new(Written { file: path.clone(), records: exported.records, seal, ledger });
+    // Under a config that was changed since, a record may not follow any more; whoever verifies should not be the
+    // first to find out.
+    let proof = VerdictFile::read(&exported.bytes)
+        .map_err(|error| error.to_string())
+        .and_then(|file| verdict::prove(&file).map(|_| ()).map_err(|error| error.to_string()));
+    if let Err(why) = proof {
+        let message =
+            format!("settled.toml as it is now does not explain the records, so nothing is proven: {why}");
+        answer.alert("policy_changed", message);
+    }
+    context.say(&answer, |Written { file, records, seal, ledger }| {
+        let file = escaped(&file.display().to_string());
+        let Anchor { records: number, last } = ledger;
+        format!("{file}: {records} records\nseal {seal}\nledger {number} {last}\n")
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
+    let Verify { file: path, at, reviewers, .. } = args;
+    let bytes = read(path)?;
+    let shown = escaped(&path.display().to_string());
+    let file = VerdictFile::read(&bytes)
+        .map_err(|error| Failure::plain(Exit::Failed, format!("{shown} is damaged at {error}")))?;
+    if let Some(why) = not_the_one(args, &file) {
+        return Err(Failure::plain(Exit::GateRefused, format!("{shown}: {why}")));
+    }
+    let proof = verdict::prove(&file).map_err(|error| Failure::new(Exit::GateRefused, &error))?;
+    let header = file.header;
+    let reviewers = if reviewers.is_empty() { header.reviewers } else { reviewers.clone() };
+    let asked = at.asked(header.pr, header.repo, reviewers);
+    let verdict = at.judge(proof.state(), &asked)?;
+    let proven = Proven {
+        verdict,
+        judged: proof.judged,
+        given: proof.given,
+        seal: file.seal,
+        ledger: header.ledger,
+        exported_at: header.exported_at,
+        by: header.by,
+    };
+    if !proven.verdict.passes {
+        return Err(at.refusal(&proven.verdict, &proven, &asked, context));
+    }
+    let mut answer = Answer::new(proven);
+    at.alert(&mut answer);
+    if args.anchor.is_none() && args.seal.is_none() {
+        let message = "nothing binds the file to a ledger: pass --seal or --anchor, or trust the way it came";
+        answer.alert("unbound_file", message);
+    }
+    context.say(&answer, |proven| {
+        let Proven { judged, given, seal, ledger, .. } = proven;
+        let given = if *given == 0 { String::new() } else { format!(", {given} taken as given") };
+        let Anchor { records, last } = ledger;
+        gate::text(&proven.verdict)
+            + &format!("{judged} records judged again{given}\nseal {seal}\nledger {records} {last}\n")
+    })?;
+    Ok(Exit::Ok)
+}
+
+/// Why the file is not the one that was asked for.
+fn not_the_one(args: &Verify, file: &VerdictFile) -> Option<String> {
+    let Verify { pr, anchor, seal, .. } = args;
+    let of_pr = pr.as_ref().filter(|pr| pr.to_canonical() != file.header.pr.to_canonical());
+    let of_seal = seal.filter(|seal| *seal != file.seal);
+    let of_anchor = anchor.filter(|anchor| *anchor != file.header.ledger.last);
+    of_pr
+        .map(|pr| format!("it is about pull request {}, expected {pr}", file.header.pr))
+        .or(of_seal.map(|seal| format!("its seal is {}, expected {seal}", file.seal)))
+        .or(of_anchor.map(|anchor| {
+            format!(
+                "it was exported where the ledger ended with {}, expected {anchor}",
+                file.header.ledger.last
+            )
+        }))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|error| {
+        let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
+        let failure = Failure::plain(exit, format!("{}: {error}", path.display()));
+        if is_missing {
+            failure.next(format!("settled verdict export PR -o {}", quoted(path.as_os_str())))
+        } else {
+            failure
+        }
+    })
+}

@@ -1,0 +1,230 @@
+//! The file a verdict travels in: one line for what it is about, then lines of the ledger byte for byte, each behind
+//! its digest, every line chained to all before it. Knows nothing of reviews.
+//!
+//! ```text
+//! settled verdict 1
+//! header {"pr":"86",…}
+//! judged sha256:<of the record> sha256:<of the chain> {"v":1,"seq":1,…}
+//! end 1 sha256:<of the chain>
+//! ```
+
+use message_schema::id::{AgentName, PrNumber, Repo};
+use serde::{Deserialize, Serialize};
+use spool::{Digest, Entry};
+
+const OPENING: &str = "settled verdict 1";
+
+/// What a file is about.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The pull request, without leading zeros.
+    pub pr: PrNumber,
+    /// Its repository, if it was named.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repo: Option<Repo>,
+    /// The reviewers whose approval counts; none named means all.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub reviewers: Vec<AgentName>,
+    /// When it was written: RFC 3339, UTC.
+    pub exported_at: String,
+    /// The program that wrote it.
+    pub by: String,
+    /// Where the ledger ended.
+    pub ledger: Anchor,
+    /// What the records are judged under.
+    pub policy: PolicyThen,
+    /// The agents that had a mailbox.
+    pub agents: Vec<AgentName>,
+}
+
+/// The last record of a ledger.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Anchor {
+    /// Its number.
+    pub records: u64,
+    /// Its digest, which `settled ledger verify` prints.
+    pub last: Digest,
+}
+
+/// A settled.toml as it was when the file was written; the ledger does not keep it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyThen {
+    /// Always `at_export`.
+    pub taken: String,
+    /// Its text; absent if there was none, which means the defaults.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub toml: Option<String>,
+}
+
+/// What is done with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is judged again.
+    Judged,
+    /// It hands off what this pull request is to fix; only its tasks are taken, as they stand.
+    Given,
+}
+
+impl Role {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Judged => "judged",
+            Self::Given => "given",
+        }
+    }
+}
+
+/// A file whose lines are whole and chained.
+#[derive(Clone, Debug)]
+pub struct VerdictFile {
+    /// What it is about.
+    pub header: Header,
+    /// Its records in the order of the ledger.
+    pub records: Vec<(Role, Entry)>,
+    /// The digest of all of it: whoever gets it another way knows that the file is the one that was written.
+    pub seal: Digest,
+}
+
+/// A line that is not what it should be.
+#[derive(Debug, thiserror::Error)]
+#[error("line {line}: found {found}, expected {expected}")]
+pub struct Damaged {
+    /// The line, from 1.
+    pub line: usize,
+    /// What stands there.
+    pub found: String,
+    /// What would have been accepted.
+    pub expected: String,
+}
+
+/// Writes a file and gives its seal.
+pub(super) fn write(header: &Header, records: &[(Role, Entry)]) -> (Vec<u8>, Digest) {
+    let header = serde_json::to_string(header).expect("text keys and plain values are JSON");
+    let mut bytes = format!("{OPENING}\nheader {header}\n").into_bytes();
+    let mut chain = Digest::of(&bytes);
+    for (role, entry) in records {
+        let line = entry.to_line();
+        let digest = Digest::of(&line);
+        chain = link(chain, *role, digest);
+        bytes.extend(format!("{} {digest} {chain} ", role.word()).into_bytes());
+        bytes.extend(line);
+        bytes.push(b'\n');
+    }
+    let seal = end(chain, records.len());
+    bytes.extend(format!("end {} {seal}\n", records.len()).into_bytes());
+    (bytes, seal)
+}
+
+fn link(chain: Digest, role: Role, digest: Digest) -> Digest {
+    Digest::of(format!("{chain} {} {digest}\n", role.word()).as_bytes())
+}
+
+fn end(chain: Digest, count: usize) -> Digest {
+    Digest::of(format!("{chain} end {count}\n").as_bytes())
+}
+
+impl VerdictFile {
+    /// Reads a file; the first line that is not what it should be ends it.
+    pub fn read(bytes: &[u8]) -> Result<Self, Damaged> {
+        let damaged = |line, found: &str, expected: &str| Damaged {
+            line,
+            found: found.to_owned(),
+            expected: expected.to_owned(),
+        };
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+            damaged(line, "bytes that are no UTF-8", "text")
+        })?;
+        let mut lines: Vec<&str> = text.split('\n').collect();
+        let count = lines.len();
+        if lines.pop() != Some("") {
+            return Err(damaged(count, "the end of the file within a line", "a newline"));
+        }
+        let [opening, header, records @ .., last] = &lines[..] else {
+            return Err(damaged(count, "the end of the file", "an opening, a header and an end"));
+        };
+        if *opening != OPENING {
+            return Err(damaged(1, &start(opening), &format!("`{OPENING}`")));
+        }
+        let of_header = |error: &str| damaged(2, &format!("{} ({error})", start(header)), "a header");
+        let json = header.strip_prefix("header ").ok_or_else(|| of_header("no header"))?;
+        let read: Header = serde_json::from_str(json).map_err(|error| of_header(&error.to_string()))?;
+        let mut file = Self { header: read, records: Vec::new(), seal: Digest::ZERO };
+        let mut chain = Digest::of(format!("{opening}\nheader {json}\n").as_bytes());
+        let mut before: Option<(u64, Digest)> = None;
+        for (n, line) in records.iter().enumerate() {
+            let (role, entry, digest) =
+                record(line, &mut chain).map_err(|(found, expected)| damaged(n + 3, &found, &expected))?;
+            check_order(&entry, before, digest, &file.header.ledger)
+                .map_err(|(found, expected)| damaged(n + 3, &found, &expected))?;
+            before = Some((entry.seq, digest));
+            file.records.push((role, entry));
+        }
+        file.seal = end(chain, file.records.len());
+        let expected = format!("end {} {}", file.records.len(), file.seal);
+        if *last != expected {
+            return Err(damaged(count - 1, &start(last), &format!("`{expected}`")));
+        }
+        Ok(file)
+    }
+}
+
+/// One record's line: whole, and chained to the line before.
+fn record(line: &str, chain: &mut Digest) -> Result<(Role, Entry, Digest), (String, String)> {
+    let form = || (start(line), "`judged` or `given`, two digests and a record".to_owned());
+    let mut parts = line.splitn(4, ' ');
+    let (word, named, chained, text) = match (parts.next(), parts.next(), parts.next(), parts.next()) {
+        (Some(word), Some(named), Some(chained), Some(text)) => (word, named, chained, text),
+        (_, _, _, _) => return Err(form()),
+    };
+    let role = [Role::Judged, Role::Given].into_iter().find(|role| role.word() == word).ok_or_else(form)?;
+    let digest = Digest::of(text.as_bytes());
+    if digest.to_string() != named {
+        return Err((format!("a record with the digest {digest}"), start(named)));
+    }
+    *chain = link(*chain, role, digest);
+    if chain.to_string() != chained {
+        return Err((
+            format!("{} for the chain", start(chained)),
+            format!("{chain}: a line before is another"),
+        ));
+    }
+    let entry = Entry::from_line(text.as_bytes())
+        .map_err(|error| (error.to_string(), "a line of a ledger".to_owned()))?;
+    Ok((role, entry, digest))
+}
+
+/// Records lie in the order of the ledger; where two follow each other there, the later names the earlier.
+fn check_order(
+    entry: &Entry,
+    before: Option<(u64, Digest)>,
+    digest: Digest,
+    anchor: &Anchor,
+) -> Result<(), (String, String)> {
+    let Entry { seq, prev, .. } = entry;
+    let (last, of_last) = before.unwrap_or((0, Digest::ZERO));
+    if *seq <= last || *seq > anchor.records {
+        let expected = format!("one from {} to {}", last + 1, anchor.records);
+        return Err((format!("record {seq}"), expected));
+    }
+    if *seq == last + 1 && *prev != of_last {
+        return Err((format!("`prev` {prev}"), format!("{of_last}, the record before")));
+    }
+    if *seq == anchor.records && digest != anchor.last {
+        return Err((
+            format!("record {seq} with the digest {digest}"),
+            format!("{}, the ledger's last", anchor.last),
+        ));
+    }
+    Ok(())
+}
+
+/// The beginning of what was found, to be shown.
+fn start(text: &str) -> String {
+    let shown: String = text.chars().take(100).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    format!("`{}{more}`", message_schema::line::escaped(&shown))
+}

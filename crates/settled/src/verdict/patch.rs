@@ -1,0 +1,239 @@
+//! Whether two commits make the same change, each against its merge base with a branch; asked of the real git. What
+//! cannot be shown to be the same is not: every doubt has its sentence.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use message_schema::id::CommitSha;
+use message_schema::line::escaped;
+use spool::Digest;
+
+/// A clone and the branch that both commits are to be merged into.
+#[derive(Clone, Debug)]
+pub struct Patches {
+    /// Where the clone is.
+    pub directory: PathBuf,
+    /// The branch, or any name git knows a commit by.
+    pub base: String,
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// Both make the same change.
+    Same {
+        /// What `git patch-id --stable` says of both.
+        patch_id: String,
+    },
+    /// They do not, or it cannot be told.
+    Void {
+        /// Why.
+        why: String,
+        /// What to tell git so that it brings what was missing.
+        fetch: Option<String>,
+    },
+}
+
+/// Git could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// It could not be run.
+    #[error("cannot run git in {}", .directory.display())]
+    NotRun {
+        /// The clone.
+        directory: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The directory or the branch is not what it should be.
+    #[error("{what}")]
+    Unusable {
+        /// What was found and what was expected.
+        what: String,
+    },
+}
+
+/// The whole change of one commit.
+struct Change {
+    patch_id: String,
+    /// Each file's part without the places it stands at, by the line git opens it with.
+    files: BTreeMap<Vec<u8>, Digest>,
+}
+
+/// Why a commit has no change to compare.
+struct Missing {
+    why: String,
+    fetch: Option<String>,
+}
+
+impl Patches {
+    /// Compares the change of an approved commit with that of another.
+    pub fn compare(&self, approved: &CommitSha, head: &CommitSha) -> Result<Comparison, GitError> {
+        let Some(base) = self.resolve(&self.base)? else {
+            let what = format!(
+                "{} is no commit of the repository in {}",
+                escaped(&self.base),
+                self.directory.display()
+            );
+            return Err(GitError::Unusable { what });
+        };
+        let (was, is) = match (self.change(approved, &base)?, self.change(head, &base)?) {
+            (Ok(was), Ok(is)) => (was, is),
+            (Err(Missing { why, fetch }), _) | (_, Err(Missing { why, fetch })) => {
+                return Ok(Comparison::Void { why, fetch });
+            }
+        };
+        // A patch id leaves blanks out, the files' parts do not.
+        if was.patch_id == is.patch_id && was.files == is.files {
+            return Ok(Comparison::Same { patch_id: is.patch_id });
+        }
+        Ok(Comparison::Void { why: different(&was, &is, approved, head), fetch: None })
+    }
+
+    /// What a commit changes since it left the branch.
+    fn change(&self, commit: &CommitSha, base: &str) -> Result<Result<Change, Missing>, GitError> {
+        let fetch = |what: &str| Some(format!("fetch {what}"));
+        let named = commit.as_str().to_ascii_lowercase();
+        // A branch may bear a name that looks like a commit's beginning.
+        let Some(full) = self.resolve(&named)?.filter(|full| full.starts_with(&named)) else {
+            let why = format!("{commit} is not in the clone, so its change cannot be compared");
+            return Ok(Err(Missing { why, fetch: fetch(&format!("origin {commit}")) }));
+        };
+        let bases = self.git(&["merge-base", "--all", base, &full], None)?;
+        let bases = String::from_utf8_lossy(&bases.stdout).into_owned();
+        let before = match bases.lines().collect::<Vec<_>>()[..] {
+            [one] => one.to_owned(),
+            [] => {
+                let why = format!("{commit} and {} have no common commit in the clone", escaped(&self.base));
+                return Ok(Err(Missing { why, fetch: fetch("--unshallow origin") }));
+            }
+            [_, _, ..] => {
+                let why = format!("{commit} left {} at several commits", escaped(&self.base));
+                return Ok(Err(Missing { why, fetch: None }));
+            }
+        };
+        let patch = self.git(&[DIFF, &[&before, &full, "--"]].concat(), None)?;
+        if !patch.status.success() {
+            let why = format!("what {commit} changes cannot be read from the clone");
+            return Ok(Err(Missing { why, fetch: fetch("--unshallow origin") }));
+        }
+        let id = self.git(&["patch-id", "--stable"], Some(&patch.stdout))?;
+        let id = String::from_utf8_lossy(&id.stdout).into_owned();
+        match id.split_whitespace().next() {
+            Some(patch_id) => Ok(Ok(Change { patch_id: patch_id.to_owned(), files: files(&patch.stdout) })),
+            None => {
+                let why = format!("{commit} changes nothing against {}", escaped(&self.base));
+                Ok(Err(Missing { why, fetch: None }))
+            }
+        }
+    }
+
+    /// The whole name of a commit; nothing if the clone has none of that name.
+    fn resolve(&self, name: &str) -> Result<Option<String>, GitError> {
+        if name.starts_with('-') {
+            return Ok(None);
+        }
+        let peeled = format!("{name}^{{commit}}");
+        let output = self.git(&["rev-parse", "--verify", "--quiet", &peeled], None)?;
+        let full = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok((output.status.success() && !full.is_empty()).then_some(full))
+    }
+
+    /// Runs git in the clone, whatever repository the environment is about.
+    fn git(&self, args: &[&str], input: Option<&[u8]>) -> Result<Output, GitError> {
+        let not_run = |source| GitError::NotRun { directory: self.directory.clone(), source };
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&self.directory).args([
+            "--no-pager",
+            "--no-replace-objects",
+            "--literal-pathspecs",
+        ]);
+        git.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        git.env("LC_ALL", "C");
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS"] {
+            git.env_remove(name);
+        }
+        let mut child = git.spawn().map_err(not_run)?;
+        let mut stdin = child.stdin.take().expect("it was piped");
+        let written = std::thread::scope(|scope| {
+            let writing = scope.spawn(move || stdin.write_all(input.unwrap_or_default()));
+            let output = child.wait_with_output();
+            (writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), output)
+        });
+        match written {
+            (Err(error), _) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(not_run(error)),
+            (Ok(()) | Err(_), output) => output.map_err(not_run),
+        }
+    }
+}
+
+/// The whole change, whatever the settings of whoever asks.
+const DIFF: &[&str] = &[
+    "diff-tree",
+    "-p",
+    "-r",
+    "--full-index",
+    "--no-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--no-relative",
+    "--unified=3",
+    "--inter-hunk-context=0",
+    "--diff-algorithm=myers",
+    "--no-indent-heuristic",
+    "--submodule=short",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+];
+
+/// Each file's part of a patch: every line of it, blanks included, but not where in the file it stands. Of a binary
+/// file the patch holds the names of both contents, which are kept.
+fn files(patch: &[u8]) -> BTreeMap<Vec<u8>, Digest> {
+    let mut files: BTreeMap<Vec<u8>, Digest> = BTreeMap::new();
+    let mut part: Vec<u8> = Vec::new();
+    let mut index: &[u8] = &[];
+    let mut opened: Option<&[u8]> = None;
+    let mut is_head = true;
+    for line in patch.split_inclusive(|byte| *byte == b'\n') {
+        // Within a hunk every line begins with a blank, `+`, `-` or `\`.
+        if line.starts_with(b"diff --git ") {
+            files.extend(opened.map(|name| (name.to_vec(), Digest::of(&part))));
+            part.clear();
+            (opened, index, is_head) = (Some(line), &[], true);
+        } else if is_head && line.starts_with(b"index ") {
+            index = line;
+        } else if line.starts_with(b"@@ ") {
+            is_head = false;
+            part.extend_from_slice(b"@@\n");
+        } else {
+            if is_head && line.starts_with(b"Binary files ") {
+                part.extend_from_slice(index);
+            }
+            part.extend_from_slice(line);
+        }
+    }
+    files.extend(opened.map(|name| (name.to_vec(), Digest::of(&part))));
+    files
+}
+
+/// Which files are changed otherwise: the first three, and how many more.
+fn different(was: &Change, is: &Change, approved: &CommitSha, head: &CommitSha) -> String {
+    let all = was.files.keys().chain(is.files.keys().filter(|file| !was.files.contains_key(*file)));
+    let names: Vec<String> = all
+        .filter(|file| was.files.get(*file) != is.files.get(*file))
+        .map(|opening| {
+            let opening = String::from_utf8_lossy(opening);
+            let name = opening.trim_end().trim_start_matches("diff --git ");
+            escaped(name.split_once(" b/").map_or(name, |(_, name)| name))
+        })
+        .collect();
+    let more = match names.len().saturating_sub(3) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let shown = names[..names.len().min(3)].join(", ");
+    format!("{head} does not make the change of {approved}: they differ in {shown}{more}")
+}

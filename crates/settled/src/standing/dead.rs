@@ -15,6 +15,10 @@ use super::unjudged::About;
 use crate::fold::{self, Unreadable};
 use crate::shell::quoted;
 
+/// So many of the newest are looked into for the pull request they name; what the daemon found of a message is known
+/// of all.
+const LOOKED_INTO_MAX: usize = 100;
+
 /// A message that was refused and not corrected since.
 #[derive(Debug)]
 pub(crate) struct DeadLetter {
@@ -30,7 +34,7 @@ pub(crate) struct DeadLetter {
     pub(crate) fix: Option<String>,
     /// The review the daemon found it to belong to.
     pub(crate) review: Option<String>,
-    /// The pull request it names.
+    /// The pull request it names, if it is one of the newest.
     pub(crate) pr: Option<PrNumber>,
 }
 
@@ -122,7 +126,12 @@ impl<'a> DeadLetters<'a> {
 
     /// Those that stand, oldest first.
     pub(crate) fn into_letters(self) -> Vec<DeadLetter> {
-        self.standing.into_values().collect()
+        let mut letters: Vec<DeadLetter> = self.standing.into_values().collect();
+        for letter in letters.iter_mut().rev().take(LOOKED_INTO_MAX) {
+            let mailbox = Mailbox::DeadLetter(letter.agent.to_string());
+            letter.pr = About::of(&Layout::new(self.root).mailbox(&mailbox).join(&letter.file)).pr;
+        }
+        letters
     }
 
     fn correct(&mut self, entry: &Entry, original: &Original) {
@@ -143,8 +152,7 @@ impl<'a> DeadLetters<'a> {
         }
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let fix = report.and_then(|report| report.violations.into_iter().find_map(|violation| violation.fix));
-        let pr = About::of(path).pr;
-        let letter = DeadLetter { at, agent: from, file, code, fix, review, pr };
+        let letter = DeadLetter { at, agent: from, file, code, fix, review, pr: None };
         self.standing.insert(entry.seq, letter);
         Ok(())
     }

@@ -17,6 +17,7 @@ mod log;
 mod order;
 mod outcome;
 mod person;
+mod posted;
 mod posting;
 mod pull;
 mod reply;

@@ -116,6 +116,11 @@ fn a_whole_review_is_held_with_these_commands_alone() {
     );
     let held = run(&mailroom, "codex", &["lgtm", "86", "--action", "F-1-003=escalate"]);
     golden::check("lgtm-gate.txt", &ended(&held, 8));
+    let silent = fed(&mailroom, "codex", &["feedback", "86", "--findings", "-", "--json"], "findings: []\n");
+    golden::check("feedback-gaps-json.txt", &String::from_utf8_lossy(&silent.stdout));
+    let brief = json(&run(&mailroom, "codex", &["brief", "--json"]));
+    let keys: Vec<_> = brief["data"].as_object().expect("a brief").keys().map(String::as_str).collect();
+    golden::check("brief-json-keys.txt", &(keys.join("\n") + "\n"));
     assert_eq!(names(mailroom.agent("codex", "dead_letter")), [""; 0], "none of these cost an attempt");
 
     // A wrong message of the same reviewer costs one, and says how many are left.
@@ -219,6 +224,12 @@ fn the_same_id_again_says_what_became_of_the_first_and_writes_nothing() {
         &["send", "question", "--to", "codex", "--id", "q-1", "--body", "how?", "--json"],
     );
     assert_eq!((other.status.code(), &json(&other)["error"]["code"]), (Some(1), &"id_collision".into()));
+    let again = run(
+        &mailroom,
+        "claude",
+        &["send", "question", "--to", "codex", "--id", "q-1", "--body", "why?", "--json"],
+    );
+    golden::check("send-json.txt", &steady(&ended(&again, 0), &mailroom));
     assert_eq!(mailroom.status()["accepted"], 1);
 
     // What was refused has left its id free.

@@ -132,6 +132,33 @@ fn take(room: &Room, post: &Post) {
 }
 
 #[test]
+fn users_of_their_own_hold_a_review_with_the_commands_that_write() {
+    let room = Room::new();
+    let _served = room.serve();
+    let act = |agent: &str, code: i32, command: &str| {
+        let output =
+            room.act(uid_of(agent), &format!("$SETTLED {command} --root . --agent {agent} --timeout 30"));
+        assert_eq!(output.status.code(), Some(code), "{agent}: {command}\n{}", said(&output));
+        said(&output)
+    };
+    let request = "send review_request --to codex --pr 86 --branch b --body 'A parser.'";
+    act("claude", 0, &format!("{request} --id req-1"));
+    let finding = "{severity: P1, title: no lock, file: src/a.rs, line: 7}";
+    room.write(CODEX, "agents/codex/outbox/.findings.tmp", &format!("- {finding}\n"));
+    act("codex", 0, "feedback --findings agents/codex/outbox/.findings.tmp --id fb-1");
+    act("claude", 0, "send review_addressed --pr 86 --commit-sha abc1234 --body 'A lock.' --id ad-1");
+    act("claude", 0, &format!("{request} --id req-2"));
+    let unsaid = act("codex", 7, "feedback 86 --findings /dev/null --action F-1-001=reply");
+    assert!(unsaid.contains("it is empty"), "{unsaid}");
+    let illegal = act("codex", 7, "feedback 86 --action F-1-001=reply");
+    assert!(illegal.contains("F-1-001: reply is not legal now; legal: resolve, veto, escalate"), "{illegal}");
+    act("codex", 0, "lgtm 86 --action F-1-001=resolve --head abc1234 --id ok-1");
+    assert_eq!(room.mailroom.status()["reviews"][0]["phase"], "approved");
+    let again = act("codex", 3, "lgtm 86");
+    assert!(again.contains("nothing is asked of codex"), "{again}");
+}
+
+#[test]
 fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
     let room = Room::new();
     let served = room.serve();

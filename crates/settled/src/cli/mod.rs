@@ -23,6 +23,7 @@ mod log;
 mod order;
 mod outcome;
 mod person;
+mod posted;
 mod posting;
 mod problems;
 mod pull;

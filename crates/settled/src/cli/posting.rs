@@ -4,15 +4,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
 use message_schema::line::escaped;
-use message_schema::{Code, Level, Report, ReportedViolation};
-use serde::Serialize;
-use validate_message::{Violation, Violations};
+use message_schema::{Code, Report};
+use validate_message::Violation;
 
 use super::answer::Answer;
 use super::context::{Context, Me};
 use super::failure::Failure;
+use super::posted::{Posted, invalid, told};
 use crate::clock;
 use crate::compose::draft::Checked;
 use crate::compose::known::{self, Known};
@@ -42,40 +43,6 @@ pub(super) struct Way {
     /// How long to wait for the daemon's verdict
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     timeout: u64,
-}
-
-/// What became of a message. Fields are added, never changed.
-#[derive(Debug, Serialize)]
-struct Posted {
-    id: String,
-    /// `accepted`, `refused`, `waiting`, `written` (nobody waited), `invalid` or `dry_run` (nothing was written).
-    outcome: &'static str,
-    /// Where the message lies now; absent where nothing was written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    /// Whether it had been sent before and nothing was written now.
-    again: bool,
-    /// The packet it names, if it was written with it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    packet: Option<String>,
-    /// Where the review stands now, if the ledger can be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    review: Option<Standing>,
-    /// Why it was refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<Report>,
-    /// Why it was not written.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    violations: Vec<ReportedViolation>,
-    /// Whether a daemon serves, while it waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    serving: Option<bool>,
-    /// Of a dry run: the message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message_text: Option<String>,
-    /// Of a dry run: its packet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    packet_text: Option<String>,
 }
 
 /// A message on its way.
@@ -209,7 +176,8 @@ impl Post<'_> {
 
     fn accepted(&self, posted: Posted) -> Result<Exit, Failure> {
         let review = self.standing(&posted);
-        self.say(Posted { review, ..posted }, |posted| {
+        let next = self.next(&posted.id);
+        self.say_with(Posted { review, ..posted }, next, |posted| {
             let before = if posted.again { "accepted before, nothing was sent" } else { "accepted" };
             let moved = posted
                 .review
@@ -287,8 +255,41 @@ impl Post<'_> {
         })
     }
 
+    /// How to wait for the answer, where one is asked for.
+    fn next(&self, id: &str) -> Option<String> {
+        let words = match self.letter.kind {
+            MessageType::ReviewRequest => {
+                format!("wait --for verdict --pr {}", self.letter.pr.as_ref()?)
+            }
+            MessageType::Question | MessageType::TaskRequest | MessageType::BrainstormRequest => {
+                format!("wait --for reply --id {id}")
+            }
+            MessageType::ReviewFeedback
+            | MessageType::ReviewAddressed
+            | MessageType::ReviewLgtm
+            | MessageType::Notification
+            | MessageType::FollowUp
+            | MessageType::Handoff
+            | MessageType::HandoffComplete
+            | MessageType::BrainstormFollowup => return None,
+        };
+        Some(self.context.command(&words))
+    }
+
     fn say(&self, posted: Posted, said: impl FnOnce(&Posted) -> String) -> Result<Exit, Failure> {
+        self.say_with(posted, None, said)
+    }
+
+    fn say_with(
+        &self,
+        posted: Posted,
+        next: Option<String>,
+        said: impl FnOnce(&Posted) -> String,
+    ) -> Result<Exit, Failure> {
         let mut answer = Answer::new(posted);
+        if let Some(next) = next {
+            answer.next(next, "costs no turn");
+        }
         for (code, note) in &self.notes {
             answer.alert(code, note.as_str());
         }
@@ -311,61 +312,6 @@ impl Post<'_> {
     }
 }
 
-impl Posted {
-    fn new(id: &MessageId, outcome: &'static str, file: Option<&Path>) -> Self {
-        Self {
-            id: id.to_string(),
-            outcome,
-            file: file.map(|path| path.display().to_string()),
-            again: false,
-            packet: None,
-            review: None,
-            report: None,
-            violations: Vec::new(),
-            serving: None,
-            message_text: None,
-            packet_text: None,
-        }
-    }
-}
-
 fn cannot_read(error: &std::io::Error) -> Failure {
     Failure::plain(Exit::Temporary, format!("the mailboxes cannot be read: {error}"))
-}
-
-/// A message the validator refuses; nothing was written.
-fn invalid(id: &MessageId, violations: &Violations) -> Failure {
-    let file = file_name(id);
-    let told: Vec<String> = violations.iter().map(|violation| violation.told(&file)).collect();
-    let message = format!("nothing was written:\n{}", told.join("\n"));
-    let violations = violations.iter().map(|violation| violation.reported(&file)).collect::<Vec<_>>();
-    let code =
-        violations.iter().find(|violation| violation.level == Level::Error).map(|violation| violation.code);
-    let data = Posted { violations, ..Posted::new(id, "invalid", None) };
-    let failure = Failure::plain(Exit::InvalidMessage, message).data(&data);
-    code.map(|code| failure.code(code.as_str())).expect("what is invalid has an error")
-}
-
-/// A refusal as its sender needs it: every violation with its fix, what may come next, and what it cost.
-fn told(report: &Report) -> String {
-    let mut lines = vec![format!("refused, {}: {}", report.refused, escaped(&report.summary))];
-    for violation in &report.violations {
-        let place = violation
-            .line
-            .zip(violation.column)
-            .map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
-        lines.push(format!(
-            "{}{place}: {}: {}",
-            escaped(&violation.file),
-            violation.code,
-            escaped(&violation.message)
-        ));
-        lines.extend(violation.fix.iter().map(|fix| format!("    fix: {}", escaped(fix))));
-    }
-    lines.extend(report.attempts_left.map(|left| format!("{left} attempts are left in this round")));
-    lines.extend(report.legal_next.iter().map(|next| format!("next: {}", escaped(next))));
-    if !report.retryable {
-        lines.push("sending it again cannot succeed".to_owned());
-    }
-    lines.join("\n")
 }

@@ -162,14 +162,22 @@ pub enum AskError {
 
 /// Every request that is open with this agent as its reviewer.
 pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>, AskError> {
-    let config = Config::load(root)?;
-    let mut asks = match Standings::read(root, me) {
-        Some(standings) => of_ledger(root, &config, &standings, me, now),
+    // An agent with a user of its own may read neither the ledger nor the policy: then nothing is presumed of either, and
+    // what the daemon makes of an answer is its word.
+    let config = match Config::load(root) {
+        Err(ConfigError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+            None
+        }
+        config => Some(config?),
+    };
+    let known = config.as_ref().and_then(|config| Some((config, Standings::read(root, me)?)));
+    let mut asks = match known {
+        Some((config, standings)) => of_ledger(root, config, &standings, me, now),
         None => of_files(root, me)?,
     };
     for ask in &mut asks {
-        ask.explicit = config.threads == ThreadMode::Explicit;
-        ask.advised = config.profile == Profile::Advisory;
+        ask.explicit = config.as_ref().is_some_and(|config| config.threads == ThreadMode::Explicit);
+        ask.advised = config.as_ref().is_none_or(|config| config.profile == Profile::Advisory);
     }
     Ok(asks)
 }

@@ -14,9 +14,10 @@ use message_schema::{coerce, line, parse_packet};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::ask;
 use super::draft::{Draft, Fields, Head, Said};
 use super::packet::{self, Named, NewPacket, Packet};
-use super::standing::Standings;
+use super::standing::{self, Standings};
 
 /// A message as far as it was said.
 #[derive(Clone, Debug)]
@@ -113,22 +114,13 @@ impl Letter {
         let repo = body.get("repo").and_then(Value::as_str).and_then(|text| Repo::new(text).ok());
         let in_body = body.get("pr").and_then(Value::as_str).and_then(|text| PrNumber::new(text).ok());
         let pr = self.pr.clone().or(in_body);
-        let needs_review =
-            self.to.is_empty() || (self.knows("round") && self.kind != MessageType::ReviewRequest);
-        let standings = pr.as_ref().filter(|_| needs_review).and_then(|_| Standings::read(root, me));
-        let to = match (self.to.as_slice(), &pr) {
-            ([], Some(pr)) => {
-                let only = standings.as_ref().and_then(|standings| standings.other_side(pr, repo.as_ref()));
-                vec![only.ok_or(LetterError::Nobody)?]
-            }
+        let other = pr.as_ref().and_then(|pr| self.other_side(root, me, pr, repo.as_ref(), at));
+        let to = match (self.to.as_slice(), &other) {
+            ([], Some((only, _))) => vec![only.clone()],
             ([], None) => return Err(LetterError::Nobody),
             (said, _) => said.to_vec(),
         };
-        let round =
-            standings.zip(pr.as_ref()).and_then(|(known, pr)| known.round(pr, repo.as_ref(), to.first()?));
-        if let Some(round) =
-            round.filter(|_| needs_review && self.knows("round") && self.kind != MessageType::ReviewRequest)
-        {
+        if let Some((_, Some(round))) = other {
             body.fill("round", round);
         }
         let packet = self.placed(root, me, pr.as_ref(), &mut body)?;
@@ -145,6 +137,35 @@ impl Letter {
         let body =
             if self.kind.is_review() { Said::Fields(body) } else { Said::Text(text.unwrap_or_default()) };
         Ok((Draft { id: id.clone(), kind: self.kind, envelope, body, auth: self.auth.clone() }, packet))
+    }
+
+    /// The other side of the review on that pull request, and the round a message about it names; as far as the ledger
+    /// tells, or else the files.
+    fn other_side(
+        &self,
+        root: &Path,
+        me: &AgentName,
+        pr: &PrNumber,
+        repo: Option<&Repo>,
+        at: DateTime<Utc>,
+    ) -> Option<(AgentName, Option<u32>)> {
+        let is_request = self.kind == MessageType::ReviewRequest;
+        let needs_round = self.knows("round") && !is_request;
+        if !self.to.is_empty() && !needs_round {
+            return None;
+        }
+        if let Some(standings) = Standings::read(root, me) {
+            let to = self.to.first().cloned().or_else(|| standings.other_side(pr, repo))?;
+            let round = standings.round(pr, repo, &to).filter(|_| needs_round);
+            return Some((to, round));
+        }
+        if self.kind.is_terminal_response() {
+            let asks = ask::open(root, me, at).ok()?;
+            let mut meant = asks.into_iter().filter(|ask| ask.pr.same_pr(pr));
+            return meant.next().map(|ask| (ask.author, Some(ask.round)));
+        }
+        let (to, round) = standing::feedback_in_hand(root, me, pr)?;
+        Some((to, needs_round.then_some(round)))
     }
 
     fn knows(&self, field: &str) -> bool {

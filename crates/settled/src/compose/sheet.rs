@@ -11,8 +11,16 @@ use review::{NotAResponse, StructuredResponse};
 use serde_json::{Map, Value};
 
 /// What may stand at the top of the file.
-const KEYS: &[&str] =
-    &["findings", "actions", "nits", "commands_run", "escalation", "validated_head", "merge_ready"];
+const KEYS: &[&str] = &[
+    "findings",
+    "actions",
+    "threads",
+    "nits",
+    "commands_run",
+    "escalation",
+    "validated_head",
+    "merge_ready",
+];
 
 /// What a reviewer wrote down.
 #[derive(Clone, Debug)]
@@ -179,12 +187,13 @@ fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, Not
     items.iter().map(|item| item.as_object().cloned().ok_or_else(unfit)).collect()
 }
 
-/// `actions` as a mapping from the thread's id to a word or to what is said about it, or as a list with ids.
+/// `actions`, or by the word of the structured output `threads`, as a mapping from the thread's id to a word or to what is said about it, or as a list with ids.
 fn actions(root: &Node) -> Result<BTreeMap<String, Deed>, NotASheet> {
-    let Some(field) = root.field("actions") else { return Ok(BTreeMap::new()) };
     let mut actions = BTreeMap::new();
-    let named = field.value.fields().iter().map(|field| (Some(field.key.as_str()), &field.value));
-    let listed = field.value.items().iter().map(|item| (item.field_text("id"), item));
+    let given = || ["actions", "threads"].into_iter().filter_map(|key| root.field(key));
+    let named = given().flat_map(|field| field.value.fields());
+    let named = named.map(|field| (Some(field.key.as_str()), &field.value));
+    let listed = given().flat_map(|field| field.value.items()).map(|item| (item.field_text("id"), item));
     for (id, said) in named.chain(listed) {
         let unfit = || NotASheet::Unknown("`actions` needs an id and an action for each thread".to_owned());
         let text = |key: &str| said.field_text(key).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -251,6 +260,12 @@ mod tests {
             (Some(Action::Resolve), Some("claude"))
         );
         assert_eq!(loose("actions:\n- {id: F-1, action: resolve}\n").actions["F-1"], named["F-1"]);
+    }
+
+    #[test]
+    fn the_word_of_the_structured_output_does_as_well() {
+        let named = loose("threads:\n  F-1: {action: veto}\n").actions;
+        assert_eq!(named["F-1"].act(), Some(Action::Veto));
     }
 
     #[test]

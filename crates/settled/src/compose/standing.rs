@@ -3,11 +3,14 @@
 
 use std::path::Path;
 
+use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, PrNumber, Repo};
+use message_schema::{ReadBody, parse};
 use review::{Review, ReviewKey, Side};
 use serde::Serialize;
 
 use crate::fold::Books;
+use crate::mailbag::{Mailbag, Place};
 
 /// The reviews an agent takes part in.
 #[derive(Debug)]
@@ -69,6 +72,23 @@ impl Standings {
         let (_, review) = reviews.next()?;
         reviews.next().is_none().then_some(review.round)
     }
+}
+
+/// The reviewer and the round of the newest feedback in the agent's own mailboxes on a pull request: what the author
+/// answers, where the ledger cannot be read.
+pub fn feedback_in_hand(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(AgentName, u32)> {
+    let mailbag = Mailbag::new(root, me);
+    let places = [Place::Inbox, Place::Taken, Place::Archive];
+    let letters = places.into_iter().filter_map(|place| mailbag.letters(place).ok()).flatten();
+    let rounds = letters.filter_map(|letter| {
+        let message = parse(letter.text.as_bytes()).ok()?;
+        let is_meant = message.kind() == Some(MessageType::ReviewFeedback)
+            && message.related_pr().is_some_and(|about| about.same_pr(pr));
+        let ReadBody::Mapping(body) = message.read_body() else { return None };
+        let round = body.field_text("round")?.parse().ok()?;
+        is_meant.then_some((message.from()?, round))
+    });
+    rounds.max_by_key(|(_, round)| *round)
 }
 
 fn is_of(own: Option<&Repo>, named: Option<&Repo>) -> bool {

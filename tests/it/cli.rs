@@ -25,6 +25,7 @@ const COMMANDS: &[&[&str]] = &[
     &["show"],
     &["done"],
     &["wait"],
+    &["demo"],
     &["hook"],
     &["hook", "session-start"],
     &["hook", "turn-end"],

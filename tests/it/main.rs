@@ -9,6 +9,7 @@ mod cli;
 mod codes;
 mod completions;
 mod compose;
+mod demo;
 mod docs;
 mod edges;
 mod events;

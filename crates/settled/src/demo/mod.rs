@@ -15,6 +15,9 @@ pub use svg::svg;
 /// How long the daemon may take to begin to serve.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a line of a command may get.
+const COLUMNS: usize = 96;
+
 /// Why a demonstration broke off.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
@@ -130,13 +133,20 @@ impl Demo {
                 said: text,
             });
         }
-        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        // When something happened is of no interest here, and differs each time.
+        let mut lines: Vec<String> =
+            text.lines().filter(|line| !has_instant(line)).map(str::to_owned).collect();
         if lines.len() > step.shown {
             lines.truncate(step.shown);
             lines.push("…".to_owned());
         }
         Ok(Told { step, lines })
     }
+}
+
+/// Whether an instant of today stands in the line, as in `2026-02-13T10:00:00.000Z`.
+fn has_instant(line: &str) -> bool {
+    line.split_whitespace().any(|word| chrono::DateTime::parse_from_rfc3339(word).is_ok())
 }
 
 impl Drop for Demo {
@@ -159,8 +169,29 @@ impl Step {
                 format!("'{word}'")
             }
         };
-        let words: Vec<String> = self.words.iter().map(word).collect();
-        format!("settled {}", words.join(" "))
+        let words: Vec<String> =
+            std::iter::once("settled".to_owned()).chain(self.words.iter().map(word)).collect();
+        words.join(" ")
+    }
+
+    /// The same on lines of a readable length, as a shell takes them.
+    fn typed(&self) -> String {
+        let mut text = String::from("    $");
+        let mut column = text.len();
+        // An option and its value stay together.
+        for word in self.command().split(" --").enumerate().map(|(at, word)| match at {
+            0 => word.to_owned(),
+            _ => format!("--{word}"),
+        }) {
+            if column + 1 + word.len() > COLUMNS {
+                text += " \\\n       ";
+                column = 7;
+            }
+            text += " ";
+            text += &word;
+            column += 1 + word.len();
+        }
+        text + "\n"
     }
 
     /// Who acts, in a word.
@@ -176,7 +207,7 @@ impl Told {
     /// The step for a reader: what happens, the command, what it printed.
     pub fn text(&self, number: usize) -> String {
         let Step { says, .. } = self.step;
-        let mut text = format!("{number:>2}. {}: {says}\n    $ {}\n", self.step.name(), self.step.command());
+        let mut text = format!("{number:>2}. {}: {says}\n{}", self.step.name(), self.step.typed());
         for line in &self.lines {
             text += format!("    {line}").trim_end();
             text += "\n";

@@ -142,6 +142,11 @@ impl Layout {
         self.root.join(packets_dir(folder))
     }
 
+    /// Where the ledger's segments lie.
+    pub fn ledger(&self) -> PathBuf {
+        self.root.join(LEDGER)
+    }
+
     /// Where all agents' directories lie.
     pub fn agents(&self) -> PathBuf {
         self.root.join(AGENTS)

@@ -13,6 +13,7 @@ mod first_review;
 mod hooks;
 mod hostile;
 mod housekeeping;
+mod log;
 mod oacp;
 mod once;
 mod orders;

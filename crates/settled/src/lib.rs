@@ -4,6 +4,7 @@
 //!
 //! Read `mailroom` first: the way of a message on one page.
 
+mod bell;
 mod briefs;
 pub mod cli;
 pub mod clock;
@@ -22,6 +23,7 @@ pub mod orders;
 mod outgoing;
 mod rejection;
 mod separate;
+mod sieve;
 pub mod simulate;
 mod snapshot;
 pub mod states;

@@ -33,6 +33,7 @@ const COMMANDS: &[&[&str]] = &[
     &["queue"],
     &["hold"],
     &["release"],
+    &["trace"],
 ];
 
 fn text(output: &Output) -> String {

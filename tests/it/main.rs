@@ -22,6 +22,7 @@ mod readers;
 mod replay;
 mod scenarios;
 mod templates;
+mod trace;
 mod unproven;
 mod users;
 mod verdicts;

@@ -28,6 +28,7 @@ pub mod simulate;
 mod snapshot;
 pub mod states;
 mod stderr;
+mod trace;
 mod troubles;
 mod unproven;
 mod untaken;

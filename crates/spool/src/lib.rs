@@ -53,7 +53,7 @@ pub use crate::recover::{Opened, Recovery};
 pub use crate::retention::{Count, Cutoff, Old, Removal, Shelf, Shelved, tidy, torn_copies};
 pub use crate::snapshot::{Agreement, Fold, Made, PassedOver, SnapshotMaker, verify_with};
 pub use crate::spool::{Committed, Spool};
-pub use crate::survey::{count_waiting, is_served};
+pub use crate::survey::{count_waiting, has_delivered, is_served};
 pub use crate::tail::{Since, Tail};
 pub use crate::tenure::{Grounds, Tenure};
 pub use crate::view::View;

@@ -5,7 +5,7 @@ use review::Act;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{explain, gc, init, ledger, log, person, pull, serve, simulate, states, status, turn, up};
+use super::{explain, gc, init, ledger, log, person, pull, serve, simulate, states, status, trace, turn, up};
 use crate::exit::Exit;
 
 #[derive(Debug, Subcommand)]
@@ -65,6 +65,8 @@ pub(super) enum Command {
     #[command(after_help = "Examples:
   settled release 86 F-001")]
     Release(person::OfThread),
+    /// Show the whole life of one message, each step with its evidence
+    Trace(trace::Args),
 }
 
 impl Command {
@@ -91,6 +93,7 @@ impl Command {
             Command::Queue(args) => person::of_thread(args, Act::Queue, &context),
             Command::Hold(args) => person::of_thread(args, Act::Hold, &context),
             Command::Release(args) => person::of_thread(args, Act::Release, &context),
+            Command::Trace(args) => trace::run(args, &context),
         }
     }
 }

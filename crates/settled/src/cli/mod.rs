@@ -18,6 +18,7 @@ mod serve;
 mod simulate;
 mod states;
 mod status;
+mod trace;
 mod turn;
 mod up;
 

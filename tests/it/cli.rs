@@ -34,6 +34,10 @@ const COMMANDS: &[&[&str]] = &[
     &["hold"],
     &["release"],
     &["trace"],
+    &["dead-letter"],
+    &["dead-letter", "list"],
+    &["dead-letter", "show"],
+    &["dead-letter", "retry"],
 ];
 
 fn text(output: &Output) -> String {
@@ -93,7 +97,10 @@ fn every_command_explains_itself_with_an_example() {
         let output =
             settled().args(command).arg("--help").env("COLUMNS", "100").output().expect("settled can be run");
         let help = text(&output);
-        assert!(help.contains("Examples:") || command == ["ledger"], "{command:?} has no example");
+        assert!(
+            help.contains("Examples:") || command == ["ledger"] || command == ["dead-letter"],
+            "{command:?} has no example"
+        );
         let name = ["help", "settled"].iter().chain(command).copied().collect::<Vec<_>>().join("-");
         golden::check(&format!("{name}.txt"), &help);
     }

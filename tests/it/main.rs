@@ -5,6 +5,7 @@ mod backlog;
 mod briefs;
 mod cli;
 mod codes;
+mod dead_letter;
 mod docs;
 mod edges;
 mod events;

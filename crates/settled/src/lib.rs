@@ -10,6 +10,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod daemon;
+mod dead_letter;
 mod desk;
 mod draft;
 pub mod exit;

@@ -5,7 +5,10 @@ use review::Act;
 
 use super::context::Context;
 use super::failure::Failure;
-use super::{explain, gc, init, ledger, log, person, pull, serve, simulate, states, status, trace, turn, up};
+use super::{
+    dead_letter, explain, gc, init, ledger, log, person, pull, serve, simulate, states, status, trace, turn,
+    up,
+};
 use crate::exit::Exit;
 
 #[derive(Debug, Subcommand)]
@@ -67,6 +70,8 @@ pub(super) enum Command {
     Release(person::OfThread),
     /// Show the whole life of one message, each step with its evidence
     Trace(trace::Args),
+    /// Show what was refused, and send it once more
+    DeadLetter(dead_letter::Args),
 }
 
 impl Command {
@@ -94,6 +99,7 @@ impl Command {
             Command::Hold(args) => person::of_thread(args, Act::Hold, &context),
             Command::Release(args) => person::of_thread(args, Act::Release, &context),
             Command::Trace(args) => trace::run(args, &context),
+            Command::DeadLetter(args) => dead_letter::run(args, &context),
         }
     }
 }

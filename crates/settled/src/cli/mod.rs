@@ -3,6 +3,7 @@
 mod answer;
 mod command;
 mod context;
+mod dead_letter;
 mod explain;
 mod failure;
 mod gc;

@@ -38,6 +38,7 @@ const COMMANDS: &[&[&str]] = &[
     &["dead-letter", "list"],
     &["dead-letter", "show"],
     &["dead-letter", "retry"],
+    &["doctor"],
 ];
 
 fn text(output: &Output) -> String {

@@ -12,6 +12,7 @@ pub mod config;
 pub mod daemon;
 mod dead_letter;
 mod desk;
+mod doctor;
 mod draft;
 pub mod exit;
 pub mod fold;

@@ -6,8 +6,8 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    dead_letter, explain, gc, init, ledger, log, person, pull, serve, simulate, states, status, trace, turn,
-    up,
+    dead_letter, doctor, explain, gc, init, ledger, log, person, pull, serve, simulate, states, status,
+    trace, turn, up,
 };
 use crate::exit::Exit;
 
@@ -72,6 +72,8 @@ pub(super) enum Command {
     Trace(trace::Args),
     /// Show what was refused, and send it once more
     DeadLetter(dead_letter::Args),
+    /// Look whether all is well, each thing with its fix
+    Doctor(doctor::Args),
 }
 
 impl Command {
@@ -100,6 +102,7 @@ impl Command {
             Command::Release(args) => person::of_thread(args, Act::Release, &context),
             Command::Trace(args) => trace::run(args, &context),
             Command::DeadLetter(args) => dead_letter::run(args, &context),
+            Command::Doctor(args) => doctor::run(args, context),
         }
     }
 }

@@ -4,6 +4,7 @@ mod answer;
 mod command;
 mod context;
 mod dead_letter;
+mod doctor;
 mod explain;
 mod failure;
 mod gc;

@@ -7,6 +7,7 @@ mod cli;
 mod codes;
 mod dead_letter;
 mod docs;
+mod doctor;
 mod edges;
 mod events;
 mod fair;

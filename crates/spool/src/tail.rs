@@ -50,7 +50,7 @@ impl Tail {
                 let place = read_to(&layout, &dir, from, seq)?;
                 if place.seq < seq {
                     let what = format!("ends with record {}, and had record {seq} before", place.seq);
-                    return Err(older(layout.ledger(), what));
+                    return Err(older(layout.ledger(), &what));
                 }
                 place
             }
@@ -73,7 +73,7 @@ impl Tail {
         let root = Os.open_root(self.layout.root()).map_err(SpoolError::io("open", self.layout.root()))?;
         let now = self.look(&root, self.place.segment)?;
         if now.is_none() && self.place.seq > 0 {
-            return Err(older(self.segment_path(), "is gone, and was read before".to_owned()));
+            return Err(older(self.segment_path(), "is gone, and was read before"));
         }
         // A batch begins a new segment only at its first record, so that there is one name to look for.
         let is_followed = self.place.seq > 0 && self.look(&root, self.place.seq + 1)?.is_some();
@@ -116,12 +116,12 @@ impl Tail {
         while filled < length {
             let at = line_begin + filled as u64;
             match Os.read_at(&file, &mut line[filled..], at).map_err(SpoolError::io("read", &path))? {
-                0 => return Err(older(path, format!("ends before record {seq}, which was read before"))),
+                0 => return Err(older(path, &format!("ends before record {seq}, which was read before"))),
                 taken => filled += taken,
             }
         }
         if Digest::of(&line) != *digest {
-            return Err(older(path, format!("does not hold the record {seq} that was read before")));
+            return Err(older(path, &format!("does not hold the record {seq} that was read before")));
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Tail {
     }
 }
 
-fn older(path: PathBuf, what: String) -> SpoolError {
+fn older(path: PathBuf, what: &str) -> SpoolError {
     let what = format!("{what}: the ledger was put back to an older state");
     SpoolError::Replaced { path, what }
 }

@@ -87,10 +87,9 @@ struct Made<'a> {
 fn delivered(root: &Path, told: &Told, made: &Made<'_>) -> [Step; 2] {
     let Made { entry, delivery, agent, .. } = made;
     let step = |stage, state, what: &str| Step::new(stage, state, what).of(agent);
-    let taken = match &told.taken {
-        Some((seq, at)) => Some(step(Stage::Taken, Known::Yes, "as the record says").by_record(*seq, at)),
-        None => None,
-    };
+    let taken = told.taken.as_ref();
+    let taken =
+        taken.map(|(seq, at)| step(Stage::Taken, Known::Yes, "as the record says").by_record(*seq, at));
     let record = |step: Step| Step { record: Some(entry.seq), ..step };
     let place = places::of_delivered(root, agent, &delivery.file, entry.seq, &made.digest);
     let (came, left) = match place {

@@ -50,7 +50,7 @@ fn the_list_is_as_it_was() {
     let steady = |output: std::process::Output| {
         let text =
             String::from_utf8_lossy(&output.stdout).replace(&mailroom.root().display().to_string(), "ROOT");
-        let steady = |word: &str| match word.trim_matches('"') {
+        let steady = |word: &str| match word.trim_matches(['"', '\'']) {
             instant if instant.len() == 20 && instant.starts_with("20") => "INSTANT".to_owned(),
             digest if digest.starts_with("sha256:") => "DIGEST".to_owned(),
             _ => word.to_owned(),

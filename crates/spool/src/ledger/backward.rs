@@ -13,6 +13,9 @@ use crate::{Digest, Entry, FileName, SpoolError};
 /// So many bytes are read at first; twice as many each time that was not enough.
 const BLOCK: u64 = 64 * 1024;
 
+/// A record that so many others follow is found from the beginning of its segment.
+const NEAR: u64 = 1_000;
+
 /// The ledger's segments, to be looked at from behind.
 pub(crate) struct Backward<'a> {
     disk: &'a dyn Disk,
@@ -51,10 +54,23 @@ impl<'a> Backward<'a> {
 
     /// A record at or before this one from which it is read in one segment at most.
     pub(crate) fn at_or_before(&self, seq: u64) -> Result<Place, SpoolError> {
+        if let Some(place) = self.near_the_end(seq)? {
+            return Ok(place);
+        }
         let later = self.segments.partition_point(|(first, _)| *first <= seq);
         let before = later.checked_sub(2).and_then(|at| self.segments.get(at));
         let found = before.map(|segment| self.last_where(segment, &mut |_| true)).transpose()?;
         Ok(found.flatten().unwrap_or_default())
+    }
+
+    /// This record, if it is one of the last ones.
+    fn near_the_end(&self, seq: u64) -> Result<Option<Place>, SpoolError> {
+        let Some(segment) = self.segments.last() else { return Ok(None) };
+        let mut last = None;
+        let found = self.last_where(segment, &mut |entry| {
+            entry.seq <= seq || *last.get_or_insert(entry.seq) > entry.seq + NEAR
+        })?;
+        Ok(found.filter(|place| place.seq <= seq))
     }
 
     /// The last record of a segment for which `is_it` holds. Lines that are no records are passed over: reading forward

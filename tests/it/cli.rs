@@ -63,6 +63,12 @@ const COMMANDS: &[&[&str]] = &[
     &["verdict", "verify"],
     &["completions"],
     &["man"],
+    &["trace"],
+    &["dead-letter"],
+    &["dead-letter", "list"],
+    &["dead-letter", "show"],
+    &["dead-letter", "retry"],
+    &["doctor"],
 ];
 
 fn text(output: &Output) -> String {
@@ -127,6 +133,7 @@ fn every_command_explains_itself_with_an_example() {
         let help = text(&output);
         assert!(
             help.contains("Examples:") || command == ["ledger"] || ["robot", "hook"].contains(&command[0]),
+            help.contains("Examples:") || command == ["ledger"] || command == ["dead-letter"],
             "{command:?} has no example"
         );
         let name = ["help", "settled"].iter().chain(command).copied().collect::<Vec<_>>().join("-");

@@ -5,14 +5,17 @@
 //! Read `mailroom` first: the way of a message on one page.
 
 mod arrival;
+mod bell;
 mod briefs;
 pub mod cli;
 pub mod clock;
 pub mod compose;
 pub mod config;
 pub mod daemon;
+mod dead_letter;
 pub mod demo;
 mod desk;
+mod doctor;
 mod draft;
 pub mod exit;
 pub mod fold;
@@ -31,11 +34,13 @@ mod rejection;
 mod replaced;
 mod separate;
 mod shell;
+mod sieve;
 pub mod simulate;
 mod snapshot;
 mod standing;
 pub mod states;
 mod stderr;
+mod trace;
 mod troubles;
 mod unproven;
 mod untaken;

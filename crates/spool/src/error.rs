@@ -83,7 +83,7 @@ pub enum SpoolError {
         /// What the system answered.
         source: io::Error,
     },
-    /// Somebody else moved, removed or changed what only this process may write; nothing was written there.
+    /// Somebody else moved, removed or changed what only the daemon may write; nothing was written there.
     #[error("{} {what}", .path.display())]
     Replaced {
         /// The path that leads somewhere else now.

@@ -55,9 +55,6 @@ impl Layout {
     /// to the root.
     pub fn init(root: impl Into<PathBuf>, agents: &[&str]) -> Result<Vec<PathBuf>, SpoolError> {
         let layout = Layout::new(root);
-        let mut wanted: Vec<PathBuf> =
-            [LEDGER, CURSORS, TORN, AGENTS, PULLS].iter().map(PathBuf::from).collect();
-        wanted.extend(PACKETS.iter().map(|folder| packets_dir(folder)));
         for agent in agents {
             if !is_agent_name(agent) {
                 let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
@@ -67,10 +64,9 @@ impl Layout {
                     source,
                 });
             }
-            wanted.extend(AGENT_DIRECTORIES.iter().map(|directory| agent_dir(agent, directory)));
         }
         let mut made = Vec::new();
-        for directory in wanted {
+        for directory in tree(agents) {
             let path = layout.root.join(&directory);
             if !path.is_dir() {
                 std::fs::create_dir_all(&path).map_err(SpoolError::io("make", &path))?;
@@ -79,6 +75,15 @@ impl Layout {
         }
         layout.sync_tree(&made)?;
         Ok(made)
+    }
+
+    /// Lists what is missing of the tree with these agents, relative to the root. What cannot be looked at is not missing.
+    pub fn missing(&self, agents: &[&str]) -> Vec<PathBuf> {
+        let is_missing = |path: &PathBuf| match self.root.join(path).metadata() {
+            Ok(data) => !data.is_dir(),
+            Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+        };
+        tree(agents).into_iter().filter(is_missing).collect()
     }
 
     /// Makes new directories survive a power cut: messages to somebody whose mailboxes are gone could not be delivered.
@@ -154,6 +159,11 @@ impl Layout {
         self.root.join(packets_dir(folder))
     }
 
+    /// Where the ledger's segments lie.
+    pub fn ledger(&self) -> PathBuf {
+        self.root.join(LEDGER)
+    }
+
     /// Where all agents' directories lie.
     pub fn agents(&self) -> PathBuf {
         self.root.join(AGENTS)
@@ -163,6 +173,14 @@ impl Layout {
     pub fn own(&self) -> PathBuf {
         self.root.join(OWN)
     }
+}
+
+/// Every directory of a workspace with these agents, relative to the root.
+fn tree(agents: &[&str]) -> Vec<PathBuf> {
+    let ours = [LEDGER, CURSORS, TORN, AGENTS, PULLS].iter().map(PathBuf::from);
+    let packets = PACKETS.iter().map(|folder| packets_dir(folder));
+    let of_agent = |agent| AGENT_DIRECTORIES.iter().map(move |directory| agent_dir(agent, directory));
+    ours.chain(packets).chain(agents.iter().flat_map(|agent| of_agent(agent))).collect()
 }
 
 /// Says whether a directory is there, and not only a link to one. One that cannot be looked at is: a message to an agent

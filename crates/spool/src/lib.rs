@@ -8,6 +8,7 @@
 //! - `delivery` follows the ledger, lane by lane: inboxes, dead letters, packets, and putting originals away;
 //! - `recover` finishes at the next start what a kill or a power cut left undone;
 //! - `retention` removes what agents are done with, once it is old;
+//! - `tail` reads the ledger as it grows, for onlookers;
 //! - `snapshot` keeps what the ledger added up to, so that a start reads only what follows.
 //!
 //! `layout` knows every name, `disk` every call that touches something. No YAML and no rule of reviews lives here.
@@ -30,6 +31,7 @@ mod retention;
 mod snapshot;
 mod spool;
 mod survey;
+mod tail;
 mod tenure;
 mod view;
 mod whereabouts;
@@ -53,7 +55,8 @@ pub use crate::recover::{Opened, Recovery};
 pub use crate::retention::{Count, Cutoff, Old, Removal, Shelf, Shelved, tidy, torn_copies};
 pub use crate::snapshot::{Agreement, Fold, Made, PassedOver, SnapshotMaker, verify_with};
 pub use crate::spool::{Committed, Spool};
-pub use crate::survey::{count_waiting, is_served, waiting};
+pub use crate::survey::{count_waiting, has_delivered, is_served, waiting};
+pub use crate::tail::{Since, Tail};
 pub use crate::tenure::{Grounds, Tenure};
 pub use crate::view::View;
 pub use crate::whereabouts::Whereabouts;

@@ -54,7 +54,7 @@ impl FileName {
     }
 
     /// Gives the names to try one after the other when a name may be taken by other bytes.
-    pub(crate) fn variants(&self, seq: u64) -> [FileName; 4] {
+    pub fn variants(&self, seq: u64) -> [FileName; 4] {
         [
             self.clone(),
             self.numbered(seq),

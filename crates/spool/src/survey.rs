@@ -2,11 +2,15 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use crate::{FileName, Layout, layout};
+use crate::delivery::Cursors;
+use crate::disk::Os;
+use crate::ground::Ground;
+use crate::{FileName, Lane, Layout, Mailbox, layout};
 
 /// Says whether a process holds the workspace's lock; `None` if that cannot be seen, as by other users than the
 /// daemon's. A workspace that was never served is not served.
@@ -36,4 +40,11 @@ pub fn waiting(root: &Path, agent: &str) -> Vec<FileName> {
 /// Counts them.
 pub fn count_waiting(root: &Path, agent: &str) -> usize {
     waiting(root, agent).len()
+}
+
+/// Says whether the `n`-th file (from 0) that record `seq` makes in this mailbox was delivered, as the mailbox's cursor
+/// has it; `None` if no cursor says so or the contrary, as after a new start of the machine.
+pub fn has_delivered(root: &Path, mailbox: &Mailbox, seq: u64, n: u32) -> Option<bool> {
+    let ground = Ground::look_at(root, Arc::new(Os)).ok()?;
+    Cursors::read(&ground).ok()?.has_reached(&Lane::Mailbox(mailbox.clone()), (seq, n), &ground.boot)
 }

@@ -6,9 +6,9 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, brief, completions, demo, explain, gate, gc, hook, inbox, init, ledger, log, person, problems,
-    pull, reply, respond, robot, send, serve, simulate, states, status, threads, turn, up, verdict, wait,
-    watch, why,
+    agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init, ledger,
+    log, person, problems, pull, reply, respond, robot, send, serve, simulate, states, status, threads,
+    trace, turn, up, verdict, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -118,6 +118,12 @@ pub(super) enum Command {
     Completions(completions::OfShell),
     /// Print the manual page, or write one for every command
     Man(completions::Manual),
+    /// Show the whole life of one message, each step with its evidence
+    Trace(trace::Args),
+    /// Show what was refused, and send it once more
+    DeadLetter(dead_letter::Args),
+    /// Look whether all is well, each thing with its fix
+    Doctor(doctor::Args),
 }
 
 impl Command {
@@ -166,6 +172,9 @@ impl Command {
             Command::Verdict(args) => verdict::run(args, &context),
             Command::Completions(args) => completions::completions(args, &context),
             Command::Man(args) => completions::man(args, &context),
+            Command::Trace(args) => trace::run(args, &context),
+            Command::DeadLetter(args) => dead_letter::run(args, &context),
+            Command::Doctor(args) => doctor::run(args, context),
         }
     }
 }

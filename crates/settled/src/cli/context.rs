@@ -120,6 +120,11 @@ impl Context {
         Some(format!("You are `{}`{}.", escaped(agent), root.unwrap_or_default()))
     }
 
+    /// The agent that asks, where one was named; for what narrows to one.
+    pub(super) fn me_if_told(&self) -> Result<Option<Me>, Failure> {
+        self.agent.as_ref().map(|_| self.me()).transpose()
+    }
+
     /// A command of ours that is told what this one was told, to be run as it stands.
     pub(super) fn command(&self, words: &str) -> String {
         let mut command = self.here(words);

@@ -1,27 +1,55 @@
-//! `settled log`: every decision, oldest first.
+//! `settled log`: every decision, oldest first, and those that come.
 
+use std::collections::VecDeque;
 use std::io::Write as _;
+use std::path::Path;
 
+use clap::builder::PossibleValuesParser;
+use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use review::{Happened, Notice, Record};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-use spool::{Content, Delivery, Entry};
+use spool::{Content, Delivery, Entry, Layout, Since, SpoolError, Tail};
 
 use super::answer::Answer;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::status;
+use crate::bell::Bell;
 use crate::exit::Exit;
 use crate::fold;
+use crate::sieve::{Sieve, VERDICTS};
+
+/// So many are shown before what comes, unless it is said how many.
+const BEFORE_FOLLOWING: usize = 10;
 
 /// Shows every decision.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled log ./mailroom
+  settled log -n 20
+  settled log --follow --pr 86                   what comes, as it comes
+  settled log --follow -n 0 --verdict refused --json
   settled log ./mailroom --json | jq 'select(.data.verdict == \"refused\")'")]
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
+    /// Go on with what comes, until Ctrl-C
+    #[arg(long, short)]
+    follow: bool,
+    /// Only the last N; 10 if what comes is followed
+    #[arg(short = 'n', long = "last", value_name = "N")]
+    last: Option<usize>,
+    /// Only what is about this pull request
+    #[arg(long, value_name = "PR")]
+    pr: Option<PrNumber>,
+    /// Only what this agent sent or got, or what moved a review of its own
+    #[arg(long, value_name = "AGENT", value_parser = super::agent)]
+    of: Option<AgentName>,
+    /// Only records of this verdict
+    #[arg(long, value_name = "VERDICT", value_parser = PossibleValuesParser::new(VERDICTS))]
+    verdict: Option<String>,
 }
 
 /// The JSON form of one line. Fields are added, never changed.
@@ -44,27 +72,92 @@ pub(super) struct Line {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
-    let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let read = spool::read_ledger(root, &mut |entry| {
-        let line = line(entry)?;
-        let text = if context.json { Answer::new(line).line() } else { text(&line) };
-        Ok(out.write_all(text.as_bytes())?)
-    });
-    match read.map_err(|error| failed(&error)).and_then(|_| out.flush().map_err(|error| failed(&error))) {
+    let sieve = Sieve { pr: args.pr.clone(), of: args.of.clone(), verdict: args.verdict.clone() };
+    let shown = Shown { sieve, as_json: context.json };
+    match show(args, root, &shown) {
         Err(failure) if failure.is_broken_pipe => Ok(Exit::Ok),
-        Err(failure) => Err(failure),
-        Ok(()) => Ok(Exit::Ok),
+        result => result.map(|()| Exit::Ok),
     }
 }
 
-pub(super) fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
-    let (record, _) = fold::decision(entry)?;
+/// What is shown, and how.
+struct Shown {
+    sieve: Sieve,
+    as_json: bool,
+}
+
+impl Shown {
+    /// The line of a record that is asked for.
+    fn line(&self, entry: &Entry) -> Result<Option<String>, fold::Unreadable> {
+        let (record, _) = fold::decision(entry)?;
+        Ok(self.sieve.lets(entry, &record).then(|| {
+            let line = line(entry, record);
+            if self.as_json { Answer::new(line).line() } else { text(&line) }
+        }))
+    }
+}
+
+fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
+    let last = args.last.or(args.follow.then_some(BEFORE_FOLLOWING));
+    // Before the first look, so that nothing comes in between unheard.
+    let mut bell = args.follow.then(|| Bell::at(&Layout::new(root).ledger()));
+    let mut tail = open(root, last.filter(|_| shown.sieve.is_open())).map_err(|error| failed(&error))?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut kept = VecDeque::new();
+    let read = tail.read(&mut |entry| {
+        let Some(line) = shown.line(entry)? else { return Ok(()) };
+        match last {
+            None => out.write_all(line.as_bytes())?,
+            Some(last) => {
+                kept.push_back(line);
+                if kept.len() > last {
+                    kept.pop_front();
+                }
+            }
+        }
+        Ok(())
+    });
+    read.map_err(|error| failed(&error))?;
+    kept.iter().try_for_each(|line| out.write_all(line.as_bytes())).map_err(|error| failed(&error))?;
+    loop {
+        out.flush().map_err(|error| failed(&error))?;
+        let Some(bell) = &mut bell else { return Ok(()) };
+        if is_unread() {
+            return Ok(());
+        }
+        bell.wait();
+        let read = tail.read(&mut |entry| {
+            Ok(shown.line(entry)?.map_or(Ok(()), |line| out.write_all(line.as_bytes()))?)
+        });
+        read.map_err(|error| failed(&error))?;
+    }
+}
+
+/// The ledger, from its last records on where only those are asked for.
+fn open(root: &Path, last: Option<usize>) -> Result<Tail, SpoolError> {
+    let Some(last) = last else { return Tail::open(root, Since::Beginning) };
+    let end = Tail::open(root, Since::End)?;
+    match last {
+        0 => Ok(end),
+        _ => Tail::open(root, Since::Record(end.seq().saturating_sub(last as u64))),
+    }
+}
+
+/// Whether the reader of our output has gone away, which is otherwise seen only when there is something to write.
+fn is_unread() -> bool {
+    let out = std::io::stdout();
+    let mut polled = [PollFd::new(&out, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().contains(PollFlags::ERR)
+}
+
+pub(super) fn line(entry: &Entry, record: Record) -> Line {
     let original = entry.original.as_ref();
     let (withdrawn, delivered) =
         entry.deliveries.iter().partition::<Vec<&Delivery>, _>(|delivery| is_withdrawn(delivery));
     let places = |deliveries: Vec<&Delivery>| deliveries.into_iter().map(place).collect();
-    Ok(Line {
+    Line {
         seq: entry.seq,
         at: entry.at.clone(),
         verdict: entry.kind.clone(),
@@ -82,7 +175,7 @@ pub(super) fn line(entry: &Entry) -> Result<Line, fold::Unreadable> {
             | Record::Happened(_)
             | Record::Declined { .. } => Vec::new(),
         },
-    })
+    }
 }
 
 fn is_withdrawn(delivery: &Delivery) -> bool {
@@ -198,7 +291,7 @@ mod tests {
             ],
             decision,
         };
-        let line = line(&entry).expect("readable");
+        let line = line(&entry, record);
         assert_eq!(
             (line.delivered, line.withdrawn),
             (vec!["codex/inbox/a.yaml".to_owned()], vec!["codex/inbox/b.yaml".to_owned()])

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use spool::{Layout, Mailbox, VisitError};
+use spool::{Layout, Mailbox, Since, Tail};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::answer::{Answer, print};
@@ -19,7 +19,7 @@ use super::screen::Screen;
 use super::status::{self, Status};
 use crate::exit::Exit;
 use crate::watch::Watch;
-use crate::{clock, workspace};
+use crate::{clock, fold, workspace};
 
 /// How often the clock on the screen goes on.
 const TICK: Duration = Duration::from_secs(1);
@@ -143,11 +143,12 @@ fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result<Answer<See
     let answer = status::look(root, now, context)?;
     let from = answer.data.ledger.records.saturating_sub(DECISIONS);
     let mut decisions = Vec::new();
-    let read = spool::read_ledger(root, &mut |entry| {
-        if entry.seq > from {
-            decisions.push(log::line(entry).map_err(VisitError::from)?);
-        }
-        Ok(())
+    let read = Tail::open(root, Since::Record(from)).and_then(|mut tail| {
+        tail.read(&mut |entry| {
+            let (record, _) = fold::decision(entry)?;
+            decisions.push(log::line(entry, record));
+            Ok(())
+        })
     });
     read.map_err(|error| Failure::new(Exit::Failed, &error))?;
     Ok(answer.map(|status| Seen { status, decisions }))

@@ -38,6 +38,18 @@ impl Cursors {
         Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX).0.durable
     }
 
+    /// Says whether a lane has come to the `n`-th file of a record, given as `(seq, n)`; nothing where it may have and the
+    /// cursor does not know.
+    pub(crate) fn has_reached(&self, lane: &Lane, (seq, n): (u64, u32), boot: &str) -> Option<bool> {
+        let (progress, trust) = Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX);
+        let has = progress.done >= Pos { seq, n };
+        match trust {
+            Trust::Whole => Some(has),
+            Trust::NewBoot | Trust::NotesLost => has.then_some(true),
+            Trust::Lost => None,
+        }
+    }
+
     /// Gives a lane that still needs records from before these heads, if there is one: its cursor was lost, or has not
     /// come so far.
     pub(crate) fn behind<'a>(&self, boot: &str, heads: &'a Heads) -> Option<&'a Lane> {

@@ -2,6 +2,7 @@
 //!
 //! Appends and cuts; what a record makes happen is `delivery`'s business.
 
+pub(crate) mod backward;
 mod line;
 pub(crate) mod read;
 mod verify;

@@ -177,11 +177,10 @@ fn read_here(
         }
         let file = disk.open(dir, name.as_ref(), Open::Read).map_err(SpoolError::io("open", &path))?;
         let reader = BufReader::with_capacity(BUFFER, Segment { disk, file: &file, offset });
-        end.place.segment = first;
         // Each record is one line.
         let line = end.place.seq + 1 - first;
         let (is_last, to) = (at + 1 == count, stretch.to);
-        let len = Reading { reader, path, line, offset, is_last, to }.run(&mut end, tell)?;
+        let len = Reading { reader, path, first, line, offset, is_last, to }.run(&mut end, tell)?;
         let ControlFlow::Continue(len) = len else { break };
         end.segments.push((first, len));
         if end.place.seq >= to {
@@ -195,6 +194,8 @@ fn read_here(
 struct Reading<R> {
     reader: R,
     path: PathBuf,
+    /// Its first record, by its name. An empty segment, which a kill leaves, is no record's place.
+    first: u64,
     line: u64,
     offset: u64,
     is_last: bool,
@@ -214,7 +215,7 @@ impl<R: BufRead> Reading<R> {
                 Ok((entry, digest)) => {
                     let line_begin = self.offset;
                     self.offset += bytes.len() as u64;
-                    let (seq, segment, offset) = (entry.seq, end.place.segment, self.offset);
+                    let (seq, segment, offset) = (entry.seq, self.first, self.offset);
                     end.place = Place { seq, digest, segment, line_begin, offset };
                     if tell(entry).is_break() {
                         return Ok(ControlFlow::Break(()));

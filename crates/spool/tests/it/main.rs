@@ -15,6 +15,7 @@ mod pulls;
 mod snapshot;
 mod snapshot_fold;
 mod snapshot_kill;
+mod tail;
 mod unsynced;
 mod window;
 mod writers;

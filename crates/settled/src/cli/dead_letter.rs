@@ -1,0 +1,271 @@
+//! `settled dead-letter`: what was refused, why, and how it is sent once more.
+
+use clap::Subcommand;
+use message_schema::id::AgentName;
+use message_schema::line::escaped;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::Context;
+use super::failure::Failure;
+use crate::config::Config;
+use crate::dead_letter::retry::{self, NotSent, Outlook};
+use crate::dead_letter::{self, DeadLetter, Found};
+use crate::exit::Exit;
+use crate::workspace;
+
+/// Shows and resends refused messages.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List what was refused, oldest first, and what was corrected since
+    #[command(after_help = "Examples:
+  settled dead-letter list
+  settled dead-letter list --agent claude
+  settled dead-letter list --json | jq '.data.letters[] | select(.corrected_by == null) | .report.refused'")]
+    List,
+    /// Show the report and the message
+    #[command(after_help = "Examples:
+  settled dead-letter show feedback-1.yaml
+  settled dead-letter show msg-86-2 --agent codex")]
+    Show(Which),
+    /// Put the message back into the outbox it came from; the dead letter stays
+    #[command(after_help = "Examples:
+  settled dead-letter retry feedback-1.yaml
+  settled dead-letter retry msg-86-2 --agent codex --force")]
+    Retry(RetryArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct Which {
+    /// The file's name in dead_letter, with or without its ending, or the message's id
+    #[arg(value_name = "NAME-OR-ID")]
+    word: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct RetryArgs {
+    #[command(flatten)]
+    which: Which,
+    /// Also if the validator refuses it still
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    match &args.command {
+        Command::List => list(context),
+        Command::Show(which) => show(which, context),
+        Command::Retry(args) => send_again(args, context),
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    letters: Vec<DeadLetter>,
+    /// Whether it is known what was corrected since.
+    corrections_known: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    letters: Vec<WithText>,
+}
+
+#[derive(Debug, Serialize)]
+struct WithText {
+    #[serde(flatten)]
+    letter: DeadLetter,
+    /// The message as it was, if it is text and still there.
+    message: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Sent {
+    agent: AgentName,
+    id: Option<String>,
+    /// Where it lies now, relative to the root.
+    path: String,
+    forced: bool,
+    #[serde(flatten)]
+    outlook: Outlook,
+}
+
+fn list(context: &Context) -> Result<Exit, Failure> {
+    let found = look(context)?;
+    let corrections_known = found.without_ledger.is_none();
+    let unread: Vec<String> = alerts(&found);
+    let mut answer = Answer::new(Listed { letters: found.letters, corrections_known });
+    unread.into_iter().for_each(|message| answer.alert("unread", message));
+    if let Some(open) = answer.data.letters.iter().find(|letter| letter.corrected_by.is_none()) {
+        let word = super::context::quoted(open.file.as_ref().unwrap_or(&open.report_file).as_ref());
+        answer.next(context.command(&format!("dead-letter show {word}")), "the report and the message");
+    }
+    context.say(&answer, |listed| {
+        listed.letters.iter().map(line).collect::<String>() + &count(&listed.letters)
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn line(letter: &DeadLetter) -> String {
+    let DeadLetter { agent, file, report_file, report, corrected_by } = letter;
+    let file = file.as_ref().unwrap_or(report_file);
+    let id = report.message_id.as_ref().map_or_else(String::new, |id| format!("  {id}"));
+    let mut text = escaped(&format!("{}  {agent}/{file}  {}{id}", report.received_at, report.refused)) + "\n";
+    text += &format!("  {}\n", escaped(&report.summary));
+    if let Some(seq) = corrected_by {
+        text += &format!("  corrected: record {seq} accepted the same id\n");
+    }
+    text
+}
+
+fn count(letters: &[DeadLetter]) -> String {
+    let corrected = letters.iter().filter(|letter| letter.corrected_by.is_some()).count();
+    format!("{} refused, {corrected} of them corrected since\n", letters.len())
+}
+
+fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
+    let root = context.workspace()?;
+    let found = look(context)?;
+    let unread = alerts(&found);
+    let letters = called(found, &which.word)?;
+    let text = |letter: &DeadLetter| String::from_utf8(retry::original(root, letter).ok()?).ok();
+    let letters = letters.into_iter().map(|letter| WithText { message: text(&letter), letter });
+    let mut answer = Answer::new(Shown { letters: letters.collect() });
+    unread.into_iter().for_each(|message| answer.alert("unread", message));
+    let word = super::context::quoted(which.word.as_ref());
+    answer.next(context.command(&format!("dead-letter retry {word}")), "sends it once more as it stands");
+    context.say(&answer, |shown| shown.letters.iter().map(whole).collect())?;
+    Ok(Exit::Ok)
+}
+
+fn whole(with: &WithText) -> String {
+    // Line by line, for they hold what agents wrote.
+    let lines = |text: &str| text.lines().map(|line| format!("  {}\n", escaped(line))).collect::<String>();
+    let message = with.message.as_deref().map_or("  not there any more, or no text\n".to_owned(), lines);
+    format!("{}report:\n{}message:\n{message}", line(&with.letter), lines(&with.letter.report.to_yaml()))
+}
+
+fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
+    let root = context.workspace()?;
+    let word = &args.which.word;
+    let mut letters = called(look(context)?, word)?;
+    // Of several under one id the one that was refused last is meant, as long as they are of one agent.
+    let letter = letters.pop().expect("there is at least one");
+    if letters.iter().any(|other| other.agent != letter.agent) {
+        let message = format!("several agents have a dead letter {}", escaped(word));
+        return Err(Failure::plain(Exit::Usage, message)
+            .next(format!("{} --agent NAME", context.command("dead-letter list"))));
+    }
+    own_outbox(&letter, context)?;
+    let original = retry::original(root, &letter).map_err(|error| not_sent(&error))?;
+    let outlook = retry::outlook(root, &letter, &original);
+    let id = letter.report.message_id.as_ref().map(ToString::to_string);
+    if !outlook.still.is_empty() && !args.force {
+        let still: Vec<String> = outlook.still.iter().map(|line| escaped(line)).collect();
+        let message = format!("it would be refused again, and was not sent:\n  {}", still.join("\n  "));
+        let path =
+            dead_letter::directory(root, &letter.agent).join(letter.file.as_deref().unwrap_or_default());
+        let next = format!("validate-message {}", super::context::quoted(path.as_os_str()));
+        return Err(Failure::plain(Exit::InvalidMessage, message).data(&outlook).next(next));
+    }
+    let name = retry::put_back(root, &letter, &original).map_err(|error| not_sent(&error))?;
+    let path = format!("agents/{}/outbox/{name}", letter.agent);
+    let mut answer = Answer::new(Sent { agent: letter.agent, id, path, forced: args.force, outlook });
+    if let Some(seq) = letter.corrected_by {
+        answer.alert(
+            "id_collision",
+            format!("record {seq} accepted this id since: other bytes under it are refused"),
+        );
+    }
+    if let Some(left) = letter.report.attempts_left {
+        answer.alert(
+            "attempts",
+            format!("its refusal cost an attempt and left {left}; another one costs the next"),
+        );
+    }
+    if spool::is_served(root) == Some(false) {
+        answer.next(context.command("serve --once"), "no daemon is serving");
+    } else if let Some(id) = &answer.data.id {
+        let next = context.command(&format!("trace {}", super::context::quoted(id.as_ref())));
+        answer.next(next, "what becomes of it");
+    }
+    context.say(&answer, sent)?;
+    Ok(Exit::Ok)
+}
+
+fn sent(sent: &Sent) -> String {
+    let mut text = escaped(&format!("put back as {}", sent.path)) + "\n";
+    for still in &sent.outlook.still {
+        text += &format!("  still refused: {}\n", escaped(still));
+    }
+    for code in &sent.outlook.may_pass {
+        text += &if sent.outlook.not_by_itself.contains(code) {
+            format!("  {code}: depends on the review, and passes only if a person changed something there\n")
+        } else {
+            format!("  {code}: depends on where the review and the workspace stand, and may pass now\n")
+        };
+    }
+    text
+}
+
+/// Refuses to write what the daemon would refuse for its owner.
+fn own_outbox(letter: &DeadLetter, context: &Context) -> Result<(), Failure> {
+    let config = Config::load(context.workspace()?).unwrap_or_default();
+    let ours = rustix::process::geteuid().as_raw();
+    match config.users().get(&letter.agent) {
+        Some(user) if *user != ours => {
+            let message = format!(
+                "{} is uid {user} and you are uid {ours}: what you write is not from it",
+                letter.agent
+            );
+            Err(Failure::plain(Exit::Identity, message))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn not_sent(error: &NotSent) -> Failure {
+    let exit = match error {
+        NotSent::NoOriginal => Exit::NotFound,
+        NotSent::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Exit::Identity,
+        NotSent::Io { .. } => Exit::Failed,
+    };
+    Failure::new(exit, error)
+}
+
+/// The dead letters of the agent that asks, or of all.
+fn look(context: &Context) -> Result<Found, Failure> {
+    let root = context.workspace()?;
+    let agents = match context.me_if_told()? {
+        Some(me) => vec![me.agent],
+        None => workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
+    };
+    Ok(dead_letter::of(root, &agents))
+}
+
+fn alerts(found: &Found) -> Vec<String> {
+    let ledger = found.without_ledger.iter().map(|error| {
+        format!(
+            "the ledger cannot be read, so what was corrected is not known: {}",
+            crate::mailroom::chain(error)
+        )
+    });
+    let unread = found.unread.iter().map(|(path, error)| format!("cannot read {}: {error}", path.display()));
+    ledger.chain(unread).map(|message| escaped(&message)).collect()
+}
+
+fn called(found: Found, word: &str) -> Result<Vec<DeadLetter>, Failure> {
+    let letters: Vec<DeadLetter> =
+        found.letters.into_iter().filter(|letter| letter.is_called(word)).collect();
+    if letters.is_empty() {
+        let message = format!("no dead letter has the name or the id {}", escaped(word));
+        return Err(Failure::plain(Exit::NotFound, message).next("settled dead-letter list".to_owned()));
+    }
+    Ok(letters)
+}

@@ -1,0 +1,66 @@
+//! `settled doctor`: what may keep a workspace from working, each thing with its fix.
+
+use message_schema::line::escaped;
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::{Context, Root};
+use super::failure::Failure;
+use crate::doctor::{self, Case, Finding, State};
+use crate::exit::Exit;
+use crate::{clock, workspace};
+
+/// Looks whether all is well.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled doctor ./mailroom
+  settled doctor --agent claude                  as this agent: can it read and write what it needs
+  settled doctor --fix
+  settled doctor --json | jq '.data.findings[] | select(.state == \"wrong\")'")]
+pub(super) struct Args {
+    #[command(flatten)]
+    root: Root,
+    /// Mend what can be mended safely: missing directories, temporary files that were left behind
+    #[arg(long)]
+    fix: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Found {
+    findings: Vec<Finding>,
+    wrong: usize,
+    mended: usize,
+    failed: usize,
+}
+
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.root);
+    let root = context.workspace()?;
+    let me = context.me_if_told()?;
+    let agents = workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let agent = me.as_ref().map(|me| &me.agent);
+    let case = Case { root, agent, agents: &agents, now: clock::now(), mends: args.fix };
+    let findings = doctor::examine(&case);
+    let count = |state| findings.iter().filter(|finding| finding.state == state).count();
+    let (wrong, mended, failed) = (count(State::Wrong), count(State::Mended), count(State::Failed));
+    let exit = match (wrong, failed) {
+        (0, 0) => Exit::Ok,
+        (0, _) => Exit::Failed,
+        _ => Exit::ActionRequired,
+    };
+    context.say(&Answer::new(Found { findings, wrong, mended, failed }), text)?;
+    Ok(exit)
+}
+
+fn text(found: &Found) -> String {
+    let mut text = String::new();
+    for finding in &found.findings {
+        let line = format!("{:<6}  {:<11}  {}", finding.state.word(), finding.check(), finding.what);
+        text += &(escaped(&line) + "\n");
+        if let Some(fix) = &finding.fix {
+            text += &format!("{:21}fix: {}\n", "", escaped(fix));
+        }
+    }
+    let Found { wrong, mended, failed, .. } = found;
+    text + &format!("{wrong} wrong, {mended} mended, {failed} not known\n")
+}

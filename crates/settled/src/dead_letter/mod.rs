@@ -1,0 +1,164 @@
+//! The refused messages of a workspace: what lies in `dead_letter/`, why, and whether it was corrected since.
+//!
+//! Sending one again is `retry`'s business.
+
+pub(crate) mod retry;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use message_schema::Report;
+use message_schema::id::AgentName;
+use serde::Serialize;
+use spool::{Away, Digest, Layout, Mailbox, SpoolError};
+
+/// The largest file that is read, in bytes: a refused one may be of any size, and is then told by its report alone.
+const SIZE_MAX: u64 = 1 << 20;
+
+/// One refused message.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct DeadLetter {
+    /// Whose outbox it came from.
+    pub(crate) agent: AgentName,
+    /// Its name in `dead_letter/`; absent if only the report is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<String>,
+    /// The report's name.
+    pub(crate) report_file: String,
+    /// Why it was refused.
+    pub(crate) report: Report,
+    /// The record that accepted the same id later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) corrected_by: Option<u64>,
+}
+
+/// What lies in the mailboxes, and what could not be asked.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The oldest refusal first.
+    pub(crate) letters: Vec<DeadLetter>,
+    /// Why the ledger could not be read, so that what was corrected is not known.
+    pub(crate) without_ledger: Option<SpoolError>,
+    /// The mailboxes that could not be read, and why.
+    pub(crate) unread: Vec<(PathBuf, io::Error)>,
+}
+
+/// Looks through the dead letters of these agents.
+pub(crate) fn of(root: &Path, agents: &[AgentName]) -> Found {
+    let (accepted, without_ledger) = match Accepted::read(root) {
+        Ok(accepted) => (accepted, None),
+        Err(error) => (Accepted::default(), Some(error)),
+    };
+    let (mut letters, mut unread) = (Vec::new(), Vec::new());
+    for agent in agents {
+        let directory = directory(root, agent);
+        match in_directory(&directory, agent) {
+            Ok(found) => letters.extend(found),
+            Err(error) => unread.push((directory, error)),
+        }
+    }
+    for letter in &mut letters {
+        letter.corrected_by = accepted.after(letter);
+    }
+    letters.sort_by(|a, b| {
+        let key = |letter: &DeadLetter| (letter.report.received_at.to_string(), letter.report_file.clone());
+        key(a).cmp(&key(b))
+    });
+    Found { letters, without_ledger, unread }
+}
+
+/// An agent's `dead_letter/`.
+pub(crate) fn directory(root: &Path, agent: &AgentName) -> PathBuf {
+    Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()))
+}
+
+impl DeadLetter {
+    /// Whether somebody who says this word means it: its name, with or without the ending, or its id.
+    pub(crate) fn is_called(&self, word: &str) -> bool {
+        let is_id = self.report.message_id.as_ref().is_some_and(|id| id.as_str() == word);
+        is_id
+            || self.report_file == word
+            || self.file.as_ref().is_some_and(|file| file == word || stem(file) == word)
+    }
+}
+
+fn stem(file: &str) -> &str {
+    file.rsplit_once('.').map_or(file, |(stem, _)| stem)
+}
+
+fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLetter>> {
+    let listed = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        result => result?,
+    };
+    // Names of other bytes than UTF-8 are told as they can be shown, and cannot be asked for.
+    let mut names = Vec::new();
+    for entry in listed {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    let reports = names.iter().filter(|name| name.contains(".report.") && name.ends_with(".yaml"));
+    let letters = reports.filter_map(|name| {
+        let report = Report::from_yaml(&bytes(&directory.join(name)).ok()??).ok()?;
+        let file =
+            names.iter().find(|file| *file != name && is_original(directory, file, name, &report)).cloned();
+        Some(DeadLetter { agent: agent.clone(), file, report_file: name.clone(), report, corrected_by: None })
+    });
+    Ok(letters.collect())
+}
+
+/// Whether a file is the one a report is about: of the same stem, and of the same bytes where they were read.
+fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report) -> bool {
+    let is_beside = report_file.split_once(".report.").is_some_and(|(of, _)| of == stem(file));
+    if !is_beside || file.contains(".report.") {
+        return false;
+    }
+    match bytes(&directory.join(file)) {
+        Ok(Some(bytes)) => report.digest == "unread" || Digest::of(&bytes).to_string() == report.digest,
+        Ok(None) => report.digest == "unread",
+        // It is there, and whoever wants to see it will be told why not.
+        Err(_) => true,
+    }
+}
+
+/// The bytes of a regular file of a fitting size.
+fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let data = path.symlink_metadata()?;
+    if !data.is_file() || data.len() > SIZE_MAX { Ok(None) } else { std::fs::read(path).map(Some) }
+}
+
+/// When each id of each sender was accepted, and which record refused which dead letter.
+#[derive(Debug, Default)]
+struct Accepted {
+    by_id: HashMap<(String, String), u64>,
+    refused: HashMap<(String, String), u64>,
+}
+
+impl Accepted {
+    fn read(root: &Path) -> Result<Self, SpoolError> {
+        let mut accepted = Self::default();
+        spool::read_ledger(root, &mut |entry| {
+            let Some(original) = &entry.original else { return Ok(()) };
+            match (&original.away, &entry.id) {
+                (Away::DeadLetter(file), _) => {
+                    accepted.refused.insert((original.outbox.clone(), file.to_string()), entry.seq);
+                }
+                (Away::Sent(_), Some(id)) => {
+                    accepted.by_id.entry((original.outbox.clone(), id.clone())).or_insert(entry.seq);
+                }
+                (Away::Sent(_), None) => {}
+            }
+            Ok(())
+        })?;
+        Ok(accepted)
+    }
+
+    /// The record that accepted a dead letter's id after it was refused.
+    fn after(&self, letter: &DeadLetter) -> Option<u64> {
+        let key = |text: &str| (letter.agent.to_string(), text.to_owned());
+        let refused = letter.file.as_ref().and_then(|file| self.refused.get(&key(file)));
+        let accepted = *self.by_id.get(&key(letter.report.message_id.as_ref()?.as_str()))?;
+        (accepted > refused.copied().unwrap_or_default()).then_some(accepted)
+    }
+}

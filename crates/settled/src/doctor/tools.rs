@@ -1,0 +1,98 @@
+//! What lies beside Settled on this machine. Only told: none of it has to be there.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{Case, Checked, Said};
+
+/// The programs that are looked for.
+const TOOLS: [&str; 6] = ["claude", "codex", "gemini", "oacp", "git", "validate-message"];
+
+/// How long all of them together may take to say their versions.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How often it is looked whether one has.
+const POLL: Duration = Duration::from_millis(10);
+
+/// Where systemd looks for units; below the home directory as well.
+const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
+
+/// Whether a service starts the daemon.
+pub(super) fn service(_: &Case<'_>) -> Checked {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".config/systemd/user"));
+    let places = UNITS.iter().map(PathBuf::from).chain(home);
+    let mut units: Vec<PathBuf> = places
+        .flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten())
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            name.starts_with("settled") && name.ends_with(".service")
+        })
+        .collect();
+    units.sort();
+    let named: Vec<String> = units.iter().map(|unit| unit.display().to_string()).collect();
+    Ok(vec![Said::note(if named.is_empty() {
+        "no systemd unit starts the daemon".to_owned()
+    } else {
+        format!("systemd knows {}", named.join(", "))
+    })])
+}
+
+/// Which agents' programs are on the PATH, and their versions.
+pub(super) fn tools(_: &Case<'_>) -> Checked {
+    let start = Instant::now();
+    let asked: Vec<_> = TOOLS.iter().map(|name| (*name, on_path(name).map(|path| ask(&path)))).collect();
+    Ok(asked
+        .into_iter()
+        .map(|(name, asked)| {
+            Said::note(match asked {
+                None => format!("{name}: not on the PATH"),
+                Some(None) => format!("{name}: there, but cannot be run"),
+                Some(Some(child)) => match answer(child, start) {
+                    Some(version) => format!("{name}: {version}"),
+                    None => format!("{name}: there; it did not say its version"),
+                },
+            })
+        })
+        .collect())
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|file| file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok())
+}
+
+fn ask(path: &Path) -> Option<Child> {
+    let mut command = Command::new(path);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.spawn().ok()
+}
+
+/// The first line it says, if it is done in time.
+fn answer(mut child: Child, start: Instant) -> Option<String> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) => break,
+            Ok(None) if start.elapsed() < PATIENCE => std::thread::sleep(POLL),
+            Ok(None) | Err(_) => {
+                // It is asked for nothing else, and may hang for ever.
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    }
+    let mut said = Vec::new();
+    // A child of it may still hold the pipe, so no more is read than there is at once.
+    child.stdout.take()?.take(4096).read_to_end(&mut said).ok()?;
+    let said = String::from_utf8_lossy(&said).into_owned();
+    said.lines()
+        .next()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(|line| line.chars().take(80).collect())
+}

@@ -1,0 +1,161 @@
+//! Finds a place in the ledger from its end, so that whoever goes on from there need not read what came before.
+//!
+//! What is found is not trusted beyond its own digest: the caller reads on from it with `read`, which checks the chain.
+
+use std::io;
+
+use super::line;
+use super::read::Place;
+use crate::disk::{Disk, Handle, Open};
+use crate::layout::{self, Layout};
+use crate::{Digest, Entry, FileName, SpoolError};
+
+/// So many bytes are read at first; twice as many each time that was not enough.
+const BLOCK: u64 = 64 * 1024;
+
+/// A record that so many others follow is found from the beginning of its segment.
+const NEAR: u64 = 1_000;
+
+/// The ledger's segments, to be looked at from behind.
+pub(crate) struct Backward<'a> {
+    disk: &'a dyn Disk,
+    layout: &'a Layout,
+    dir: &'a Handle,
+    /// The first record of each segment, in order.
+    segments: Vec<(u64, FileName)>,
+}
+
+impl<'a> Backward<'a> {
+    /// Lists the segments in `dir`, the ledger's directory.
+    pub(crate) fn new(disk: &'a dyn Disk, layout: &'a Layout, dir: &'a Handle) -> Result<Self, SpoolError> {
+        let path = layout.ledger();
+        let names = disk.list(dir).map_err(SpoolError::io("list", &path))?;
+        let mut segments: Vec<(u64, FileName)> = names
+            .into_iter()
+            .filter_map(|name| layout::segment_first(&name).map(|first| (first, name)))
+            .collect();
+        segments.sort_unstable();
+        Ok(Self { disk, layout, dir, segments })
+    }
+
+    /// The record before the last batch that shows. That one may be torn; a batch is begun only after the one before is
+    /// durable, so this record is not.
+    pub(crate) fn before_last_batch(&self) -> Result<Place, SpoolError> {
+        let mut batch = None;
+        for segment in self.segments.iter().rev() {
+            let found =
+                self.last_where(segment, &mut |entry| entry.seq < *batch.get_or_insert(entry.batch))?;
+            if let Some(place) = found {
+                return Ok(place);
+            }
+        }
+        Ok(Place::default())
+    }
+
+    /// A record at or before this one from which it is read in one segment at most.
+    pub(crate) fn at_or_before(&self, seq: u64) -> Result<Place, SpoolError> {
+        if let Some(place) = self.near_the_end(seq)? {
+            return Ok(place);
+        }
+        let later = self.segments.partition_point(|(first, _)| *first <= seq);
+        let before = later.checked_sub(2).and_then(|at| self.segments.get(at));
+        let found = before.map(|segment| self.last_where(segment, &mut |_| true)).transpose()?;
+        Ok(found.flatten().unwrap_or_default())
+    }
+
+    /// This record, if it is one of the last ones.
+    fn near_the_end(&self, seq: u64) -> Result<Option<Place>, SpoolError> {
+        let Some(segment) = self.segments.last() else { return Ok(None) };
+        let mut last = None;
+        let found = self.last_where(segment, &mut |entry| {
+            entry.seq <= seq || *last.get_or_insert(entry.seq) > entry.seq + NEAR
+        })?;
+        Ok(found.filter(|place| place.seq <= seq))
+    }
+
+    /// The last record of a segment for which `is_it` holds. Lines that are no records are passed over: reading forward
+    /// tells what is wrong with them.
+    fn last_where(
+        &self,
+        (first, name): &(u64, FileName),
+        is_it: &mut dyn FnMut(&Entry) -> bool,
+    ) -> Result<Option<Place>, SpoolError> {
+        let path = self.layout.ledger().join(name);
+        let file =
+            self.disk.open(self.dir, name.as_ref(), Open::Read).map_err(SpoolError::io("open", &path))?;
+        let mut lines = Lines::new(self.disk, &file).map_err(SpoolError::io("read", &path))?;
+        while let Some((line_begin, text)) = lines.previous().map_err(SpoolError::io("read", &path))? {
+            let Ok(entry) = line::read(text) else { continue };
+            if is_it(&entry) {
+                let (digest, offset) = (Digest::of(text), line_begin + text.len() as u64 + 1);
+                return Ok(Some(Place { seq: entry.seq, digest, segment: *first, line_begin, offset }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The whole lines of a file, the last one first.
+struct Lines<'a> {
+    disk: &'a dyn Disk,
+    file: &'a Handle,
+    /// What was read: from `start` to the end of the file as it was.
+    bytes: Vec<u8>,
+    start: u64,
+    /// Where the line begins that was given last.
+    end: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn new(disk: &'a dyn Disk, file: &'a Handle) -> io::Result<Self> {
+        let size = disk.stat(file)?.size;
+        let mut lines = Self { disk, file, bytes: Vec::new(), start: size, end: size };
+        // What follows the last newline is no line yet.
+        lines.end = lines.behind_newline_before(size)?;
+        Ok(lines)
+    }
+
+    /// Where the line before begins, and its text without the newline.
+    fn previous(&mut self) -> io::Result<Option<(u64, &[u8])>> {
+        let Some(newline) = self.end.checked_sub(1) else { return Ok(None) };
+        let begin = self.behind_newline_before(newline)?;
+        self.end = begin;
+        Ok(Some((begin, &self.bytes[self.index(begin)..self.index(newline)])))
+    }
+
+    fn index(&self, offset: u64) -> usize {
+        usize::try_from(offset - self.start).expect("what was read fits memory")
+    }
+
+    /// The place behind the last newline before an offset; 0 if there is none.
+    fn behind_newline_before(&mut self, offset: u64) -> io::Result<u64> {
+        loop {
+            if offset > self.start {
+                let before = &self.bytes[..self.index(offset)];
+                if let Some(at) = before.iter().rposition(|byte| *byte == b'\n') {
+                    return Ok(self.start + at as u64 + 1);
+                }
+            }
+            if self.start == 0 {
+                return Ok(0);
+            }
+            self.read_more()?;
+        }
+    }
+
+    /// Reads what lies before, as much again as was read so far.
+    fn read_more(&mut self) -> io::Result<()> {
+        let start = self.start.saturating_sub((self.bytes.len() as u64).max(BLOCK));
+        let mut bytes = vec![0; usize::try_from(self.start - start).expect("a block fits memory")];
+        let mut filled = 0;
+        while filled < bytes.len() {
+            match self.disk.read_at(self.file, &mut bytes[filled..], start + filled as u64)? {
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                taken => filled += taken,
+            }
+        }
+        bytes.append(&mut self.bytes);
+        (self.bytes, self.start) = (bytes, start);
+        Ok(())
+    }
+}

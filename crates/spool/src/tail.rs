@@ -1,0 +1,152 @@
+//! A reader of the ledger that goes on from where it stood: without the lock, changing nothing, and at next to no cost
+//! where nothing came.
+//!
+//! It hands over what stands in the ledger as whole lines, like every onlooker; a line or a batch that is being written is
+//! seen at a later look.
+
+use std::path::{Path, PathBuf};
+
+use crate::disk::{Disk, Handle, Open, Os, Stat};
+use crate::layout::{self, Layout};
+use crate::ledger::backward::Backward;
+use crate::ledger::is_gone;
+use crate::ledger::read::{self, Place, Stretch};
+use crate::{Digest, Entry, SpoolError, VisitError};
+
+/// Where a [`Tail`] begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// With the first record.
+    Beginning,
+    /// With the first record that is not there yet. Only the end of the ledger is read for it.
+    End,
+    /// Behind this record. At most one segment is read for it.
+    Record(u64),
+}
+
+/// The ledger from some record on, read as it grows.
+#[derive(Debug)]
+pub struct Tail {
+    layout: Layout,
+    place: Place,
+    /// What the segment of `place` looked like when all of it had been read.
+    seen: Option<Stat>,
+}
+
+impl Tail {
+    /// Begins to read the ledger of the workspace at `root`. A ledger that does not have the record that is named is an
+    /// error: it was put back to an older state.
+    pub fn open(root: &Path, since: Since) -> Result<Tail, SpoolError> {
+        let layout = Layout::new(root);
+        let dir = open_ledger(root)?;
+        let place = match since {
+            Since::Beginning => Place::default(),
+            Since::End => {
+                let from = Backward::new(&Os, &layout, &dir)?.before_last_batch()?;
+                read_to(&layout, &dir, from, u64::MAX)?
+            }
+            Since::Record(seq) => {
+                let from = Backward::new(&Os, &layout, &dir)?.at_or_before(seq)?;
+                let place = read_to(&layout, &dir, from, seq)?;
+                if place.seq < seq {
+                    let what = format!("ends with record {}, and had record {seq} before", place.seq);
+                    return Err(older(layout.ledger(), &what));
+                }
+                place
+            }
+        };
+        Ok(Tail { layout, place, seen: None })
+    }
+
+    /// The number of the last record that was handed over, or behind which it began; 0 before the first.
+    pub fn seq(&self) -> u64 {
+        self.place.seq
+    }
+
+    /// Hands every record that came since to `visit`, in order, and says how many there were. The chain is checked from
+    /// the record before. A ledger that no longer has that record is an error, and so is damage; after an error the next
+    /// call hands over the same records again.
+    pub fn read(
+        &mut self,
+        visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+    ) -> Result<u64, SpoolError> {
+        let root = Os.open_root(self.layout.root()).map_err(SpoolError::io("open", self.layout.root()))?;
+        let now = self.look(&root, self.place.segment)?;
+        if now.is_none() && self.place.seq > 0 {
+            return Err(older(self.segment_path(), "is gone, and was read before"));
+        }
+        // A batch begins a new segment only at its first record, so that there is one name to look for.
+        let is_followed = self.place.seq > 0 && self.look(&root, self.place.seq + 1)?.is_some();
+        if now == self.seen && !is_followed {
+            return Ok(0);
+        }
+        let dir = open_dir(&root, &self.layout)?;
+        self.check_place(&dir)?;
+        let stretch = Stretch { from: self.place.clone(), to: u64::MAX };
+        let end = read::read(&Os, &self.layout, &dir, &stretch, &mut |entry| {
+            visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
+        })?;
+        let count = end.place.seq - self.place.seq;
+        // What grew between the look and the reading is looked at once more.
+        self.seen = now.filter(|_| end.place.segment == self.place.segment);
+        self.place = end.place;
+        Ok(count)
+    }
+
+    fn look(&self, root: &Handle, first: u64) -> Result<Option<Stat>, SpoolError> {
+        let name = Path::new(layout::LEDGER).join(layout::segment_name(first));
+        match Os.stat_at(root, &name) {
+            Err(error) if is_gone(&error) => Ok(None),
+            result => result.map(Some).map_err(SpoolError::io("look at", self.layout.root().join(name))),
+        }
+    }
+
+    /// Fails unless the last record that was read stands where it stood.
+    fn check_place(&self, dir: &Handle) -> Result<(), SpoolError> {
+        let Place { seq, digest, segment, line_begin, offset } = &self.place;
+        if *seq == 0 {
+            return Ok(());
+        }
+        let path = self.segment_path();
+        let name = layout::segment_name(*segment);
+        let file = Os.open(dir, name.as_ref(), Open::Read).map_err(SpoolError::io("open", &path))?;
+        // The newline is not part of what the next line names.
+        let length = usize::try_from(offset - line_begin).expect("a line fits memory").saturating_sub(1);
+        let (mut line, mut filled) = (vec![0; length], 0);
+        while filled < length {
+            let at = line_begin + filled as u64;
+            match Os.read_at(&file, &mut line[filled..], at).map_err(SpoolError::io("read", &path))? {
+                0 => return Err(older(path, &format!("ends before record {seq}, which was read before"))),
+                taken => filled += taken,
+            }
+        }
+        if Digest::of(&line) != *digest {
+            return Err(older(path, &format!("does not hold the record {seq} that was read before")));
+        }
+        Ok(())
+    }
+
+    fn segment_path(&self) -> PathBuf {
+        self.layout.ledger().join(layout::segment_name(self.place.segment))
+    }
+}
+
+fn older(path: PathBuf, what: &str) -> SpoolError {
+    let what = format!("{what}: the ledger was put back to an older state");
+    SpoolError::Replaced { path, what }
+}
+
+fn open_ledger(root: &Path) -> Result<Handle, SpoolError> {
+    let layout = Layout::new(root);
+    let root = Os.open_root(root).map_err(SpoolError::io("open", root))?;
+    open_dir(&root, &layout)
+}
+
+fn open_dir(root: &Handle, layout: &Layout) -> Result<Handle, SpoolError> {
+    Os.open_dir(root, Path::new(layout::LEDGER)).map_err(SpoolError::io("open", layout.ledger()))
+}
+
+/// Where reading from a place ends.
+fn read_to(layout: &Layout, dir: &Handle, from: Place, to: u64) -> Result<Place, SpoolError> {
+    Ok(read::read(&Os, layout, dir, &Stretch { from, to }, &mut |_| Ok(()))?.place)
+}

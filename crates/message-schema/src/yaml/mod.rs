@@ -12,7 +12,7 @@ mod read;
 mod slip;
 
 pub(crate) use frame::Layout;
-pub use node::{Content, Field, Node, Scalar, Style};
+pub use node::{Content, Field, Node, Scalar, Style, Tail};
 pub(crate) use quoted::Quoted;
 pub(crate) use read::{end_of, read_bytes, read_ours, read_text};
 

@@ -3,7 +3,7 @@
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span};
 
 use super::frame::{Frame, Layout};
-use super::node::{Content, Field, Node, Scalar, Style};
+use super::node::{Content, Field, Node, Scalar, Style, Tail};
 use super::{marks, slip};
 use crate::code::Code;
 use crate::malformed::Malformed;
@@ -185,7 +185,22 @@ impl Tree<'_> {
             ScalarStyle::Folded => (Style::Folded, Frame::Whole(place)),
             ScalarStyle::Literal => (Style::Literal, self.block_frame(&text, span)),
         };
-        self.put(Node { place, content: Content::Scalar(Scalar { text, style, frame }) })
+        let tail = if style == Style::Plain { self.tail(&span.end).map(Box::new) } else { None };
+        self.put(Node { place, content: Content::Scalar(Scalar { text, style, tail, frame }) })
+    }
+
+    /// The comment that begins without a blank behind a plain scalar that ends there.
+    fn tail(&self, end: &Marker) -> Option<Tail> {
+        let rest = self.text.get(end.byte_offset()?..)?;
+        // A value that is not there ends where its colon or its dash stands.
+        let comment = rest.trim_start_matches([' ', '\t', ':', '-']);
+        let blanks = rest.len() - comment.len();
+        let is_glued =
+            comment.strip_prefix('#')?.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '!'));
+        is_glued.then(|| Tail {
+            place: self.layout.place(small(end.line().saturating_sub(1)), small(end.col() + blanks)),
+            text: comment.lines().next().unwrap_or_default().trim_end().to_owned(),
+        })
     }
 
     /// The parser's span of a literal block begins at its first line that is not blank; the blank

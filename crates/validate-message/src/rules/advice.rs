@@ -8,6 +8,7 @@ use message_schema::packet::LineRange;
 use message_schema::schema::Shape;
 use message_schema::yaml::Node;
 
+use super::doubtful::in_quotes;
 use super::envelope::has_one_recipient;
 use crate::suggest::{nearest, synonym};
 use crate::violation::shown;
@@ -30,7 +31,10 @@ impl Wrong<'_> {
         if self.shape.is_one_line() && scalar.text.contains(['\n', '\r']) {
             return Some(format!("write it on one line behind `{}:`, without `|` or `>`", self.name));
         }
-        if self.node.is_absent() {
+        if let (true, Some(tail)) = (self.node.is_absent(), &scalar.tail) {
+            return Some(in_quotes(&format!("{}: ", self.name), "", tail));
+        }
+        if self.node.is_absent() || self.node.is_null() {
             return Some(self.of_nothing());
         }
         let is_padded = self.shape.trimmed(scalar) != text;

@@ -6,6 +6,7 @@ use super::frame::{Frame, Layout};
 use super::node::{Content, Field, Node, Scalar, Style, Tail};
 use super::{marks, slip};
 use crate::code::Code;
+use crate::line::{line_starts, lines};
 use crate::malformed::Malformed;
 use crate::place::Place;
 
@@ -90,9 +91,8 @@ fn is_utf_16(bytes: &[u8]) -> bool {
 /// The place just after the text.
 pub(crate) fn end_of(text: &str) -> Place {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let line = text.bytes().filter(|b| *b == b'\n').count();
-    let column = text.rsplit('\n').next().unwrap_or(text).chars().count();
-    Frame::FILE.place(small(line), small(column))
+    let (line, start) = line_starts(text).enumerate().last().unwrap_or_default();
+    Frame::FILE.place(small(line), small(text[start..].chars().count()))
 }
 
 fn small(number: usize) -> u32 {
@@ -199,7 +199,7 @@ impl Tree<'_> {
             comment.strip_prefix('#')?.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '!'));
         is_glued.then(|| Tail {
             place: self.layout.place(small(end.line().saturating_sub(1)), small(end.col() + blanks)),
-            text: comment.lines().next().unwrap_or_default().trim_end().to_owned(),
+            text: lines(comment).next().unwrap_or_default().trim_end().to_owned(),
         })
     }
 
@@ -250,7 +250,7 @@ impl Tree<'_> {
     }
 
     fn feature(&self, what: &str, at: &Marker) -> Malformed {
-        let line = self.text.lines().nth(at.line().saturating_sub(1)).filter(|_| !self.layout.is_whole());
+        let line = lines(self.text).nth(at.line().saturating_sub(1)).filter(|_| !self.layout.is_whole());
         let malformed = Malformed::new(Code::YamlFeature, Some(self.place(at)), format!("there is {what}"))
             .expected("plain mappings, lists and scalars");
         malformed.fix(match line.and_then(slip::in_quotes) {
@@ -264,7 +264,7 @@ impl Tree<'_> {
             Malformed::new(Code::SeveralDocuments, Some(self.place(at)), "a second document begins here")
                 .expected("one document in a file");
         // The lines behind `---`: a message of its own, the text of a front matter, or nothing.
-        let mut behind = self.text.lines().skip(at.line()).filter(|line| !line.trim().is_empty());
+        let mut behind = lines(self.text).skip(at.line()).filter(|line| !line.trim().is_empty());
         malformed.fix(match behind.next() {
             None => "remove the `---`",
             Some(_) if !matches!(self.layout, Layout::Frame(Frame::FILE)) => "remove the `---`",
@@ -305,7 +305,7 @@ impl Tree<'_> {
     fn told(&self, slip: slip::Slip, malformed: Malformed) -> Malformed {
         let place = self.layout.place(small(slip.line), small(slip.column));
         let line = if self.layout.keeps_lines() { place.line } else { small(slip.line) + 1 };
-        let letters = self.text.lines().nth(slip.line).unwrap_or_default().trim();
+        let letters = lines(self.text).nth(slip.line).unwrap_or_default().trim();
         let malformed = Malformed { place: Some(place), message: slip.message, ..malformed };
         let margin = match self.layout.keeps_lines() {
             true => self.layout.place(small(slip.line), small(slip.margin)).column - 1,

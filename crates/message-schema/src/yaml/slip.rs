@@ -6,7 +6,7 @@
 use granit_parser::ErrorKind;
 
 use super::marks::{self, field_of, is_field};
-use crate::line::{is_strange_space, is_typographic_quote};
+use crate::line::{self, is_strange_space, is_typographic_quote};
 
 /// How much of a line a fix repeats, in characters; a longer one is only told of.
 const REPEATED_MAX: usize = 100;
@@ -26,10 +26,10 @@ pub(super) struct Slip {
 /// Names the slip behind a complaint at that line and column; `None` when it is none of ours.
 pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let lines: Vec<&str> = text.lines().take(line + 2).collect();
+    let lines: Vec<&str> = line::lines(text).take(line + 2).collect();
     let stop = line.min(lines.len().saturating_sub(1));
     if text.trim_start().starts_with(['{', '[']) {
-        return json_remark(text, stop).or_else(|| json_comma(&lines, stop));
+        return json_remark(&lines, stop).or_else(|| json_comma(&lines, stop));
     }
     fence(&lines)
         .or_else(|| open_quotes(&lines, stop, kind))
@@ -68,24 +68,23 @@ fn fence(lines: &[&str]) -> Option<Slip> {
 }
 
 /// A remark as JavaScript has them, in a text that begins like JSON.
-fn json_remark(text: &str, stop: usize) -> Option<Slip> {
-    let (mut line, mut column, mut in_string, mut is_escaped, mut before) = (0, 0, false, false, ' ');
-    for c in text.chars() {
-        if !in_string && before == '/' && (c == '/' || c == '*') {
-            return (line <= stop).then(|| Slip {
-                line,
-                column: column - 1,
-                margin: 0,
-                message: "a remark stands in the JSON".to_owned(),
-                fix: "remove it: JSON has no remarks".to_owned(),
-            });
-        }
-        in_string ^= c == '"' && !is_escaped;
-        is_escaped = c == '\\' && !is_escaped;
-        before = c;
-        column += 1;
-        if c == '\n' {
-            (line, column) = (line + 1, 0);
+fn json_remark(lines: &[&str], stop: usize) -> Option<Slip> {
+    let (mut in_string, mut is_escaped) = (false, false);
+    for (line, text) in lines.iter().enumerate().take(stop + 1) {
+        let mut before = ' ';
+        for (column, c) in text.chars().enumerate() {
+            if !in_string && before == '/' && (c == '/' || c == '*') {
+                return Some(Slip {
+                    line,
+                    column: column - 1,
+                    margin: 0,
+                    message: "a remark stands in the JSON".to_owned(),
+                    fix: "remove it: JSON has no remarks".to_owned(),
+                });
+            }
+            in_string ^= c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            before = c;
         }
     }
     None

@@ -322,3 +322,21 @@ fn a_mistake_in_the_middle_does_not_look_cut_off() {
         assert!(!malformed.looks_cut_off(), "{malformed:?} of {text:?}");
     }
 }
+
+#[test]
+fn a_carriage_return_alone_ends_a_line_in_every_place_that_is_told() {
+    let told = |bytes: &[u8]| {
+        let malformed = crate::parse(bytes).expect_err("refused");
+        (malformed.code, malformed.place.map(|place| (place.line, place.column)), malformed.message)
+    };
+    assert_eq!(told(b"id: a\r\rfrom: \0").1, Some((3, 7)));
+    assert_eq!(told(b"id: a\r\rfrom: \xff").1, Some((3, 7)));
+    assert_eq!(told("id: a\rfrom: \u{85}".as_bytes()).1, Some((2, 7)));
+    let slip = told(b"id: a\r\rsubject: a: b\nbody: c\n");
+    assert_eq!(
+        (slip.1, slip.2.as_str()),
+        (Some((3, 11)), "the value of `subject` holds a colon, but no quotes")
+    );
+    let slip = told(b"{\"id\": \"a\",\r \"to\": \"b\" // why\r}");
+    assert_eq!((slip.1, slip.2.as_str()), (Some((2, 12)), "a remark stands in the JSON"));
+}

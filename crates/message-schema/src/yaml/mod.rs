@@ -4,6 +4,7 @@
 //! `12345e7` are texts), limits hold before a tree is built, and what YAML offers beyond mappings,
 //! lists and scalars is refused.
 
+mod complaint;
 mod frame;
 mod marks;
 mod node;

@@ -4,7 +4,7 @@ use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Sp
 
 use super::frame::{Frame, Layout};
 use super::node::{Content, Field, Node, Scalar, Style, Tail};
-use super::{marks, slip};
+use super::{complaint, marks, slip};
 use crate::code::Code;
 use crate::line::{line_starts, lines};
 use crate::malformed::Malformed;
@@ -48,13 +48,17 @@ fn read_up_to(nodes_max: usize, text: &str, layout: Layout<'_>) -> Result<Node, 
         let (event, span) = next.map_err(|error| tree.syntax(&error))?;
         tree.take(event, &span)?;
     }
-    let Some(root) = tree.root else {
-        return Err(Malformed::new(Code::Empty, None, "there is nothing in it").cut_off(true));
-    };
+    let root = tree.root.ok_or_else(empty)?;
     match root.content {
         Content::Map(_) => Ok(root),
+        // `---` and nothing behind it.
+        Content::Scalar(_) if root.text() == Some("") => Err(empty()),
         Content::List(_) | Content::Scalar(_) => Err(tree_is_no_mapping(&root, text)),
     }
+}
+
+fn empty() -> Malformed {
+    Malformed::new(Code::Empty, None, "there is nothing in it").cut_off(true)
 }
 
 fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
@@ -285,7 +289,7 @@ impl Tree<'_> {
         let malformed = Malformed::new(Code::YamlSyntax, Some(place), kind.to_string())
             .expected("well-formed YAML")
             .cut_off(self.is_at_end(error));
-        match (self.slip(error), advice(kind)) {
+        match (self.slip(error), complaint::advice(kind)) {
             (Some(slip), _) => self.told(slip, malformed),
             (None, Some(fix)) => malformed.fix(fix),
             (None, None) => malformed,
@@ -320,46 +324,7 @@ impl Tree<'_> {
     fn is_at_end(&self, error: &ScanError) -> bool {
         let letters = self.text.trim_end();
         let last_line = letters.rfind('\n').map_or(0, |at| at + 1);
-        error.marker().byte_offset().is_some_and(|at| at >= last_line) || ends_open(error.kind())
-    }
-}
-
-fn ends_open(kind: &ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::UnexpectedEof
-            | ErrorKind::UnexpectedEofFlowSequence
-            | ErrorKind::UnexpectedEofFlowMapping
-            | ErrorKind::UnexpectedEofImplicitFlowMapping
-            | ErrorKind::UnexpectedEofBlockSequence
-            | ErrorKind::UnexpectedEofBlockMapping
-            | ErrorKind::UnclosedFlowCollection { .. }
-            | ErrorKind::UnclosedQuotedScalar
-    )
-}
-
-fn advice(kind: &ErrorKind) -> Option<&'static str> {
-    let tab = matches!(
-        kind,
-        ErrorKind::TabNotAllowed
-            | ErrorKind::TabInBlockIndentation
-            | ErrorKind::TabInIndentation
-            | ErrorKind::TabAtBlockScalarStart
-            | ErrorKind::TabInPlainScalar
-    );
-    let colon = matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement);
-    let quote = matches!(kind, ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent);
-    if matches!(kind, ErrorKind::UnclosedFlowCollection { .. }) {
-        return Some("close the bracket, or put the text in double quotes");
-    }
-    if matches!(kind, ErrorKind::ExpectedBlockMappingKey | ErrorKind::InvalidIndentation) {
-        return Some("begin the line where the lines begin that it belongs to");
-    }
-    match (tab, colon, quote) {
-        (true, _, _) => Some("indent with spaces"),
-        (_, true, _) => Some("put a text that contains `: ` in double quotes"),
-        (_, _, true) => Some("close the quotes"),
-        (false, false, false) => None,
+        error.marker().byte_offset().is_some_and(|at| at >= last_line) || complaint::ends_open(error.kind())
     }
 }
 

@@ -28,6 +28,9 @@ pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) ->
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines: Vec<&str> = line::lines(text).take(line + 2).collect();
     let stop = line.min(lines.len().saturating_sub(1));
+    if let Some(slip) = escape(&lines, stop, kind).or_else(|| control(stop, column, kind)) {
+        return Some(slip);
+    }
     if text.trim_start().starts_with(['{', '[']) {
         return json_remark(&lines, stop).or_else(|| json_comma(&lines, stop));
     }
@@ -44,9 +47,56 @@ pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) ->
 /// The field with its value in double quotes, for a value that is a text and does not look like one.
 pub(super) fn in_quotes(line: &str) -> Option<String> {
     let field = field_of(line).filter(|field| !field.value.is_empty())?;
-    let value = serde_json::Value::from(field.value.trim_matches(is_typographic_quote));
+    let value = serde_json::Value::from(unquoted(field.value).trim_matches(is_typographic_quote));
     let written = format!("{}: {value}", field.key);
     (written.chars().count() <= REPEATED_MAX).then_some(written)
+}
+
+/// A backslash in double quotes before a letter that makes no escape of it, as in `"C:\dir"`.
+fn escape(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
+    if *kind != ErrorKind::UnknownQuotedScalarEscape {
+        return None;
+    }
+    let text = lines.get(stop)?;
+    let mut chars = text.chars().enumerate().skip_while(|(_, c)| *c != '"').peekable();
+    while let Some((column, c)) = chars.next() {
+        let Some((_, letter)) = chars.next_if(|_| c == '\\') else { continue };
+        if "0abt\tnvfre \"/\\N_LPxuU".contains(letter) {
+            continue;
+        }
+        let fix = match letter {
+            '\'' => "write `'` alone: in double quotes it needs no backslash".to_owned(),
+            _ => format!(
+                "write `\\\\{letter}`, or put the text in single quotes, where a backslash is a letter"
+            ),
+        };
+        let message = format!("`\\{letter}` is no escape, and in double quotes a backslash begins one");
+        return Some(Slip { line: stop, column, margin: 0, message, fix });
+    }
+    None
+}
+
+/// A character that steers a terminal, as it is.
+fn control(line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
+    let ErrorKind::UnexpectedCharacter { character } = kind else { return None };
+    let number = u32::from(*character);
+    character.is_control().then(|| Slip {
+        line,
+        column,
+        margin: 0,
+        message: format!("there is the control character U+{number:04X}"),
+        fix: "remove it".to_owned(),
+    })
+}
+
+/// The text of `'it's'`, whose quotes were meant to hold all of it: a letter stands straight behind the one
+/// that ends them.
+fn unquoted(value: &str) -> &str {
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let inner = quote.and_then(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    let is_glued = marks::end_of_quotes(value)
+        .is_some_and(|end| value[end..].starts_with(|c: char| c.is_alphanumeric()));
+    inner.filter(|_| is_glued).unwrap_or(value)
 }
 
 /// A Markdown fence around the message: above its first field, or behind its last.
@@ -287,6 +337,7 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
         (_, _) => return None,
     };
     let fix = match (first, in_quotes(text)) {
+        ('|' | '>', Some(written)) if key == "subject" => format!("write `{written}`"),
         ('|' | '>', _) => format!("write the text on the lines below `{key}: {first}`, indented by 2 spaces"),
         ('@', _) if matches!(key, "to" | "from") => {
             format!("write `{key}: {}`", field.value.trim_start_matches('@'))

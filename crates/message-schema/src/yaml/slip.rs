@@ -64,8 +64,9 @@ fn escape(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
         if "0abt\tnvfre \"/\\N_LPxuU".contains(letter) {
             continue;
         }
-        let fix = match letter {
-            '\'' => "write `'` alone: in double quotes it needs no backslash".to_owned(),
+        let letter = line::escaped(&letter.to_string());
+        let fix = match letter.as_str() {
+            "'" => "write `'` alone: in double quotes it needs no backslash".to_owned(),
             _ => format!(
                 "write `\\\\{letter}`, or put the text in single quotes, where a backslash is a letter"
             ),

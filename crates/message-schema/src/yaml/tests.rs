@@ -340,3 +340,10 @@ fn a_carriage_return_alone_ends_a_line_in_every_place_that_is_told() {
     let slip = told(b"{\"id\": \"a\",\r \"to\": \"b\" // why\r}");
     assert_eq!((slip.1, slip.2.as_str()), (Some((2, 12)), "a remark stands in the JSON"));
 }
+
+#[test]
+fn a_letter_that_is_no_escape_cannot_turn_the_line_it_is_told_in() {
+    let malformed = crate::parse("subject: \"a\\\u{202e}b\"\n".as_bytes()).expect_err("refused");
+    assert_eq!(malformed.place, Some(Place { line: 1, column: 12 }));
+    assert_eq!(malformed.message, "`\\\\u{202e}` is no escape, and in double quotes a backslash begins one");
+}

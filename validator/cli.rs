@@ -50,6 +50,6 @@ pub(crate) enum Command {
     New(Box<new::Args>),
     /// Put message files into their canonical form
     Fmt(fmt::Args),
-    /// Have git check the messages of each commit: write its `pre-commit` hook
+    /// Have git check the messages of each commit and each merge: write its hooks for them
     InstallHook(hook::Args),
 }

@@ -48,7 +48,7 @@ fn shown(path: &Path) -> bool {
     };
     let Some(fixed) = fix(&bytes) else { return false };
     tell(path, &fixed, "would be mended");
-    let _ = print::out(&diff::unified(&named(path), &String::from_utf8_lossy(&bytes), &fixed.text));
+    let _ = print::is_lost(&diff::unified(&named(path), &String::from_utf8_lossy(&bytes), &fixed.text));
     true
 }
 

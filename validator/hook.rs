@@ -1,4 +1,4 @@
-//! Git's own hook: where it belongs, what stands in it, and that nobody else's is touched.
+//! Git's own hooks: where they belong, what stands in them, and that nobody else's is touched.
 //!
 //! What a commit would hold is judged by `--staged`; git's other clients (pre-commit, prek, lefthook) call that
 //! themselves and need nothing from here.
@@ -9,6 +9,9 @@ use std::process::{Command, ExitCode};
 
 /// The line by which a hook is known as ours, whatever version wrote it.
 const MARK: &str = "# Written by `validate-message install-hook`; `--uninstall` takes it out.";
+
+/// What git runs before a commit, and before the commit that a merge without conflicts makes by itself.
+const HOOKS: [&str; 2] = ["pre-commit", "pre-merge-commit"];
 
 /// Where to install, or that it is to be taken out.
 #[derive(clap::Args)]
@@ -30,7 +33,7 @@ enum Trouble {
 
 /// Installs the hook, or takes it out; says what was done.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let done = place().and_then(|hook| if args.uninstall { uninstall(&hook) } else { install(&hook) });
+    let done = places().and_then(|hooks| if args.uninstall { uninstall(&hooks) } else { install(&hooks) });
     match done {
         Ok(said) => {
             // The hook is there, whether or not anybody listens.
@@ -65,8 +68,8 @@ fn told(trouble: &Trouble) -> String {
     }
 }
 
-/// The file of the hook: git knows about `core.hooksPath`, worktrees and submodules.
-fn place() -> Result<PathBuf, Trouble> {
+/// The files of the hooks: git knows about `core.hooksPath`, worktrees and submodules.
+fn places() -> Result<[PathBuf; 2], Trouble> {
     let asked = Command::new("git").args(["rev-parse", "--git-path", "hooks"]).output();
     let output = asked.map_err(|error| Trouble::NoRepository(error.to_string()))?;
     if !output.status.success() {
@@ -75,58 +78,65 @@ fn place() -> Result<PathBuf, Trouble> {
     let said = String::from_utf8_lossy(&output.stdout);
     // Relative to the working directory, which stays ours; only the line feed is git's own.
     let directory = PathBuf::from(said.strip_suffix('\n').unwrap_or(&said));
-    Ok(directory.join("pre-commit"))
+    Ok(HOOKS.map(|hook| directory.join(hook)))
 }
 
-fn install(hook: &Path) -> Result<String, Trouble> {
-    let disk = |error| Trouble::Disk(hook.to_owned(), error);
-    let program = std::env::current_exe().map_err(disk)?;
-    let text = text(&program);
-    match present(hook)? {
-        Present::Foreign => return Err(Trouble::Foreign(hook.to_owned())),
-        Present::Ours(before) if before == text => return Ok(format!("{} is there already", hook.display())),
-        Present::Ours(_) | Present::Nothing => {}
-    }
-    if let Some(directory) = hook.parent() {
-        std::fs::create_dir_all(directory).map_err(disk)?;
-    }
-    // Renamed into place: a commit that runs meanwhile finds a whole hook, or none.
-    let draft = hook.with_file_name(format!("pre-commit.{}.tmp", std::process::id()));
-    std::fs::write(&draft, text).and_then(|()| executable(&draft)).map_err(disk)?;
-    std::fs::rename(&draft, hook).map_err(disk)?;
-    Ok(format!("{} checks what each commit will hold", hook.display()))
-}
-
-fn uninstall(hook: &Path) -> Result<String, Trouble> {
-    match present(hook)? {
-        Present::Nothing => Ok(format!("{} is not there", hook.display())),
-        Present::Foreign => Err(Trouble::Foreign(hook.to_owned())),
-        Present::Ours(_) => {
-            std::fs::remove_file(hook).map_err(|error| Trouble::Disk(hook.to_owned(), error))?;
-            Ok(format!("{} is taken out", hook.display()))
+/// Writes both, or none if one of them is somebody's.
+fn install(hooks: &[PathBuf]) -> Result<String, Trouble> {
+    let found = hooks.iter().map(|hook| present(hook)).collect::<Result<Vec<_>, _>>()?;
+    let mut said = Vec::new();
+    for (hook, present) in hooks.iter().zip(found) {
+        let disk = |error| Trouble::Disk(hook.clone(), error);
+        let text = text(&std::env::current_exe().map_err(disk)?);
+        if present.is_some_and(|before| before == text) {
+            said.push(format!("{} is there already", hook.display()));
+        } else {
+            written(hook, &text).map_err(disk)?;
+            said.push(format!("{} checks what each commit will hold", hook.display()));
         }
     }
+    Ok(said.join("\n"))
 }
 
-/// What stands where the hook belongs.
-enum Present {
-    Nothing,
-    Ours(String),
-    Foreign,
+/// Renames the hook into place: a commit that runs meanwhile finds a whole hook, or none.
+fn written(hook: &Path, text: &str) -> io::Result<()> {
+    if let Some(directory) = hook.parent() {
+        std::fs::create_dir_all(directory)?;
+    }
+    let draft = hook.with_extension(format!("{}.tmp", std::process::id()));
+    std::fs::write(&draft, text).and_then(|()| executable(&draft))?;
+    std::fs::rename(&draft, hook)
 }
 
-fn present(hook: &Path) -> Result<Present, Trouble> {
+fn uninstall(hooks: &[PathBuf]) -> Result<String, Trouble> {
+    let found = hooks.iter().map(|hook| present(hook)).collect::<Result<Vec<_>, _>>()?;
+    let mut said = Vec::new();
+    for (hook, present) in hooks.iter().zip(found) {
+        match present {
+            None => said.push(format!("{} is not there", hook.display())),
+            Some(_) => {
+                std::fs::remove_file(hook).map_err(|error| Trouble::Disk(hook.clone(), error))?;
+                said.push(format!("{} is taken out", hook.display()));
+            }
+        }
+    }
+    Ok(said.join("\n"))
+}
+
+/// The hook of ours that stands there; somebody else's is trouble.
+fn present(hook: &Path) -> Result<Option<String>, Trouble> {
     let disk = |error| Trouble::Disk(hook.to_owned(), error);
     // A link leads to somebody's file, even one that is not there yet.
     match hook.symlink_metadata() {
-        Ok(metadata) if !metadata.is_file() => return Ok(Present::Foreign),
+        Ok(metadata) if !metadata.is_file() => return Err(Trouble::Foreign(hook.to_owned())),
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Present::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(disk(error)),
     }
     let bytes = std::fs::read(hook).map_err(disk)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(if text.lines().any(|line| line == MARK) { Present::Ours(text) } else { Present::Foreign })
+    let is_ours = text.lines().any(|line| line == MARK);
+    if is_ours { Ok(Some(text)) } else { Err(Trouble::Foreign(hook.to_owned())) }
 }
 
 /// The hook: this very program, else the one on the `PATH`, else a commit that is stopped and says why.
@@ -134,7 +144,7 @@ fn text(program: &Path) -> String {
     let program = quoted(&program.to_string_lossy());
     format!(
         "#!/bin/sh\n{MARK}\nprogram={program}\n[ -x \"$program\" ] || program=$(command -v validate-message) || {{\n    \
-         echo \"pre-commit: validate-message is neither at $program nor on the PATH; the messages are not checked.\" >&2\n    \
+         echo \"${{0##*/}}: validate-message is neither at $program nor on the PATH; the messages are not checked.\" >&2\n    \
          echo \"Install it, or remove $0; git commit --no-verify goes on without it.\" >&2\n    exit 1\n}}\n\
          exec \"$program\" --staged\n"
     )

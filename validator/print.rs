@@ -15,10 +15,26 @@ pub(crate) enum Form {
     Json,
 }
 
-/// Prints a result and says that all went well. A reader that went away (`| head`) wants no more.
+/// Prints a result and says whether all went well.
 pub(crate) fn out(text: &str) -> ExitCode {
-    let _ = io::stdout().lock().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    if is_lost(text) { ExitCode::from(3) } else { ExitCode::SUCCESS }
+}
+
+/// Prints a result; says so if it is lost.
+pub(crate) fn is_lost(text: &str) -> bool {
+    let mut stdout = io::stdout().lock();
+    lost(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+}
+
+/// Says so if what was printed is lost, as on a full disk. A reader that went away (`| head`) wants no more.
+pub(crate) fn lost(written: io::Result<()>) -> bool {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            complain(&format!("standard output cannot be written: {error}\n"));
+            true
+        }
+        Ok(()) | Err(_) => false,
+    }
 }
 
 /// Prints what a person should know besides the result.

@@ -136,18 +136,33 @@ fn the_plain_hook_judges_what_a_commit_holds() {
     assert!(output.status.success(), "{}", said(&output));
     holds(&repo, "install-hook");
     merges(&repo, "install-hook");
+
+    // A merge without conflicts makes its commit by itself.
+    let merge = |branch: &str| {
+        let mut command = repo.command("git");
+        command.args(["merge", "--quiet", "--no-ff", "--no-edit", branch]).output().expect("git runs")
+    };
+    write(repo.path().join("agents/claude/outbox/bad.yaml"), &bad());
+    repo.git(&["checkout", "--quiet", "-b", "worse"]);
+    repo.git(&["add", "agents"]);
+    repo.git(&["commit", "--quiet", "--no-verify", "--message", "theirs"]);
+    repo.git(&["checkout", "--quiet", "main"]);
+    repo.git(&["commit", "--quiet", "--allow-empty", "--message", "ours"]);
+    let output = merge("worse");
+    assert!(!output.status.success() && said(&output).contains("priority"), "{}", said(&output));
 }
 
 #[test]
 fn installing_again_changes_nothing_and_uninstalling_removes_only_ours() {
     let repo = Repo::new();
     let hook = repo.path().join(".git/hooks/pre-commit");
+    let of_merges = repo.path().join(".git/hooks/pre-merge-commit");
     assert!(install(&repo, &[]).status.success());
     let written = read(&hook);
     assert!(install(&repo, &[]).status.success());
-    assert_eq!(read(&hook), written);
+    assert_eq!((read(&hook), read(&of_merges)), (written.clone(), written));
     assert!(install(&repo, &["--uninstall"]).status.success());
-    assert!(!hook.exists());
+    assert!(!hook.exists() && !of_merges.exists());
     assert!(install(&repo, &["--uninstall"]).status.success(), "there is nothing left to do");
 
     write(&hook, "#!/bin/sh\nexit 0\n");
@@ -156,6 +171,7 @@ fn installing_again_changes_nothing_and_uninstalling_removes_only_ours() {
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
         assert!(said(&output).contains("validate-message --staged || exit $?"), "{}", said(&output));
         assert_eq!(read(&hook), "#!/bin/sh\nexit 0\n");
+        assert!(!of_merges.exists(), "one of the two alone would be half a promise");
     }
 }
 

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::fix;
+use crate::{fix, print};
 
 use self::format::{ColorWhen, Format, Printer};
 use self::read::Lookup;
@@ -101,11 +101,12 @@ pub(crate) fn run(args: Args) -> ExitCode {
     if let Some(end) = fix::run(fixing, &on_disk) {
         return end;
     }
-    // A reader that went away (`| head`) wants no more; the summary and the exit status still tell.
-    let mut out = Some(io::BufWriter::new(io::stdout().lock()));
+    // After the first failure nothing more is printed; the summary and the exit status still tell.
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut written = Ok(());
     let mut write = |text: &str| {
-        if out.as_mut().is_some_and(|out| out.write_all(text.as_bytes()).is_err()) {
-            out = None;
+        if written.is_ok() {
+            written = out.write_all(text.as_bytes());
         }
     };
     let mut totals = Totals::default();
@@ -126,9 +127,9 @@ pub(crate) fn run(args: Args) -> ExitCode {
         },
     );
     write(&printer.tail(totals, &notes));
-    drop(out);
+    let is_lost = print::lost(written.and_then(|()| out.flush()));
     let _ = io::stderr().lock().write_all(summary(totals, &notes).as_bytes());
-    exit_code(totals)
+    if is_lost { ExitCode::from(3) } else { exit_code(totals) }
 }
 
 fn piece(subject: &Subject, lookup: &Lookup, printer: &Printer) -> Piece {

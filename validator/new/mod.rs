@@ -7,8 +7,9 @@ use chrono::Utc;
 use clap::builder::PossibleValuesParser;
 use message_schema::envelope::{MessageType, Priority, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber};
-use message_schema::render_document;
+use message_schema::{parse, render_document};
 use ulid::Ulid;
+use validate_message::{PacketInput, check};
 
 use crate::print;
 
@@ -71,10 +72,18 @@ pub(crate) struct Args {
     schema: Option<String>,
 }
 
-/// Prints the template, filled.
+/// Prints the template, filled; not if it would be refused, as a message to its sender.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let now = Timestamp::from_utc(Utc::now());
-    print::out(&filled(args, now, &Ulid::generate().to_string().to_lowercase()))
+    let text = filled(args, now, &Ulid::generate().to_string().to_lowercase());
+    let refused = parse(text.as_bytes()).map(|message| check(&message, PacketInput::NotLooked));
+    match refused {
+        Ok(Err(violations)) if args.kind != PACKET => {
+            violations.iter().for_each(|violation| print::complain(&format!("{}\n", violation.message)));
+            ExitCode::from(2)
+        }
+        Ok(_) | Err(_) => print::out(&text),
+    }
 }
 
 fn kinds() -> PossibleValuesParser {

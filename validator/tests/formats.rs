@@ -190,3 +190,17 @@ fn a_reader_that_goes_away_costs_neither_the_total_nor_the_exit_status() {
         "3000 files, 3000 refused: 3000 errors, 0 warnings\n"
     );
 }
+
+#[test]
+fn what_cannot_be_printed_is_said_and_ends_with_3() {
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let root = tempfile::tempdir().expect("a directory");
+    for args in [&["--format", "json", "."][..], &["list-codes"], &["schema", "envelope"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_validate-message"));
+        let full = full.try_clone().expect("a second handle");
+        let output = command.args(args).current_dir(root.path()).stdout(full).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(3), "{args:?}: {said}");
+        assert!(said.contains("standard output cannot be written"), "{args:?}: {said}");
+    }
+}

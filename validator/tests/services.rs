@@ -109,6 +109,10 @@ fn flags_fill_a_template_and_each_id_is_new() {
         );
     }
     assert_eq!(run(room.path(), &["new", "letter"]).status.code(), Some(2));
+    for wrong in [["--from", "claude", "--to", "claude"], ["--from", "settled", "--to", "claude"]] {
+        let output = run(room.path(), &[&["new", "question"][..], &wrong].concat());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{wrong:?}");
+    }
 }
 
 #[test]

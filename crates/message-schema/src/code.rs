@@ -69,6 +69,7 @@ codes! {
     PacketMismatch = "packet_mismatch", Validator, "The packet and the message disagree about the round.";
     FindingInvalid = "finding_invalid", Validator, "A finding of the packet breaks its rule.";
     BlockingCountMismatch = "blocking_count_mismatch", Validator, "`blocking_count` is not the number of findings in the packet that block.";
+    TextDoubtful = "text_doubtful", Validator, "A required text is `null`, or a comment stands where a text seems to go on; the letters are taken as they are (warning).";
     ActionUnknown = "action_unknown", Validator, "A finding's action is none of resolve, veto, escalate, reply.";
     ActionMultiple = "action_multiple", Validator, "A thread is given more than one action.";
 
@@ -123,6 +124,7 @@ impl Code {
             Self::Duplicate
                 | Self::BodyFieldUnknown
                 | Self::PacketFieldUnknown
+                | Self::TextDoubtful
                 | Self::ReopenLimitExceeded
                 | Self::DuplicateTerminalResponse
                 | Self::InvocationClosed

@@ -22,6 +22,30 @@ pub fn is_typographic_quote(c: char) -> bool {
     matches!(c, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
 }
 
+/// The lines of a text as YAML counts them: a line feed ends one, with or without a carriage return
+/// before it, and so does a carriage return that stands alone. What ends a line is no part of it.
+pub fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let at = rest.find(['\n', '\r']).or_else(|| (!rest.is_empty()).then_some(rest.len()))?;
+        let (line, behind) = rest.split_at(at);
+        let is_pair = behind.starts_with("\r\n");
+        rest = behind.get(if is_pair { 2 } else { 1 }..).unwrap_or_default();
+        Some(line)
+    })
+}
+
+/// Where the lines of a text begin, in bytes: as many as there are line ends, and one.
+pub fn line_starts(text: &str) -> impl Iterator<Item = usize> {
+    let bytes = text.as_bytes();
+    let is_end = move |at: usize| match bytes[at] {
+        b'\n' => true,
+        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+        _ => false,
+    };
+    std::iter::once(0).chain((0..bytes.len()).filter(move |at| is_end(*at)).map(|at| at + 1))
+}
+
 /// Whether the text can be shown in one line as it is.
 pub fn is_one_line(text: &str) -> bool {
     !text.contains(is_trap)
@@ -39,6 +63,14 @@ pub fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_carriage_return_that_stands_alone_ends_a_line() {
+        let text = "a\r\nb\rc\r\r\nd\n\ne";
+        assert_eq!(lines(text).collect::<Vec<_>>(), ["a", "b", "c", "", "d", "", "e"]);
+        assert_eq!(line_starts(text).collect::<Vec<_>>(), [0, 3, 5, 7, 9, 11, 12]);
+        assert_eq!((lines("").count(), lines("a\r").count(), line_starts("a\r").count()), (0, 1, 2));
+    }
 
     #[test]
     fn what_ends_turns_or_steers_a_line_is_shown_by_its_number() {

@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::envelope::MessageType;
 use crate::id::{AgentName, MessageId, PacketPath, PrNumber};
 use crate::malformed::Malformed;
-use crate::yaml::{self, Layout, Node, Quoted, Style};
+use crate::yaml::{self, Field, Layout, Node, Quoted, Style};
 
 /// A readable message, correct or not.
 #[derive(Clone, Debug)]
@@ -124,8 +124,9 @@ impl Message {
 
     /// The pull request of the envelope, else of the body, when it is a number.
     pub fn related_pr(&self) -> Option<PrNumber> {
-        let envelope = self.root.field_text("related_pr");
-        envelope.or_else(|| self.body_text("pr")).and_then(|text| PrNumber::new(text).ok())
+        let envelope = self.root.field("related_pr").filter(|field| !field.value.is_absent());
+        let field = envelope.or_else(|| self.body_field("pr"))?;
+        PrNumber::new(field.value.text()?.trim()).ok()
     }
 
     /// The subject's first line, when there is one.
@@ -136,13 +137,18 @@ impl Message {
     /// The findings packet a feedback or lgtm names, when it is a packet path. Best effort: the
     /// message may be wrong in any other way.
     pub fn packet_path(&self) -> Option<PacketPath> {
-        self.kind.filter(|kind| kind.is_terminal_response())?;
-        self.body_text("findings_packet").and_then(|text| PacketPath::new(text).ok())
+        let kind = self.kind.filter(|kind| kind.is_terminal_response())?;
+        let named = &self.body_field("findings_packet")?.value;
+        // An approval may name none; a feedback that names `null` has still to have one of that name.
+        if kind == MessageType::ReviewLgtm && named.is_absent() {
+            return None;
+        }
+        PacketPath::new(named.text()?.trim()).ok()
     }
 
-    fn body_text(&self, key: &str) -> Option<&str> {
+    fn body_field(&self, key: &str) -> Option<&Field> {
         match &self.body {
-            ReadBody::Mapping(mapping) => mapping.field_text(key),
+            ReadBody::Mapping(mapping) => mapping.field(key),
             ReadBody::Unread | ReadBody::Malformed(_) => None,
         }
     }
@@ -195,6 +201,24 @@ mod tests {
     fn only_responses_name_a_packet() {
         let text = FEEDBACK.replace("review_feedback", "review_request");
         assert_eq!(parse(text.as_bytes()).expect("readable").packet_path(), None);
+    }
+
+    #[test]
+    fn nothing_in_an_optional_field_names_nothing() {
+        let body = "body: |\n  pr: 86\n  findings_packet: null\n";
+        for nothing in ["", "~", "null"] {
+            let text = format!("type: review_lgtm\nrelated_pr: {nothing}\n{body}");
+            let message = parse(text.as_bytes()).expect("readable");
+            let (pr, packet) = (message.related_pr(), message.packet_path());
+            assert_eq!((pr.as_ref().map(PrNumber::as_str), packet), (Some("86"), None), "{nothing:?}");
+        }
+        let text = format!("type: review_feedback\n{body}");
+        let named = parse(text.as_bytes()).expect("readable").packet_path();
+        assert_eq!(
+            named.as_ref().map(PacketPath::as_str),
+            Some("null"),
+            "a required field has no absent value"
+        );
     }
 
     #[test]

@@ -45,6 +45,7 @@ pages! {
     PacketMismatch = "packet_mismatch",
     FindingInvalid = "finding_invalid",
     BlockingCountMismatch = "blocking_count_mismatch",
+    TextDoubtful = "text_doubtful",
     ActionUnknown = "action_unknown",
     ActionMultiple = "action_multiple",
     SenderMismatch = "sender_mismatch",
@@ -187,8 +188,10 @@ impl Explained {
     }
 
     fn again(&self) -> &'static str {
-        let refuses_nothing =
-            matches!(self.code, Code::Duplicate | Code::BodyFieldUnknown | Code::PacketFieldUnknown);
+        let refuses_nothing = matches!(
+            self.code,
+            Code::Duplicate | Code::BodyFieldUnknown | Code::PacketFieldUnknown | Code::TextDoubtful
+        );
         match (refuses_nothing, self.retryable) {
             (true, _) => "nothing was refused",
             (false, true) => "yes, once it is corrected",

@@ -1,6 +1,7 @@
 //! From a place in a text back to its bytes.
 
 use message_schema::Place;
+use message_schema::line::line_starts;
 use message_schema::yaml::{Scalar, Style};
 
 /// A text without a byte order mark, and where its lines begin.
@@ -15,10 +16,9 @@ pub(crate) struct Lines<'t> {
 impl<'t> Lines<'t> {
     /// Looks through the text once.
     pub(crate) fn of(text: &'t str) -> Self {
-        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let begins = text.char_indices().map(|(at, _)| at).chain(std::iter::once(text.len()));
         let characters = (!text.is_ascii()).then(|| begins.collect());
-        Self { text, starts: std::iter::once(0).chain(breaks).collect(), characters }
+        Self { text, starts: line_starts(text).collect(), characters }
     }
 
     /// The byte at which the character of that place begins; `None` past the end of its line.

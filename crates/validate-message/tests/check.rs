@@ -2,6 +2,7 @@
 //! nothing a message holds can break the report.
 
 use message_schema::body::Body;
+use message_schema::line::line_starts;
 use message_schema::{Code, Level, Place, Report, parse};
 use proptest::prelude::*;
 use validate_message::{PacketInput, Source, Valid, Violations, check};
@@ -198,7 +199,7 @@ proptest! {
             let place = violation.place.unwrap_or(Place::START);
             let file = if violation.file == Source::Message { &text } else { packet.as_deref().unwrap_or(PACKET) };
             // One line past the end is where a missing end is reported.
-            prop_assert!(usize::try_from(place.line).is_ok_and(|line| line <= file.split('\n').count() + 1), "{violation:?}");
+            prop_assert!(usize::try_from(place.line).is_ok_and(|line| line <= line_starts(file).count() + 1), "{violation:?}");
         }
         let distinct: std::collections::BTreeSet<_> = violations
             .iter()

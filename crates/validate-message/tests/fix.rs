@@ -42,6 +42,13 @@ fn slips() -> Vec<(Fix, String)> {
         (Fix::Name, with("diff_summary", "diff-summary")),
         (Fix::WordCase, with("P1", "p1")),
         (Fix::WordCase, with("P1", "\"p1\"  # urgent")),
+        (
+            Fix::WordCase,
+            with(
+                "to: codex\ntype: review_request\npriority: P1",
+                "to: codex\rtype: review_request\rpriority: p1",
+            ),
+        ),
         (Fix::WordCase, with("review_request", "Review_Request")),
         (Fix::WordCase, with("verify", "Verify")),
         (Fix::WordHyphen, with("review_request", "review-request")),

@@ -4,6 +4,7 @@
 //! `12345e7` are texts), limits hold before a tree is built, and what YAML offers beyond mappings,
 //! lists and scalars is refused.
 
+mod complaint;
 mod frame;
 mod marks;
 mod node;
@@ -12,7 +13,7 @@ mod read;
 mod slip;
 
 pub(crate) use frame::Layout;
-pub use node::{Content, Field, Node, Scalar, Style};
+pub use node::{Content, Field, Node, Scalar, Style, Tail};
 pub(crate) use quoted::Quoted;
 pub(crate) use read::{end_of, read_bytes, read_ours, read_text};
 

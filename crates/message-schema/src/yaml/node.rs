@@ -30,7 +30,19 @@ pub struct Scalar {
     pub text: String,
     /// How it was written.
     pub style: Style,
+    /// What may be a lost part of a plain one.
+    pub tail: Option<Box<Tail>>,
     pub(crate) frame: Frame,
+}
+
+/// A comment behind a plain scalar that has no blank behind its `#`, as in `subject: Fix #12`: to YAML
+/// no part of the text, to its writer perhaps one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tail {
+    /// Where the `#` stands.
+    pub place: Place,
+    /// Its letters, up to the end of the line.
+    pub text: String,
 }
 
 /// How a scalar was written.
@@ -103,6 +115,13 @@ impl Node {
         self.scalar().is_some_and(|scalar| {
             let text = scalar.text.trim();
             text.is_empty() || (scalar.style == Style::Plain && (text == "~" || text == "null"))
+        })
+    }
+
+    /// Whether it is a plain word that other readers of YAML take for no value at all.
+    pub fn is_null(&self) -> bool {
+        self.scalar().is_some_and(|scalar| {
+            scalar.style == Style::Plain && matches!(scalar.text.trim(), "~" | "null" | "Null" | "NULL")
         })
     }
 

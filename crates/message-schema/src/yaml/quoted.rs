@@ -1,6 +1,7 @@
 //! Where the letters of a quoted scalar stand in its file: a body in JSON is one line of a file and
 //! many of YAML, and its mistakes have places all the same.
 
+use crate::line::lines;
 use crate::place::Place;
 
 /// The places of the letters of a scalar in quotes that begins and ends on one line.
@@ -18,7 +19,7 @@ impl Quoted {
     pub(crate) fn of(file: &str, place: Place, text: &str) -> Option<Self> {
         let file = file.strip_prefix('\u{feff}').unwrap_or(file);
         let nth = |number: u32| usize::try_from(number - 1).ok();
-        let source = file.split('\n').nth(nth(place.line)?)?;
+        let source = lines(file).nth(nth(place.line)?)?;
         let mut chars = source.chars().skip(nth(place.column)?);
         let quote = chars.next()?;
         let mut letters = text.chars().peekable();

@@ -3,9 +3,10 @@
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span};
 
 use super::frame::{Frame, Layout};
-use super::node::{Content, Field, Node, Scalar, Style};
-use super::{marks, slip};
+use super::node::{Content, Field, Node, Scalar, Style, Tail};
+use super::{complaint, marks, slip};
 use crate::code::Code;
+use crate::line::{line_starts, lines};
 use crate::malformed::Malformed;
 use crate::place::Place;
 
@@ -47,13 +48,17 @@ fn read_up_to(nodes_max: usize, text: &str, layout: Layout<'_>) -> Result<Node, 
         let (event, span) = next.map_err(|error| tree.syntax(&error))?;
         tree.take(event, &span)?;
     }
-    let Some(root) = tree.root else {
-        return Err(Malformed::new(Code::Empty, None, "there is nothing in it").cut_off(true));
-    };
+    let root = tree.root.ok_or_else(empty)?;
     match root.content {
         Content::Map(_) => Ok(root),
+        // `---` and nothing behind it.
+        Content::Scalar(_) if root.text() == Some("") => Err(empty()),
         Content::List(_) | Content::Scalar(_) => Err(tree_is_no_mapping(&root, text)),
     }
+}
+
+fn empty() -> Malformed {
+    Malformed::new(Code::Empty, None, "there is nothing in it").cut_off(true)
 }
 
 fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
@@ -90,9 +95,8 @@ fn is_utf_16(bytes: &[u8]) -> bool {
 /// The place just after the text.
 pub(crate) fn end_of(text: &str) -> Place {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let line = text.bytes().filter(|b| *b == b'\n').count();
-    let column = text.rsplit('\n').next().unwrap_or(text).chars().count();
-    Frame::FILE.place(small(line), small(column))
+    let (line, start) = line_starts(text).enumerate().last().unwrap_or_default();
+    Frame::FILE.place(small(line), small(text[start..].chars().count()))
 }
 
 fn small(number: usize) -> u32 {
@@ -185,7 +189,22 @@ impl Tree<'_> {
             ScalarStyle::Folded => (Style::Folded, Frame::Whole(place)),
             ScalarStyle::Literal => (Style::Literal, self.block_frame(&text, span)),
         };
-        self.put(Node { place, content: Content::Scalar(Scalar { text, style, frame }) })
+        let tail = if style == Style::Plain { self.tail(&span.end).map(Box::new) } else { None };
+        self.put(Node { place, content: Content::Scalar(Scalar { text, style, tail, frame }) })
+    }
+
+    /// The comment that begins without a blank behind a plain scalar that ends there.
+    fn tail(&self, end: &Marker) -> Option<Tail> {
+        let rest = self.text.get(end.byte_offset()?..)?;
+        // A value that is not there ends where its colon or its dash stands.
+        let comment = rest.trim_start_matches([' ', '\t', ':', '-']);
+        let blanks = rest.len() - comment.len();
+        let is_glued =
+            comment.strip_prefix('#')?.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '!'));
+        is_glued.then(|| Tail {
+            place: self.layout.place(small(end.line().saturating_sub(1)), small(end.col() + blanks)),
+            text: lines(comment).next().unwrap_or_default().trim_end().to_owned(),
+        })
     }
 
     /// The parser's span of a literal block begins at its first line that is not blank; the blank
@@ -235,7 +254,7 @@ impl Tree<'_> {
     }
 
     fn feature(&self, what: &str, at: &Marker) -> Malformed {
-        let line = self.text.lines().nth(at.line().saturating_sub(1)).filter(|_| !self.layout.is_whole());
+        let line = lines(self.text).nth(at.line().saturating_sub(1)).filter(|_| !self.layout.is_whole());
         let malformed = Malformed::new(Code::YamlFeature, Some(self.place(at)), format!("there is {what}"))
             .expected("plain mappings, lists and scalars");
         malformed.fix(match line.and_then(slip::in_quotes) {
@@ -249,7 +268,7 @@ impl Tree<'_> {
             Malformed::new(Code::SeveralDocuments, Some(self.place(at)), "a second document begins here")
                 .expected("one document in a file");
         // The lines behind `---`: a message of its own, the text of a front matter, or nothing.
-        let mut behind = self.text.lines().skip(at.line()).filter(|line| !line.trim().is_empty());
+        let mut behind = lines(self.text).skip(at.line()).filter(|line| !line.trim().is_empty());
         malformed.fix(match behind.next() {
             None => "remove the `---`",
             Some(_) if !matches!(self.layout, Layout::Frame(Frame::FILE)) => "remove the `---`",
@@ -270,7 +289,7 @@ impl Tree<'_> {
         let malformed = Malformed::new(Code::YamlSyntax, Some(place), kind.to_string())
             .expected("well-formed YAML")
             .cut_off(self.is_at_end(error));
-        match (self.slip(error), advice(kind)) {
+        match (self.slip(error), complaint::advice(kind)) {
             (Some(slip), _) => self.told(slip, malformed),
             (None, Some(fix)) => malformed.fix(fix),
             (None, None) => malformed,
@@ -290,7 +309,7 @@ impl Tree<'_> {
     fn told(&self, slip: slip::Slip, malformed: Malformed) -> Malformed {
         let place = self.layout.place(small(slip.line), small(slip.column));
         let line = if self.layout.keeps_lines() { place.line } else { small(slip.line) + 1 };
-        let letters = self.text.lines().nth(slip.line).unwrap_or_default().trim();
+        let letters = lines(self.text).nth(slip.line).unwrap_or_default().trim();
         let malformed = Malformed { place: Some(place), message: slip.message, ..malformed };
         let margin = match self.layout.keeps_lines() {
             true => self.layout.place(small(slip.line), small(slip.margin)).column - 1,
@@ -305,46 +324,7 @@ impl Tree<'_> {
     fn is_at_end(&self, error: &ScanError) -> bool {
         let letters = self.text.trim_end();
         let last_line = letters.rfind('\n').map_or(0, |at| at + 1);
-        error.marker().byte_offset().is_some_and(|at| at >= last_line) || ends_open(error.kind())
-    }
-}
-
-fn ends_open(kind: &ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::UnexpectedEof
-            | ErrorKind::UnexpectedEofFlowSequence
-            | ErrorKind::UnexpectedEofFlowMapping
-            | ErrorKind::UnexpectedEofImplicitFlowMapping
-            | ErrorKind::UnexpectedEofBlockSequence
-            | ErrorKind::UnexpectedEofBlockMapping
-            | ErrorKind::UnclosedFlowCollection { .. }
-            | ErrorKind::UnclosedQuotedScalar
-    )
-}
-
-fn advice(kind: &ErrorKind) -> Option<&'static str> {
-    let tab = matches!(
-        kind,
-        ErrorKind::TabNotAllowed
-            | ErrorKind::TabInBlockIndentation
-            | ErrorKind::TabInIndentation
-            | ErrorKind::TabAtBlockScalarStart
-            | ErrorKind::TabInPlainScalar
-    );
-    let colon = matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement);
-    let quote = matches!(kind, ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent);
-    if matches!(kind, ErrorKind::UnclosedFlowCollection { .. }) {
-        return Some("close the bracket, or put the text in double quotes");
-    }
-    if matches!(kind, ErrorKind::ExpectedBlockMappingKey | ErrorKind::InvalidIndentation) {
-        return Some("begin the line where the lines begin that it belongs to");
-    }
-    match (tab, colon, quote) {
-        (true, _, _) => Some("indent with spaces"),
-        (_, true, _) => Some("put a text that contains `: ` in double quotes"),
-        (_, _, true) => Some("close the quotes"),
-        (false, false, false) => None,
+        error.marker().byte_offset().is_some_and(|at| at >= last_line) || complaint::ends_open(error.kind())
     }
 }
 

@@ -6,7 +6,7 @@
 use granit_parser::ErrorKind;
 
 use super::marks::{self, field_of, is_field};
-use crate::line::{is_strange_space, is_typographic_quote};
+use crate::line::{self, is_strange_space, is_typographic_quote};
 
 /// How much of a line a fix repeats, in characters; a longer one is only told of.
 const REPEATED_MAX: usize = 100;
@@ -26,10 +26,13 @@ pub(super) struct Slip {
 /// Names the slip behind a complaint at that line and column; `None` when it is none of ours.
 pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let lines: Vec<&str> = text.lines().take(line + 2).collect();
+    let lines: Vec<&str> = line::lines(text).take(line + 2).collect();
     let stop = line.min(lines.len().saturating_sub(1));
+    if let Some(slip) = escape(&lines, stop, kind).or_else(|| control(stop, column, kind)) {
+        return Some(slip);
+    }
     if text.trim_start().starts_with(['{', '[']) {
-        return json_remark(text, stop).or_else(|| json_comma(&lines, stop));
+        return json_remark(&lines, stop).or_else(|| json_comma(&lines, stop));
     }
     fence(&lines)
         .or_else(|| open_quotes(&lines, stop, kind))
@@ -44,9 +47,57 @@ pub(super) fn named(text: &str, line: usize, column: usize, kind: &ErrorKind) ->
 /// The field with its value in double quotes, for a value that is a text and does not look like one.
 pub(super) fn in_quotes(line: &str) -> Option<String> {
     let field = field_of(line).filter(|field| !field.value.is_empty())?;
-    let value = serde_json::Value::from(field.value.trim_matches(is_typographic_quote));
+    let value = serde_json::Value::from(unquoted(field.value).trim_matches(is_typographic_quote));
     let written = format!("{}: {value}", field.key);
     (written.chars().count() <= REPEATED_MAX).then_some(written)
+}
+
+/// A backslash in double quotes before a letter that makes no escape of it, as in `"C:\dir"`.
+fn escape(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
+    if *kind != ErrorKind::UnknownQuotedScalarEscape {
+        return None;
+    }
+    let text = lines.get(stop)?;
+    let mut chars = text.chars().enumerate().skip_while(|(_, c)| *c != '"').peekable();
+    while let Some((column, c)) = chars.next() {
+        let Some((_, letter)) = chars.next_if(|_| c == '\\') else { continue };
+        if "0abt\tnvfre \"/\\N_LPxuU".contains(letter) {
+            continue;
+        }
+        let letter = line::escaped(&letter.to_string());
+        let fix = match letter.as_str() {
+            "'" => "write `'` alone: in double quotes it needs no backslash".to_owned(),
+            _ => format!(
+                "write `\\\\{letter}`, or put the text in single quotes, where a backslash is a letter"
+            ),
+        };
+        let message = format!("`\\{letter}` is no escape, and in double quotes a backslash begins one");
+        return Some(Slip { line: stop, column, margin: 0, message, fix });
+    }
+    None
+}
+
+/// A character that steers a terminal, as it is.
+fn control(line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
+    let ErrorKind::UnexpectedCharacter { character } = kind else { return None };
+    let number = u32::from(*character);
+    character.is_control().then(|| Slip {
+        line,
+        column,
+        margin: 0,
+        message: format!("there is the control character U+{number:04X}"),
+        fix: "remove it".to_owned(),
+    })
+}
+
+/// The text of `'it's'`, whose quotes were meant to hold all of it: a letter stands straight behind the one
+/// that ends them.
+fn unquoted(value: &str) -> &str {
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let inner = quote.and_then(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    let is_glued = marks::end_of_quotes(value)
+        .is_some_and(|end| value[end..].starts_with(|c: char| c.is_alphanumeric()));
+    inner.filter(|_| is_glued).unwrap_or(value)
 }
 
 /// A Markdown fence around the message: above its first field, or behind its last.
@@ -68,24 +119,23 @@ fn fence(lines: &[&str]) -> Option<Slip> {
 }
 
 /// A remark as JavaScript has them, in a text that begins like JSON.
-fn json_remark(text: &str, stop: usize) -> Option<Slip> {
-    let (mut line, mut column, mut in_string, mut is_escaped, mut before) = (0, 0, false, false, ' ');
-    for c in text.chars() {
-        if !in_string && before == '/' && (c == '/' || c == '*') {
-            return (line <= stop).then(|| Slip {
-                line,
-                column: column - 1,
-                margin: 0,
-                message: "a remark stands in the JSON".to_owned(),
-                fix: "remove it: JSON has no remarks".to_owned(),
-            });
-        }
-        in_string ^= c == '"' && !is_escaped;
-        is_escaped = c == '\\' && !is_escaped;
-        before = c;
-        column += 1;
-        if c == '\n' {
-            (line, column) = (line + 1, 0);
+fn json_remark(lines: &[&str], stop: usize) -> Option<Slip> {
+    let (mut in_string, mut is_escaped) = (false, false);
+    for (line, text) in lines.iter().enumerate().take(stop + 1) {
+        let mut before = ' ';
+        for (column, c) in text.chars().enumerate() {
+            if !in_string && before == '/' && (c == '/' || c == '*') {
+                return Some(Slip {
+                    line,
+                    column: column - 1,
+                    margin: 0,
+                    message: "a remark stands in the JSON".to_owned(),
+                    fix: "remove it: JSON has no remarks".to_owned(),
+                });
+            }
+            in_string ^= c == '"' && !is_escaped;
+            is_escaped = c == '\\' && !is_escaped;
+            before = c;
         }
     }
     None
@@ -288,6 +338,7 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
         (_, _) => return None,
     };
     let fix = match (first, in_quotes(text)) {
+        ('|' | '>', Some(written)) if key == "subject" => format!("write `{written}`"),
         ('|' | '>', _) => format!("write the text on the lines below `{key}: {first}`, indented by 2 spaces"),
         ('@', _) if matches!(key, "to" | "from") => {
             format!("write `{key}: {}`", field.value.trim_start_matches('@'))

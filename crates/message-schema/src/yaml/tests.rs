@@ -322,3 +322,28 @@ fn a_mistake_in_the_middle_does_not_look_cut_off() {
         assert!(!malformed.looks_cut_off(), "{malformed:?} of {text:?}");
     }
 }
+
+#[test]
+fn a_carriage_return_alone_ends_a_line_in_every_place_that_is_told() {
+    let told = |bytes: &[u8]| {
+        let malformed = crate::parse(bytes).expect_err("refused");
+        (malformed.code, malformed.place.map(|place| (place.line, place.column)), malformed.message)
+    };
+    assert_eq!(told(b"id: a\r\rfrom: \0").1, Some((3, 7)));
+    assert_eq!(told(b"id: a\r\rfrom: \xff").1, Some((3, 7)));
+    assert_eq!(told("id: a\rfrom: \u{85}".as_bytes()).1, Some((2, 7)));
+    let slip = told(b"id: a\r\rsubject: a: b\nbody: c\n");
+    assert_eq!(
+        (slip.1, slip.2.as_str()),
+        (Some((3, 11)), "the value of `subject` holds a colon, but no quotes")
+    );
+    let slip = told(b"{\"id\": \"a\",\r \"to\": \"b\" // why\r}");
+    assert_eq!((slip.1, slip.2.as_str()), (Some((2, 12)), "a remark stands in the JSON"));
+}
+
+#[test]
+fn a_letter_that_is_no_escape_cannot_turn_the_line_it_is_told_in() {
+    let malformed = crate::parse("subject: \"a\\\u{202e}b\"\n".as_bytes()).expect_err("refused");
+    assert_eq!(malformed.place, Some(Place { line: 1, column: 12 }));
+    assert_eq!(malformed.message, "`\\\\u{202e}` is no escape, and in double quotes a backslash begins one");
+}

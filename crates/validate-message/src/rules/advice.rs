@@ -6,8 +6,9 @@ use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber, 
 use message_schema::line::{is_trap, is_typographic_quote};
 use message_schema::packet::LineRange;
 use message_schema::schema::Shape;
-use message_schema::yaml::Node;
+use message_schema::yaml::{Node, Tail};
 
+use super::doubtful::in_quotes;
 use super::envelope::has_one_recipient;
 use crate::suggest::{nearest, synonym};
 use crate::violation::shown;
@@ -30,7 +31,10 @@ impl Wrong<'_> {
         if self.shape.is_one_line() && scalar.text.contains(['\n', '\r']) {
             return Some(format!("write it on one line behind `{}:`, without `|` or `>`", self.name));
         }
-        if self.node.is_absent() {
+        if let (true, Some(tail)) = (self.node.is_absent(), &scalar.tail) {
+            return Some(self.of_comment(tail));
+        }
+        if self.node.is_absent() || self.node.is_null() {
             return Some(self.of_nothing());
         }
         let is_padded = self.shape.trimmed(scalar) != text;
@@ -114,6 +118,14 @@ impl Wrong<'_> {
         }
         let are_texts = self.shape.items().is_some_and(Shape::is_scalar);
         are_texts.then(|| format!("write a list, as in `{}: [{}]`", self.name, shown(&parts.join(", "))))
+    }
+
+    /// A comment where something is required: a text that begins with `#`, or `pr: #86`.
+    fn of_comment(&self, tail: &Tail) -> String {
+        if self.shape.is_prose() || self.shape.is_one_line() {
+            return in_quotes(&format!("{}: ", self.name), "", tail);
+        }
+        self.of_grammar(&tail.text).unwrap_or_else(|| self.of_nothing())
     }
 
     /// Nothing where something is required.

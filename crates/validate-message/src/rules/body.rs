@@ -31,7 +31,11 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
 }
 
 fn syntax(message: &Message, malformed: &Malformed) -> Violation {
-    let text = format!("the body is no YAML mapping: {malformed}");
+    let is_null = message.root().field("body").is_some_and(|body| body.value.is_null());
+    let text = match is_null {
+        true => "the body is null, not a YAML mapping".to_owned(),
+        false => format!("the body is no YAML mapping: {malformed}"),
+    };
     let violation = Violation::malformed(malformed.clone(), Code::BodySyntax, Source::Message);
     let violation = Violation { message: text, ..violation }.field("body");
     let style = message.root().field("body").and_then(|body| body.value.scalar()).map(|body| body.style);

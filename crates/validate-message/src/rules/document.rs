@@ -59,8 +59,9 @@ impl Document<'_> {
         let value = coerce(self.root, self.schema.shape());
         let mut breaches = self.schema.breaches(&value);
         breaches.retain(|breach| !is_admitted(breach));
-        let misspelt = self.tell(&breaches, found);
+        let (told, misspelt) = self.tell(&breaches, found);
         self.tell_unknown(&misspelt, found);
+        self.tell_doubtful(&told, found);
         if !breaches.is_empty() {
             return None;
         }
@@ -101,9 +102,10 @@ impl Document<'_> {
         violation.found(node.text().unwrap_or(node.kind()))
     }
 
-    /// Turns breaches into violations, and returns the unknown fields that are explained with
-    /// them: misspelt names of missing ones. Unknown fields themselves are told by the tree.
-    fn tell(&self, breaches: &[Breach], found: &mut Found) -> BTreeSet<Path> {
+    /// Turns breaches into violations, and returns what they are about, and the unknown fields that
+    /// are explained with them: misspelt names of missing ones. Unknown fields themselves are told by
+    /// the tree.
+    fn tell(&self, breaches: &[Breach], found: &mut Found) -> (BTreeSet<Path>, BTreeSet<Path>) {
         let mut told = BTreeSet::new();
         let mut misspelt = BTreeSet::new();
         for breach in breaches {
@@ -125,7 +127,7 @@ impl Document<'_> {
                 Breach::Unknown { .. } => {}
             }
         }
-        misspelt
+        (told, misspelt)
     }
 
     fn broken(&self, at: &[Step]) -> Violation {
@@ -229,6 +231,7 @@ fn told(node: &Node, shape: Option<&Shape>) -> String {
         }
         None => node.kind().to_owned(),
         Some("") => "empty".to_owned(),
+        Some(_) if node.is_null() => "null".to_owned(),
         Some(text) if text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit()) => text.to_owned(),
         Some(text) if text.chars().count() > 200 => format!("a text of {} characters", text.chars().count()),
         Some(text) => format!("`{}`", shown(text)),

@@ -12,12 +12,23 @@ use super::document::Kind;
 use super::strays::Strays;
 use crate::check::Origin;
 use crate::found::Found;
-use crate::violation::Source;
+use crate::violation::{Source, Violation};
 
 const TELEMETRY: [&str; 6] =
     ["model", "turns", "input_tokens", "output_tokens", "wall_time_s", "est_cost_usd"];
 
 pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Option<Envelope> {
+    if is_packet(message.root()) {
+        let text = "this is a findings packet, and no message";
+        found.push(
+            Violation::new(Code::EnvelopeFieldMissing, Source::Message, Some(message.root().place), text)
+                .expected("the fields of an envelope: id, from, to, type and the others")
+                .fix(
+                    "check it with a message that names it, as in `validate-message --packet PACKET MESSAGE`",
+                ),
+        );
+        return None;
+    }
     let strays = Strays::of(message);
     let explained = strays.explained_in_envelope();
     let document = Document {
@@ -43,6 +54,12 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
         telemetry(&document, kind, found);
     }
     envelope
+}
+
+/// Whether it is a packet that was taken for a message: it has findings, and nothing that an envelope has.
+fn is_packet(root: &Node) -> bool {
+    let has = |name: &str| root.field(name).is_some();
+    has("findings") && !["id", "from", "to", "type", "subject", "body"].into_iter().any(has)
 }
 
 /// Whether the message is of a type that the daemon writes, and signed with its very name.

@@ -4,6 +4,7 @@ pub(crate) mod across;
 mod advice;
 pub(crate) mod body;
 mod document;
+mod doubtful;
 pub(crate) mod envelope;
 mod gate;
 pub(crate) mod packet;

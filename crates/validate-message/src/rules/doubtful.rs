@@ -1,0 +1,121 @@
+//! Texts that are accepted and are hardly what was meant: a required one that is `null`, and one behind
+//! which a comment begins that looks like its last part. Warnings; the letters count as they are.
+
+use std::collections::BTreeSet;
+
+use message_schema::envelope::MessageType;
+use message_schema::schema::{Shape, Step};
+use message_schema::yaml::{Content, Node, Scalar, Tail};
+use message_schema::{Code, Level, Schema};
+
+use super::Document;
+use super::document::{Kind, Path, dotted};
+use crate::found::Found;
+use crate::violation::{Violation, shown};
+
+/// How long a field may be that a fix repeats, in characters.
+const REPEATED_MAX: usize = 70;
+
+impl Document<'_> {
+    /// Tells of every doubtful text but those that are refused already.
+    pub(super) fn tell_doubtful(&self, refused: &BTreeSet<Path>, found: &mut Found) {
+        let mut walk = Walk { document: self, refused, path: Vec::new(), found };
+        walk.node(self.root, self.schema.shape(), true);
+    }
+
+    /// Whether it is the body of a review message: a bare text in its place is refused as the body's.
+    fn is_body_of_fields(&self, path: &[Step]) -> bool {
+        let kind = self.root.field_text("type").and_then(MessageType::from_word);
+        self.schema == Schema::Envelope
+            && path == [Step::Key("body".to_owned())]
+            && kind.is_some_and(MessageType::is_review)
+    }
+
+    /// A text without what stands behind it as a comment.
+    fn cut(&self, path: &[Step], scalar: &Scalar, tail: &Tail) -> Violation {
+        let name = dotted(path);
+        let text = match scalar.text.trim() {
+            "" => format!("`{name}` is empty: to YAML a comment begins at the `#`"),
+            kept => format!("`{name}` is only `{}`: to YAML a comment begins at the `#`", shown(kept)),
+        };
+        let before = match path.last() {
+            Some(Step::Key(key)) => format!("{key}: "),
+            Some(Step::Index(_)) | None => "- ".to_owned(),
+        };
+        self.violation(Kind::Invalid, path, tail.place, text)
+            .found(&tail.text)
+            .expected("a text in quotes")
+            .fix(format!("{}; a comment has a blank behind the `#`", in_quotes(&before, &scalar.text, tail)))
+    }
+
+    /// A required text that other readers take for none.
+    fn null(&self, path: &[Step], node: &Node, shape: &Shape, word: &str) -> Violation {
+        let text = format!("`{}` is null, and read as the letters `{word}`", dotted(path));
+        self.violation(Kind::Invalid, path, node.place, text)
+            .found(word)
+            .expected(shape.expected())
+            .fix(format!("write what belongs there, or `\"{word}\"` if these letters are meant"))
+    }
+}
+
+/// What to write for a text that goes on behind the `#`.
+pub(super) fn in_quotes(before: &str, text: &str, tail: &Tail) -> String {
+    let whole = format!("{} {}", text.trim(), tail.text);
+    let written = format!("{before}{}", serde_json::Value::from(whole.trim()));
+    if written.chars().count() > REPEATED_MAX {
+        return "put the whole text in double quotes".to_owned();
+    }
+    format!("write `{}`", shown(&written))
+}
+
+/// A walk over tree and shape side by side.
+struct Walk<'a> {
+    document: &'a Document<'a>,
+    refused: &'a BTreeSet<Path>,
+    path: Path,
+    found: &'a mut Found,
+}
+
+impl Walk<'_> {
+    fn node(&mut self, node: &Node, shape: &Shape, is_required: bool) {
+        match &node.content {
+            Content::Scalar(scalar) => self.scalar(node, scalar, shape, is_required),
+            Content::List(items) => {
+                let Some(shape) = shape.items() else { return };
+                for (index, item) in items.iter().enumerate() {
+                    self.step(Step::Index(index), item, shape, true);
+                }
+            }
+            Content::Map(fields) => {
+                for field in fields {
+                    if let Some((shape, is_required)) = shape.field(&field.key) {
+                        self.step(Step::Key(field.key.clone()), &field.value, shape, is_required);
+                    }
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, step: Step, node: &Node, shape: &Shape, is_required: bool) {
+        self.path.push(step);
+        self.node(node, shape, is_required);
+        self.path.pop();
+    }
+
+    fn scalar(&mut self, node: &Node, scalar: &Scalar, shape: &Shape, is_required: bool) {
+        let is_text = shape.is_prose() || shape.is_one_line();
+        let violation = match &scalar.tail {
+            Some(tail) if is_text => self.document.cut(&self.path, scalar, tail),
+            Some(_) | None if is_required && node.is_null() => {
+                self.document.null(&self.path, node, shape, scalar.text.trim())
+            }
+            Some(_) | None => return,
+        };
+        let is_told = self.refused.contains(&self.path)
+            || self.document.explained.contains(&self.path)
+            || self.document.is_body_of_fields(&self.path);
+        if !is_told && !self.found.is_full(Level::Warning) {
+            self.found.push(Violation { code: Code::TextDoubtful, ..violation }.warning());
+        }
+    }
+}

@@ -165,7 +165,7 @@ fn what_people_and_deadlines_did_on_the_way_is_heard_again() {
         format!("pr: 86\nbranch: b\ndiff_summary: d\ndeclared_head: \"{HEAD}\"\nmax_runtime_s_reviewer: 1");
     let short = seed::review_message("review_request", "short", "claude", "codex", "86", &body);
     mailroom.post("claude", "short.yaml", &short);
-    assert!(mailroom.run(&["take", "86"]).status.success());
+    assert!(mailroom.run(&["take", "--pr", "86"]).status.success());
     // A deadline that is kept, an order that does not fit, and a person who gives the review back.
     wait::until("the second to be over", || {
         mailroom.once();

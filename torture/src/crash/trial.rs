@@ -127,9 +127,15 @@ fn not_the_fold(root: &Path) -> Option<String> {
     (whole != fold || whole.is_null()).then(|| format!("the status is {whole}, the fold says {fold}"))
 }
 
-/// What `settled status --json` says; null if it says nothing.
+/// What `settled status --json` says of what the ledger adds up to, and not of where it lies or who serves; null if it says
+/// nothing.
 fn status(root: &Path) -> Value {
     let mut command: Command = settled();
     let output = command.arg("status").arg(root).arg("--json").output().expect("settled can be run");
-    serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    let data = &answer["data"];
+    if data.is_null() {
+        return Value::Null;
+    }
+    ["accepted", "refused", "ledger", "reviews"].into_iter().map(|key| (key.to_owned(), data[key].clone())).collect()
 }

@@ -70,7 +70,7 @@ impl Slip<'_> {
             costs: rejection.review.as_ref().map(|key| (key, rejection.costs)),
             to_daemon: self.message.is_some_and(is_to_daemon),
             is_review: self.message.and_then(Message::kind).is_some_and(MessageType::is_review),
-            parent: self.message.and_then(|message| message.root().field_text("parent_message_id")),
+            parent: self.message.and_then(|message| message.root().optional_text("parent_message_id")),
             notice: &ids[0],
             announcement: &ids[1],
         };

@@ -281,7 +281,7 @@ fn read(path: &Path, place: Place) -> Option<Letter> {
 
 impl Letter {
     fn of(message: &Message, path: &Path, place: Place) -> Self {
-        let field = |key| message.root().field_text(key).filter(|text| !text.is_empty()).map(str::to_owned);
+        let field = |key| message.root().optional_text(key).map(str::to_owned);
         Self {
             id: field("id"),
             kind: field("type"),
@@ -319,5 +319,33 @@ impl Letter {
             text: String::new(),
             arrived: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_null_is_left_out_and_what_is_no_message_says_why() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = root.path().join("agents/codex/inbox");
+        std::fs::create_dir_all(&inbox).expect("an inbox");
+        std::fs::write(
+            inbox.join("a.yaml"),
+            "id: m-1\nparent_message_id: null\nconversation_id: ~\nsubject: \"\"\n",
+        )
+        .expect("a message");
+        std::fs::write(inbox.join("b.yaml"), "- no mapping\n").expect("a file");
+        for name in [".hidden.yaml", "a.report.yaml", "a.tmp"] {
+            std::fs::write(inbox.join(name), "id: m-2\n").expect("a file");
+        }
+        let bag = Mailbag::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = bag.letters(Place::Inbox).expect("a list");
+        assert_eq!(letters.len(), 2);
+        let of = |name: &str| letters.iter().find(|letter| letter.is(name)).expect("it was listed");
+        let Letter { parent_message_id, conversation_id, subject, unreadable, .. } = of("m-1");
+        assert_eq!([parent_message_id, conversation_id, subject, unreadable], [&None; 4]);
+        assert!(of("b.yaml").unreadable.is_some());
     }
 }

@@ -109,6 +109,11 @@ impl Node {
         self.field(key)?.value.text().map(str::trim)
     }
 
+    /// The same of an optional field: nothing where its value stands for "nothing here".
+    pub fn optional_text(&self, key: &str) -> Option<&str> {
+        self.field(key).filter(|field| !field.value.is_absent())?.value.text().map(str::trim)
+    }
+
     /// Whether the value stands for "nothing here" in an optional field: an empty text, or a
     /// plain `~` or `null`.
     pub fn is_absent(&self) -> bool {

@@ -87,7 +87,7 @@ impl Bench<'_> {
             costs: rejection.review.as_ref().map(|key| (key, rejection.costs)),
             to_daemon: message.is_some_and(|message| named_recipients(message).any(|to| to == DAEMON)),
             is_review: message.and_then(Message::kind).is_some_and(MessageType::is_review),
-            parent: message.and_then(|message| message.root().field_text("parent_message_id")),
+            parent: message.and_then(|message| message.root().optional_text("parent_message_id")),
             notice: &ids[0],
             announcement: &ids[1],
         };

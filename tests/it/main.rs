@@ -31,6 +31,7 @@ mod readers;
 mod remap;
 mod replay;
 mod scenarios;
+mod supervised;
 mod templates;
 mod tokens;
 mod trace;

@@ -4,6 +4,7 @@
 
 mod events;
 mod quiet;
+mod reload;
 mod troubles;
 mod turn;
 
@@ -255,6 +256,13 @@ impl Mailroom {
         Ok(())
     }
 
+    /// Delivers what is committed, without judging anything more: the end of the batch in hand.
+    pub fn finish(&mut self, moment: Moment) -> Result<(), SpoolError> {
+        let last = self.spool.deliver(moment.mono)?;
+        self.delivered(&last, &mut Pass::default());
+        Ok(())
+    }
+
     /// Makes everything delivered so far survive a power cut.
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         self.spool.checkpoint()
@@ -299,6 +307,11 @@ impl Mailroom {
     /// The outbox directory of every agent on the roll.
     pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
         self.desk.agents.iter().map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
+    }
+
+    /// The workspace.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Where orders lie.

@@ -98,7 +98,7 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
     }
 }
 
-/// How a failure of the spool ends the daemon, what is to be said of it besides, and the next command.
+/// How a failure of the spool ends the daemon (6 where starting it again would only fail again), what is to be said of it besides, and the next command.
 fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
     match error {
         SpoolError::Locked { .. } => (Exit::Temporary, "; it is being served already", "settled status"),
@@ -117,14 +117,16 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
             (Exit::Failed, "; look at the disk, the next start reads what is really there", "settled serve")
         }
         SpoolError::Replaced { .. } => {
-            (Exit::Failed, "; put back what was there before the next start", "settled ledger verify")
+            (Exit::ActionRequired, "; put back what was there before the next start", "settled ledger verify")
         }
         SpoolError::Damaged { .. } => (
-            Exit::Failed,
+            Exit::ActionRequired,
             "; nothing was changed, put the ledger back from a backup",
             "settled ledger verify",
         ),
-        SpoolError::TooNew { .. } => (Exit::Failed, "; a newer settled has to serve it", "settled log"),
+        SpoolError::TooNew { .. } => {
+            (Exit::ActionRequired, "; a newer settled has to serve it", "settled log")
+        }
         SpoolError::Visit { .. } | SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {
             (Exit::Failed, "", "settled ledger verify")
         }

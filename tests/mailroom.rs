@@ -258,6 +258,7 @@ pub fn settled() -> Command {
         .env_remove("NOTIFY_SOCKET")
         .env_remove("WATCHDOG_USEC")
         .env_remove("WATCHDOG_PID")
+        .env_remove("JOURNAL_STREAM")
         .stdin(Stdio::null());
     command
 }

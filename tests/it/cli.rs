@@ -69,6 +69,10 @@ const COMMANDS: &[&[&str]] = &[
     &["dead-letter", "show"],
     &["dead-letter", "retry"],
     &["doctor"],
+    &["service"],
+    &["service", "install"],
+    &["service", "uninstall"],
+    &["service", "status"],
 ];
 
 fn text(output: &Output) -> String {

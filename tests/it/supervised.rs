@@ -175,3 +175,79 @@ fn a_stop_finishes_the_batch_in_hand_and_leaves_the_rest() {
     assert!(mailroom.once().status.success());
     assert_eq!(names(&inbox).len(), count);
 }
+
+/// What a message says in its subject and its body.
+const SECRET: &str = "hunter2-is-my-password";
+
+/// A daemon that logs in this form what comes of a good and of two wrong messages.
+fn log_of(settings: &[(&str, &str)]) -> String {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let settings = [&[("SETTLED_LOG", "debug")], settings].concat();
+    let daemon = mailroom.spawn_with(&settings);
+    let note = seed::note("question", "q-1", "claude", "codex", SECRET)
+        .replace("subject: \"", &format!("subject: \"{SECRET} "));
+    mailroom.post("claude", "a\nb.yaml", &note);
+    mailroom.post("claude", "unknown.yaml", &note.replace("q-1", "q-2").replace("to: codex", "to: nobody"));
+    mailroom.post("claude", "broken.yaml", &format!("id: q-3\nfrom: \"{SECRET}\n"));
+    mailroom.delivered("codex", "a\nb.yaml");
+    mailroom.refused("claude", "unknown.yaml");
+    mailroom.refused("claude", "broken.yaml");
+    let log = daemon.log();
+    assert!(daemon.terminate().success());
+    assert!(!log.contains(SECRET), "the log tells what messages say:\n{log}");
+    log
+}
+
+#[test]
+fn a_log_in_json_is_one_object_a_line_and_tells_no_secrets() {
+    let log = log_of(&[("SETTLED_LOG_FORMAT", "json")]);
+    let line = |line: &str| {
+        serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    };
+    let lines: Vec<serde_json::Value> = log.lines().map(line).collect();
+    assert!(lines.iter().all(|line| line["time"].is_string() && line["level"].is_string()), "{log}");
+    let fact = |verdict: &str| lines.iter().find(|line| line["verdict"] == verdict);
+    let accepted = fact("accepted").unwrap_or_else(|| panic!("no acceptance in\n{log}"));
+    assert_eq!(
+        (&accepted["level"], &accepted["from"], &accepted["id"]),
+        (&"info".into(), &"claude".into(), &"q-1".into())
+    );
+    assert!(accepted["seq"].is_u64(), "{accepted}");
+    assert!(lines.iter().any(|line| line["code"] == "unknown_recipient"), "{log}");
+}
+
+#[test]
+fn a_log_for_the_journal_has_a_priority_before_every_line() {
+    let log = log_of(&[("SETTLED_LOG_FORMAT", "journald")]);
+    for line in log.lines() {
+        let priority = line.strip_prefix('<').and_then(|line| line.split_once('>'));
+        assert!(priority.is_some_and(|(number, rest)| "3467".contains(number) && !rest.is_empty()), "{line}");
+    }
+    assert!(log.contains("<6>seq=") || log.contains("verdict=accepted"), "{log}");
+    let text = log_of(&[("SETTLED_LOG_FORMAT", "text")]);
+    assert!(text.lines().all(|line| line.starts_with("20")), "one line a fact:\n{text}");
+}
+
+#[test]
+fn the_journal_is_known_by_its_stream_and_nothing_else() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    let elsewhere = mailroom.spawn_with(&[("JOURNAL_STREAM", "1:1")]);
+    wait::until("the daemon to serve", || elsewhere.log().contains("serving"));
+    assert!(!elsewhere.log().starts_with('<'), "{}", elsewhere.log());
+    assert!(elsewhere.terminate().success());
+    // The shell puts the stream's numbers where systemd would.
+    let log = mailroom.root().with_extension("log");
+    let script =
+        "exec 2>\"$1\"; export JOURNAL_STREAM=$(stat -L -c %d:%i \"$1\"); exec \"$2\" serve --once \"$3\"";
+    let status = Command::new("bash")
+        .args(["-c", script, "bash"])
+        .arg(&log)
+        .arg(settled_tests::binaries::settled())
+        .arg(mailroom.root())
+        .env_remove("SETTLED_LOG_FORMAT")
+        .status()
+        .expect("bash can be run");
+    assert!(status.success(), "{status}");
+    let log = settled_tests::read(log);
+    assert!(!log.is_empty() && log.lines().all(|line| line.starts_with("<6>")), "{log}");
+}

@@ -27,6 +27,11 @@ impl Clock {
         Self { start: Instant::now() }
     }
 
+    /// How long ago the clock was started.
+    pub(crate) fn passed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     /// Reads both clocks.
     pub fn read(&self) -> Moment {
         let passed = self.start.elapsed().as_millis();

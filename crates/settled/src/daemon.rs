@@ -14,6 +14,7 @@ use spool::{FileName, SpoolError};
 use self::signals::{Heard, Signals};
 use crate::clock::{Clock, Moment};
 use crate::mailroom::{Mailroom, MailroomError, Pass, chain};
+use crate::metrics::Exporter;
 use crate::supervisor::Supervisor;
 use crate::watch::{Hint, Watch};
 
@@ -57,6 +58,9 @@ pub enum DaemonError {
     /// The runtime, or its signals, could not be set up.
     #[error("the daemon cannot be set up")]
     Setup(#[source] std::io::Error),
+    /// What `[metrics] listen` names cannot be listened to.
+    #[error("metrics.listen cannot be listened to")]
+    Metrics(#[source] std::io::Error),
 }
 
 impl From<SpoolError> for DaemonError {
@@ -126,6 +130,8 @@ struct Daemon {
     /// When every outbox was last looked through.
     swept_at: DateTime<Utc>,
     supervisor: Supervisor,
+    /// Where the counts can be read, if anywhere.
+    exporter: Option<Exporter>,
 }
 
 impl Daemon {
@@ -146,6 +152,7 @@ impl Daemon {
             orders,
             swept_at: DateTime::UNIX_EPOCH,
             supervisor: Supervisor::from_environment(),
+            exporter: None,
         })
     }
 
@@ -162,6 +169,7 @@ impl Daemon {
 
     async fn run(mut self, mut signals: Signals, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
         self.start_watching();
+        self.exporter = self.listen(self.mailroom.config())?;
         let mut ready = Some(ready);
         let mut next_sweep = 0;
         let mut next_look = 0;
@@ -204,7 +212,7 @@ impl Daemon {
             if checkpoint_at.is_none() {
                 self.mailroom.rest(now);
             }
-            self.supervisor.beat(now.mono);
+            self.turned(now);
 
             let due = [
                 Some(next_sweep),

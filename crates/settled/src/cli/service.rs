@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::answer::Answer;
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
-use crate::config::Config;
+use crate::config::{Config, Listen};
 use crate::exit::Exit;
 use crate::service::{Found, Kind, Needs, Scope, Service, ServiceError, Work, Written};
 
@@ -224,7 +224,10 @@ fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
         return Err(Failure::plain(Exit::Identity, message).next(format!("sudo {next}")));
     }
     let config = Config::load(&root).map_err(|error| Failure::new(Exit::Usage, &error))?;
-    let needs = Needs { sees_users: !config.users().is_empty(), loopback: false };
+    let needs = Needs {
+        sees_users: !config.users().is_empty(),
+        loopback: matches!(config.metrics.listen, Listen::Loopback(_)),
+    };
     let owner = (data.uid(), data.gid());
     Ok(Service { kind, scope, name: of.name.clone(), directory, program, root, owner, work, needs })
 }

@@ -65,6 +65,11 @@ impl Supervisor {
         self.refusal = refusal;
     }
 
+    /// Whether the config on the disk is refused.
+    pub(crate) fn is_config_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
     /// Says that a turn of the loop was completed.
     pub(crate) fn beat(&mut self, now: u64) {
         let Some(patience) = self.patience_ms else { return };

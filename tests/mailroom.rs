@@ -121,11 +121,22 @@ impl Mailroom {
         self.spawn(&["serve"], &[])
     }
 
+    /// Starts `settled serve` with these settings in its environment and does not wait for anything.
+    pub fn spawn_with(&self, settings: &[(&str, &str)]) -> Daemon {
+        let mut command = settled();
+        command.envs(settings.iter().copied());
+        self.spawn_as(command, &["serve"], &[])
+    }
+
     fn spawn(&self, before: &[&str], after: &[&str]) -> Daemon {
+        self.spawn_as(settled(), before, after)
+    }
+
+    fn spawn_as(&self, mut command: Command, before: &[&str], after: &[&str]) -> Daemon {
         let log = tempfile::Builder::new().prefix("log-").tempfile_in(self.directory.path());
         let (file, log) = log.expect("a log file").keep().expect("a log file that stays");
         let out = log.with_extension("out");
-        let child = settled()
+        let child = command
             .args(before)
             .arg(&self.root)
             .args(after)
@@ -197,6 +208,16 @@ impl Daemon {
         read(&self.out)
     }
 
+    /// Sends SIGHUP, which asks it to read its config anew.
+    pub fn hang_up(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::HUP).expect("the daemon still runs");
+    }
+
+    /// Waits for an end that nothing of ours brings about.
+    pub fn ended(mut self) -> ExitStatus {
+        wait::for_some("the end of the daemon", || self.child.try_wait().expect("it is our child"))
+    }
+
     /// Sends SIGINT and waits for its end.
     pub fn interrupt(self) -> ExitStatus {
         self.end(Signal::INT)
@@ -233,6 +254,11 @@ pub fn settled() -> Command {
         .env_remove("SETTLED_ROOT")
         .env_remove("SETTLED_AGENT")
         .env_remove("SETTLED_LOG")
+        .env_remove("SETTLED_LOG_FORMAT")
+        .env_remove("NOTIFY_SOCKET")
+        .env_remove("WATCHDOG_USEC")
+        .env_remove("WATCHDOG_PID")
+        .env_remove("JOURNAL_STREAM")
         .stdin(Stdio::null());
     command
 }

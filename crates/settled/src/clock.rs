@@ -1,6 +1,6 @@
 //! The only place that asks for the time.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SubsecRound, Utc};
 use message_schema::id::{AgentName, MessageId};
@@ -27,6 +27,11 @@ impl Clock {
         Self { start: Instant::now() }
     }
 
+    /// How long ago the clock was started.
+    pub(crate) fn passed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
     /// Reads both clocks.
     pub fn read(&self) -> Moment {
         let passed = self.start.elapsed().as_millis();
@@ -39,6 +44,13 @@ impl Moment {
     pub fn spool(&self) -> Now {
         Now { mono: self.mono, wall: self.utc.timestamp_millis() }
     }
+}
+
+/// How long the machine has been up, by the clock that supervisors compare with their own.
+pub(crate) fn since_boot() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    Duration::from_secs(part(now.tv_sec)) + Duration::from_nanos(part(now.tv_nsec))
 }
 
 /// The time of day, cut to the millisecond.

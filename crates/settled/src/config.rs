@@ -4,6 +4,7 @@
 mod field;
 mod handoff;
 mod ledger;
+mod metrics;
 mod retention;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use serde::Deserialize;
 
 pub use self::handoff::HandoffSection;
 pub use self::ledger::LedgerSection;
+pub use self::metrics::{Listen, MetricsSection};
 pub use self::retention::RetentionSection;
 
 /// The file's name in the workspace.
@@ -51,6 +53,8 @@ pub struct Config {
     pub ledger: LedgerSection,
     /// How long what is done with is kept.
     pub retention: RetentionSection,
+    /// Where the counts can be read.
+    pub metrics: MetricsSection,
     /// What is set per agent; an agent needs no entry.
     #[serde(deserialize_with = "field::agents")]
     pub agents: BTreeMap<AgentName, AgentSection>,

@@ -1,15 +1,21 @@
 //! When: the loop that wakes the mailroom on events, on time and at the end.
 
+mod recovered;
+mod reload;
+mod signals;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use spool::{FileName, SpoolError};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use self::signals::{Heard, Signals};
 use crate::clock::{Clock, Moment};
 use crate::mailroom::{Mailroom, MailroomError, Pass, chain};
+use crate::metrics::Exporter;
+use crate::supervisor::Supervisor;
 use crate::watch::{Hint, Watch};
 
 /// How often every outbox is looked through, whatever the watcher says, in milliseconds.
@@ -52,6 +58,9 @@ pub enum DaemonError {
     /// The runtime, or its signals, could not be set up.
     #[error("the daemon cannot be set up")]
     Setup(#[source] std::io::Error),
+    /// What `[metrics] listen` names cannot be listened to.
+    #[error("metrics.listen cannot be listened to")]
+    Metrics(#[source] std::io::Error),
 }
 
 impl From<SpoolError> for DaemonError {
@@ -60,8 +69,8 @@ impl From<SpoolError> for DaemonError {
     }
 }
 
-/// Serves the workspace until SIGINT or SIGTERM. `ready` is called once, after recovery and the
-/// first sweep's watches are in place.
+/// Serves the workspace until SIGINT or SIGTERM, and reads its config anew on SIGHUP; where it runs at a terminal that
+/// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
 pub fn serve(root: &Path, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
     prove_room_for_files().map_err(DaemonError::Setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -108,18 +117,6 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     Ok(tally)
 }
 
-/// What ends the daemon from outside.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
-    }
-}
-
 struct Daemon {
     clock: Clock,
     mailroom: Mailroom,
@@ -132,6 +129,9 @@ struct Daemon {
     orders: PathBuf,
     /// When every outbox was last looked through.
     swept_at: DateTime<Utc>,
+    supervisor: Supervisor,
+    /// Where the counts can be read, if anywhere.
+    exporter: Option<Exporter>,
 }
 
 impl Daemon {
@@ -141,7 +141,7 @@ impl Daemon {
         // change its meaning with the working directory.
         let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
         let (mailroom, recovery) = Mailroom::open(&root)?;
-        tell(&recovery);
+        recovered::tell(&recovery);
         let (findings, orders) = (mailroom.findings(), mailroom.orders());
         Ok(Self {
             clock,
@@ -151,6 +151,8 @@ impl Daemon {
             findings,
             orders,
             swept_at: DateTime::UNIX_EPOCH,
+            supervisor: Supervisor::from_environment(),
+            exporter: None,
         })
     }
 
@@ -165,10 +167,10 @@ impl Daemon {
         [look, deliver, sweep].into_iter().flatten().min()
     }
 
-    async fn run(mut self, signals: Signals, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
-        let Signals { mut interrupt, mut terminate } = signals;
+    async fn run(mut self, mut signals: Signals, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
         self.start_watching();
-        ready(&self.mailroom);
+        self.exporter = self.listen(self.mailroom.config())?;
+        let mut ready = Some(ready);
         let mut next_sweep = 0;
         let mut next_look = 0;
         let mut resting_until = 0;
@@ -178,10 +180,16 @@ impl Daemon {
             let is_overdue =
                 self.mailroom.next_deadline().is_some_and(|at| at <= now.utc && at > self.swept_at);
             if now.mono >= next_sweep || is_overdue {
-                self.sweep()?;
+                if self.sweep()?
+                    && let Some(ready) = ready.take()
+                {
+                    ready(&self.mailroom);
+                    self.supervisor.ready(&self.mailroom.standing());
+                }
                 if now.mono >= next_look {
                     self.mailroom.look_for_unproven();
                     next_look = now.mono + SWEEP_MS;
+                    self.report();
                 }
                 next_sweep = now.mono + SWEEP_MS;
                 self.swept_at = now.utc;
@@ -204,19 +212,23 @@ impl Daemon {
             if checkpoint_at.is_none() {
                 self.mailroom.rest(now);
             }
+            self.turned(now);
 
             let due = [
                 Some(next_sweep),
                 self.mailroom.next_wakeup().map(|at| at.max(resting_until)),
                 checkpoint_at,
                 self.next_deadline(now),
+                self.supervisor.next_beat(),
             ];
             let due = due.into_iter().flatten().min().unwrap_or(next_sweep);
             let wait = Duration::from_millis(due.saturating_sub(self.clock.read().mono));
             tokio::select! {
                 biased;
-                _ = interrupt.recv() => break,
-                _ = terminate.recv() => break,
+                heard = signals.next() => match heard {
+                    Heard::Stop => break,
+                    Heard::Reload => self.reload(),
+                },
                 () = self.watch.rings() => {
                     if self.take_hints() {
                         next_sweep = 0;
@@ -226,6 +238,8 @@ impl Daemon {
             }
         }
         tracing::info!("stopping");
+        self.supervisor.stopping();
+        self.mailroom.finish(self.clock.read())?;
         self.mailroom.checkpoint()?;
         self.mailroom.close();
         Ok(())
@@ -268,20 +282,22 @@ impl Daemon {
         self.watch_all();
     }
 
-    fn sweep(&mut self) -> Result<(), SpoolError> {
+    /// Says whether every agent's outbox was looked through.
+    fn sweep(&mut self) -> Result<bool, SpoolError> {
         // A new watch sees what comes after it, and the listing finds what was there before.
-        self.sweep_once()?;
-        if self.watch_all() { self.sweep_once() } else { Ok(()) }
+        let was_whole = self.sweep_once()?;
+        if self.watch_all() { self.sweep_once() } else { Ok(was_whole) }
     }
 
-    /// Looks through every outbox; fails only if it makes no sense to try again.
-    fn sweep_once(&mut self) -> Result<(), SpoolError> {
+    /// Looks through every outbox that can be listed, and says whether it got through; one agent that locks its own holds
+    /// up nobody's start. Fails only if it makes no sense to try again.
+    fn sweep_once(&mut self) -> Result<bool, SpoolError> {
         match self.mailroom.sweep() {
             Err(error) if error.is_retryable() => {
                 tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
-                Ok(())
+                Ok(false)
             }
-            result => result,
+            result => result.map(|()| true),
         }
     }
 
@@ -333,34 +349,4 @@ impl Tally {
         self.refused += pass.refused;
         self.duplicates += pass.duplicates;
     }
-}
-
-fn tell(recovery: &spool::Recovery) {
-    if let Some(torn) = &recovery.torn {
-        tracing::warn!(
-            segment = %torn.segment.display(), offset = torn.offset, bytes = torn.bytes,
-            "the ledger ended in an unfinished batch; it was cut off, a copy is in .settled/torn/"
-        );
-    }
-    for snapshot in &recovery.passed_over {
-        tracing::warn!(snapshot = %snapshot.path.display(), why = %snapshot.why, "a snapshot is of no use; more of the ledger is read");
-    }
-    for lane in &recovery.cursors_lost {
-        tracing::warn!(?lane, "its cursor was lost; every file it ever got was looked for");
-    }
-    for lane in &recovery.notes_lost {
-        tracing::warn!(?lane, "its cursor was torn; what is not known to be durable was looked for");
-    }
-    for placed in &recovery.pass.redelivered {
-        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again: whether it had arrived before could not be told");
-    }
-    for placed in &recovery.pass.mended {
-        tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "found empty or torn and made whole again");
-    }
-    tracing::info!(
-        records = recovery.records,
-        snapshot = recovery.snapshot,
-        delivered = recovery.pass.delivered,
-        "the ledger is read"
-    );
 }

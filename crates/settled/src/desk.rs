@@ -110,6 +110,12 @@ impl Desk {
         }
     }
 
+    /// Judges by another config from the next message on, with the same agents on the roll.
+    pub(crate) fn reconfigure(&mut self, config: &Config) {
+        self.policy = config.policy(self.agents.iter().cloned());
+        self.users = config.users();
+    }
+
     /// Takes what the ledger says in place of what was known.
     pub(crate) fn keep(&mut self, books: Books) {
         let Books { state, names, untaken, proofs, .. } = books;

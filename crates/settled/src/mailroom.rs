@@ -4,6 +4,7 @@
 
 mod events;
 mod quiet;
+mod reload;
 mod troubles;
 mod turn;
 
@@ -20,6 +21,7 @@ use crate::clock::Moment;
 use crate::config::{Config, ConfigError};
 use crate::desk::{Batch, Desk};
 use crate::fold::Books;
+use crate::metrics::{Meter, Work};
 use crate::troubles::Troubles;
 use crate::unproven::Unproven;
 use crate::{orders, workspace};
@@ -60,6 +62,7 @@ pub struct Mailroom {
     quiet: quiet::Quiet,
     /// How many outboxes the last sweep could not list.
     unlisted: usize,
+    pub(crate) meter: Meter,
     /// Says that the state knows decisions the ledger does not have: it is folded anew before anything is judged.
     is_doubtful: bool,
 }
@@ -116,6 +119,7 @@ impl Mailroom {
             unproven: Unproven::default(),
             quiet,
             unlisted: 0,
+            meter: Meter::start(),
             is_doubtful: false,
         };
         mailroom.call_the_roll()?;
@@ -125,6 +129,7 @@ impl Mailroom {
     /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
     /// taken. Fails for good if the workspace was moved away or its ledger changed by somebody else.
     pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        let began = self.meter.now();
         // Until the end nothing is known to be listed.
         self.unlisted = self.desk.agents.len().max(1);
         self.spool.still_there()?;
@@ -142,6 +147,7 @@ impl Mailroom {
         self.waits.any_orders = true;
         // An earlier mark stands: newer files put the look for takes off no longer.
         self.waits.takes.get_or_insert(self.desk.intake.mark());
+        self.meter.took(Work::Sweep, began);
         Ok(())
     }
 
@@ -216,18 +222,22 @@ impl Mailroom {
         if batch.drafts.is_empty() {
             return Ok(());
         }
+        let began = self.meter.now();
         match self.spool.commit(self.spool.next_seq(), batch.drafts) {
             Ok(committed) => {
+                self.meter.took(Work::Commit, began);
                 for (entry, record) in committed.iter().zip(&batch.records) {
                     log(entry, record);
                     self.desk.untaken.note(entry, record);
                     self.desk.proofs.note(entry);
+                    self.meter.committed(record);
                     pass.count(record);
                 }
                 Ok(())
             }
             Err(error) => {
                 self.is_doubtful = true;
+                self.meter.ledger_failed();
                 Err(error)
             }
         }
@@ -235,6 +245,8 @@ impl Mailroom {
 
     fn delivered(&mut self, delivered: &spool::Pass, pass: &mut Pass) {
         pass.delivered += delivered.delivered;
+        let parked: usize = self.spool.parked().iter().map(|lane| lane.waiting).sum();
+        self.meter.delivered(delivered.delivered, self.spool.waiting() <= parked);
         for parked in &delivered.parked {
             tracing::warn!(lane = %parked.lane, waiting = parked.waiting, why = %parked.why, "a mailbox cannot be written; it is tried again");
         }
@@ -255,9 +267,19 @@ impl Mailroom {
         Ok(())
     }
 
+    /// Delivers what is committed, without judging anything more: the end of the batch in hand.
+    pub fn finish(&mut self, moment: Moment) -> Result<(), SpoolError> {
+        let last = self.spool.deliver(moment.mono)?;
+        self.delivered(&last, &mut Pass::default());
+        Ok(())
+    }
+
     /// Makes everything delivered so far survive a power cut.
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
-        self.spool.checkpoint()
+        let began = self.meter.now();
+        self.spool.checkpoint()?;
+        self.meter.took(Work::Checkpoint, began);
+        Ok(())
     }
 
     /// When there is something to do without any event, on the monotonic clock; 0 for now.
@@ -299,6 +321,11 @@ impl Mailroom {
     /// The outbox directory of every agent on the roll.
     pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
         self.desk.agents.iter().map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
+    }
+
+    /// The workspace.
+    pub fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Where orders lie.

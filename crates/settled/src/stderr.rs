@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::logs::{self, Form};
+
 /// How long a reader that has kept up so far is waited for, in nanoseconds.
 const PATIENCE_NS: i64 = 100_000_000;
 
@@ -14,8 +16,17 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// A writer of whole lines. One for which a pipe has no room is lost, and the next that is written
 /// is preceded by how many were. Errors are for the caller to ignore: a log ends no daemon.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Log;
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Log {
+    form: Form,
+}
+
+impl Log {
+    /// A log whose own lines have this form.
+    pub(crate) fn of(form: Form) -> Self {
+        Self { form }
+    }
+}
 
 impl Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
@@ -28,7 +39,7 @@ impl Write for Log {
         }
         let lost = LOST.swap(0, Ordering::Relaxed);
         if lost > 0 {
-            writeln!(stderr, "{lost} lines of the log were lost: nobody read them")?;
+            stderr.write_all(logs::lost(self.form, lost).as_bytes())?;
         }
         stderr.write_all(line).map(|()| line.len())
     }

@@ -79,6 +79,11 @@ impl Users {
         }
     }
 
+    /// What the system calls the user of this number.
+    pub(crate) fn name(&self, uid: u32) -> Option<String> {
+        self.lines().find(|(_, known)| known.uid == uid).map(|(name, _)| name.to_owned())
+    }
+
     /// Whether a user is in a group without its being its own.
     pub(crate) fn is_member(&self, user: User, gid: u32) -> bool {
         let names: BTreeSet<&str> =

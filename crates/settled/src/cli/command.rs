@@ -7,8 +7,8 @@ use super::context::Context;
 use super::failure::Failure;
 use super::{
     agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init, ledger,
-    log, person, problems, pull, reply, respond, robot, send, serve, simulate, states, status, threads,
-    trace, turn, up, verdict, wait, watch, why,
+    log, person, problems, pull, reply, respond, robot, send, serve, service, simulate, states, status,
+    threads, trace, turn, up, verdict, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -124,6 +124,8 @@ pub(super) enum Command {
     DeadLetter(dead_letter::Args),
     /// Look whether all is well, each thing with its fix
     Doctor(doctor::Args),
+    /// Run a workspace's daemon as a service of the machine
+    Service(service::Args),
 }
 
 impl Command {
@@ -175,6 +177,7 @@ impl Command {
             Command::Trace(args) => trace::run(args, &context),
             Command::DeadLetter(args) => dead_letter::run(args, &context),
             Command::Doctor(args) => doctor::run(args, context),
+            Command::Service(args) => service::run(args, context),
         }
     }
 }

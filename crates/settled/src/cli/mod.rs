@@ -36,6 +36,7 @@ mod screen;
 mod send;
 mod separate;
 mod serve;
+mod service;
 mod simulate;
 mod states;
 mod status;

@@ -1,6 +1,6 @@
 //! `settled serve`
 
-use std::io::{ErrorKind, IsTerminal as _};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use spool::SpoolError;
@@ -11,8 +11,8 @@ use super::failure::Failure;
 use crate::config::{Config, ConfigError};
 use crate::daemon::{self, DaemonError, Tally};
 use crate::exit::Exit;
+use crate::logs::{self, Form};
 use crate::mailroom::MailroomError;
-use crate::stderr::Log;
 use crate::workspace;
 
 /// Serves a workspace.
@@ -26,17 +26,38 @@ pub(super) struct Args {
     /// Judge and deliver all that is there, then exit
     #[arg(long)]
     once: bool,
+    #[command(flatten)]
+    log: LogForm,
+}
+
+/// The option of the commands that log.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct LogForm {
+    /// The form of the log: text, json or journald; where the journal reads it, journald is the default
+    #[arg(
+        long,
+        value_name = "FORM",
+        env = "SETTLED_LOG_FORMAT",
+        hide_env_values = true,
+        hide_possible_values = true
+    )]
+    log_format: Option<Form>,
 }
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
+    logs::start(args.log.log_format);
     if args.once { once(root, &context) } else { foreground(root) }
 }
 
-/// Serves until a signal.
-pub(super) fn foreground(root: &Path) -> Result<Exit, Failure> {
-    log_to_stderr();
+/// Serves until a signal, and logs in the form that was asked for.
+pub(super) fn logged(root: &Path, log: LogForm) -> Result<Exit, Failure> {
+    logs::start(log.log_format);
+    foreground(root)
+}
+
+fn foreground(root: &Path) -> Result<Exit, Failure> {
     warn_of_strangers(root);
     daemon::serve(root, |_| tracing::info!(root = %root.display(), "serving"))
         .map_err(|error| failure(&error, root))?;
@@ -44,7 +65,6 @@ pub(super) fn foreground(root: &Path) -> Result<Exit, Failure> {
 }
 
 fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
-    log_to_stderr();
     warn_of_strangers(root);
     let tally = daemon::serve_once(root).map_err(|error| failure(&error, root))?;
     let said =
@@ -91,6 +111,7 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
         DaemonError::Mailroom(MailroomError::Config(ConfigError::Invalid { .. })) => {
             Failure::new(Exit::Usage, error)
         }
+        DaemonError::Metrics(_) => Failure::new(Exit::Temporary, error),
         DaemonError::Mailroom(MailroomError::Config(ConfigError::Unreadable { .. }))
         | DaemonError::Setup(_) => {
             Failure::new(Exit::Failed, error).next(format!("settled serve {root_shown}"))
@@ -98,7 +119,7 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
     }
 }
 
-/// How a failure of the spool ends the daemon, what is to be said of it besides, and the next command.
+/// How a failure of the spool ends the daemon (6 where starting it again would only fail again), what is to be said of it besides, and the next command.
 fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
     match error {
         SpoolError::Locked { .. } => (Exit::Temporary, "; it is being served already", "settled status"),
@@ -117,30 +138,18 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
             (Exit::Failed, "; look at the disk, the next start reads what is really there", "settled serve")
         }
         SpoolError::Replaced { .. } => {
-            (Exit::Failed, "; put back what was there before the next start", "settled ledger verify")
+            (Exit::ActionRequired, "; put back what was there before the next start", "settled ledger verify")
         }
         SpoolError::Damaged { .. } => (
-            Exit::Failed,
+            Exit::ActionRequired,
             "; nothing was changed, put the ledger back from a backup",
             "settled ledger verify",
         ),
-        SpoolError::TooNew { .. } => (Exit::Failed, "; a newer settled has to serve it", "settled log"),
+        SpoolError::TooNew { .. } => {
+            (Exit::ActionRequired, "; a newer settled has to serve it", "settled log")
+        }
         SpoolError::Visit { .. } | SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {
             (Exit::Failed, "", "settled ledger verify")
         }
     }
-}
-
-fn log_to_stderr() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SETTLED_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(|| Log)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        // A log that cannot be written, on a full disk above all, ends nothing.
-        .log_internal_errors(false);
-    // A second daemon in one process (a test) keeps the first one's log.
-    let _ = subscriber.try_init();
 }

@@ -16,6 +16,8 @@ pub(super) struct Args {
     root: Root,
     #[command(flatten)]
     agents: Agents,
+    #[command(flatten)]
+    log: serve::LogForm,
 }
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
@@ -33,7 +35,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     }
     let agents = workspace::agents(root).map_err(|error| failed(&error))?;
     print(&what_next(root, &agents))?;
-    serve::foreground(root)
+    serve::logged(root, args.log)
 }
 
 fn what_next(root: &std::path::Path, agents: &[message_schema::id::AgentName]) -> String {

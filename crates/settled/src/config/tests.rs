@@ -49,6 +49,8 @@ fn the_template_shows_every_key_with_its_default() {
         "messages_per_hour",
         "files_per_hour",
         "open_reviews",
+        "[metrics]",
+        "listen",
         "roles",
         "uid",
     ];

@@ -42,6 +42,11 @@ impl Quiet {
     pub(super) fn new(root: PathBuf, config: Config, kept: (u64, u64)) -> Self {
         Self { root, config, kept, sweep_at: 0, running: None }
     }
+
+    /// Goes by another config from the next quiet moment on; what is running ends under the old one.
+    pub(super) fn reconfigure(&mut self, config: Config) {
+        self.config = config;
+    }
 }
 
 impl Mailroom {

@@ -1,0 +1,273 @@
+//! `settled service`: the file by which systemd or launchd knows the daemon.
+
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::answer::Answer;
+use super::context::{Context, Root, quoted};
+use super::failure::Failure;
+use crate::config::{Config, Listen};
+use crate::exit::Exit;
+use crate::service::{Found, Kind, Needs, Scope, Service, ServiceError, Work, Written};
+
+/// Runs a workspace's daemon as a service of the machine.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled service install ./mailroom --dry-run       print the file, and change nothing
+  sudo settled service install /srv/mailroom
+  settled service install ./mailroom --user
+  settled service status ./mailroom --user")]
+pub(super) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Write the service's file, and say how it is started
+    #[command(after_help = "Examples:
+  settled service install ./mailroom --user
+  settled service install ./mailroom --system --starts-agents --dry-run")]
+    Install(Install),
+    /// Remove the service's file; the workspace is left alone
+    #[command(after_help = "Examples:
+  settled service uninstall ./mailroom --user")]
+    Uninstall(Of),
+    /// Say whether the service is installed as it would be now, enabled, and serving
+    #[command(after_help = "Examples:
+  settled service status ./mailroom --user --json | jq .data.enabled")]
+    Status(Install),
+}
+
+#[derive(Debug, clap::Args)]
+struct Install {
+    #[command(flatten)]
+    of: Of,
+    /// The daemon starts agents: they need the network, their home and their tools, so less is locked
+    #[arg(long)]
+    starts_agents: bool,
+}
+
+#[derive(Debug, clap::Args)]
+struct Of {
+    #[command(flatten)]
+    root: Root,
+    /// A service of the machine; the default for root
+    #[arg(long, conflicts_with = "user")]
+    system: bool,
+    /// A service of your own; the default for everybody else
+    #[arg(long)]
+    user: bool,
+    /// A file for launchd; the default on macOS
+    #[arg(long)]
+    launchd: bool,
+    /// The service's name: one for each workspace
+    #[arg(long, value_name = "NAME", default_value = "settled", value_parser = name)]
+    name: String,
+    /// Put the file into this directory instead of the supervisor's
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// The JSON form. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+struct Document {
+    /// `made`, `changed`, `unchanged`, `removed`; of `status`: `same`, `other`, `absent`.
+    state: &'static str,
+    dry_run: bool,
+    file: PathBuf,
+    program: PathBuf,
+    root: PathBuf,
+    enabled: bool,
+    /// Absent where it cannot be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serving: Option<bool>,
+    /// What the file says; of `install --dry-run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
+    match &args.what {
+        What::Install(args) => install(args, context),
+        What::Uninstall(of) => uninstall(of, context),
+        What::Status(args) => status(args, context),
+    }
+}
+
+fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.of.root);
+    let service = service(&args.of, work(args), &context)?;
+    if args.of.dry_run {
+        let text = service.text().map_err(|why| failure(&ServiceError::Path(why), &service))?;
+        let document = Document { text: Some(text.clone()), ..document("unchanged", true, &service) };
+        context.say(&Answer::new(document), |_| text)?;
+        return Ok(Exit::Ok);
+    }
+    let state = match service.write().map_err(|error| failure(&error, &service))? {
+        Written::Made => "made",
+        Written::Changed => "changed",
+        Written::Unchanged => "unchanged",
+    };
+    let mut answer = Answer::new(document(state, false, &service));
+    if service.scope == Scope::System && service.owner.0 == 0 {
+        answer.alert(
+            "runs_as_root",
+            "the workspace belongs to root, so the daemon will run as root: give it to a user of its own",
+        );
+    }
+    for command in service.start() {
+        answer.next(command, "start it, now and with the machine");
+    }
+    context.say(&answer, |document| format!("{}  {}\n", document.state, document.file.display()))?;
+    Ok(Exit::Ok)
+}
+
+fn uninstall(of: &Of, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&of.root);
+    let service = service(of, Work::MailOnly, &context)?;
+    if !of.dry_run {
+        service.remove().map_err(|error| failure(&error, &service))?;
+    }
+    let said = |document: &Document| format!("removed  {}\n", document.file.display());
+    context.say(&Answer::new(document("removed", of.dry_run, &service)), said)?;
+    Ok(Exit::Ok)
+}
+
+fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
+    let context = context.at(&args.of.root);
+    let service = service(&args.of, work(args), &context)?;
+    let found = service.find().map_err(|error| failure(&error, &service))?;
+    let (state, said, exit) = match found {
+        Found::Nothing => ("absent", "not installed", Exit::NotFound),
+        Found::Same => ("same", "installed", Exit::Ok),
+        Found::Other => ("other", "installed, and not as it would be now", Exit::ActionRequired),
+    };
+    let mut answer = Answer::new(document(state, args.of.dry_run, &service));
+    if found != Found::Same {
+        answer.next(context.command("service install"), "write it as it should be");
+    } else if !service.is_enabled() {
+        for command in service.start() {
+            answer.next(command, "start it, now and with the machine");
+        }
+    }
+    context.say(&answer, |document| text(document, said))?;
+    Ok(exit)
+}
+
+fn text(document: &Document, said: &str) -> String {
+    let serving = match document.serving {
+        Some(true) => "a daemon is serving",
+        Some(false) => "no daemon is serving",
+        None => "whether a daemon is serving cannot be seen by this user",
+    };
+    let enabled = if document.enabled { "enabled" } else { "not enabled" };
+    format!(
+        "{said}, {enabled}; {serving}\nfile:    {}\nprogram: {}\nroot:    {}\n",
+        document.file.display(),
+        document.program.display(),
+        document.root.display()
+    )
+}
+
+fn work(args: &Install) -> Work {
+    if args.starts_agents { Work::StartsAgents } else { Work::MailOnly }
+}
+
+fn document(state: &'static str, dry_run: bool, service: &Service) -> Document {
+    Document {
+        state,
+        dry_run,
+        file: service.path(),
+        program: service.program.clone(),
+        root: service.root.clone(),
+        enabled: service.is_enabled(),
+        serving: spool::is_served(&service.root),
+        text: None,
+    }
+}
+
+/// The service that was asked for, with absolute paths: a supervisor has no working directory and no PATH of ours.
+fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
+    let given = context.workspace()?;
+    let failed = |what: &str, error: std::io::Error| Failure::plain(Exit::Failed, format!("{what}: {error}"));
+    let root = given.canonicalize().map_err(|error| failed(&given.display().to_string(), error))?;
+    let program = std::env::current_exe().and_then(std::fs::canonicalize);
+    let program = program.map_err(|error| failed("where this program lies is not known", error))?;
+    let me = rustix::process::geteuid().as_raw();
+    let scope = match (of.system, of.user) {
+        (true, _) => Scope::System,
+        (false, true) => Scope::User,
+        (false, false) if me == 0 => Scope::System,
+        (false, false) => Scope::User,
+    };
+    let own = root.join(".settled");
+    let data = own.symlink_metadata().or_else(|_| root.symlink_metadata());
+    let data = data.map_err(|error| failed(&root.display().to_string(), error))?;
+    let kind = if of.launchd { Kind::Launchd } else { Kind::HERE };
+    let directory = match &of.into {
+        Some(directory) => directory.clone(),
+        None => directory(kind, scope)?,
+    };
+    if scope == Scope::User && data.uid() != me {
+        let message = format!(
+            "the workspace belongs to uid {}, and a service of yours would serve it as uid {me}",
+            data.uid()
+        );
+        let next = context.command("service install --system");
+        return Err(Failure::plain(Exit::Identity, message).next(format!("sudo {next}")));
+    }
+    let config = Config::load(&root).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let needs = Needs {
+        sees_users: !config.users().is_empty(),
+        loopback: matches!(config.metrics.listen, Listen::Loopback(_)),
+    };
+    let owner = (data.uid(), data.gid());
+    Ok(Service { kind, scope, name: of.name.clone(), directory, program, root, owner, work, needs })
+}
+
+fn directory(kind: Kind, scope: Scope) -> Result<PathBuf, Failure> {
+    let told = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = match (told("HOME"), scope) {
+        (Some(home), _) => home,
+        (None, Scope::System) => PathBuf::from("/"),
+        (None, Scope::User) => {
+            let message = "HOME does not say where your services lie: say --into DIR".to_owned();
+            return Err(Failure::plain(Exit::Usage, message));
+        }
+    };
+    Ok(kind.directory(scope, &home, told("XDG_CONFIG_HOME").as_deref()))
+}
+
+/// Why it was not done, sorted by who has to act.
+fn failure(error: &ServiceError, service: &Service) -> Failure {
+    let path = service.path();
+    let look = |path: &Path| format!("cat {}", quoted(path.as_os_str()));
+    match error {
+        ServiceError::Path(_) => Failure::new(Exit::Usage, error),
+        ServiceError::NotOurs(_) | ServiceError::OfAnother { .. } => {
+            Failure::new(Exit::ActionRequired, error).next(look(&path))
+        }
+        ServiceError::Enabled(_) => Failure::new(Exit::ActionRequired, error).next(service.stop()),
+        ServiceError::Absent(_) => Failure::new(Exit::NotFound, error),
+        ServiceError::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Failure::new(Exit::Identity, error)
+                .next(format!("ls -ld {}", quoted(service.directory.as_os_str())))
+        }
+        ServiceError::Io { .. } => Failure::new(Exit::Failed, error),
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let is_fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_name = (1..=64).contains(&text.len())
+        && text.chars().all(is_fit)
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    is_name.then(|| text.to_owned()).ok_or_else(|| format!("`{text}` is no name: 1 to 64 of A-Za-z0-9._-"))
+}

@@ -1,0 +1,69 @@
+//! `[metrics]`: where the counts can be read. A socket of the machine, or the loopback network; never another one, since
+//! nobody is asked who reads.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Deserializer};
+
+use super::field;
+
+/// What `listen` may be.
+const EXPECTED: &str = "\"\", \"unix:PATH\", or a loopback address with a port such as \"127.0.0.1:9464\"";
+
+/// `[metrics]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct MetricsSection {
+    /// Where the counts and the health can be read; nowhere by default.
+    #[serde(deserialize_with = "listen")]
+    pub listen: Listen,
+}
+
+/// Where the counts can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Listen {
+    /// Nowhere.
+    #[default]
+    Off,
+    /// At a socket of this path; a relative one is the workspace's.
+    Unix(PathBuf),
+    /// At a loopback address.
+    Loopback(SocketAddr),
+}
+
+impl Listen {
+    /// Reads the value of the key.
+    fn read(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::Off);
+        }
+        match text.strip_prefix("unix:") {
+            Some(path) => (!path.is_empty()).then(|| Self::Unix(Path::new(path).to_owned())),
+            None => text.parse().ok().filter(|at: &SocketAddr| at.ip().is_loopback()).map(Self::Loopback),
+        }
+    }
+}
+
+fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Listen, D::Error> {
+    let text = field::text(deserializer, "metrics.listen", EXPECTED)?;
+    let refused = || format!("metrics.listen is \"{text}\", expected {EXPECTED}");
+    Listen::read(&text).ok_or_else(|| serde::de::Error::custom(refused()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_can_read_them() {
+        for good in ["", "unix:.settled/metrics.sock", "127.0.0.1:9464", "127.9.9.9:0", "[::1]:9464"] {
+            assert!(Listen::read(good).is_some(), "{good:?} was refused");
+        }
+        for bad in
+            ["0.0.0.0:9464", "[::]:9464", "192.168.0.1:1", "localhost:9464", "9464", "unix:", "127.0.0.1"]
+        {
+            assert_eq!(Listen::read(bad), None, "{bad:?} was accepted");
+        }
+    }
+}

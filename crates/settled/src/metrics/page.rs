@@ -1,0 +1,117 @@
+//! The counts in the text format of Prometheus, 0.0.4.
+
+use std::fmt::{Display, Write as _};
+
+use super::Meter;
+use super::histogram::Histogram;
+
+/// A page in the making. Nothing in it has to be escaped: labels are our own words.
+struct Page(String);
+
+impl Meter {
+    /// All counts.
+    pub(super) fn page(&self) -> String {
+        let mut page = Page(String::new());
+        let gauges = &self.gauges;
+        page.head("settled_info", "gauge", "The version that runs; always 1.");
+        page.line("settled_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+
+        page.head("settled_messages_accepted_total", "counter", "Messages accepted, by type.");
+        for (kind, count) in &self.accepted {
+            page.line("settled_messages_accepted_total", &[("type", kind)], count);
+        }
+        page.head("settled_messages_refused_total", "counter", "Messages refused, by code.");
+        for (code, count) in &self.refused {
+            page.line("settled_messages_refused_total", &[("code", code)], count);
+        }
+        page.counter("settled_messages_duplicate_total", "Messages put away as duplicates.", self.duplicates);
+        page.counter("settled_events_total", "Deadlines, decisions and other events recorded.", self.events);
+        page.counter("settled_files_delivered_total", "Files made in mailboxes.", self.delivered);
+        page.counter(
+            "settled_budgets_spent_total",
+            "Reviewers whose turns or seconds ran out.",
+            self.budgets_spent,
+        );
+        page.counter(
+            "settled_ledger_failures_total",
+            "Commits that failed for now and are tried again.",
+            self.ledger_failures,
+        );
+        page.head("settled_reviews_ended_total", "counter", "Reviews that ended, by how.");
+        for outcome in ["approved", "closed", "escalated"] {
+            let count = self.ended.get(outcome).unwrap_or(&0);
+            page.line("settled_reviews_ended_total", &[("outcome", outcome)], count);
+        }
+        page.head("settled_escalations_total", "counter", "Reviews handed to a person, by reason.");
+        for (reason, count) in &self.escalated {
+            page.line("settled_escalations_total", &[("reason", reason)], count);
+        }
+
+        page.histogram("settled_review_rounds", "In which round reviews ended.", &self.rounds);
+        page.histogram(
+            "settled_delivery_seconds",
+            "From the commit of a message to its delivery.",
+            &self.delivery,
+        );
+        page.histogram("settled_commit_seconds", "One write and one sync of the ledger.", &self.commit);
+        page.histogram("settled_checkpoint_seconds", "The syncs of what was delivered.", &self.checkpoint);
+        page.histogram("settled_sweep_seconds", "One look through every outbox.", &self.sweep);
+
+        page.gauge("settled_agents", "Agents with a mailbox.", gauges.agents);
+        page.head("settled_reviews", "gauge", "Reviews, by phase.");
+        for (phase, count) in &gauges.reviews {
+            page.line("settled_reviews", &[("phase", phase)], count);
+        }
+        page.gauge(
+            "settled_files_unjudged",
+            "Files that lie in outboxes and are not judged.",
+            gauges.unjudged,
+        );
+        page.gauge(
+            "settled_files_undelivered",
+            "Files that are committed and not yet made or put away.",
+            gauges.undelivered,
+        );
+        page.gauge("settled_mailboxes_parked", "Mailboxes that cannot be written.", gauges.parked);
+        page.gauge("settled_ledger_bytes", "How long the ledger is.", gauges.ledger_bytes);
+        page.gauge(
+            "settled_config_refused",
+            "Whether settled.toml was refused and an older one is in force.",
+            u8::from(gauges.config_refused),
+        );
+        page.0
+    }
+}
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        self.0 += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let labels: Vec<String> = labels.iter().map(|(label, text)| format!("{label}=\"{text}\"")).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        writeln!(self.0, "{name}{labels} {value}").expect("a text can always be made longer");
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.head(name, "counter", help);
+        self.line(name, &[], value);
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.head(name, "gauge", help);
+        self.line(name, &[], value);
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
+        self.head(name, "histogram", help);
+        let bucket = format!("{name}_bucket");
+        for (bound, count) in histogram.buckets() {
+            self.line(&bucket, &[("le", &bound.to_string())], count);
+        }
+        self.line(&bucket, &[("le", "+Inf")], histogram.count());
+        self.line(&format!("{name}_sum"), &[], histogram.sum());
+        self.line(&format!("{name}_count"), &[], histogram.count());
+    }
+}

@@ -1,0 +1,115 @@
+//! What the daemon says to whoever supervises it: that it is ready, that it is alive, how things stand, that it
+//! reads its config anew or stops. The main loop says it, after what it says has happened; no thread of its own ever
+//! does, since it would go on saying so while the loop hangs.
+
+mod notify;
+
+use std::time::Duration;
+
+use self::notify::Socket;
+
+/// The supervisor of this process, if it has one that listens.
+#[derive(Debug, Default)]
+pub(crate) struct Supervisor {
+    socket: Option<Socket>,
+    /// How long it waits for a sign of life before it ends us, in milliseconds.
+    patience_ms: Option<u64>,
+    /// When the last sign of life was given, on the monotonic clock.
+    beaten_at: Option<u64>,
+    /// The sentence that was said last.
+    status: String,
+    /// Why the config on the disk is not the one in force, until one is applied.
+    refusal: Option<String>,
+}
+
+impl Supervisor {
+    /// The supervisor that `NOTIFY_SOCKET` names, with the patience of `WATCHDOG_USEC`.
+    pub(crate) fn from_environment() -> Self {
+        let Some(socket) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else {
+            return Self::default();
+        };
+        let socket = Socket::to(&socket).inspect_err(|error| {
+            tracing::warn!(%error, "NOTIFY_SOCKET cannot be written to; whoever set it is told nothing");
+        });
+        let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        // Set for another process, and inherited by us.
+        let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        let patience_ms = number("WATCHDOG_USEC").filter(|usec| is_ours && *usec > 0);
+        let patience_ms = patience_ms.map(|usec| (usec / 1_000).max(1));
+        Self { socket: socket.ok(), patience_ms, ..Self::default() }
+    }
+
+    /// Whether anybody listens; what it costs to find out how things stand is saved otherwise.
+    pub(crate) fn listens(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// Says that the ledger is read and every outbox was looked through once.
+    pub(crate) fn ready(&mut self, status: &str) {
+        let status = self.sentence(status);
+        self.say(&format!("READY=1\nSTATUS={status}"));
+        self.status = status;
+    }
+
+    /// Says how things stand, if it is not what was said last.
+    pub(crate) fn status(&mut self, status: &str) {
+        let status = self.sentence(status);
+        if status != self.status {
+            self.say(&format!("STATUS={status}"));
+            self.status = status;
+        }
+    }
+
+    /// Notes whether the config on the disk was refused; every sentence says so until one is applied.
+    pub(crate) fn config(&mut self, refusal: Option<String>) {
+        self.refusal = refusal;
+    }
+
+    /// Whether the config on the disk is refused.
+    pub(crate) fn is_config_refused(&self) -> bool {
+        self.refusal.is_some()
+    }
+
+    /// Says that a turn of the loop was completed.
+    pub(crate) fn beat(&mut self, now: u64) {
+        let Some(patience) = self.patience_ms else { return };
+        // A busy loop turns more often than anybody needs to know.
+        if self.beaten_at.is_none_or(|at| now.saturating_sub(at) >= patience / 4) {
+            self.say("WATCHDOG=1");
+            self.beaten_at = Some(now);
+        }
+    }
+
+    /// When a turn is due for the sake of the sign of life alone, on the monotonic clock.
+    pub(crate) fn next_beat(&self) -> Option<u64> {
+        self.patience_ms.map(|patience| self.beaten_at.map_or(0, |at| at + patience / 2))
+    }
+
+    /// Says that the config is being read anew; `since_boot` is the kernel's monotonic clock, by which a supervisor tells
+    /// this reload from an earlier one.
+    pub(crate) fn reloading(&self, since_boot: Duration) {
+        self.say(&format!(
+            "RELOADING=1\nMONOTONIC_USEC={}\nSTATUS=reading settled.toml",
+            since_boot.as_micros()
+        ));
+    }
+
+    /// Says that the daemon finishes what it has in hand.
+    pub(crate) fn stopping(&self) {
+        self.say("STOPPING=1\nSTATUS=stopping");
+    }
+
+    fn sentence(&self, status: &str) -> String {
+        match &self.refusal {
+            Some(why) => format!("{status}; the old config stays in force: {why}"),
+            None => status.to_owned(),
+        }
+    }
+
+    /// A supervisor that does not read is not waited for: it misses a line, and the mail goes on.
+    fn say(&self, text: &str) {
+        if let Some(Err(error)) = self.socket.as_ref().map(|socket| socket.send(text.as_bytes())) {
+            tracing::warn!(%error, "the supervisor could not be told");
+        }
+    }
+}

@@ -31,7 +31,14 @@ impl Peer {
 /// Ours first, then the peers; installs what is missing.
 pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    done(Command::new(cargo).args(["build", "--release", "--quiet", "-p", "validate-message-cli"]))?;
+    done(Command::new(&cargo).args(["build", "--release", "--quiet", "-p", "validate-message-cli"]))?;
+    let rust = place.join("rust");
+    if !rust.join("bin/jsonschema-cli").exists() {
+        // It takes minutes, once.
+        let mut install = Command::new(&cargo);
+        install.args(["install", "--quiet", "--locked", "jsonschema-cli@0.60.2", "--root"]).arg(&rust);
+        done(&mut install)?;
+    }
     let python = place.join("python/bin");
     if !python.join("check-jsonschema").exists() || !python.join("oacp").exists() {
         done(Command::new("python3").args(["-m", "venv"]).arg(place.join("python")))?;
@@ -50,6 +57,7 @@ pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let ours = text(ground::target().join("release/validate-message"));
     let sourcemeta = text(node.join("jsonschema"));
+    let rust = text(rust.join("bin/jsonschema-cli"));
     let check = text(python.join("check-jsonschema"));
     let ajv = text(node.join("ajv"));
     let ajv = [&ajv, "validate", "--spec=draft2020", "--strict=false", "-c", "ajv-formats", "-s", &schema];
@@ -63,6 +71,12 @@ pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
             name: "sourcemeta jsonschema",
             before: words(&[&sourcemeta, "validate", &schema]),
             each: None,
+            files_max: usize::MAX,
+        },
+        Peer {
+            name: "jsonschema-cli (Rust)",
+            before: words(&[&rust, "validate", &schema]),
+            each: Some("-i"),
             files_max: usize::MAX,
         },
         Peer { name: "ajv-cli", before: words(&ajv), each: Some("-d"), files_max: 1_000 },

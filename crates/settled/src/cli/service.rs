@@ -13,6 +13,9 @@ use crate::config::{Config, Listen};
 use crate::exit::Exit;
 use crate::service::{Found, Kind, Needs, Scope, Service, ServiceError, Work, Written};
 
+/// What the service is called where nothing else was said.
+const NAME: &str = "settled";
+
 /// Runs a workspace's daemon as a service of the machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -65,7 +68,7 @@ struct Of {
     #[arg(long)]
     launchd: bool,
     /// The service's name: one for each workspace
-    #[arg(long, value_name = "NAME", default_value = "settled", value_parser = name)]
+    #[arg(long, value_name = "NAME", default_value = NAME, value_parser = name)]
     name: String,
     /// Put the file into this directory instead of the supervisor's
     #[arg(long, value_name = "DIR")]
@@ -151,7 +154,7 @@ fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
     };
     let mut answer = Answer::new(document(state, args.of.dry_run, &service));
     if found != Found::Same {
-        answer.next(context.command("service install"), "write it as it should be");
+        answer.next(context.command(&again(args)), "write it as it should be");
     } else if !service.is_enabled() {
         for command in service.start() {
             answer.next(command, "start it, now and with the machine");
@@ -174,6 +177,24 @@ fn text(document: &Document, said: &str) -> String {
         document.program.display(),
         document.root.display()
     )
+}
+
+/// The command that installs the service that was asked about.
+fn again(args: &Install) -> String {
+    let Of { root: _, system, user, launchd, name, into, dry_run: _ } = &args.of;
+    let told = [
+        (*system, "--system"),
+        (*user, "--user"),
+        (*launchd, "--launchd"),
+        (args.starts_agents, "--starts-agents"),
+    ];
+    let mut words = vec!["service install".to_owned()];
+    words.extend(told.iter().filter(|(is_told, _)| *is_told).map(|(_, option)| (*option).to_owned()));
+    if name != NAME {
+        words.push(format!("--name {name}"));
+    }
+    words.extend(into.iter().map(|into| format!("--into {}", quoted(into.as_os_str()))));
+    words.join(" ")
 }
 
 fn work(args: &Install) -> Work {

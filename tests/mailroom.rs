@@ -64,6 +64,15 @@ impl Mailroom {
         settled().args(args).arg("--root").arg(&self.root).output().expect("settled can be run")
     }
 
+    /// Runs a line in a shell, where `settled` and `validate-message` are ours.
+    pub fn shell(&self, line: &str) -> Output {
+        let others = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{others}", binaries::directory().display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).env("PATH", path).env_remove("SETTLED_ROOT").env_remove("SETTLED_AGENT");
+        shell.stdin(Stdio::null()).output().expect("there is a shell")
+    }
+
     /// What `settled ARGS --root ROOT --json` says.
     pub fn json(&self, args: &[&str]) -> Value {
         let output = self.run(&[args, &["--json"]].concat());

@@ -87,7 +87,7 @@ fn steady(text: &str, mailroom: &Mailroom) -> String {
     let text: String = text.split_inclusive('\n').map(|line| steady_size(&words(line))).collect();
     (0..120).fold(text, |text, seconds| {
         let since = |text: &str, end| text.replace(&format!(" {seconds} s{end}"), &format!(" N s{end}"));
-        since(&since(&text, " ago"), "\n")
+        since(&since(&since(&text, " ago"), " of "), "\n")
     })
 }
 

@@ -42,6 +42,54 @@ fn what_was_refused_is_listed_with_what_was_corrected_since() {
     assert_eq!(nobody.status.code(), Some(5), "{}", said(&nobody));
 }
 
+/// However a message is corrected or done with, the list, the status and the problems say the same of it.
+#[test]
+fn what_is_open_is_open_for_everybody_who_is_asked() {
+    let mailroom = mailroom();
+    let agree = |open: &[&str]| {
+        let mut listed = letters_that(&mailroom, |letter| letter["open"] == true);
+        listed.sort();
+        assert_eq!(listed, open, "the list");
+        let status = mailroom.status();
+        let counts = status["dead_letters"].as_array().cloned().unwrap_or_default();
+        let counted: u64 = counts.iter().filter_map(|one| one["count"].as_u64()).sum();
+        assert_eq!(counted, open.len() as u64, "the status: {status}");
+        let problems = mailroom.json(&["problems"]);
+        let problems = problems["data"]["problems"].as_array().expect("a list").clone();
+        let dead = problems.iter().filter(|problem| problem["kind"] == "dead_letter").count();
+        assert_eq!(dead, open.len(), "the problems: {problems:?}");
+    };
+    agree(&["bad.yaml", "lost.yaml"]);
+    // Under the same file name, with another id.
+    mailroom.post("claude", "lost.yaml", &seed::note("question", "q-9", "claude", "codex", "?"));
+    mailroom.once();
+    agree(&["bad.yaml"]);
+    // To the same review.
+    let [request, ..] = seed::review();
+    seed::lay_packet(mailroom.root());
+    mailroom.post(request.from, request.file, &request.text);
+    mailroom.once();
+    let again = request.text.replace(seed::id(&request.text), "again");
+    mailroom.post("claude", "again.yaml", &again);
+    mailroom.once();
+    agree(&["again.yaml", "bad.yaml"]);
+    // Over with its review.
+    assert!(mailroom.run(&["pr", "closed", "86"]).status.success());
+    agree(&["bad.yaml"]);
+    // Taken away by whoever is done with it; its report stays.
+    std::fs::remove_file(mailroom.agent("codex", "dead_letter").join("bad.yaml")).expect("it was there");
+    agree(&[]);
+    let same = |letter: &Value| letter["corrected_same"].as_str().is_some();
+    assert_eq!(letters_that(&mailroom, same), ["lost.yaml", "wrong.yaml"]);
+}
+
+fn letters_that(mailroom: &Mailroom, is_wanted: impl Fn(&Value) -> bool) -> Vec<String> {
+    let listed = mailroom.json(&["dead-letter", "list"]);
+    let letters = listed["data"]["letters"].as_array().expect("a list").iter();
+    let wanted = letters.filter(|letter| is_wanted(letter));
+    wanted.map(|letter| letter["file"].as_str().unwrap_or("-").to_owned()).collect()
+}
+
 #[test]
 fn the_list_is_as_it_was() {
     let mailroom = Mailroom::new(&["claude", "codex"]);

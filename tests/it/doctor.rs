@@ -58,8 +58,12 @@ fn every_finding_that_is_wrong_has_a_fix_and_a_line() {
     let output = mailroom.run(&["doctor"]);
     assert_eq!(output.status.code(), Some(6), "{}", said(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let expected = "wrong   workspace    missing: agents/codex/archive\n                     fix: settled doctor --fix\n";
-    assert!(text.starts_with(expected), "{text}");
+    let expected = format!(
+        "wrong   workspace    missing: agents/codex/archive\n{:21}fix: settled doctor --fix --root {}\n",
+        "",
+        mailroom.root().display()
+    );
+    assert!(text.starts_with(&expected), "{text}");
 }
 
 #[test]

@@ -40,10 +40,27 @@ fn an_approval_holds_for_exactly_its_commit() {
     let near = format!("{}0", &HEAD[..39]);
     assert_eq!(verdict(&mailroom, &near, &[]), no("other_commit"));
     let output = check(&mailroom, OTHER, &[]);
-    golden::check("gate-check-other.txt", &String::from_utf8_lossy(&output.stderr));
+    let told =
+        String::from_utf8_lossy(&output.stderr).replace(&mailroom.root().display().to_string(), "ROOT");
+    golden::check("gate-check-other.txt", &told);
     for bad in ["9b2f41", "", "main"] {
         assert_eq!(check(&mailroom, bad, &[]).status.code(), Some(2), "{bad:?} is no commit");
     }
+}
+
+/// What the answer says to do about it is done, once its words in capitals are filled in.
+#[test]
+fn the_command_that_mends_another_commit_is_taken_as_it_is_printed() {
+    let mailroom = approved(HEAD);
+    let answer = mailroom.json(&["gate", "check", "--pr", "86", "--head", OTHER]);
+    let run = answer["next"][0]["run"].as_str().expect("a command");
+    assert!(run.starts_with("settled send review_request --to codex --pr 86 "), "{run}");
+    let daemon = mailroom.serve();
+    let sent = mailroom.shell(&run.replace("BRANCH", "parser").replace("TEXT", "again"));
+    assert!(sent.status.success(), "{run}\n{}", said(&sent));
+    daemon.terminate();
+    approve(&mailroom, "codex", &format!("merge_ready: true\nround: 2\nvalidated_head: \"{OTHER}\""));
+    assert_eq!(verdict(&mailroom, OTHER, &[]), yes());
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod once;
 mod orders;
 mod outbox;
 mod people;
+mod printed;
 mod readers;
 mod remap;
 mod replay;

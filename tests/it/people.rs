@@ -222,9 +222,23 @@ fn status_fits_the_columns_it_is_given() {
         let output =
             status.arg("status").arg(mailroom.root()).env("COLUMNS", columns).output().expect("settled");
         let said = text(&output, 0);
-        let widest = said.lines().take(3).map(|line| line.chars().count()).max().unwrap_or(0);
+        let widest = said.lines().map(|line| line.chars().count()).max().unwrap_or(0);
         assert!(widest <= columns.parse().expect("a number"), "{said}");
         assert!(said.contains('…'), "{said}");
+    }
+}
+
+#[test]
+fn a_damaged_ledger_sends_whoever_looks_to_the_doctor() {
+    let mailroom = after(2);
+    let [segment] = &settled_tests::list(mailroom.root().join(".settled/ledger"))[..] else {
+        panic!("one segment")
+    };
+    let damaged = settled_tests::read(segment).replacen("claude", "clauxe", 1);
+    settled_tests::write(segment, &damaged);
+    for args in [&["status"][..], &["why", "86"], &["threads", "86"], &["problems"]] {
+        let said = text(&mailroom.run(args), 1);
+        assert!(said.contains("is damaged at") && said.contains("try: settled doctor --root "), "{said}");
     }
 }
 

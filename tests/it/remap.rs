@@ -227,6 +227,36 @@ fn a_branch_named_like_a_commit_is_not_taken_for_it() {
     assert_void(&approved(&OTHER[..10]), &good, &repository.path(), "is not in the clone");
 }
 
+/// Two functions that look alike around the place where the line goes.
+const TWINS: &str = "fn test() {\n    a();\n    b();\n    c();\n    d();\n    e();\n    f();\n}\n\n\n\n\n\n\n\n\
+                     fn live() {\n    a();\n    b();\n    c();\n    d();\n    e();\n    f();\n}\n";
+
+#[test]
+fn the_same_lines_at_another_place_of_the_same_file_are_another_change() {
+    let repository = Repository::new();
+    repository.git(&["checkout", "--quiet", "main"]);
+    repository.commit("twins.rs", TWINS);
+    repository.git(&["checkout", "--quiet", "-B", "work"]);
+    let before = repository.commit("twins.rs", &TWINS.replacen("    c();\n", "    c();\n    skip();\n", 1));
+    repository.git(&["reset", "--quiet", "--hard", "main"]);
+    let (test, live) = TWINS.split_at(TWINS.find("fn live").expect("the second one"));
+    let moved = test.to_owned() + &live.replace("    c();\n", "    c();\n    skip();\n");
+    let after = repository.commit("twins.rs", &moved);
+    assert_void(&approved(&before), &after, &repository.path(), "they differ in twins.rs");
+}
+
+#[test]
+fn no_gitmodules_hides_a_submodule_that_moved() {
+    let repository = Repository::new();
+    let modules = "[submodule \"sub\"]\n\tpath = sub\n\turl = ../sub\n\tignore = all\n";
+    let before = repository.commit(".gitmodules", modules);
+    let entry = format!("160000,{OTHER},sub");
+    repository.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    repository.git(&["commit", "--quiet", "--message", "another submodule"]);
+    let after = repository.head();
+    assert_void(&approved(&before), &after, &repository.path(), "they differ in sub");
+}
+
 #[test]
 fn settings_of_whoever_asks_change_no_answer() {
     let repository = Repository::new();

@@ -2,7 +2,6 @@
 //! refused and not mended, what the daemon noted. It is read without the lock and changes nothing; what follows
 //! from it is worked out in the files below, and how it is shown is the command line's.
 
-mod dead;
 pub(crate) mod mend;
 pub(crate) mod problems;
 pub(crate) mod row;
@@ -14,11 +13,10 @@ use std::path::Path;
 
 use message_schema::id::AgentName;
 use review::{Review, ReviewKey, Which};
-use spool::{Folded, SpoolError, VisitError};
+use spool::{Folded, SpoolError};
 
-pub(crate) use self::dead::DeadLetter;
-use self::dead::DeadLetters;
 use self::unjudged::Unjudged;
+use crate::dead_letter::refusals::{self, Refusal};
 use crate::fold::Books;
 use crate::troubles::{self, Trouble};
 use crate::workspace;
@@ -36,8 +34,8 @@ pub(crate) struct Standing {
     pub(crate) agents: Vec<AgentName>,
     /// What lies in outboxes and was not judged yet.
     pub(crate) unjudged: Unjudged,
-    /// What was refused and not mended since, oldest first.
-    pub(crate) dead: Vec<DeadLetter>,
+    /// What was refused and is open, oldest first.
+    pub(crate) dead: Vec<Refusal>,
     /// What the daemon noted and only an operator can mend.
     pub(crate) troubles: Vec<Trouble>,
 }
@@ -49,8 +47,8 @@ impl Standing {
         let agents = workspace::agents(root)?;
         let unjudged = Unjudged::look(root, &agents);
         let (books, folded) = Books::read(root)?;
-        let dead = if dead::is_any(root, &agents) { dead_letters(root)? } else { Vec::new() };
-        let dead = dead.into_iter().filter(|letter| !letter.is_over(books.state())).collect();
+        let dead = if refusals::is_any(root, &agents) { refusals::read(root)? } else { Vec::new() };
+        let dead = dead.into_iter().filter(|refusal| refusal.is_open(books.state())).collect();
         let (serving, troubles) = (spool::is_served(root), troubles::noted(root));
         Ok(Self { books, folded, serving, agents, unjudged, dead, troubles })
     }
@@ -70,10 +68,4 @@ impl Standing {
     pub(crate) fn is_unserved(&self) -> bool {
         self.serving == Some(false)
     }
-}
-
-fn dead_letters(root: &Path) -> Result<Vec<DeadLetter>, SpoolError> {
-    let mut dead = DeadLetters::new(root);
-    spool::read_ledger(root, &mut |entry| dead.note(entry).map_err(VisitError::from))?;
-    Ok(dead.into_letters())
 }

@@ -27,7 +27,8 @@ pub(super) fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> Strin
     let Status { accepted, refused, waiting, .. } = status;
     text += &format!("{accepted} accepted, {refused} refused, {waiting} waiting; {serving}\n");
     if let Some(Wait { review, mover, since }) = &status.oldest_wait {
-        text += &format!("oldest wait: {mover} on {review}, since {}\n", span(now - *since));
+        let wait = format!("oldest wait: {} of {mover} on {review}", span(now - *since));
+        text += &(cut(&wait, screen.width) + "\n");
     }
     if !status.dead_letters.is_empty() {
         let each = |Count { agent, count }: &Count| format!("{count} of {agent}");

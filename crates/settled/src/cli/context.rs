@@ -11,6 +11,7 @@ use super::answer::{Answer, print};
 use super::failure::Failure;
 use crate::exit::Exit;
 pub(super) use crate::shell::quoted;
+use crate::standing::Standing;
 use crate::workspace;
 
 /// The options every command has.
@@ -92,6 +93,12 @@ impl Context {
         let root = self.root()?;
         existing(root)?;
         Ok(root)
+    }
+
+    /// How things stand in the workspace; what keeps it from being read is for the doctor to say.
+    pub(super) fn standing(&self) -> Result<Standing, Failure> {
+        Standing::read(self.workspace()?)
+            .map_err(|error| Failure::new(Exit::Failed, &error).next(self.command_of(None, "doctor")))
     }
 
     /// The agent that asks, which has mailboxes in the workspace.

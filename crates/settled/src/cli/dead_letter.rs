@@ -9,6 +9,7 @@ use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
 use crate::config::Config;
+use crate::dead_letter::refusals::Same;
 use crate::dead_letter::retry::{self, NotSent, Outlook};
 use crate::dead_letter::{self, DeadLetter, Found};
 use crate::exit::Exit;
@@ -27,7 +28,7 @@ enum Command {
     #[command(after_help = "Examples:
   settled dead-letter list
   settled dead-letter list --agent claude
-  settled dead-letter list --json | jq '.data.letters[] | select(.corrected_by == null) | .report.refused'")]
+  settled dead-letter list --json | jq '.data.letters[] | select(.open) | .report.refused'")]
     List,
     /// Show the report and the message
     #[command(after_help = "Examples:
@@ -102,7 +103,7 @@ fn list(context: &Context) -> Result<Exit, Failure> {
     let unread: Vec<String> = alerts(&found);
     let mut answer = Answer::new(Listed { letters: found.letters, corrections_known });
     unread.into_iter().for_each(|message| answer.alert("unread", message));
-    if let Some(open) = answer.data.letters.iter().find(|letter| letter.corrected_by.is_none()) {
+    if let Some(open) = answer.data.letters.iter().find(|letter| letter.open != Some(false)) {
         let word = super::context::quoted(open.file.as_ref().unwrap_or(&open.report_file).as_ref());
         answer.next(context.command(&format!("dead-letter show {word}")), "the report and the message");
     }
@@ -113,27 +114,35 @@ fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn line(letter: &DeadLetter) -> String {
-    let DeadLetter { agent, file, report_file, report, corrected_by } = letter;
+    let DeadLetter { agent, file, report_file, report, corrected_by, corrected_same, open } = letter;
     let file = file.as_ref().unwrap_or(report_file);
     let id = report.message_id.as_ref().map_or_else(String::new, |id| format!("  {id}"));
     let mut text = escaped(&format!("{}  {agent}/{file}  {}{id}", report.received_at, report.refused)) + "\n";
     text += &format!("  {}\n", escaped(&report.summary));
-    if let Some(seq) = corrected_by {
-        text += &format!("  corrected: record {seq} accepted the same id\n");
+    match (corrected_by, corrected_same) {
+        (Some(seq), Some(same)) => {
+            text += &format!("  corrected: record {seq} accepted {}\n", same.words());
+        }
+        (Some(_) | None, _) if *open == Some(false) => {
+            text += "  over: its file was taken away, or its review is closed\n";
+        }
+        (Some(_) | None, _) => {}
     }
     text
 }
 
 fn count(letters: &[DeadLetter]) -> String {
     let corrected = letters.iter().filter(|letter| letter.corrected_by.is_some()).count();
-    format!("{} refused, {corrected} of them corrected since\n", letters.len())
+    let over = letters.iter().filter(|letter| letter.open == Some(false)).count() - corrected;
+    let over = if over == 0 { String::new() } else { format!(", {over} over") };
+    format!("{} refused, {corrected} of them corrected since{over}\n", letters.len())
 }
 
 fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let found = look(context)?;
     let unread = alerts(&found);
-    let letters = called(found, &which.word)?;
+    let letters = called(found, &which.word, context)?;
     let text = |letter: &DeadLetter| String::from_utf8(retry::original(root, letter).ok()?).ok();
     let letters = letters.into_iter().map(|letter| WithText { message: text(&letter), letter });
     let mut answer = Answer::new(Shown { letters: letters.collect() });
@@ -154,7 +163,7 @@ fn whole(with: &WithText) -> String {
 fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let word = &args.which.word;
-    let mut letters = called(look(context)?, word)?;
+    let mut letters = called(look(context)?, word, context)?;
     // Of several under one id the one that was refused last is meant, as long as they are of one agent.
     let letter = letters.pop().expect("there is at least one");
     if letters.iter().any(|other| other.agent != letter.agent) {
@@ -177,7 +186,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let name = retry::put_back(root, &letter, &original).map_err(|error| not_sent(&error))?;
     let path = format!("agents/{}/outbox/{name}", letter.agent);
     let mut answer = Answer::new(Sent { agent: letter.agent, id, path, forced: args.force, outlook });
-    if let Some(seq) = letter.corrected_by {
+    if let (Some(seq), Some(Same::Id)) = (letter.corrected_by, letter.corrected_same) {
         answer.alert(
             "id_collision",
             format!("record {seq} accepted this id since: other bytes under it are refused"),
@@ -260,12 +269,12 @@ fn alerts(found: &Found) -> Vec<String> {
     ledger.chain(unread).map(|message| escaped(&message)).collect()
 }
 
-fn called(found: Found, word: &str) -> Result<Vec<DeadLetter>, Failure> {
+fn called(found: Found, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
     let letters: Vec<DeadLetter> =
         found.letters.into_iter().filter(|letter| letter.is_called(word)).collect();
     if letters.is_empty() {
         let message = format!("no dead letter has the name or the id {}", escaped(word));
-        return Err(Failure::plain(Exit::NotFound, message).next("settled dead-letter list".to_owned()));
+        return Err(Failure::plain(Exit::NotFound, message).next(context.command("dead-letter list")));
     }
     Ok(letters)
 }

@@ -39,7 +39,8 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let me = context.me_if_told()?;
     let agents = workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let agent = me.as_ref().map(|me| &me.agent);
-    let case = Case { root, agent, agents: &agents, now: clock::now(), mends: args.fix };
+    let spell = |words: &str| context.command_of(None, words);
+    let case = Case { root, agent, agents: &agents, now: clock::now(), mends: args.fix, spell: &spell };
     let findings = doctor::examine(&case);
     let count = |state| findings.iter().filter(|finding| finding.state == state).count();
     let (wrong, mended, failed) = (count(State::Wrong), count(State::Mended), count(State::Failed));

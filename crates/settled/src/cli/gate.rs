@@ -148,10 +148,12 @@ impl At {
             }
             // Only another request can lead to another approval, and that is its author's to send.
             Reason::Unbound | Reason::OtherCommit | Reason::Stale => {
-                format!(
-                    "validate-message new review_request --from {author} --to {reviewer} --pr {}",
-                    asked.pr
-                )
+                let words = format!(
+                    "send review_request --to {reviewer} --pr {}{repo} --declared-head {} --branch BRANCH \
+                     --diff-summary TEXT",
+                    asked.pr, asked.head
+                );
+                context.command_of(Some(author), &words)
             }
             Reason::Waiting => {
                 let head = &asked.head;

@@ -10,7 +10,6 @@ use super::failure::Failure;
 use super::screen::{Screen, Tone, ago};
 use crate::clock;
 use crate::exit::Exit;
-use crate::standing::Standing;
 use crate::standing::problems::Problem;
 
 /// Shows everything that needs somebody.
@@ -34,8 +33,8 @@ struct Problems {
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
-    let (root, now) = (context.workspace()?, clock::now());
-    let standing = Standing::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let now = clock::now();
+    let standing = context.standing()?;
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
     let exit = if problems.is_empty() { Exit::Ok } else { Exit::ActionRequired };
     let mut answer = Answer::new(Problems { problems });

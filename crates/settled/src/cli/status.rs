@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 
 /// How things stand, with what should be known and what comes next.
 pub(super) fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result<Answer<Status>, Failure> {
-    let standing = Standing::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let standing = context.standing()?;
     let mut answer = Answer::new(status(&standing, removable(root, now)));
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
     let kinds = problems::by_kind(&problems);

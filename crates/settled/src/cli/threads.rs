@@ -11,7 +11,6 @@ use super::order::Target;
 use super::screen::{Screen, cut};
 use super::why;
 use crate::exit::Exit;
-use crate::standing::Standing;
 use crate::standing::threads::{Act, Histories, Threads, Told};
 
 /// Shows the threads of a review.
@@ -33,7 +32,7 @@ struct All {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let failed = |error| Failure::new(Exit::Failed, &error);
-    let standing = Standing::read(root).map_err(failed)?;
+    let standing = context.standing()?;
     let selected = standing.selected(&args.target.which());
     if selected.is_empty() {
         return Err(why::unknown(&standing, &args.target.which(), context));

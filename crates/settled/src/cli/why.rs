@@ -38,7 +38,7 @@ struct Whys {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let now = clock::now();
-    let standing = Standing::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let standing = context.standing()?;
     let selected = standing.selected(&args.target.which());
     if selected.is_empty() {
         return Err(unknown(&standing, &args.target.which(), context));

@@ -1,7 +1,9 @@
-//! The refused messages of a workspace: what lies in `dead_letter/`, why, and whether it was corrected since.
+//! The refused messages of a workspace: what lies in `dead_letter/` and why, by the reports there, so that an agent that
+//! may not read the ledger is told, too.
 //!
-//! Sending one again is `retry`'s business.
+//! What became of each is `refusals`' to say; sending one again is `retry`'s business.
 
+pub(crate) mod refusals;
 pub(crate) mod retry;
 
 use std::collections::HashMap;
@@ -11,7 +13,10 @@ use std::path::{Path, PathBuf};
 use message_schema::Report;
 use message_schema::id::AgentName;
 use serde::Serialize;
-use spool::{Away, Digest, Layout, Mailbox, SpoolError};
+use spool::{Digest, Layout, Mailbox, SpoolError};
+
+use self::refusals::{Correction, Same};
+use crate::fold::Books;
 
 /// The largest file that is read, in bytes: a refused one may be of any size, and is then told by its report alone.
 const SIZE_MAX: u64 = 1 << 20;
@@ -28,9 +33,15 @@ pub(crate) struct DeadLetter {
     pub(crate) report_file: String,
     /// Why it was refused.
     pub(crate) report: Report,
-    /// The record that accepted the same id later.
+    /// The record that accepted something in its place later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) corrected_by: Option<u64>,
+    /// What that has in common with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) corrected_same: Option<Same>,
+    /// Whether somebody has to do something about it; absent if the ledger cannot be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) open: Option<bool>,
 }
 
 /// What lies in the mailboxes, and what could not be asked.
@@ -46,9 +57,9 @@ pub(crate) struct Found {
 
 /// Looks through the dead letters of these agents.
 pub(crate) fn of(root: &Path, agents: &[AgentName]) -> Found {
-    let (accepted, without_ledger) = match Accepted::read(root) {
-        Ok(accepted) => (accepted, None),
-        Err(error) => (Accepted::default(), Some(error)),
+    let (known, without_ledger) = match fates(root) {
+        Ok(fates) => (Some(fates), None),
+        Err(error) => (None, Some(error)),
     };
     let (mut letters, mut unread) = (Vec::new(), Vec::new());
     for agent in agents {
@@ -58,8 +69,11 @@ pub(crate) fn of(root: &Path, agents: &[AgentName]) -> Found {
             Err(error) => unread.push((directory, error)),
         }
     }
-    for letter in &mut letters {
-        letter.corrected_by = accepted.after(letter);
+    if let Some(fates) = known {
+        for letter in &mut letters {
+            let fate = fates.get(&(letter.agent.clone(), letter.report_file.clone()));
+            letter.become_of(fate.copied().unwrap_or_default());
+        }
     }
     letters.sort_by(|a, b| {
         let key = |letter: &DeadLetter| (letter.report.received_at.to_string(), letter.report_file.clone());
@@ -73,7 +87,31 @@ pub(crate) fn directory(root: &Path, agent: &AgentName) -> PathBuf {
     Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()))
 }
 
+/// What became of a dead letter. One the ledger does not know was laid there by somebody, who is not waited for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    corrected: Option<Correction>,
+    is_open: bool,
+}
+
+/// What became of each, by whose it is and the name of its report.
+fn fates(root: &Path) -> Result<HashMap<(AgentName, String), Fate>, SpoolError> {
+    let (books, _) = Books::read(root)?;
+    let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
+        let is_open = refusal.is_open(books.state());
+        let fate = Fate { corrected: refusal.corrected, is_open };
+        Some(((refusal.agent, refusal.report_file?), fate))
+    });
+    Ok(known.collect())
+}
+
 impl DeadLetter {
+    fn become_of(&mut self, Fate { corrected, is_open }: Fate) {
+        self.corrected_by = corrected.map(|correction| correction.by);
+        self.corrected_same = corrected.map(|correction| correction.same);
+        self.open = Some(is_open);
+    }
+
     /// Whether somebody who says this word means it: its name, with or without the ending, or its id.
     pub(crate) fn is_called(&self, word: &str) -> bool {
         let is_id = self.report.message_id.as_ref().is_some_and(|id| id.as_str() == word);
@@ -103,7 +141,15 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
         let report = Report::from_yaml(&bytes(&directory.join(name)).ok()??).ok()?;
         let file =
             names.iter().find(|file| *file != name && is_original(directory, file, name, &report)).cloned();
-        Some(DeadLetter { agent: agent.clone(), file, report_file: name.clone(), report, corrected_by: None })
+        Some(DeadLetter {
+            agent: agent.clone(),
+            file,
+            report_file: name.clone(),
+            report,
+            corrected_by: None,
+            corrected_same: None,
+            open: None,
+        })
     });
     Ok(letters.collect())
 }
@@ -126,39 +172,4 @@ fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report)
 fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let data = path.symlink_metadata()?;
     if !data.is_file() || data.len() > SIZE_MAX { Ok(None) } else { std::fs::read(path).map(Some) }
-}
-
-/// When each id of each sender was accepted, and which record refused which dead letter.
-#[derive(Debug, Default)]
-struct Accepted {
-    by_id: HashMap<(String, String), u64>,
-    refused: HashMap<(String, String), u64>,
-}
-
-impl Accepted {
-    fn read(root: &Path) -> Result<Self, SpoolError> {
-        let mut accepted = Self::default();
-        spool::read_ledger(root, &mut |entry| {
-            let Some(original) = &entry.original else { return Ok(()) };
-            match (&original.away, &entry.id) {
-                (Away::DeadLetter(file), _) => {
-                    accepted.refused.insert((original.outbox.clone(), file.to_string()), entry.seq);
-                }
-                (Away::Sent(_), Some(id)) => {
-                    accepted.by_id.entry((original.outbox.clone(), id.clone())).or_insert(entry.seq);
-                }
-                (Away::Sent(_), None) => {}
-            }
-            Ok(())
-        })?;
-        Ok(accepted)
-    }
-
-    /// The record that accepted a dead letter's id after it was refused.
-    fn after(&self, letter: &DeadLetter) -> Option<u64> {
-        let key = |text: &str| (letter.agent.to_string(), text.to_owned());
-        let refused = letter.file.as_ref().and_then(|file| self.refused.get(&key(file)));
-        let accepted = *self.by_id.get(&key(letter.report.message_id.as_ref()?.as_str()))?;
-        (accepted > refused.copied().unwrap_or_default()).then_some(accepted)
-    }
 }

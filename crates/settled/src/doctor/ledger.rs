@@ -59,9 +59,10 @@ pub(super) fn serving(case: &Case<'_>) -> Checked {
         case.agents.iter().map(|agent| spool::count_waiting(case.root, agent.as_str())).sum();
     Ok(vec![match spool::is_served(case.root) {
         Some(true) => Said::ok(format!("a daemon is serving, {waiting} files wait in outboxes")),
-        Some(false) if waiting > 0 => {
-            Said::wrong(format!("{waiting} files wait in outboxes and no daemon is serving"), "settled serve")
-        }
+        Some(false) if waiting > 0 => Said::wrong(
+            format!("{waiting} files wait in outboxes and no daemon is serving"),
+            (case.spell)("serve"),
+        ),
         // The kernel gives a lock back with the process, so the file alone is never in the way.
         Some(false) => Said::note("no daemon is serving, and nothing waits for one; no lock is held"),
         None => Said::note("whether a daemon is serving cannot be seen by this user"),

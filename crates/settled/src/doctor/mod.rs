@@ -12,7 +12,6 @@ use message_schema::id::AgentName;
 use serde::Serialize;
 
 /// Whose workspace is looked at, as whom, and whether what can be mended is.
-#[derive(Debug)]
 pub(crate) struct Case<'a> {
     pub(crate) root: &'a Path,
     /// The agent that asks; the daemon's user if there is none.
@@ -22,6 +21,8 @@ pub(crate) struct Case<'a> {
     pub(crate) now: DateTime<Utc>,
     /// Whether what can be mended safely is mended.
     pub(crate) mends: bool,
+    /// Writes a command of ours as it is run for this workspace.
+    pub(crate) spell: &'a dyn Fn(&str) -> String,
 }
 
 /// What a check found.

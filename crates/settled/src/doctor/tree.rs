@@ -19,7 +19,7 @@ const LEFT_OVER: Duration = Duration::from_secs(24 * 3600);
 /// Whether the tree is complete.
 pub(super) fn complete(case: &Case<'_>) -> Checked {
     if case.agents.is_empty() {
-        return Ok(vec![Said::wrong("no agent has mailboxes", "settled init --agents claude,codex")]);
+        return Ok(vec![Said::wrong("no agent has mailboxes", (case.spell)("init --agents claude,codex"))]);
     }
     let names: Vec<&str> = case.agents.iter().map(AgentName::as_str).collect();
     let mut missing = Layout::new(case.root).missing(&names);
@@ -36,7 +36,7 @@ pub(super) fn complete(case: &Case<'_>) -> Checked {
         workspace::init(case.root, case.agents).map_err(|error| format!("cannot make {listed}: {error}"))?;
         return Ok(vec![Said::mended(format!("made {listed}"))]);
     }
-    Ok(vec![Said::wrong(format!("missing: {listed}"), "settled doctor --fix")])
+    Ok(vec![Said::wrong(format!("missing: {listed}"), (case.spell)("doctor --fix"))])
 }
 
 fn is_absent(path: &Path) -> bool {
@@ -91,7 +91,7 @@ pub(super) fn access(case: &Case<'_>) -> Checked {
     let what = format!("as {who} (uid {uid}), no access to {}", denied.join(", "));
     Ok(vec![Said::wrong(
         what,
-        "run it as the user it belongs to, or `settled init --separate-users` as root",
+        format!("run it as the user it belongs to, or `{}` as root", (case.spell)("init --separate-users")),
     )])
 }
 
@@ -156,8 +156,8 @@ pub(super) fn users(case: &Case<'_>) -> Checked {
     if layout.own().symlink_metadata().is_ok_and(|data| data.mode() & 0o077 != 0) {
         wrong.push("others than the daemon get into .settled".to_owned());
     }
-    let fix = "settled init --separate-users, as root";
-    let said: Vec<Said> = wrong.into_iter().map(|what| Said::wrong(what, fix)).collect();
+    let fix = format!("{}, as root", (case.spell)("init --separate-users"));
+    let said: Vec<Said> = wrong.into_iter().map(|what| Said::wrong(what, fix.as_str())).collect();
     Ok(if said.is_empty() {
         vec![Said::ok(format!("{} agents are users of their own", users.len()))]
     } else {
@@ -193,7 +193,7 @@ pub(super) fn leftovers(case: &Case<'_>) -> Checked {
         (false, _) => vec![Said::mended(format!("removed {}", removed.join(", ")))],
         (true, false) => vec![Said::wrong(
             format!("left behind for over a day: {}", left.join(", ")),
-            "settled doctor --fix",
+            (case.spell)("doctor --fix"),
         )],
     })
 }

@@ -60,11 +60,15 @@ pub(crate) fn named(key: &ReviewKey, is_alone: bool) -> String {
     if is_alone {
         return key.pr.to_string();
     }
-    let repo = key.repo.as_ref().map_or_else(String::new, |repo| format!(" --repo {repo}"));
-    format!("{} --reviewer {}{repo}", key.pr, key.reviewer)
+    format!("{} --reviewer {}{}", key.pr, key.reviewer, of_repo(key))
 }
 
-/// The same for an option: `--pr 86`.
+/// The pull request as options: `--pr 86`, and the repository where it has one.
 pub(crate) fn of_pr(key: &ReviewKey) -> String {
-    format!("--pr {}", key.pr)
+    format!("--pr {}{}", key.pr, of_repo(key))
+}
+
+/// The repository as an option, with a blank before it; nothing where there is none.
+pub(crate) fn of_repo(key: &ReviewKey) -> String {
+    key.repo.as_ref().map_or_else(String::new, |repo| format!(" --repo {repo}"))
 }

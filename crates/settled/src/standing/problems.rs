@@ -9,9 +9,10 @@ use message_schema::line::{escaped, is_one_line};
 use review::{Phase, ReviewKey};
 use serde::Serialize;
 
+use super::Standing;
 use super::mend::{Mend, Mending, Spell};
 use super::row::approval;
-use super::{DeadLetter, Standing};
+use crate::dead_letter::refusals::Refusal;
 use crate::shell::quoted;
 use crate::troubles::{self, Trouble};
 
@@ -178,8 +179,8 @@ fn held_blocker(key: &ReviewKey, id: &FindingId, is_alone: bool, mending: &Mendi
     }
 }
 
-fn dead_letter(letter: &DeadLetter, mending: &Mending<'_>) -> Problem {
-    let DeadLetter { agent, file, code, .. } = letter;
+fn dead_letter(letter: &Refusal, mending: &Mending<'_>) -> Problem {
+    let Refusal { agent, file, code, .. } = letter;
     Problem {
         kind: Kind::DeadLetter,
         what: format!("{agent}/dead_letter/{} was refused ({code}) and not corrected since", escaped(file)),

@@ -7,9 +7,10 @@ use chrono::{DateTime, Utc};
 use review::{Deadline, Invocation, Phase, Review, ReviewKey, Side};
 use serde::Serialize;
 
-use super::mend::{Mend, Mending, Spell, of_pr};
+use super::mend::{Mend, Mending, Spell, of_pr, of_repo};
 use super::row::reason;
-use super::{DeadLetter, Standing, threads};
+use super::{Standing, threads};
+use crate::dead_letter::refusals::Refusal;
 use crate::shell::quoted;
 
 /// What one review waits for. Fields are added, never changed.
@@ -141,7 +142,7 @@ impl Look<'_> {
     /// The mover's newest word, if it was refused after everything else that happened here.
     fn correction(&self) -> Option<Answer> {
         let mover = self.review.phase.mover_of(self.key)?;
-        let is_newest = |letter: &&DeadLetter| {
+        let is_newest = |letter: &&Refusal| {
             letter.agent == *mover && letter.is_about(self.key) && letter.at >= self.review.since
         };
         let letter = self.standing.dead.iter().rfind(is_newest)?;
@@ -210,9 +211,8 @@ impl Look<'_> {
 
     fn addressed(&self) -> (String, &'static str) {
         let words = format!(
-            "send review_addressed --to {} {} --commit-sha SHA --changes-summary TEXT",
-            self.key.reviewer,
-            of_pr(self.key)
+            "send review_addressed --to {} --pr {} --commit-sha SHA --changes-summary TEXT",
+            self.key.reviewer, self.key.pr
         );
         (words, "reports what was fixed; then comes the next request")
     }
@@ -234,7 +234,7 @@ impl Look<'_> {
                 (Missing::Response, missing)
             }
         };
-        let pr = &self.key.pr;
+        let pr = self.of_reviewer();
         let agent = |words: String, what: &str| self.mending.agent(&self.key.reviewer, &words, what);
         let take = (kind == Missing::Take).then(|| {
             let words = format!("take {}", quoted(open.request.as_str().as_ref()));
@@ -247,6 +247,17 @@ impl Look<'_> {
             agent(format!("lgtm {pr}"), "approves, if the quality gate passes"),
         ]);
         Answer { kind, missing: Some(missing), mends }
+    }
+
+    /// How the reviewer names the review: the number, the repository where it has one, and the author where several
+    /// ask it about that number.
+    fn of_reviewer(&self) -> String {
+        let ReviewKey { pr, author, reviewer, .. } = self.key;
+        let mut reviews = self.standing.books.state().reviews();
+        let asks_too = |key: &ReviewKey| key.pr == *pr && key.reviewer == *reviewer && key.author != *author;
+        let name =
+            if reviews.any(|(key, _)| asks_too(key)) { format!(" --author {author}") } else { String::new() };
+        format!("{pr}{}{name}", of_repo(self.key))
     }
 
     /// What stands between the review and an approval.

@@ -58,8 +58,25 @@ pub enum GitError {
 /// The whole change of one commit.
 struct Change {
     patch_id: String,
-    /// Each file's part without the places it stands at, by the line git opens it with.
-    files: BTreeMap<Vec<u8>, Digest>,
+    /// Each file's part, by the line git opens it with.
+    files: BTreeMap<Vec<u8>, Part>,
+}
+
+/// What is changed in one file.
+struct Part {
+    /// Every line of it, blanks included, but not where in the file it stands.
+    lines: Digest,
+    /// The names git gives to what the file held before and after; empty if only its mode is changed.
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+impl Part {
+    /// Whether both do the same. A file that was the same before is the same after; otherwise the same lines may
+    /// have been put where they mean something else, which neither a patch id nor the lines tell.
+    fn is_same(&self, other: &Self) -> bool {
+        self.lines == other.lines && (self.before != other.before || self.after == other.after)
+    }
 }
 
 /// Why a commit has no change to compare.
@@ -86,7 +103,7 @@ impl Patches {
             }
         };
         // A patch id leaves blanks out, the files' parts do not.
-        if was.patch_id == is.patch_id && was.files == is.files {
+        if was.patch_id == is.patch_id && names(&was, &is).all(|file| is_same(&was, &is, file)) {
             return Ok(Comparison::Same { patch_id: is.patch_id });
         }
         Ok(Comparison::Void { why: different(&was, &is, approved, head), fetch: None })
@@ -152,7 +169,7 @@ impl Patches {
         ]);
         git.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         git.env("LC_ALL", "C");
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS"] {
+        for name in GIT_OF_OTHERS {
             git.env_remove(name);
         }
         let mut child = git.spawn().map_err(not_run)?;
@@ -168,6 +185,20 @@ impl Patches {
         }
     }
 }
+
+/// What would have git look into another repository, or see another history or another diff in this one.
+const GIT_OF_OTHERS: [&str; 10] = [
+    "GIT_DIR",
+    "GIT_COMMON_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_NAMESPACE",
+    "GIT_GRAFT_FILE",
+    "GIT_SHALLOW_FILE",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_DIFF_OPTS",
+];
 
 /// The whole change, whatever the settings of whoever asks.
 const DIFF: &[&str] = &[
@@ -185,45 +216,65 @@ const DIFF: &[&str] = &[
     "--diff-algorithm=myers",
     "--no-indent-heuristic",
     "--submodule=short",
+    // A `.gitmodules` of the commits themselves can have submodules left out.
+    "--ignore-submodules=none",
     "--src-prefix=a/",
     "--dst-prefix=b/",
 ];
 
-/// Each file's part of a patch: every line of it, blanks included, but not where in the file it stands. Of a binary
-/// file the patch holds the names of both contents, which are kept.
-fn files(patch: &[u8]) -> BTreeMap<Vec<u8>, Digest> {
-    let mut files: BTreeMap<Vec<u8>, Digest> = BTreeMap::new();
-    let mut part: Vec<u8> = Vec::new();
+/// Each file's part of a patch. Of a binary file the patch holds the names of both contents, which count as lines.
+fn files(patch: &[u8]) -> BTreeMap<Vec<u8>, Part> {
+    let mut files = BTreeMap::new();
+    let mut lines: Vec<u8> = Vec::new();
     let mut index: &[u8] = &[];
     let mut opened: Option<&[u8]> = None;
     let mut is_head = true;
     for line in patch.split_inclusive(|byte| *byte == b'\n') {
         // Within a hunk every line begins with a blank, `+`, `-` or `\`.
         if line.starts_with(b"diff --git ") {
-            files.extend(opened.map(|name| (name.to_vec(), Digest::of(&part))));
-            part.clear();
+            files.extend(opened.map(|name| (name.to_vec(), part(&lines, index))));
+            lines.clear();
             (opened, index, is_head) = (Some(line), &[], true);
         } else if is_head && line.starts_with(b"index ") {
             index = line;
         } else if line.starts_with(b"@@ ") {
             is_head = false;
-            part.extend_from_slice(b"@@\n");
+            lines.extend_from_slice(b"@@\n");
         } else {
             if is_head && line.starts_with(b"Binary files ") {
-                part.extend_from_slice(index);
+                lines.extend_from_slice(index);
             }
-            part.extend_from_slice(line);
+            lines.extend_from_slice(line);
         }
     }
-    files.extend(opened.map(|name| (name.to_vec(), Digest::of(&part))));
+    files.extend(opened.map(|name| (name.to_vec(), part(&lines, index))));
     files
+}
+
+/// A part of these lines; `index` is as in `index 1f3e..90ab 100644`.
+fn part(lines: &[u8], index: &[u8]) -> Part {
+    let index = String::from_utf8_lossy(index);
+    let names = index.split_whitespace().nth(1).and_then(|names| names.split_once(".."));
+    let (before, after) = names.unwrap_or_default();
+    Part { lines: Digest::of(lines), before: before.into(), after: after.into() }
+}
+
+/// The files that either changes.
+fn names<'c>(was: &'c Change, is: &'c Change) -> impl Iterator<Item = &'c Vec<u8>> {
+    was.files.keys().chain(is.files.keys().filter(|file| !was.files.contains_key(*file)))
+}
+
+fn is_same(was: &Change, is: &Change, file: &Vec<u8>) -> bool {
+    match (was.files.get(file), is.files.get(file)) {
+        (Some(was), Some(is)) => was.is_same(is),
+        (Some(_) | None, _) => false,
+    }
 }
 
 /// Which files are changed otherwise: the first three, and how many more.
 fn different(was: &Change, is: &Change, approved: &CommitSha, head: &CommitSha) -> String {
-    let all = was.files.keys().chain(is.files.keys().filter(|file| !was.files.contains_key(*file)));
-    let names: Vec<String> = all
-        .filter(|file| was.files.get(*file) != is.files.get(*file))
+    let names: Vec<String> = names(was, is)
+        .filter(|file| !is_same(was, is, file))
         .map(|opening| {
             let opening = String::from_utf8_lossy(opening);
             let name = opening.trim_end().trim_start_matches("diff --git ");

@@ -7,7 +7,7 @@ use review::{
 };
 
 use super::{Answer, Look, Missing};
-use crate::standing::mend::{named, of_pr};
+use crate::standing::mend::{named, of_pr, of_repo};
 
 impl Look<'_> {
     pub(super) fn approved(&self, approval: &Approval) -> Answer {
@@ -86,7 +86,10 @@ impl Look<'_> {
     }
 
     fn ends(&self) -> Vec<(String, &'static str)> {
-        vec![(format!("pr closed {}", self.key.pr), "ends the review with its pull request")]
+        vec![(
+            format!("pr closed {}{}", self.key.pr, of_repo(self.key)),
+            "ends the review with its pull request",
+        )]
     }
 
     pub(super) fn closed(&self, why: CloseReason) -> Answer {

@@ -133,7 +133,7 @@ fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let found = look(context)?;
     let unread = alerts(&found);
-    let letters = called(found, &which.word)?;
+    let letters = called(found, &which.word, context)?;
     let text = |letter: &DeadLetter| String::from_utf8(retry::original(root, letter).ok()?).ok();
     let letters = letters.into_iter().map(|letter| WithText { message: text(&letter), letter });
     let mut answer = Answer::new(Shown { letters: letters.collect() });
@@ -154,13 +154,12 @@ fn whole(with: &WithText) -> String {
 fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let word = &args.which.word;
-    let mut letters = called(look(context)?, word)?;
+    let mut letters = called(look(context)?, word, context)?;
     // Of several under one id the one that was refused last is meant, as long as they are of one agent.
     let letter = letters.pop().expect("there is at least one");
     if letters.iter().any(|other| other.agent != letter.agent) {
         let message = format!("several agents have a dead letter {}", escaped(word));
-        return Err(Failure::plain(Exit::Usage, message)
-            .next(format!("{} --agent NAME", context.command("dead-letter list"))));
+        return Err(Failure::plain(Exit::Usage, message).next(context.command("dead-letter list")));
     }
     own_outbox(&letter, context)?;
     let original = retry::original(root, &letter).map_err(|error| not_sent(&error))?;
@@ -260,12 +259,12 @@ fn alerts(found: &Found) -> Vec<String> {
     ledger.chain(unread).map(|message| escaped(&message)).collect()
 }
 
-fn called(found: Found, word: &str) -> Result<Vec<DeadLetter>, Failure> {
+fn called(found: Found, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
     let letters: Vec<DeadLetter> =
         found.letters.into_iter().filter(|letter| letter.is_called(word)).collect();
     if letters.is_empty() {
         let message = format!("no dead letter has the name or the id {}", escaped(word));
-        return Err(Failure::plain(Exit::NotFound, message).next("settled dead-letter list".to_owned()));
+        return Err(Failure::plain(Exit::NotFound, message).next(context.command("dead-letter list")));
     }
     Ok(letters)
 }

@@ -24,6 +24,7 @@ mod hostile;
 mod housekeeping;
 mod log;
 mod metrics;
+mod next;
 mod oacp;
 mod once;
 mod orders;

@@ -4,7 +4,7 @@
 //!
 //! Read `mailroom` first: the way of a message on one page.
 
-mod arrival;
+mod awaited;
 mod bell;
 mod briefs;
 pub mod cli;

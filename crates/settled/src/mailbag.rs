@@ -153,6 +153,15 @@ impl Mailbag {
         Ok(letters)
     }
 
+    /// The messages in a place that were finished after that instant, in no order.
+    pub fn since(&self, place: Place, instant: SystemTime) -> io::Result<Vec<Letter>> {
+        let is_newer = |path: &PathBuf| {
+            let modified = path.symlink_metadata().and_then(|data| data.modified());
+            modified.is_ok_and(|modified| modified > instant)
+        };
+        Ok(self.names(place)?.into_iter().filter(is_newer).filter_map(|path| read(&path, place)).collect())
+    }
+
     /// The messages with this id or file name, wherever they lie; those in hand before those that are done with.
     pub fn find(&self, what: &str) -> io::Result<Vec<Letter>> {
         let mut found = Vec::new();

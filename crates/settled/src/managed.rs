@@ -13,14 +13,19 @@ const END: &str = "<!-- settled:end -->";
 /// The file with this block in place of ours, or behind all else where there is none; without a block, the file without
 /// ours. The error says which mark is missing.
 pub fn with_block(before: &str, block: Option<&str>) -> Result<String, String> {
-    let ours = block.map(|block| format!("{BEGIN}\n{}\n{END}\n", block.trim_end()));
+    // The lines end as the file's do, else a checkout that changes line ends would make the block look old.
+    let end = if ends_in_crlf(before) { "\r\n" } else { "\n" };
+    let ours = block.map(|block| {
+        let lines = std::iter::once(BEGIN).chain(block.trim_end().lines()).chain([END]);
+        lines.fold(String::new(), |text, line| text + line + end)
+    });
     let Some((head, tail)) = around(before)? else {
         let Some(ours) = ours else { return Ok(before.to_owned()) };
         let gap = match before {
-            "" => "",
-            _ if before.ends_with("\n\n") => "",
-            _ if before.ends_with('\n') => "\n",
-            _ => "\n\n",
+            "" => String::new(),
+            _ if before.ends_with(&end.repeat(2)) => String::new(),
+            _ if before.ends_with(end) => end.to_owned(),
+            _ => end.repeat(2),
         };
         return Ok(format!("{before}{gap}{ours}"));
     };
@@ -28,6 +33,11 @@ pub fn with_block(before: &str, block: Option<&str>) -> Result<String, String> {
         Some(ours) => format!("{head}{ours}{tail}"),
         None => format!("{head}{tail}"),
     })
+}
+
+/// Whether the first line ends as on Windows.
+fn ends_in_crlf(text: &str) -> bool {
+    text.find('\n').is_some_and(|at| text[..at].ends_with('\r'))
 }
 
 /// What stands before and behind our block.
@@ -52,7 +62,7 @@ mod tests {
 
     #[test]
     fn all_else_stays_and_the_second_time_changes_nothing() {
-        for before in ["", "# Rules\n", "# Rules\n\n", "no end of line", "a\r\n"] {
+        for before in ["", "# Rules\n", "# Rules\n\n", "no end of line"] {
             let with = with_block(before, Some("one\n")).expect("a file");
             assert!(with.starts_with(before) && with.ends_with("one\n<!-- settled:end -->\n"), "{with:?}");
             assert_eq!(with_block(&with, Some("one")).as_deref(), Ok(with.as_str()));
@@ -65,6 +75,18 @@ mod tests {
             other.starts_with("a\n\n<!--") && other.ends_with("two\n<!-- settled:end -->\nb\n"),
             "{other}"
         );
+    }
+
+    #[test]
+    fn the_block_ends_its_lines_as_the_file_does() {
+        for before in ["a\r\n", "a\r\n\r\n"] {
+            let with = with_block(before, Some("one\ntwo")).expect("a file");
+            assert!(with.ends_with("-->\r\none\r\ntwo\r\n<!-- settled:end -->\r\n"), "{with:?}");
+            assert_eq!(with_block(&with, Some("one\ntwo")).as_deref(), Ok(with.as_str()));
+            assert_eq!(with_block(&with, None).as_deref(), Ok("a\r\n\r\n"));
+        }
+        let checked_out = with_block("a\n", Some("one")).expect("a file").replace('\n', "\r\n");
+        assert_eq!(with_block(&checked_out, Some("one")).as_deref(), Ok(checked_out.as_str()));
     }
 
     #[test]

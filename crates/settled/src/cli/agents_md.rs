@@ -98,10 +98,16 @@ fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> 
     let mut before = String::new();
     match std::fs::File::open(path) {
         Ok(file) => {
-            file.take(SIZE_MAX).read_to_string(&mut before).map_err(|error| failed(&error))?;
+            file.take(SIZE_MAX + 1).read_to_string(&mut before).map_err(|error| failed(&error))?;
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(&error)),
+    }
+    // What was not read would be lost with the file that is replaced.
+    if before.len() as u64 > SIZE_MAX {
+        return Err(failed(&std::io::Error::other(format!(
+            "it has more than {SIZE_MAX} bytes; nothing was changed"
+        ))));
     }
     let after = managed::with_block(&before, block).map_err(|why| {
         Failure::plain(Exit::Failed, format!("{}: {why}; nothing was changed", path.display()))

@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use message_schema::line::escaped;
 use serde::Serialize;
 
 use super::failure::Failure;
@@ -92,10 +93,13 @@ impl<T: Serialize> Answer<T> {
     pub(super) fn text(&self, said: &str) -> String {
         let mut text = said.to_owned();
         for Alert { message, .. } in &self.alerts {
-            text += &format!("note: {message}\n");
+            text += &format!("note: {}\n", escaped(message));
         }
-        let width = self.next.iter().map(|next| next.run.chars().count()).max().unwrap_or(0);
-        for Next { run, why } in &self.next {
+        // A message in whose id something steers a terminal is none that was delivered; its command is shown, not run.
+        let next: Vec<(String, &Option<String>)> =
+            self.next.iter().map(|Next { run, why }| (escaped(run), why)).collect();
+        let width = next.iter().map(|(run, _)| run.chars().count()).max().unwrap_or(0);
+        for (run, why) in next {
             let why = why.as_ref().map_or_else(String::new, |why| format!("   # {why}"));
             text += &format!("next: {run:width$}{why}\n");
         }

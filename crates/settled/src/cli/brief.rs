@@ -43,6 +43,11 @@ pub(super) struct Which {
 }
 
 impl Which {
+    /// The pull request, where one was named.
+    pub(super) fn pr(&self) -> Option<&PrNumber> {
+        self.pr.as_ref()
+    }
+
     /// The one request that is open and meant.
     pub(super) fn ask(&self, context: &Context, me: &Me) -> Result<Ask, Failure> {
         let open = ask::open(&me.root, &me.agent, clock::now()).map_err(|error| match &error {
@@ -81,7 +86,7 @@ impl Which {
         }
         stand.iter().for_each(|standing| message += &format!("\n{}", escaped(&standing.told())));
         let failure = Failure::plain(Exit::NotFound, message).code("no_open_request");
-        failure.data(&serde_json::json!({ "reviews": stand })).next(context.command("status"))
+        failure.data(&serde_json::json!({ "reviews": stand })).next(context.command("wait"))
     }
 }
 
@@ -95,14 +100,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
     let mut answer = Answer::new(ask.whole.clone());
     let pr = &ask.pr;
-    answer.next(
-        context.command(&format!("feedback {pr} --findings FILE")),
-        "findings, or actions on open threads",
-    );
     if ask.lgtm_possible {
-        answer.next(context.command(&format!("lgtm {pr}")), "approve");
+        answer.next(context.command(&format!("lgtm {pr}")), "approves, if the quality gate passes");
     }
-    context.say(&answer, |_| text(&ask))?;
+    // Words of it have to be replaced first, so it is none of the commands that run as they stand.
+    let findings = context.command(&format!("feedback {pr} --findings FILE"));
+    context.say(&answer, |_| {
+        format!("{}answer: {findings}   # findings, or actions on open threads\n", text(&ask))
+    })?;
     Ok(Exit::Ok)
 }
 

@@ -84,7 +84,7 @@ impl Context {
     pub(super) fn root(&self) -> Result<&Path, Failure> {
         self.root.as_ref().map(|told| told.value.as_path()).ok_or_else(|| {
             let message = "no workspace was named: say --root DIR, or set SETTLED_ROOT".to_owned();
-            Failure::plain(Exit::Identity, message).next("export SETTLED_ROOT=DIR".to_owned())
+            Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
         })
     }
 
@@ -108,7 +108,7 @@ impl Context {
             let known = workspace::agents(&root).unwrap_or_default();
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
             let message = format!("{message}; this workspace has {}", known.join(", "));
-            Failure::plain(Exit::Identity, message).next("export SETTLED_AGENT=NAME".to_owned())
+            Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
         };
         let Some(Told { value, .. }) = &self.agent else {
             return Err(no_agent("no agent was named: say --agent NAME, or set SETTLED_AGENT".to_owned()));
@@ -139,6 +139,15 @@ impl Context {
             command += &format!(" --agent {}", quoted(value.as_ref()));
         }
         command
+    }
+
+    /// A command about one message, whose id may begin like an option: then it stands behind all of them.
+    pub(super) fn command_on(&self, verb: &str, name: &str, options: &str) -> String {
+        let word = quoted(name.as_ref());
+        if name.starts_with('-') {
+            return format!("{} -- {word}", self.command(&format!("{verb}{options}")));
+        }
+        self.command(&format!("{verb} {word}{options}"))
     }
 
     /// The same for somebody else: for this agent, or for a person, who is none.
@@ -200,5 +209,10 @@ mod tests {
         };
         assert_eq!(context(true).command("inbox"), "settled inbox");
         assert_eq!(context(false).command("inbox"), "settled inbox --root 'a b' --agent codex");
+        assert_eq!(context(true).command_on("show", "q-1", ""), "settled show q-1");
+        assert_eq!(
+            context(false).command_on("reply", "-x", " --body-file -"),
+            "settled reply --body-file - --root 'a b' --agent codex -- -x"
+        );
     }
 }

@@ -168,8 +168,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let letter = letters.pop().expect("there is at least one");
     if letters.iter().any(|other| other.agent != letter.agent) {
         let message = format!("several agents have a dead letter {}", escaped(word));
-        return Err(Failure::plain(Exit::Usage, message)
-            .next(format!("{} --agent NAME", context.command("dead-letter list"))));
+        return Err(Failure::plain(Exit::Usage, message).next(context.command("dead-letter list")));
     }
     own_outbox(&letter, context)?;
     let original = retry::original(root, &letter).map_err(|error| not_sent(&error))?;

@@ -5,7 +5,7 @@ use message_schema::line::escaped;
 use serde::Serialize;
 
 use super::answer::{Answer, print};
-use super::context::{Context, Me, quoted};
+use super::context::{Context, Me};
 use super::failure::Failure;
 use super::inbox::{self, Waiting};
 use super::screen::{ago, ahead};
@@ -63,7 +63,7 @@ fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
     let Home { serving, unjudged, reviews, inbox, .. } = &answer.data;
     let no_daemon = *serving == Some(false);
     let unjudged = *unjudged;
-    let show = inbox.first().map(|letter| format!("show {}", quoted(letter.name().as_ref())));
+    let show = inbox.first().map(|letter| context.command_on("show", &letter.name(), ""));
     let moves: Vec<_> = reviews.iter().flatten().filter_map(Mine::helps).collect();
     if no_daemon {
         answer.alert(
@@ -74,8 +74,8 @@ fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
     if unjudged > 0 && no_daemon {
         answer.alert("unjudged", format!("{unjudged} messages in your outbox wait for it"));
     }
-    if let Some(words) = show {
-        answer.next(context.command(&words), "read it");
+    if let Some(show) = show {
+        answer.next(show, "read it");
     }
     for (words, why) in moves {
         answer.next(context.command(&words), why);

@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use message_schema::line::escaped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
@@ -93,7 +94,7 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
         Ok(found) => (found.letters(), found.count()),
         Err(failure) => {
             // Nothing is left to do if standard error is gone too.
-            let _ = writeln!(std::io::stderr(), "settled: {}", failure.message);
+            let _ = writeln!(std::io::stderr(), "settled: {}", escaped(&failure.message));
             (&[][..], 0)
         }
     };

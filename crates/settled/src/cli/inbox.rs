@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use message_schema::line::escaped;
 use serde::Serialize;
 
 use super::answer::Answer;
-use super::context::{Context, Me, quoted};
+use super::context::{Context, Me};
 use super::failure::Failure;
 use crate::exit::Exit;
 use crate::mailbag::{Letter, Mailbag, MoveError, Place};
@@ -20,8 +20,8 @@ use crate::mailbag::{Letter, Mailbag, MoveError, Place};
   settled inbox --json | jq -r '.data.letters[].id'")]
 pub(super) struct InboxArgs {
     /// List at most so many; all are counted
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    limit: u16,
 }
 
 /// Shows one message whole.
@@ -86,15 +86,15 @@ struct AllMoved {
 
 pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let mut answer = Answer::new(waiting(&me, args.limit)?);
-    let (words, why) = match answer.data.first() {
+    let mut answer = Answer::new(waiting(&me, args.limit.into())?);
+    let (command, why) = match answer.data.first() {
         Some(letter) => {
             let why = if letter.place == Place::Taken { "you have it in hand" } else { "read it" };
-            (format!("show {}", quoted(letter.name().as_ref())), why)
+            (context.command_on("show", &letter.name(), ""), why)
         }
-        None => ("wait".to_owned(), "until something comes"),
+        None => (context.command("wait"), "until something comes"),
     };
-    answer.next(context.command(&words), why);
+    answer.next(command, why);
     context.say(&answer, Waiting::text)?;
     Ok(Exit::Ok)
 }
@@ -169,34 +169,30 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
     };
     let packet_text =
         letter.packet.as_ref().and_then(|packet| std::fs::read_to_string(me.root.join(packet)).ok());
-    let next = what_next(&letter);
+    let next = what_next(&letter, context);
     let mut answer = Answer::new(Shown { text: letter.text.clone(), packet_text, letter });
-    if let Some((words, why)) = next {
-        answer.next(context.command(&words), why);
+    if let Some((command, why)) = next {
+        answer.next(command, why);
     }
     context.say(&answer, Shown::text)?;
     Ok(Exit::Ok)
 }
 
 /// What one does with a message that was read, and why.
-fn what_next(letter: &Letter) -> Option<(String, &'static str)> {
-    let name = quoted(letter.name().as_ref());
+fn what_next(letter: &Letter, context: &Context) -> Option<(String, &'static str)> {
+    let on = |verb, options| context.command_on(verb, &letter.name(), options);
     match (letter.kind.as_deref(), letter.place) {
         (_, Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter) => None,
-        (Some("review_request"), Place::Inbox) => {
-            Some((format!("take {name}"), "your time runs from then on"))
-        }
+        (Some("review_request"), Place::Inbox) => Some((on("take", ""), "your time runs from then on")),
         (Some("review_request"), Place::Taken) => {
             let brief = letter.pr.as_ref().map_or_else(|| "brief".to_owned(), |pr| format!("brief {pr}"));
-            Some((brief, "what this round asks"))
+            Some((context.command(&brief), "what this round asks"))
         }
         (
             Some("question" | "task_request" | "brainstorm_request" | "handoff"),
             Place::Inbox | Place::Taken,
-        ) => Some((format!("reply {name} --body-file -"), "with the text on standard input")),
-        (Some(_) | None, Place::Inbox | Place::Taken) => {
-            Some((format!("done {name}"), "once you are done with it"))
-        }
+        ) => Some((on("reply", " --body-file -"), "with the text on standard input")),
+        (Some(_) | None, Place::Inbox | Place::Taken) => Some((on("done", ""), "once you are done with it")),
     }
 }
 
@@ -204,7 +200,7 @@ impl Shown {
     /// The text line by line, so that nothing in it moves the cursor.
     fn text(&self) -> String {
         let lines = |text: &str| text.lines().map(|line| escaped(line) + "\n").collect::<String>();
-        let mut text = format!("# {}\n{}", self.letter.path.display(), lines(&self.text));
+        let mut text = format!("# {}\n{}", shown(&self.letter.path), lines(&self.text));
         if let (Some(packet), Some(packet_text)) = (&self.letter.packet, &self.packet_text) {
             text += &format!("# {}\n{}", escaped(packet), lines(packet_text));
         }
@@ -226,7 +222,7 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
         if letter.kind.as_deref() == Some("review_request") && letter.place == Place::Inbox {
             answer.alert(
                 "taken",
-                format!("{} is a request: out of the inbox it counts as taken", letter.name()),
+                format!("{} is a request: out of the inbox it counts as taken", escaped(&letter.name())),
             );
         }
         answer.data.moved.push(Moved { message: letter.name(), path });
@@ -245,7 +241,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
             None => letters(&bag, Place::Inbox)?.into_iter().next().ok_or_else(|| nothing(context))?,
         };
         if letter.place != Place::Inbox {
-            let message = format!("{} was taken already: {}", letter.name(), letter.path.display());
+            let message = format!("{} was taken already: {}", escaped(&letter.name()), shown(&letter.path));
             return Err(Failure::plain(Exit::Failed, message).next(context.command("inbox")));
         }
         let path = match bag.take(&letter) {
@@ -256,11 +252,11 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
         };
         let name = letter.name();
         let mut answer = Answer::new(AllMoved { moved: vec![Moved { message: name.clone(), path }] });
-        answer.next(context.command(&format!("show {}", quoted(name.as_ref()))), "read it");
+        answer.next(context.command_on("show", &name, ""), "read it");
         if let (Some("review_request"), Some(pr)) = (letter.kind.as_deref(), &letter.pr) {
             answer.next(context.command(&format!("brief {pr}")), "what this round asks");
         }
-        answer.next(context.command(&format!("done {}", quoted(name.as_ref()))), "once it is answered");
+        answer.next(context.command_on("done", &name, ""), "once you are done with it");
         context.say(&answer, |all| all.text("took"))?;
         return Ok(Exit::Ok);
     }
@@ -268,7 +264,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
 
 impl AllMoved {
     fn text(&self, verb: &str) -> String {
-        let said = |moved: &Moved| format!("{verb} {}: {}\n", escaped(&moved.message), moved.path.display());
+        let said = |moved: &Moved| format!("{verb} {}: {}\n", escaped(&moved.message), shown(&moved.path));
         self.moved.iter().map(said).collect()
     }
 }
@@ -294,7 +290,7 @@ fn one(bag: &Mailbag, what: &str, context: &Context) -> Result<Letter, Failure> 
     else {
         return Ok(first);
     };
-    let names = [&first, other].map(|letter| letter.path.display().to_string());
+    let names = [&first, other].map(|letter| shown(&letter.path));
     let message = format!("several messages are called {}: {}", escaped(what), names.join(", "));
     Err(Failure::plain(Exit::Usage, format!("{message}; say the file's name")).next(context.command("inbox")))
 }
@@ -311,11 +307,17 @@ fn nothing(context: &Context) -> Failure {
     Failure::plain(Exit::NotFound, "nothing waits in your inbox".to_owned()).next(context.command("wait"))
 }
 
+/// A path on one line: what a file is called is its sender's word.
+fn shown(path: &Path) -> String {
+    escaped(&path.display().to_string())
+}
+
 fn failed_to_move(error: &MoveError) -> Failure {
     let exit = match error {
         MoveError::Gone(_) => Exit::Failed,
         MoveError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Identity,
         MoveError::Io { .. } => Exit::Failed,
     };
-    Failure::new(exit, error)
+    let failure = Failure::new(exit, error);
+    Failure { message: escaped(&failure.message), ..failure }
 }

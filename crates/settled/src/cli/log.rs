@@ -101,7 +101,7 @@ fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let last = args.last.or(args.follow.then_some(BEFORE_FOLLOWING));
     // Before the first look, so that nothing comes in between unheard.
-    let mut bell = args.follow.then(|| Bell::at(&Layout::new(root).ledger()));
+    let mut bell = args.follow.then(|| Bell::at(&[&Layout::new(root).ledger()]));
     let mut tail = open(root, last.filter(|_| shown.sieve.is_open())).map_err(|error| failed(&error))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut kept = VecDeque::new();

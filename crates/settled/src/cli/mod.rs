@@ -51,9 +51,10 @@ mod why;
 
 use std::io::Write as _;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser};
 use message_schema::id::AgentName;
+use message_schema::line::escaped;
 
 use self::command::Command;
 use self::context::{Context, Global};
@@ -114,16 +115,45 @@ fn usage(error: &clap::Error) -> Exit {
     // Nothing is left to do if the terminal is gone.
     let _ = error.print();
     // To an agent's program a hook that ends with 2 says: go on, you are not done.
-    let is_hook = std::env::args_os().skip(1).any(|word| word == "hook");
-    if is_asked || is_hook {
+    if is_asked || is_hook() {
         return Exit::Ok;
     }
     if std::env::args_os().any(|word| word == "--json") {
-        let message = error.to_string();
-        let first = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        let _ = answer::print(&answer::failure(&Failure::plain(Exit::Usage, first)));
+        let help = [&["settled".to_owned()], named().as_slice(), &["--help".to_owned()]].concat().join(" ");
+        let _ = answer::print(&answer::failure(&Failure::plain(Exit::Usage, wrong(error)).next(help)));
     }
     Exit::Usage
+}
+
+/// Whether an agent's program was to be told of mail, whatever is wrong with the rest of the line.
+fn is_hook() -> bool {
+    let named = named();
+    named.first().is_some_and(|word| word == "hook") && named.get(1).is_none_or(|word| word != "install")
+}
+
+/// The command that was meant and those below it, as far as the line names any.
+fn named() -> Vec<String> {
+    let whole = Cli::command();
+    let (mut command, mut named) = (&whole, Vec::new());
+    let mut words = std::env::args_os().skip(1);
+    while let Some(word) = words.next() {
+        // What a workspace or an agent is called names no command.
+        if word == "--root" || word == "--agent" {
+            words.next();
+        } else if let Some(found) = command.find_subcommand(&word) {
+            named.push(found.get_name().to_owned());
+            command = found;
+        }
+    }
+    named
+}
+
+/// What is wrong with the command line, on one line.
+fn wrong(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let said = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let said: Vec<&str> = said.map(str::trim).filter(|line| !line.is_empty()).collect();
+    said.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 fn complain(failure: &Failure, as_json: bool) {
@@ -131,9 +161,11 @@ fn complain(failure: &Failure, as_json: bool) {
         // The exit code says it as well, should nobody read this.
         let _ = answer::print(&answer::failure(failure));
     }
-    let mut text = format!("settled: {}\n", failure.message);
+    // A message may have several lines, and in each what others wrote.
+    let lines: Vec<String> = failure.message.lines().map(escaped).collect();
+    let mut text = format!("settled: {}\n", lines.join("\n"));
     for next in &failure.next {
-        text += &format!("  try: {}\n", next.run);
+        text += &format!("  try: {}\n", escaped(&next.run));
     }
     // Nothing is left to do if standard error is gone too.
     let _ = std::io::stderr().write_all(text.as_bytes());

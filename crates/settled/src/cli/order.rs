@@ -12,7 +12,7 @@ use review::{Event, Record, Which};
 use spool::{Entry, SpoolError};
 
 use super::answer::Answer;
-use super::context::Context;
+use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::outcome::Outcome;
 use super::serve;
@@ -118,7 +118,7 @@ fn see_to_it(root: &Path, file: &Path) -> Result<(), Failure> {
         std::thread::sleep(POLL);
     }
     let message = format!("the daemon has not heard the order within {} s", PATIENCE.as_secs());
-    let next = format!("settled log {}", root.display());
+    let next = format!("settled log {}", quoted(root.as_os_str()));
     Err(waits(file, Failure::plain(Exit::Temporary, message).next(next)))
 }
 

@@ -8,6 +8,7 @@ use message_schema::{Level, Report, ReportedViolation};
 use serde::Serialize;
 use validate_message::Violations;
 
+use super::context::Context;
 use super::failure::Failure;
 use crate::compose::outbox::file_name;
 use crate::compose::standing::Standing;
@@ -66,7 +67,7 @@ impl Posted {
 }
 
 /// A message the validator refuses; nothing was written.
-pub(super) fn invalid(id: &MessageId, violations: &Violations) -> Failure {
+pub(super) fn invalid(context: &Context, id: &MessageId, violations: &Violations) -> Failure {
     let file = file_name(id);
     let told: Vec<String> = violations.iter().map(|violation| violation.told(&file)).collect();
     let message = format!("nothing was written:\n{}", told.join("\n"));
@@ -75,7 +76,8 @@ pub(super) fn invalid(id: &MessageId, violations: &Violations) -> Failure {
         violations.iter().find(|violation| violation.level == Level::Error).map(|violation| violation.code);
     let data = Posted { violations, ..Posted::new(id, "invalid", None) };
     let failure = Failure::plain(Exit::InvalidMessage, message).data(&data);
-    code.map(|code| failure.code(code.as_str())).expect("what is invalid has an error")
+    let code = code.expect("what is invalid has an error");
+    failure.code(code.as_str()).next(context.command(&format!("explain {code}")))
 }
 
 /// A refusal as its sender needs it: every violation with its fix, what may come next, and what it cost.
@@ -95,7 +97,7 @@ pub(super) fn told(report: &Report) -> String {
         lines.extend(violation.fix.iter().map(|fix| format!("    fix: {}", escaped(fix))));
     }
     lines.extend(report.attempts_left.map(|left| format!("{left} attempts are left in this round")));
-    lines.extend(report.legal_next.iter().map(|next| format!("next: {}", escaped(next))));
+    lines.extend(report.legal_next.iter().map(|next| format!("legal: {}", escaped(next))));
     if !report.retryable {
         lines.push("sending it again cannot succeed".to_owned());
     }

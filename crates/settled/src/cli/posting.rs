@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::MessageType;
-use message_schema::id::{AgentName, MessageId};
+use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
 use validate_message::Violation;
@@ -20,9 +20,11 @@ use crate::compose::known::{self, Known};
 use crate::compose::letter::{Letter, LetterError};
 use crate::compose::outbox::{self, PostError, file_name};
 use crate::compose::packet::Packet;
+use crate::compose::settles;
 use crate::compose::standing::{Standing, Standings};
 use crate::compose::verdict::{Lookout, Verdict};
 use crate::exit::Exit;
+use crate::mailbag::Mailbag;
 
 /// How often the place of a packet is planned again before somebody else is left the field.
 const PLANS_MAX: usize = 100;
@@ -76,6 +78,30 @@ pub(super) fn post(
     ))
 }
 
+/// What became of the message of that type with this id, where nothing is asked any more and so nothing can be said again;
+/// nothing if none was accepted.
+pub(super) fn sent_before(
+    context: &Context,
+    me: &Me,
+    kind: MessageType,
+    pr: Option<&PrNumber>,
+    way: &Way,
+) -> Option<Result<Exit, Failure>> {
+    let id = way.id.as_ref()?;
+    let known = known::find(&me.root, &me.agent, id).ok()?.filter(|known| known.accepted)?;
+    let message = message_schema::parse(known.text.as_bytes()).ok()?;
+    let about = message.related_pr();
+    let is_meant = pr.is_none_or(|pr| about.as_ref().is_some_and(|about| about.same_pr(pr)))
+        && message.kind() == Some(kind);
+    if !is_meant {
+        return None;
+    }
+    let letter = Letter { pr: about, ..Letter::new(kind) };
+    let note = "the round is over, so what this says was not compared with what was accepted".to_owned();
+    let post = Post { context, me, letter: &letter, way, notes: vec![("not_compared", note)] };
+    Some(post.accepted(Posted { again: true, ..Posted::new(id, "accepted", Some(&known.path)) }))
+}
+
 impl Post<'_> {
     /// Nothing, if the packet's name was taken between the plan and the writing.
     fn try_once(&mut self, id: &MessageId, now: DateTime<Utc>) -> Result<Option<Exit>, Failure> {
@@ -87,7 +113,8 @@ impl Post<'_> {
         {
             return self.known(id, &draft.text(), &known).map(Some);
         }
-        let checked = draft.check(packet.clone()).map_err(|violations| invalid(id, &violations))?;
+        let checked =
+            draft.check(packet.clone()).map_err(|violations| invalid(self.context, id, &violations))?;
         if way.dry_run {
             return self.dry(id, &checked, &packet).map(Some);
         }
@@ -98,7 +125,7 @@ impl Post<'_> {
             Err(PostError::PacketTaken(_)) => return Ok(None),
             Err(PostError::Taken(path)) => return self.taken(id, checked.text(), &path).map(Some),
             Err(error @ PostError::Io { .. }) => {
-                return Err(Failure::new(Exit::Temporary, &error));
+                return Err(Failure::new(Exit::Temporary, &error).next(self.context.command("doctor")));
             }
         };
         let mut posted = Posted::new(id, "written", Some(&path));
@@ -176,7 +203,8 @@ impl Post<'_> {
 
     fn accepted(&self, posted: Posted) -> Result<Exit, Failure> {
         let review = self.standing(&posted);
-        let next = self.next(&posted.id);
+        let next = self.next(&posted.id).into_iter().map(|next| (next, "costs no turn"));
+        let next = next.chain(self.settled().map(|done| (done, "it is answered"))).collect();
         self.say_with(Posted { review, ..posted }, next, |posted| {
             let before = if posted.again { "accepted before, nothing was sent" } else { "accepted" };
             let moved = posted
@@ -185,6 +213,16 @@ impl Post<'_> {
                 .map_or_else(String::new, |review| format!("  {}\n", escaped(&review.told())));
             format!("{before}: {}\n{moved}", posted.id)
         })
+    }
+
+    /// How to put away what is dealt with by this, if it lies in the inbox or in hand.
+    fn settled(&self) -> impl Iterator<Item = String> {
+        let Letter { kind, pr, envelope, .. } = self.letter;
+        let parent = envelope.get("parent_message_id").and_then(serde_json::Value::as_str);
+        let bag = Mailbag::new(&self.me.root, &self.me.agent);
+        // It was accepted, whatever can be read of the inbox.
+        let letters = settles::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
+        letters.into_iter().map(|letter| self.context.command_on("done", &letter.name(), ""))
     }
 
     /// Where the review between the two agents stands, if there is one.
@@ -235,7 +273,8 @@ impl Post<'_> {
             "not judged within {} s; {daemon}. It is written and safe: do not send it again",
             self.way.timeout
         );
-        let failure = Failure::plain(Exit::Temporary, message).next(self.context.command("status"));
+        let next = self.context.command_on("trace", &posted.id, "");
+        let failure = Failure::plain(Exit::Temporary, message).next(next);
         failure.data(&Posted { outcome: "waiting", serving, ..posted })
     }
 
@@ -262,7 +301,8 @@ impl Post<'_> {
                 format!("wait --for verdict --pr {}", self.letter.pr.as_ref()?)
             }
             MessageType::Question | MessageType::TaskRequest | MessageType::BrainstormRequest => {
-                format!("wait --for reply --id {id}")
+                let sign = if id.starts_with('-') { '=' } else { ' ' };
+                format!("wait --for reply --id{sign}{id}")
             }
             MessageType::ReviewFeedback
             | MessageType::ReviewAddressed
@@ -277,18 +317,18 @@ impl Post<'_> {
     }
 
     fn say(&self, posted: Posted, said: impl FnOnce(&Posted) -> String) -> Result<Exit, Failure> {
-        self.say_with(posted, None, said)
+        self.say_with(posted, Vec::new(), said)
     }
 
     fn say_with(
         &self,
         posted: Posted,
-        next: Option<String>,
+        next: Vec<(String, &'static str)>,
         said: impl FnOnce(&Posted) -> String,
     ) -> Result<Exit, Failure> {
         let mut answer = Answer::new(posted);
-        if let Some(next) = next {
-            answer.next(next, "costs no turn");
+        for (command, why) in next {
+            answer.next(command, why);
         }
         for (code, note) in &self.notes {
             answer.alert(code, note.as_str());

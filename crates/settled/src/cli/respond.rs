@@ -149,13 +149,20 @@ fn respond(
 ) -> Result<Exit, Failure> {
     let me = context.me()?;
     let now = clock::now();
-    let ask = which.ask(context, &me)?;
-    let response =
-        response::write(&ask, sheet, verdict, now).map_err(|why| unwritten(context, &ask, &why))?;
-    let mut letter = Letter::new(match verdict {
+    let kind = match verdict {
         Verdict::Feedback => MessageType::ReviewFeedback,
         Verdict::Lgtm => MessageType::ReviewLgtm,
-    });
+    };
+    // Said once more after a crash, an answer finds nothing asked any more: it was given.
+    let ask = match which.ask(context, &me) {
+        Ok(ask) => ask,
+        Err(nothing) => {
+            return posting::sent_before(context, &me, kind, which.pr(), &said.way).unwrap_or(Err(nothing));
+        }
+    };
+    let response =
+        response::write(&ask, sheet, verdict, now).map_err(|why| unwritten(context, &ask, &why))?;
+    let mut letter = Letter::new(kind);
     letter.to = vec![ask.author.clone()];
     letter.pr = Some(ask.pr.clone());
     letter.priority = said.priority;

@@ -6,7 +6,7 @@ use std::path::Path;
 use spool::SpoolError;
 
 use super::answer::{Answer, print};
-use super::context::{Context, Root};
+use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use crate::config::{Config, ConfigError};
 use crate::daemon::{self, DaemonError, Tally};
@@ -96,7 +96,7 @@ fn warn_of_strangers(root: &Path) {
 
 /// Why serving failed, sorted by who has to act.
 pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
-    let root_shown = root.display();
+    let root_shown = quoted(root.as_os_str());
     match error {
         DaemonError::Mailroom(MailroomError::Spool(spool)) => {
             let (exit, more, next) = advice(spool);
@@ -106,7 +106,7 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
         }
         DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
             Failure::new(Exit::Identity, error)
-                .next(format!("setpriv --reuid={owner} --clear-groups settled …"))
+                .next(format!("setpriv --reuid={owner} --clear-groups settled serve {root_shown}"))
         }
         DaemonError::Mailroom(MailroomError::Config(ConfigError::Invalid { .. })) => {
             Failure::new(Exit::Usage, error)

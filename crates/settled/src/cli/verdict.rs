@@ -10,7 +10,7 @@ use serde::Serialize;
 use spool::Digest;
 
 use super::answer::Answer;
-use super::context::{Context, quoted};
+use super::context::Context;
 use super::failure::Failure;
 use super::gate::{self, At};
 use crate::clock;
@@ -217,10 +217,6 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
         let is_missing = error.kind() == std::io::ErrorKind::NotFound;
         let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
         let failure = Failure::plain(exit, format!("{}: {error}", path.display()));
-        if is_missing {
-            failure.next(format!("settled verdict export PR -o {}", quoted(path.as_os_str())))
-        } else {
-            failure
-        }
+        if is_missing { failure.next("settled verdict export --help".to_owned()) } else { failure }
     })
 }

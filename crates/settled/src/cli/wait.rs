@@ -1,10 +1,10 @@
 //! `settled wait`: blocks until something comes for an agent, so that waiting costs it no turn.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use message_schema::id::PrNumber;
+use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use serde::Serialize;
 
@@ -12,11 +12,12 @@ use super::answer::{Answer, print};
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::{home, inbox};
+use crate::bell::Bell;
 use crate::exit::Exit;
 use crate::fold::Books;
 use crate::mailbag::{Letter, Mailbag, Place};
 use crate::mine::{self, Mine};
-use crate::{arrival, clock};
+use crate::{awaited, clock};
 
 /// Waits for mail.
 #[derive(Debug, clap::Args)]
@@ -50,7 +51,7 @@ enum What {
     Any,
     /// An answer to one of your messages
     Reply,
-    /// Feedback, an lgtm, or word of the daemon that a review ended
+    /// Feedback, an lgtm, or word of the daemon on a review, that you have not answered yet
     Verdict,
 }
 
@@ -84,7 +85,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if args.what == What::Reply {
         watched.push(bag.directory(Place::DeadLetter));
     }
-    let found = arrival::until(&watched, args.timeout, || look(args, &bag))?;
+    let watched: Vec<&Path> = watched.iter().map(PathBuf::as_path).collect();
+    let found = Bell::at(&watched).until(args.timeout, || look(args, &bag, &me.agent))?;
     let waited_s = start.elapsed().as_secs();
     let came = |letters| Came {
         what: args.what,
@@ -97,8 +99,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         Some(Found::Letters(letters)) => {
             let mut answer = Answer::new(came(letters));
             if let Some(letter) = answer.data.letters.first() {
-                let words = format!("show {}", quoted(letter.name().as_ref()));
-                answer.next(context.command(&words), "read it");
+                answer.next(context.command_on("show", &letter.name(), ""), "read it");
             }
             context.say(&answer, |came| came.letters.iter().map(inbox::line).collect())?;
             Ok(Exit::Ok)
@@ -115,8 +116,22 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
                 print(&stands.text(args))?;
             }
             let message = format!("nothing came within {waited_s} s");
-            Err(Failure::plain(Exit::Timeout, message).data(&stands).next(context.command("wait")))
+            Err(Failure::plain(Exit::Timeout, message).data(&stands).next(context.command(&args.words())))
         }
+    }
+}
+
+impl Args {
+    /// The same wait once more, as words of a command.
+    fn words(&self) -> String {
+        let what = match self.what {
+            What::Any => "",
+            What::Reply => " --for reply",
+            What::Verdict => " --for verdict",
+        };
+        let id = self.id.as_ref().map_or_else(String::new, |id| format!(" --id={}", quoted(id.as_ref())));
+        let pr = self.pr.as_ref().map_or_else(String::new, |pr| format!(" --pr {pr}"));
+        format!("wait{what}{id}{pr}")
     }
 }
 
@@ -137,7 +152,7 @@ impl Came {
 }
 
 /// What is there now.
-fn look(args: &Args, bag: &Mailbag) -> Result<Option<Found>, Failure> {
+fn look(args: &Args, bag: &Mailbag, me: &AgentName) -> Result<Option<Found>, Failure> {
     if let (What::Reply, Some(id)) = (args.what, &args.id)
         && let Some(report) = refused(bag, id)?
     {
@@ -150,16 +165,18 @@ fn look(args: &Args, bag: &Mailbag) -> Result<Option<Found>, Failure> {
         (Some(_), None) => false,
     };
     let is_it = |letter: &Letter| match (args.what, &args.id) {
-        (What::Reply, Some(id)) => letter.parent_message_id.as_deref() == Some(id),
-        (What::Any | What::Reply, _) => true,
+        (What::Reply, Some(id)) => Ok(letter.parent_message_id.as_deref() == Some(id)),
+        (What::Any | What::Reply, _) => Ok(true),
         (What::Verdict, _) => {
-            let kind = letter.kind.as_deref();
-            matches!(kind, Some("review_feedback" | "review_lgtm"))
-                || (letter.from.as_deref() == Some("settled") && letter.pr.is_some())
+            awaited::is_verdict(letter, me, bag).map_err(|error| Failure::new(Exit::Failed, &error))
         }
     };
-    let letters: Vec<Letter> =
-        waiting.into_iter().filter(|letter| is_about(letter) && is_it(letter)).collect();
+    let mut letters = Vec::new();
+    for letter in waiting.into_iter().filter(is_about) {
+        if is_it(&letter)? {
+            letters.push(letter);
+        }
+    }
     Ok(if letters.is_empty() { None } else { Some(Found::Letters(letters)) })
 }
 

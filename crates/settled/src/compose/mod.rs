@@ -8,6 +8,7 @@
 //! - `known` finds what was sent before under the same id;
 //! - `ask` says what a reviewer is asked, `sheet` reads what it wrote down, `gaps` names what that leaves unsaid, and
 //!   `response` makes packet and body of it;
+//! - `settles` tells which letters in hand a message dealt with;
 //! - `standing` says where an agent's reviews stand, as far as it may read that.
 //!
 //! Nothing here decides about a review: a message written here is judged like any other file.
@@ -20,6 +21,7 @@ pub mod letter;
 pub mod outbox;
 pub mod packet;
 pub mod response;
+pub mod settles;
 pub mod sheet;
 pub mod standing;
 pub mod verdict;

@@ -61,12 +61,9 @@ pub(crate) fn lost(form: Form, count: u64) -> String {
 /// Whether standard error is the stream that `JOURNAL_STREAM` names by device and inode; a pipe put in its place is not.
 fn is_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
-    let stderr = rustix::fs::fstat(std::io::stderr());
-    let Ok(stat) = stderr else { return false };
-    let same = |(device, inode): (&str, &str)| {
-        device.parse::<u64>().ok() == Some(stat.st_dev) && inode.parse::<u64>().ok() == Some(stat.st_ino)
-    };
-    stream.split_once(':').is_some_and(same)
+    // As text, since the numbers have other types on other systems.
+    rustix::fs::fstat(std::io::stderr())
+        .is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
 }
 
 struct Json;

@@ -328,3 +328,19 @@ fn a_block_in_agents_files_is_kept_up_to_date() {
     let block = text(&run(&mailroom, "codex", &["agents-md"]), 0);
     assert!(block.contains("settled brief 86"), "{block}");
 }
+
+#[test]
+fn a_hook_counts_all_and_names_some() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    for number in 0..120 {
+        let id = format!("q-{number:03}");
+        mailroom.put(
+            &format!("agents/codex/inbox/{id}.yaml"),
+            &seed::note("question", &id, "claude", "codex", "?"),
+        );
+    }
+    let started = as_json(&hook(&mailroom, "codex", &["session-start"], "{}"), 0);
+    let told = started["hookSpecificOutput"]["additionalContext"].as_str().expect("a text");
+    assert!(told.starts_with("settled: 120 messages wait for you (question q-000 from claude; "), "{told}");
+    assert_eq!(told.matches("question q-").count(), 5, "{told}");
+}

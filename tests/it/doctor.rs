@@ -171,3 +171,13 @@ fn an_agent_nobody_knows_and_a_workspace_that_is_none_are_told_apart() {
     assert_eq!(exit(&mailroom, &["--agent", "gemini"]), Some(5));
     assert_eq!(exit(&Mailroom::absent(), &[]), Some(3));
 }
+
+#[test]
+fn a_ledger_that_is_gone_is_not_made_anew() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "q.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    mailroom.once();
+    std::fs::remove_dir_all(mailroom.root().join(".settled/ledger")).expect("a ledger");
+    assert_eq!(state(&mailroom, "workspace", &["--fix"]), "wrong");
+    assert!(!mailroom.root().join(".settled/ledger").exists());
+}

@@ -146,11 +146,22 @@ impl Mailbag {
 
     /// The messages in a place: the most urgent first, of the same priority the one that came first.
     pub fn letters(&self, place: Place) -> io::Result<Vec<Letter>> {
-        let mut letters: Vec<Letter> =
-            self.names(place)?.into_iter().filter_map(|path| read(&path, place)).collect();
+        Ok(self.some_letters(place, usize::MAX)?.0)
+    }
+
+    /// The same of at most so many, the first by their names, and how many names there are: for whoever has no time to read
+    /// them all.
+    pub fn some_letters(&self, place: Place, at_most: usize) -> io::Result<(Vec<Letter>, usize)> {
+        let mut names = self.names(place)?;
+        let count = names.len();
+        if count > at_most {
+            names.select_nth_unstable(at_most);
+            names.truncate(at_most);
+        }
+        let mut letters: Vec<Letter> = names.into_iter().filter_map(|path| read(&path, place)).collect();
         let rank = |letter: &Letter| letter.priority.clone().unwrap_or_else(|| "P9".to_owned());
         letters.sort_by(|a, b| (rank(a), a.arrived, &a.path).cmp(&(rank(b), b.arrived, &b.path)));
-        Ok(letters)
+        Ok((letters, count))
     }
 
     /// The messages in a place that were finished after that instant, in no order.

@@ -9,15 +9,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 
 use super::answer::{Answer, print};
-use super::context::{Context, quoted};
+use super::context::{Context, Me, quoted};
 use super::failure::Failure;
-use super::inbox;
 use crate::exit::Exit;
 use crate::hooks::{self, Moment, Program, install};
+use crate::mailbag::{Letter, Mailbag, Place};
 use crate::replaced;
 
 /// The largest payload that is read, in bytes.
 const PAYLOAD_MAX: u64 = 1024 * 1024;
+
+/// How many messages of a place are read to be named.
+const READ_MAX: usize = 50;
 
 /// How long, in milliseconds, a program may take to say what its hook is about.
 const PATIENCE_MS: i64 = 200;
@@ -89,17 +92,23 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 /// by its mail.
 fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     let goes_on_already = moment == Moment::TurnEnd && hooks::goes_on_already(&payload());
-    let found = context.me().and_then(|me| inbox::waiting(&me, hooks::NAMED));
-    let (letters, waiting) = match &found {
-        Ok(found) => (found.letters(), found.count()),
-        Err(failure) => {
-            // Nothing is left to do if standard error is gone too.
-            let _ = writeln!(std::io::stderr(), "settled: {}", escaped(&failure.message));
-            (&[][..], 0)
-        }
-    };
-    let _ = print(&hooks::output(program, moment, letters, waiting, goes_on_already));
+    let (letters, waiting) = context.me().and_then(|me| waiting(&me)).unwrap_or_else(|failure| {
+        // Nothing is left to do if standard error is gone too.
+        let _ = writeln!(std::io::stderr(), "settled: {}", escaped(&failure.message));
+        (Vec::new(), 0)
+    });
+    let _ = print(&hooks::output(program, moment, &letters, waiting, goes_on_already));
     Exit::Ok
+}
+
+/// What is in hand and what waits, and how much it is. An agent that let thousands lie is told so in milliseconds all the
+/// same, so not all of them are read.
+fn waiting(me: &Me) -> Result<(Vec<Letter>, usize), Failure> {
+    let bag = Mailbag::new(&me.root, &me.agent);
+    let some = |place| bag.some_letters(place, READ_MAX).map_err(|error| Failure::new(Exit::Failed, &error));
+    let ((mut letters, in_hand), (waiting, count)) = (some(Place::Taken)?, some(Place::Inbox)?);
+    letters.extend(waiting);
+    Ok((letters, in_hand + count))
 }
 
 /// What the program says on standard input; nothing where it says nothing for a while.

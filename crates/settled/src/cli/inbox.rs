@@ -111,15 +111,6 @@ pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
 }
 
 impl Waiting {
-    pub(super) fn letters(&self) -> &[Letter] {
-        &self.letters
-    }
-
-    /// How many wait or are in hand.
-    pub(super) fn count(&self) -> usize {
-        self.waiting + self.in_hand
-    }
-
     /// The one to begin with.
     pub(super) fn first(&self) -> Option<&Letter> {
         self.letters.first()

@@ -32,11 +32,24 @@ pub(super) fn complete(case: &Case<'_>) -> Checked {
         return Ok(vec![Said::ok(format!("complete, with {} agents", case.agents.len()))]);
     }
     let listed = missing.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    if missing.iter().any(|path| path.ends_with("ledger")) && has_history(case.root) {
+        // An empty one would be taken for a workspace in which nothing ever happened.
+        let why = format!("missing: {listed}; there were records: put the ledger back from a backup");
+        return Ok(vec![Said::wrong(why, (case.spell)("ledger verify"))]);
+    }
     if case.mends {
         workspace::init(case.root, case.agents).map_err(|error| format!("cannot make {listed}: {error}"))?;
         return Ok(vec![Said::mended(format!("made {listed}"))]);
     }
     Ok(vec![Said::wrong(format!("missing: {listed}"), (case.spell)("doctor --fix"))])
+}
+
+/// Whether something was decided here once: cursors and snapshots follow the ledger.
+fn has_history(root: &Path) -> bool {
+    let own = Layout::new(root).own();
+    ["cursors", "snapshots"]
+        .iter()
+        .any(|name| std::fs::read_dir(own.join(name)).is_ok_and(|mut entries| entries.next().is_some()))
 }
 
 fn is_absent(path: &Path) -> bool {

@@ -23,7 +23,12 @@ pub(crate) fn of(
         Record::Accepted(accepted) if accepted.kind == MessageType::ReviewRequest => accepted.step.as_ref(),
         Record::Happened(happened) => match &happened.event {
             Event::Person(_) => happened.steps.first(),
-            Event::Deadline { .. } | Event::Taken(_) | Event::Turns { .. } | Event::Pull(_) => None,
+            Event::Deadline { .. }
+            | Event::Taken(_)
+            | Event::Turns { .. }
+            | Event::Started(_)
+            | Event::Failed { .. }
+            | Event::Pull(_) => None,
         },
         Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } | Record::Declined { .. } => {
             None

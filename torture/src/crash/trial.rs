@@ -137,5 +137,8 @@ fn status(root: &Path) -> Value {
     if data.is_null() {
         return Value::Null;
     }
-    ["accepted", "refused", "ledger", "reviews"].into_iter().map(|key| (key.to_owned(), data[key].clone())).collect()
+    ["accepted", "refused", "ledger", "reviews"]
+        .into_iter()
+        .map(|key| (key.to_owned(), data[key].clone()))
+        .collect()
 }

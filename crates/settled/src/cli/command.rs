@@ -64,6 +64,11 @@ pub(super) enum Command {
   settled reopen 86
   settled reopen 86 --reviewer codex --reason \"the blocker was ours\"")]
     Reopen(person::OfReview),
+    /// Call the reviewer of an open request off: its command is ended, a person decides
+    #[command(after_help = "Examples:
+  settled cancel 86
+  settled cancel 86 --reviewer codex --reason \"the branch is gone\"")]
+    Cancel(person::OfReview),
     /// Grant a review one more round
     #[command(after_help = "Examples:
   settled grant 86 --rounds 1")]
@@ -152,6 +157,7 @@ impl Command {
             Command::Take(args) => turn::take(args, &context),
             Command::Pr(args) => pull::run(args, &context),
             Command::Reopen(args) => person::reopen(args, &context),
+            Command::Cancel(args) => person::cancel(args, &context),
             Command::Grant(args) => person::grant(args, &context),
             Command::Resolve(args) => person::of_thread(args, Act::Resolve, &context),
             Command::WontFix(args) => person::of_thread(args, Act::WontFix, &context),

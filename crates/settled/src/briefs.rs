@@ -47,7 +47,7 @@ fn name(brief: &Brief) -> FileName {
 }
 
 /// One line for each field and each thread; the schema on the last one, where a program takes it.
-fn text(brief: &Brief) -> String {
+pub(crate) fn text(brief: &Brief) -> String {
     let json = format!("{}response_schema: {}\n", render_lines(brief), escaped_json(&brief.response_schema));
     flow(&json)
 }

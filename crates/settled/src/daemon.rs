@@ -10,6 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::clock::{Clock, Moment};
 use crate::mailroom::{Mailroom, MailroomError, Pass, chain};
+use crate::runner::Runner;
 use crate::watch::{Hint, Watch};
 
 /// How often every outbox is looked through, whatever the watcher says, in milliseconds.
@@ -123,6 +124,7 @@ impl Signals {
 struct Daemon {
     clock: Clock,
     mailroom: Mailroom,
+    runner: Runner,
     watch: Watch,
     /// Whose outbox a directory is.
     outboxes: HashMap<PathBuf, String>,
@@ -146,6 +148,7 @@ impl Daemon {
         Ok(Self {
             clock,
             mailroom,
+            runner: Runner::default(),
             watch: Watch::blind(),
             outboxes: HashMap::new(),
             findings,
@@ -210,6 +213,7 @@ impl Daemon {
                 self.mailroom.next_wakeup().map(|at| at.max(resting_until)),
                 checkpoint_at,
                 self.next_deadline(now),
+                self.runner.next_wakeup().map(|at| at.max(resting_until)),
             ];
             let due = due.into_iter().flatten().min().unwrap_or(next_sweep);
             let wait = Duration::from_millis(due.saturating_sub(self.clock.read().mono));
@@ -222,10 +226,12 @@ impl Daemon {
                         next_sweep = 0;
                     }
                 }
+                () = self.runner.rings() => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
         tracing::info!("stopping");
+        self.runner.stop();
         self.mailroom.checkpoint()?;
         self.mailroom.close();
         Ok(())
@@ -248,6 +254,7 @@ impl Daemon {
     fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
         let mut pass = self.mailroom.pass(now)?;
         pass.events += self.mailroom.keep_deadlines_in_turn(self.swept_at, now)?.events;
+        pass.events += self.runner.tend(&mut self.mailroom, now, !pass.is_empty())?;
         Ok(pass)
     }
 

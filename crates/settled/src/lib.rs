@@ -32,6 +32,7 @@ pub mod orders;
 mod outgoing;
 mod rejection;
 mod replaced;
+pub mod runner;
 mod separate;
 mod shell;
 mod sieve;

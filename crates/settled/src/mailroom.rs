@@ -4,6 +4,7 @@
 
 mod events;
 mod quiet;
+mod runs;
 mod troubles;
 mod turn;
 

@@ -6,9 +6,9 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init, ledger,
-    log, person, problems, pull, reply, respond, robot, send, serve, simulate, states, status, threads,
-    trace, turn, up, verdict, wait, watch, why,
+    agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init, keep,
+    ledger, log, person, problems, pull, reply, respond, robot, send, serve, simulate, states, status,
+    threads, trace, turn, up, verdict, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -129,6 +129,9 @@ pub(super) enum Command {
     DeadLetter(dead_letter::Args),
     /// Look whether all is well, each thing with its fix
     Doctor(doctor::Args),
+    /// Keep one agent; the daemon starts it
+    #[command(name = crate::runner::KEEPER, hide = true)]
+    KeepRun(keep::Args),
 }
 
 impl Command {
@@ -181,6 +184,7 @@ impl Command {
             Command::Trace(args) => trace::run(args, &context),
             Command::DeadLetter(args) => dead_letter::run(args, &context),
             Command::Doctor(args) => doctor::run(args, context),
+            Command::KeepRun(args) => keep::run(args),
         }
     }
 }

@@ -30,6 +30,7 @@ mod people;
 mod readers;
 mod remap;
 mod replay;
+mod runner;
 mod scenarios;
 mod templates;
 mod tokens;

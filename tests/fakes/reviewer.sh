@@ -6,7 +6,7 @@ set -u
 echo "$1 $$" >> "$FAKE_NOTES"
 
 # The first value of a field of the brief.
-asked() { sed -n "s/^$1: *\"\{0,1\}\([^\"]*\)\"\{0,1\}$/\1/p" "$SETTLED_BRIEF" | head -n 1; }
+asked() { sed -n "s/^$1: *//p" "$SETTLED_BRIEF" | head -n 1 | tr -d "'\""; }
 
 # A finding that blocks, under a title of its own in each round.
 finding() { printf 'findings:\n- {severity: P1, title: "%s", file: src/%s.rs, line: 1}\n' "$1" "$2"; }

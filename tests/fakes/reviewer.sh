@@ -95,6 +95,13 @@ outlive)
     while [ "$(wc -l < "$FAKE_NOTES.children" 2> /dev/null || echo 0)" -lt 4 ]; do sleep 0.01; done
     if [ "$2" = hang ]; then sleep 600; fi
     echo PASS ;;
+murder)
+    # Kills whoever keeps it, so that its child, in a session of its own, seems to be nobody's.
+    setsid sh -c 'trap "" TERM; echo $$ >> "$0"; while :; do sleep 1; done' "$FAKE_NOTES.children" \
+        < /dev/null > /dev/null 2>&1 &
+    while [ ! -s "$FAKE_NOTES.children" ]; do sleep 0.01; done
+    kill -KILL $PPID
+    sleep 600 ;;
 wait)
     # At work until the file is there.
     while [ ! -e "$2" ]; do sleep 0.01; done

@@ -95,8 +95,9 @@ impl Folder {
         DirBuilder::new().mode(0o700).recursive(true).create(&runs)?;
         let folders = all(root)?;
         for old in folders.iter().take((folders.len() + 1).saturating_sub(KEPT_MAX)) {
-            // One that is still running is younger than any of these.
-            std::fs::remove_dir_all(&old.0)?;
+            if !old.processes().keeper.is_some_and(Process::is_running) {
+                std::fs::remove_dir_all(&old.0)?;
+            }
         }
         let path = runs.join(id);
         DirBuilder::new().mode(0o700).create(&path)?;

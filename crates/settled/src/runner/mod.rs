@@ -196,9 +196,8 @@ impl Runner {
             if !self.has_room(mailroom, &key.reviewer) {
                 continue;
             }
-            // An answer that lies finished in the outbox goes before any command.
             let since = *self.put_off.entry(key.clone()).or_insert(now.mono);
-            if mailroom.has_mail(&key.reviewer) && now.mono < since + MAIL_MS {
+            if now.mono < since + MAIL_MS && !is_ready(mailroom, &key) {
                 continue;
             }
             self.put_off.remove(&key);
@@ -236,6 +235,14 @@ impl Runner {
         let own = self.live.iter().filter(|live| live.run.review.reviewer == *agent).count() as u64;
         own < max && (self.live.len() as u64) < config.runner.concurrent
     }
+}
+
+/// Whether a command can be started now: no answer lies finished in the outbox, and the request is delivered.
+fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
+    let open = mailroom.review(key).and_then(|review| review.phase.invocation());
+    let is_delivered =
+        |open: &Invocation| start::request(mailroom.root(), &key.reviewer, &open.request).is_some();
+    !mailroom.has_mail(&key.reviewer) && open.is_some_and(is_delivered)
 }
 
 /// Whether the request a run is to answer is still open.

@@ -25,6 +25,10 @@ pub(crate) const KEEPER: &str = "keep-run";
 /// How much longer than its time the keeper lets an agent run, in seconds, should the daemon not end it.
 const SLACK_S: i64 = 5;
 
+/// What an agent reads in place of a request that somebody has removed.
+const NO_REQUEST: &str =
+    "# The request is in none of your mailboxes any more; the brief says what is asked.\n";
+
 pub(super) fn start(
     mailroom: &Mailroom,
     key: &ReviewKey,
@@ -39,7 +43,8 @@ pub(super) fn start(
     let brief = mailroom.brief_now(key, now).ok_or_else(gone)?;
     Folder::write(&folder.brief(), &brief)?;
     let open = review.phase.invocation().ok_or_else(gone)?;
-    Folder::write(&folder.request(), &request(mailroom.root(), &key.reviewer, &open.request))?;
+    let request = request(mailroom.root(), &key.reviewer, &open.request);
+    Folder::write(&folder.request(), request.as_deref().unwrap_or(NO_REQUEST))?;
 
     let mut values = values(mailroom, key, review, &folder, now);
     let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
@@ -122,19 +127,16 @@ fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
     Ok(text)
 }
 
-/// The text of the request, wherever the agent has put it by now. The name of its file is its sender's, so the
-/// agent is given a copy.
-fn request(root: &Path, me: &AgentName, id: &MessageId) -> String {
+/// The text of the request, wherever the agent has put it by now; nothing if it is not delivered yet, or gone. The
+/// name of its file is its sender's, so the agent is given a copy.
+pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<String> {
     let mailbag = Mailbag::new(root, me);
     let places = [Place::Inbox, Place::Taken, Place::Archive];
     let letters = places.into_iter().filter_map(|place| mailbag.letters(place).ok()).flatten();
     let mut meant = letters.filter(|letter| {
         letter.id.as_deref() == Some(id.as_str()) && letter.kind.as_deref() == Some("review_request")
     });
-    meant.next().map_or_else(
-        || "# The request is in none of your mailboxes any more; the brief says what is asked.\n".to_owned(),
-        |letter| letter.text,
-    )
+    meant.next().map(|letter| letter.text)
 }
 
 /// Our own program, also after another version took its name.

@@ -30,6 +30,7 @@ pub(crate) struct Process {
 /// What `/proc` says of a process.
 struct Stat {
     parent: i32,
+    session: i32,
     is_over: bool,
     start: u64,
 }
@@ -128,6 +129,16 @@ pub(crate) fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace:
     members().is_empty()
 }
 
+/// Every process below that one that is in another session than it, and what is below those.
+pub(crate) fn below_in_other_sessions(root: i32) -> Vec<Process> {
+    let Some(own) = stat(root).map(|stat| stat.session) else { return Vec::new() };
+    let all = below(root);
+    let is_elsewhere =
+        |process: &&Process| stat(process.pid).is_some_and(|it| it.parent == root && it.session != own);
+    let children: Vec<Process> = all.iter().filter(is_elsewhere).copied().collect();
+    children.iter().flat_map(|child| below(child.pid)).chain(children.iter().copied()).collect()
+}
+
 /// Takes away what is over of the children of this process that nobody else waits for; `kept` are waited for.
 pub(crate) fn reap(kept: &[i32]) {
     let own = rustix::process::getpid().as_raw_nonzero().get();
@@ -176,8 +187,9 @@ fn stat(pid: i32) -> Option<Stat> {
     let mut fields = line.get(line.rfind(')')? + 1..)?.split_ascii_whitespace();
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let start = fields.nth(17)?.parse().ok()?;
-    Some(Stat { parent, is_over: matches!(state, "Z" | "X" | "x"), start })
+    let session = fields.nth(1)?.parse().ok()?;
+    let start = fields.nth(15)?.parse().ok()?;
+    Some(Stat { parent, session, is_over: matches!(state, "Z" | "X" | "x"), start })
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -40,6 +40,7 @@ const COMMANDS: &[&[&str]] = &[
     &["pr", "merged"],
     &["pr", "ingest"],
     &["reopen"],
+    &["cancel"],
     &["grant"],
     &["resolve"],
     &["wont-fix"],

@@ -34,6 +34,7 @@ mod printed;
 mod readers;
 mod remap;
 mod replay;
+mod runner;
 mod scenarios;
 mod service;
 mod supervised;

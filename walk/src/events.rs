@@ -19,7 +19,9 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
             let which = Which::of(key);
             events.push((Event::Taken(which.clone()), minute(2)));
             events.push((Event::Turns { which: which.clone(), count: 1 }, minute(3)));
-            events.push((Event::Turns { which, count: u16::MAX }, minute(3)));
+            events.push((Event::Turns { which: which.clone(), count: u16::MAX }, minute(3)));
+            events.push((Event::Started(which.clone()), minute(4)));
+            events.push((Event::Failed { which, why: "it crashed".to_owned() }, minute(5)));
         }
         for act in &bounds.acts {
             let (which, by, reason) = (Which::of(key), "anna".to_owned(), "seen".to_owned());

@@ -9,7 +9,7 @@ use review::REPLIES_MAX;
 use settled_walk::{Replies, alone, follow, run_all, small};
 
 /// Each way a review can end; a walk that never ended so would say nothing about it.
-const ENDS: [&str; 12] = [
+const ENDS: [&str; 14] = [
     "approved",
     "approved by rule",
     "closed commented",
@@ -17,6 +17,8 @@ const ENDS: [&str; 12] = [
     "closed not_merged",
     "escalated author_timeout",
     "escalated blocker_held",
+    "escalated cancelled",
+    "escalated invocation_failed",
     "escalated max_rounds_exceeded",
     "escalated protocol_violation",
     "escalated reviewer's words",

@@ -28,6 +28,16 @@ pub enum Event {
         /// How many more: 1 or above.
         count: u16,
     },
+    /// The daemon is about to start the reviewer's command for the open request; the first start is a take.
+    Started(Which),
+    /// The reviewer's command ended without a response, and is not started again.
+    Failed {
+        /// The review.
+        #[serde(flatten)]
+        which: Which,
+        /// What became of the command, on one line.
+        why: String,
+    },
     /// The pull request moved.
     Pull(PullEvent),
     /// A person decided.
@@ -41,6 +51,8 @@ impl Event {
             Self::Deadline { .. } => "deadline",
             Self::Taken(_) => "taken",
             Self::Turns { .. } => "turns",
+            Self::Started(_) => "started",
+            Self::Failed { .. } => "failed",
             Self::Pull(_) => "pull",
             Self::Person(_) => "decided",
         }
@@ -53,6 +65,8 @@ impl Event {
             Self::Taken(which) => format!("request of pull request {} taken", which.pr),
             Self::Turns { which, count: 1 } => format!("1 turn on pull request {}", which.pr),
             Self::Turns { which, count } => format!("{count} turns on pull request {}", which.pr),
+            Self::Started(which) => format!("reviewer of pull request {} started", which.pr),
+            Self::Failed { which, why } => format!("reviewer of pull request {} failed ({why})", which.pr),
             Self::Pull(event) => format!("pull request {} {}", event.pr, event.action.word()),
             Self::Person(decision) => {
                 let thread = decision.act.thread().map_or_else(String::new, |id| format!(" {id}"));
@@ -150,6 +164,8 @@ pub struct PersonsDecision {
 pub enum Act {
     /// The review goes on in a new generation; what a person held is open again.
     Reopen,
+    /// The reviewer is called off: its command is ended, and the review stays with a person.
+    Cancel,
     /// The generation may take more rounds.
     Grant {
         /// How many: 1.
@@ -173,7 +189,7 @@ impl Act {
     /// The thread it is about, if it is about one.
     pub fn thread(&self) -> Option<&FindingId> {
         match self {
-            Self::Reopen | Self::Grant { .. } => None,
+            Self::Reopen | Self::Cancel | Self::Grant { .. } => None,
             Self::Resolve(id)
             | Self::WontFix(id)
             | Self::Queue(id)
@@ -187,6 +203,7 @@ impl Act {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Reopen => "reopen",
+            Self::Cancel => "cancel",
             Self::Grant { .. } => "grant",
             Self::Resolve(_) => "resolve",
             Self::WontFix(_) => "wont_fix",

@@ -41,6 +41,8 @@ pub fn hear(
         Event::Deadline { review, which } => deadline::hear(&mut room, review, *which),
         Event::Taken(which) => reviewer::taken(&mut room, which),
         Event::Turns { which, count } => reviewer::turns(&mut room, which, *count),
+        Event::Started(which) => reviewer::started(&mut room, which),
+        Event::Failed { which, .. } => reviewer::failed(&mut room, which),
         Event::Pull(pull) => pull::hear(&mut room, pull),
         Event::Person(decision) => person::hear(&mut room, decision),
     };

@@ -57,7 +57,9 @@ pub use hear::{Told, due, hear};
 pub use keep::{NotAPiece, Restoring};
 pub use key::ReviewKey;
 pub use pair::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
-pub use phase::{Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, Side};
+pub use phase::{
+    Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, STARTS_MAX, Side,
+};
 pub use policy::{
     FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, OpenReviews, Policy, Profile,
     Role, RuntimeClock, ThreadMode,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::Clause;
 use crate::key::ReviewKey;
+use crate::state::SUPERSESSIONS;
 
 /// The phase of a review; each carries only what is true in it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -66,6 +67,10 @@ pub struct Invocation {
     pub attempts_left: u8,
     /// How often the author may still replace the request within this round: 2 to 0.
     pub supersessions_left: u8,
+    /// How often the daemon has started the reviewer's command in this round: 0 to 2, and one more for each
+    /// replacement of the request.
+    #[serde(skip_serializing_if = "is_never", default)]
+    pub starts: u8,
     /// Commands the request wants recorded as passing.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub validation_commands: Vec<String>,
@@ -85,7 +90,22 @@ fn is_zero(number: &u16) -> bool {
     *number == 0
 }
 
+fn is_never(number: &u8) -> bool {
+    *number == 0
+}
+
+/// How often a reviewer's command is started in a round: once, and once more. Each replacement of the request
+/// allows for one more.
+pub const STARTS_MAX: u8 = 2;
+
 impl Invocation {
+    /// The starts left to the reviewer's command. A replacement raises them by one and lowers what stands left of
+    /// them in the rank.
+    pub fn starts_left(&self) -> u8 {
+        let replaced = SUPERSESSIONS.saturating_sub(self.supersessions_left);
+        (STARTS_MAX + replaced).saturating_sub(self.starts)
+    }
+
     /// The turns left of the round's budget.
     pub fn turns_left(&self) -> u16 {
         self.turns.get().saturating_sub(self.turns_taken)
@@ -177,6 +197,10 @@ pub enum EscalationReason {
     ProtocolViolation,
     /// Nothing blocking is open, but something blocking was handed to a person.
     BlockerHeld,
+    /// The command of the reviewer ended without a response that could be read, also when it was started again.
+    InvocationFailed,
+    /// A person called the reviewer off.
+    Cancelled,
     /// The reviewer's own words.
     Reviewer(String),
 }
@@ -206,6 +230,8 @@ impl std::fmt::Display for EscalationReason {
             Self::AuthorTimeout => f.write_str("author_timeout"),
             Self::ProtocolViolation => f.write_str("protocol_violation"),
             Self::BlockerHeld => f.write_str("blocker_held"),
+            Self::InvocationFailed => f.write_str("invocation_failed"),
+            Self::Cancelled => f.write_str("cancelled"),
             Self::Reviewer(text) => write!(f, "the reviewer says: {text}"),
         }
     }

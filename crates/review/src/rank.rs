@@ -21,6 +21,8 @@ pub struct Rank {
     pub supersessions: u8,
     /// Turns left to the reviewer in this round.
     pub turns: u16,
+    /// Starts left to the reviewer's command in this round.
+    pub starts: u8,
     /// 1 until the reviewer takes the open request.
     pub untaken: u8,
 }
@@ -34,6 +36,7 @@ impl Rank {
         attempts: u8::MAX,
         supersessions: u8::MAX,
         turns: u16::MAX,
+        starts: u8::MAX,
         untaken: u8::MAX,
     };
 }
@@ -56,6 +59,7 @@ impl Review {
             attempts: open.map_or(0, |open| open.attempts_left),
             supersessions: open.map_or(0, |open| open.supersessions_left),
             turns: open.map_or(0, Invocation::turns_left),
+            starts: open.map_or(0, Invocation::starts_left),
             untaken: open.map_or(0, |open| open.taken_at.is_none().into()),
         }
     }

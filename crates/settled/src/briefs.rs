@@ -23,7 +23,12 @@ pub(crate) fn of(
         Record::Accepted(accepted) if accepted.kind == MessageType::ReviewRequest => accepted.step.as_ref(),
         Record::Happened(happened) => match &happened.event {
             Event::Person(_) => happened.steps.first(),
-            Event::Deadline { .. } | Event::Taken(_) | Event::Turns { .. } | Event::Pull(_) => None,
+            Event::Deadline { .. }
+            | Event::Taken(_)
+            | Event::Turns { .. }
+            | Event::Started(_)
+            | Event::Failed { .. }
+            | Event::Pull(_) => None,
         },
         Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } | Record::Declined { .. } => {
             None
@@ -42,7 +47,7 @@ fn name(brief: &Brief) -> FileName {
 }
 
 /// One line for each field and each thread; the schema on the last one, where a program takes it.
-fn text(brief: &Brief) -> String {
+pub(crate) fn text(brief: &Brief) -> String {
     let json = format!("{}response_schema: {}\n", render_lines(brief), escaped_json(&brief.response_schema));
     flow(&json)
 }

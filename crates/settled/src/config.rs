@@ -6,6 +6,7 @@ mod handoff;
 mod ledger;
 mod metrics;
 mod retention;
+mod runner;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub use self::handoff::HandoffSection;
 pub use self::ledger::LedgerSection;
 pub use self::metrics::{Listen, MetricsSection};
 pub use self::retention::RetentionSection;
+pub use self::runner::{Concurrent, Input, RunnerSection};
+use crate::runner::Form;
 
 /// The file's name in the workspace.
 pub const FILE: &str = "settled.toml";
@@ -55,6 +58,8 @@ pub struct Config {
     pub retention: RetentionSection,
     /// Where the counts can be read.
     pub metrics: MetricsSection,
+    /// The commands of agents, all together.
+    pub runner: RunnerSection,
     /// What is set per agent; an agent needs no entry.
     #[serde(deserialize_with = "field::agents")]
     pub agents: BTreeMap<AgentName, AgentSection>,
@@ -104,6 +109,26 @@ pub struct AgentSection {
     /// The user the agent runs as: what belongs to another user is not from it. 1 to 4294967294.
     #[serde(deserialize_with = "field::uid")]
     pub uid: Option<u32>,
+    /// The program the daemon starts for each request to this agent, and its arguments; none is started if it is empty.
+    /// In an argument `{prompt}` stands for the prompt and `{brief}` for the path of the brief.
+    #[serde(deserialize_with = "runner::command")]
+    pub command: Vec<String>,
+    /// Where the command is started, from the workspace on; the workspace itself unless told.
+    pub workdir: PathBuf,
+    /// What its environment has besides that of the daemon.
+    #[serde(deserialize_with = "runner::env")]
+    pub env: BTreeMap<String, String>,
+    /// The template of its prompt, from the workspace on; the built-in one if it is empty.
+    pub prompt: PathBuf,
+    /// What it is given on standard input.
+    #[serde(deserialize_with = "field::input")]
+    pub stdin: Input,
+    /// The form of its output.
+    #[serde(deserialize_with = "field::output")]
+    pub output: Form,
+    /// How many of its commands run at a time: 1 to 64.
+    #[serde(deserialize_with = "runner::concurrent_of_agent")]
+    pub concurrent: Concurrent,
 }
 
 /// A config that cannot be used, and where.

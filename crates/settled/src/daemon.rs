@@ -15,6 +15,7 @@ use self::signals::{Heard, Signals};
 use crate::clock::{Clock, Moment};
 use crate::mailroom::{Mailroom, MailroomError, Pass, chain};
 use crate::metrics::Exporter;
+use crate::runner::Runner;
 use crate::supervisor::Supervisor;
 use crate::watch::{Hint, Watch};
 
@@ -120,6 +121,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
 struct Daemon {
     clock: Clock,
     mailroom: Mailroom,
+    runner: Runner,
     watch: Watch,
     /// Whose outbox a directory is.
     outboxes: HashMap<PathBuf, String>,
@@ -146,6 +148,7 @@ impl Daemon {
         Ok(Self {
             clock,
             mailroom,
+            runner: Runner::default(),
             watch: Watch::blind(),
             outboxes: HashMap::new(),
             findings,
@@ -220,6 +223,7 @@ impl Daemon {
                 checkpoint_at,
                 self.next_deadline(now),
                 self.supervisor.next_beat(),
+                self.runner.next_wakeup().map(|at| at.max(resting_until)),
             ];
             let due = due.into_iter().flatten().min().unwrap_or(next_sweep);
             let wait = Duration::from_millis(due.saturating_sub(self.clock.read().mono));
@@ -234,11 +238,13 @@ impl Daemon {
                         next_sweep = 0;
                     }
                 }
+                () = self.runner.rings() => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
         tracing::info!("stopping");
         self.supervisor.stopping();
+        self.runner.stop();
         self.mailroom.finish(self.clock.read())?;
         self.mailroom.checkpoint()?;
         self.mailroom.close();
@@ -262,6 +268,7 @@ impl Daemon {
     fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
         let mut pass = self.mailroom.pass(now)?;
         pass.events += self.mailroom.keep_deadlines_in_turn(self.swept_at, now)?.events;
+        pass.events += self.runner.tend(&mut self.mailroom, now, !pass.is_empty())?;
         Ok(pass)
     }
 

@@ -34,6 +34,7 @@ pub mod orders;
 mod outgoing;
 mod rejection;
 mod replaced;
+pub mod runner;
 mod separate;
 mod service;
 mod shell;

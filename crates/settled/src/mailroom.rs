@@ -5,6 +5,7 @@
 mod events;
 mod quiet;
 mod reload;
+mod runs;
 mod troubles;
 mod turn;
 

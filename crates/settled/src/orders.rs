@@ -99,6 +99,9 @@ pub(crate) fn check(event: &Event) -> Result<(), String> {
             fit("the name of who decides", &decision.by).and_then(|()| fit("the reason", &decision.reason))
         }
         Event::Pull(event) => event.author.as_deref().map_or(Ok(()), |author| fit("the author", author)),
+        Event::Started(_) | Event::Failed { .. } => {
+            Err("what becomes of a command is the daemon's own to see".to_owned())
+        }
         Event::Taken(_) | Event::Turns { .. } => Ok(()),
     }
 }

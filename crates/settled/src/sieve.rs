@@ -6,8 +6,19 @@ use review::{Event, Record, ReviewKey, Which};
 use spool::{Content, Entry, Mailbox};
 
 /// Every verdict a record may have, as the ledger files it.
-pub(crate) const VERDICTS: [&str; 9] =
-    ["accepted", "refused", "duplicate", "declined", "deadline", "taken", "turns", "pull", "decided"];
+pub(crate) const VERDICTS: [&str; 11] = [
+    "accepted",
+    "refused",
+    "duplicate",
+    "declined",
+    "deadline",
+    "taken",
+    "turns",
+    "started",
+    "failed",
+    "pull",
+    "decided",
+];
 
 /// What is asked for; what is not said lets everything through.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +79,10 @@ fn reviews(record: &Record) -> Vec<&ReviewKey> {
 fn event_pr(event: &Event) -> Option<PrNumber> {
     match event {
         Event::Deadline { review, .. } => Some(review.pr.clone()),
-        Event::Taken(Which { pr, .. }) | Event::Turns { which: Which { pr, .. }, .. } => Some(pr.clone()),
+        Event::Taken(Which { pr, .. })
+        | Event::Turns { which: Which { pr, .. }, .. }
+        | Event::Started(Which { pr, .. })
+        | Event::Failed { which: Which { pr, .. }, .. } => Some(pr.clone()),
         Event::Pull(event) => Some(event.pr.clone()),
         Event::Person(decision) => Some(decision.which.pr.clone()),
     }

@@ -99,6 +99,7 @@ fn people(rounds: u64, decisions: u8) -> Bounds {
     let id = || FindingId::new("F-1").expect("an id");
     let acts = vec![
         Act::Reopen,
+        Act::Cancel,
         Act::Grant { rounds: 1 },
         Act::Hold(id()),
         Act::Release(id()),

@@ -141,7 +141,7 @@ fn happen(event: &Event, key: &ReviewKey, was: Option<&Standing>, now: &Standing
         }
         Event::Deadline { .. } => unchanged(key, Some(was), now),
         Event::Taken(_) if is_same => Ok(()),
-        Event::Taken(_) | Event::Turns { .. } => {
+        Event::Taken(_) | Event::Turns { .. } | Event::Started(_) | Event::Failed { .. } => {
             falls(Some(&was.review), &now.review)?;
             let (before, after) = (was.review.deadline(), now.review.deadline());
             let is_renewed = matches!(

@@ -208,6 +208,7 @@ impl Request<'_> {
             runtime_s: open.runtime_s,
             pick_up_by: open.pick_up_by,
             taken_at: open.taken_at,
+            starts: open.starts,
             // Whoever began a verify run goes on in it.
             verify_run: open.verify_run || asked.verify_run,
             last_review: open.last_review,
@@ -243,6 +244,7 @@ impl Request<'_> {
             },
             attempts_left: ATTEMPTS,
             supersessions_left: SUPERSESSIONS,
+            starts: 0,
             validation_commands: body.validation_commands.clone(),
             addressed,
             verify_run: self.is_verify_run(),

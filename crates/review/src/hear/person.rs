@@ -20,6 +20,7 @@ pub(super) fn hear(room: &mut Room<'_>, decision: &PersonsDecision) -> Result<An
     let (key, review) = room.find(&decision.which)?;
     let step = match &decision.act {
         Act::Reopen => reopen(room, key, review)?,
+        Act::Cancel => cancel(key, review)?,
         Act::Grant { rounds } => grant(room, key, review, *rounds)?,
         Act::Resolve(id) | Act::WontFix(id) => {
             let thread =
@@ -66,6 +67,16 @@ fn reopen(room: &Room<'_>, key: &ReviewKey, review: &Review) -> Result<Step, No>
         given_back: true,
         ..Step::to(key, review.round + 1, Phase::Awaiting { due: room.now + patience(review.priority) })
     })
+}
+
+/// The open request is called off. What lies in an outbox by then was judged before; what comes later finds
+/// the invocation closed.
+fn cancel(key: &ReviewKey, review: &Review) -> Result<Step, No> {
+    if review.phase.invocation().is_none() {
+        let why = format!("the review {key} is {}: no reviewer is at work", review.phase.word());
+        return Err(No::new(Code::DecisionInvalid, why));
+    }
+    Ok(Step::to(key, review.round, Phase::Escalated(EscalationReason::Cancelled)))
 }
 
 /// One more round. A review that ended because its rounds were over goes on with the author, and

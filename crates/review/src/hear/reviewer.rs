@@ -1,4 +1,5 @@
-//! What is reported of a reviewer at work: that it took its request, and the turns it completed.
+//! What is reported of a reviewer at work: that it took its request, the turns it completed, that its command
+//! was started, and that it failed.
 
 use message_schema::Code;
 
@@ -42,6 +43,29 @@ pub(super) fn turns(room: &mut Room<'_>, which: &Which, count: u16) -> Result<An
         letters: vec![room.letter(&key.author, says)],
         handoff: None,
     })
+}
+
+/// The reviewer's command is about to be started. The first start is a take; after the last one nothing is left
+/// but a response or a person.
+pub(super) fn started(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
+    let (key, review, open) = open_request(room, which)?;
+    if open.starts_left() == 0 {
+        let why = format!("the command of {} was started {} times in this round", key.reviewer, open.starts);
+        return Err(No::new(Code::DecisionInvalid, why));
+    }
+    let taken_at = open.taken_at.or(Some(room.now));
+    let now = Invocation { starts: open.starts + 1, taken_at, ..open.clone() };
+    Ok(Answer { steps: vec![Step::to(key, review.round, Phase::Reviewing(now))], ..Answer::default() })
+}
+
+/// The reviewer's command came to nothing: a person decides. It is never a pass.
+pub(super) fn failed(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
+    let (key, review, _) = open_request(room, which)?;
+    let reason = EscalationReason::InvocationFailed;
+    let says = Says::Escalated { review: key.clone(), reason: reason.clone() };
+    let letters = vec![room.letter(&key.author, says.clone()), room.letter(&key.reviewer, says)];
+    let step = Step::to(key, review.round, Phase::Escalated(reason));
+    Ok(Answer { steps: vec![step], letters, handoff: None })
 }
 
 fn open_request<'a>(

@@ -6,9 +6,9 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init, ledger,
-    log, person, problems, pull, reply, respond, robot, send, serve, service, simulate, states, status,
-    threads, trace, turn, up, verdict, wait, watch, why,
+    agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init, keep,
+    ledger, log, person, problems, pull, reply, respond, robot, send, serve, service, simulate, states,
+    status, threads, trace, turn, up, verdict, wait, watch, why,
 };
 use crate::exit::Exit;
 
@@ -64,6 +64,11 @@ pub(super) enum Command {
   settled reopen 86
   settled reopen 86 --reviewer codex --reason \"the blocker was ours\"")]
     Reopen(person::OfReview),
+    /// Call the reviewer of an open request off: its command is ended, a person decides
+    #[command(after_help = "Examples:
+  settled cancel 86
+  settled cancel 86 --reviewer codex --reason \"the branch is gone\"")]
+    Cancel(person::OfReview),
     /// Grant a review one more round
     #[command(after_help = "Examples:
   settled grant 86 --rounds 1")]
@@ -126,6 +131,9 @@ pub(super) enum Command {
     Doctor(doctor::Args),
     /// Run a workspace's daemon as a service of the machine
     Service(service::Args),
+    /// Keep one agent; the daemon starts it
+    #[command(name = crate::runner::KEEPER, hide = true)]
+    KeepRun(keep::Args),
 }
 
 impl Command {
@@ -154,6 +162,7 @@ impl Command {
             Command::Take(args) => turn::take(args, &context),
             Command::Pr(args) => pull::run(args, &context),
             Command::Reopen(args) => person::reopen(args, &context),
+            Command::Cancel(args) => person::cancel(args, &context),
             Command::Grant(args) => person::grant(args, &context),
             Command::Resolve(args) => person::of_thread(args, Act::Resolve, &context),
             Command::WontFix(args) => person::of_thread(args, Act::WontFix, &context),
@@ -178,6 +187,7 @@ impl Command {
             Command::DeadLetter(args) => dead_letter::run(args, &context),
             Command::Doctor(args) => doctor::run(args, context),
             Command::Service(args) => service::run(args, context),
+            Command::KeepRun(args) => keep::run(args),
         }
     }
 }

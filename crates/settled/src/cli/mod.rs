@@ -20,6 +20,7 @@ mod hook;
 mod inbox;
 mod init;
 mod input;
+mod keep;
 mod ledger;
 mod log;
 mod order;

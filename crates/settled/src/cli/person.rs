@@ -1,4 +1,4 @@
-//! What a person decides: reopen, grant, resolve, wont-fix, queue, hold, release, drop. Each is recorded
+//! What a person decides: reopen, cancel, grant, resolve, wont-fix, queue, hold, release, drop. Each is recorded
 //! with a name and a reason.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
@@ -63,6 +63,10 @@ struct Signed {
 
 pub(super) fn reopen(args: &OfReview, context: &Context) -> Result<Exit, Failure> {
     decide(&args.target, &args.signed, Act::Reopen, context)
+}
+
+pub(super) fn cancel(args: &OfReview, context: &Context) -> Result<Exit, Failure> {
+    decide(&args.target, &args.signed, Act::Cancel, context)
 }
 
 pub(super) fn grant(args: &OfRounds, context: &Context) -> Result<Exit, Failure> {

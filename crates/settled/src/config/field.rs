@@ -11,7 +11,8 @@ use serde::de::value::StringDeserializer;
 use serde::de::{Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 
-use super::AgentSection;
+use super::{AgentSection, Input};
+use crate::runner::Form;
 
 pub(super) fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rounds, D::Error> {
     let number = integer(deserializer, "rounds.max", "1, 2 or 3")?;
@@ -103,6 +104,14 @@ pub(super) fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Thre
     word(deserializer, "threads", "\"inferred\" or \"explicit\"")
 }
 
+pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Input, D::Error> {
+    word(deserializer, "stdin", "\"prompt\" or \"closed\"")
+}
+
+pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Form, D::Error> {
+    word(deserializer, "output", "\"text\", \"claude\", \"codex\" or \"gemini\"")
+}
+
 pub(super) fn handoff_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HandoffMode, D::Error> {
     word(deserializer, "handoff.mode", "\"off\", \"threshold\" or \"full\"")
 }
@@ -149,6 +158,11 @@ pub(super) fn agents<'de, D: Deserializer<'de>>(
     let agents = BTreeMap::<Agent, AgentSection>::deserialize(deserializer)?;
     let mut users = BTreeMap::new();
     for (agent, section) in &agents {
+        // What the daemon starts has the daemon's user, and what it wrote would not be from the agent.
+        if section.uid.is_some() && !section.command.is_empty() {
+            let what = format!("agent {} has a uid and a command, expected one of the two", agent.0);
+            return Err(Error::custom(what));
+        }
         // A user that two agents share proves neither of them.
         if let Some(uid) = section.uid
             && let Some(other) = users.insert(uid, &agent.0)

@@ -53,6 +53,18 @@ fn the_template_shows_every_key_with_its_default() {
         "listen",
         "roles",
         "uid",
+        "[runner]",
+        "concurrent",
+        "warn_s",
+        "pass",
+        "fail",
+        "done",
+        "command",
+        "workdir",
+        "env",
+        "prompt",
+        "stdin",
+        "output",
     ];
     for key in keys {
         let line = |line: &str| line.strip_prefix("#: ").is_some_and(|live| live.starts_with(key));

@@ -106,6 +106,8 @@ fn verdict(spent: &Spent<'_>) -> String {
             Event::Deadline { which: Deadline::PickUp | Deadline::Author, .. }
             | Event::Taken(_)
             | Event::Turns { .. }
+            | Event::Started(_)
+            | Event::Failed { .. }
             | Event::Pull(_)
             | Event::Person(_),
         ) => format!("{reviewer} gave no response within {} turns", open.turns.get()),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use message_schema::envelope::Timestamp;
 use message_schema::id::{AgentName, FindingId};
+use message_schema::line::escaped;
 use review::{
     Act, CloseReason, EscalationReason, Event, Handoff, PersonsDecision, Phase, PullEvent, Review, ReviewKey,
 };
@@ -46,6 +47,8 @@ pub(crate) fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason
             | Event::Deadline { .. }
             | Event::Taken(_)
             | Event::Turns { .. }
+            | Event::Started(_)
+            | Event::Failed { .. }
             | Event::Person(_),
         )
         | None => String::new(),
@@ -77,10 +80,33 @@ impl About<'_> {
     fn decision(&self) -> Option<&PersonsDecision> {
         match self.event {
             Some(Event::Person(decision)) => Some(decision),
-            Some(Event::Deadline { .. } | Event::Taken(_) | Event::Turns { .. } | Event::Pull(_)) | None => {
-                None
-            }
+            Some(
+                Event::Deadline { .. }
+                | Event::Taken(_)
+                | Event::Turns { .. }
+                | Event::Started(_)
+                | Event::Failed { .. }
+                | Event::Pull(_),
+            )
+            | None => None,
         }
+    }
+
+    /// What became of the reviewer's command.
+    fn failure(&self, reviewer: &AgentName, round: u32) -> String {
+        let why = match self.event {
+            Some(Event::Failed { why, .. }) => format!(" ({})", escaped(why)),
+            Some(
+                Event::Deadline { .. }
+                | Event::Taken(_)
+                | Event::Turns { .. }
+                | Event::Started(_)
+                | Event::Pull(_)
+                | Event::Person(_),
+            )
+            | None => String::new(),
+        };
+        format!("the command of {reviewer} ended round {round} without a response{why}")
     }
 
     fn write(&self, letter: &Letter<'_>, subject: String, told: &str) -> String {
@@ -134,6 +160,8 @@ fn why_escalated(about: &About<'_>, reason: &EscalationReason) -> String {
         EscalationReason::BlockerHeld => {
             "nothing blocking is open any more, but something blocking is with a person".to_owned()
         }
+        EscalationReason::InvocationFailed => about.failure(reviewer, round),
+        EscalationReason::Cancelled => format!("{reviewer} was called off in round {round}"),
         EscalationReason::Reviewer(text) => {
             format!("{reviewer} says: {}", one_line(text, WORDS_CHARS_MAX))
         }
@@ -148,6 +176,7 @@ fn told(decision: &PersonsDecision, about: &About<'_>) -> String {
         Act::Reopen => {
             format!("opened the review again; it is in generation {} now", about.review.generation)
         }
+        Act::Cancel => format!("called {} off: no response is waited for", about.key.reviewer),
         Act::Grant { rounds } => {
             format!("granted {rounds} more round; round {} is the last one now", about.review.last_round())
         }

@@ -130,12 +130,12 @@ impl Mailroom {
         self.desk.state.next_deadline().map(|(at, _)| at)
     }
 
-    fn judge_event(&self, told: Told<'_>, moment: Moment) -> Record {
+    pub(super) fn judge_event(&self, told: Told<'_>, moment: Moment) -> Record {
         review::hear(&self.desk.state, &self.desk.policy, told, moment.utc, &mut clock::new_message_id)
     }
 
     /// Adds what was decided to the batch, and to the state, so that the next is decided after it.
-    fn take_down(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
+    pub(super) fn take_down(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
         let seq = self.spool.next_seq() + batch.drafts.len() as u64;
         let Desk { state, names, agents, policy, .. } = &mut self.desk;
         let outgoing = Outgoing { seq, moment, state, agents };

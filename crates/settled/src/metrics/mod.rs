@@ -197,6 +197,8 @@ fn word(reason: &EscalationReason) -> &'static str {
         EscalationReason::AuthorTimeout => "author_timeout",
         EscalationReason::ProtocolViolation => "protocol_violation",
         EscalationReason::BlockerHeld => "blocker_held",
+        EscalationReason::InvocationFailed => "invocation_failed",
+        EscalationReason::Cancelled => "cancelled",
         EscalationReason::Reviewer(_) => "reviewer",
     }
 }

@@ -127,3 +127,14 @@ fn what_is_put_aside_keeps_what_lies_there_and_needs_no_name_in_letters() {
     std::fs::write(place.join(name), serde_json::to_string(&order("a", 0)).expect("JSON")).expect("a file");
     assert!(matches!(read(root.path(), name, LATER), Err(NoOrder::Unfit(why)) if why.contains("name")));
 }
+
+#[test]
+fn nobody_orders_what_only_the_daemon_can_see() {
+    let which = review::Which { pr: "86".parse().expect("a number"), repo: None, reviewer: None };
+    for event in
+        [Event::Started(which.clone()), Event::Failed { which: which.clone(), why: "it crashed".to_owned() }]
+    {
+        assert!(check(&event).is_err(), "{event:?}");
+    }
+    assert!(check(&Event::Taken(which)).is_ok());
+}

@@ -74,7 +74,7 @@ const EVERYWHERE: [&str; 3] = ["wait", "restart", "config"];
 /// The keys of a step in a profile: those of which a step has one, and those that stand beside it.
 pub(super) fn keys(profile: Profile) -> (Vec<&'static str>, &'static [&'static str]) {
     let (own, beside): (&[&str], &[&str]) = match profile {
-        Profile::Full => (&["send", "raw", "take", "turn", "pr", "github", "decide"], &[]),
+        Profile::Full => (&["send", "raw", "take", "turn", "start", "fail", "pr", "github", "decide"], &[]),
         Profile::Threads => (&["cycle"], &[]),
         Profile::Gate => (&["lgtm"], &["packet"]),
         Profile::Handoff => (&["pr", "github", "decide"], &[]),
@@ -91,6 +91,8 @@ pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Read<Deed> {
         "raw" => Deed::Raw(raw(node, setup)?),
         "take" => event(Event::Taken(which(node, setup, &[])?)),
         "turn" => event(turn(node, setup)?),
+        "start" => event(Event::Started(which(node, setup, &[])?)),
+        "fail" => event(failed(node, setup)?),
         "pr" => event(Event::Pull(pull(node, setup)?)),
         "github" => match github::read(json(node).to_string().as_bytes()) {
             Ok(github::Read::Event(pull)) => event(Event::Pull(pull)),
@@ -183,6 +185,18 @@ fn turn(node: &Node, setup: &Setup) -> Read<Event> {
     Ok(Event::Turns { which, count: optional(node, "count")?.unwrap_or(1) })
 }
 
+/// A bare text is what became of the command.
+fn failed(node: &Node, setup: &Setup) -> Read<Event> {
+    let unsaid = "it came to nothing";
+    if !matches!(node.content, Content::Map(_)) {
+        let which = Which { pr: setup.pr.clone(), repo: None, reviewer: None };
+        let why = if node.is_absent() { unsaid } else { text(node)? };
+        return Ok(Event::Failed { which, why: why.to_owned() });
+    }
+    let which = which(node, setup, &["why"])?;
+    Ok(Event::Failed { which, why: optional(node, "why")?.unwrap_or_else(|| unsaid.to_owned()) })
+}
+
 fn pull(node: &Node, setup: &Setup) -> Read<PullEvent> {
     if node.scalar().is_some() {
         let action: PullAction = word(node)?;
@@ -217,6 +231,7 @@ fn act(word: &Node, decision: &Node) -> Read<Act> {
     let thread = || parsed(required(decision, "this decision", "thread")?);
     Ok(match text(word)?.trim() {
         "reopen" => Act::Reopen,
+        "cancel" => Act::Cancel,
         "grant" => Act::Grant { rounds: optional(decision, "rounds")?.unwrap_or(1) },
         "resolve" => Act::Resolve(thread()?),
         "wont_fix" => Act::WontFix(thread()?),
@@ -225,7 +240,7 @@ fn act(word: &Node, decision: &Node) -> Read<Act> {
         "release" => Act::Release(thread()?),
         "drop" => Act::Drop(thread()?),
         other => {
-            let expected = "reopen, grant, resolve, wont_fix, queue, hold, release or drop";
+            let expected = "reopen, cancel, grant, resolve, wont_fix, queue, hold, release or drop";
             return Err(Wrong::at(word.place, format!("`{other}`: expected {expected}")));
         }
     })

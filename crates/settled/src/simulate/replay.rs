@@ -256,7 +256,12 @@ impl Twice {
 fn deadline_of(event: &Event) -> Option<&ReviewKey> {
     match event {
         Event::Deadline { review, .. } => Some(review),
-        Event::Taken(_) | Event::Turns { .. } | Event::Pull(_) | Event::Person(_) => None,
+        Event::Taken(_)
+        | Event::Turns { .. }
+        | Event::Started(_)
+        | Event::Failed { .. }
+        | Event::Pull(_)
+        | Event::Person(_) => None,
     }
 }
 

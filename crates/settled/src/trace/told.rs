@@ -149,8 +149,8 @@ impl Told {
 
 fn is_take(event: &Event) -> bool {
     match event {
-        Event::Taken(_) | Event::Turns { .. } => true,
-        Event::Deadline { .. } | Event::Pull(_) | Event::Person(_) => false,
+        Event::Taken(_) | Event::Turns { .. } | Event::Started(_) => true,
+        Event::Deadline { .. } | Event::Failed { .. } | Event::Pull(_) | Event::Person(_) => false,
     }
 }
 

@@ -177,7 +177,10 @@ fn tasks(record: &Record) -> impl Iterator<Item = TaskId> {
 fn pr_of(event: &Event) -> &PrNumber {
     match event {
         Event::Deadline { review, .. } => &review.pr,
-        Event::Taken(which) | Event::Turns { which, .. } => &which.pr,
+        Event::Taken(which)
+        | Event::Turns { which, .. }
+        | Event::Started(which)
+        | Event::Failed { which, .. } => &which.pr,
         Event::Pull(pull) => &pull.pr,
         Event::Person(decision) => &decision.which.pr,
     }

@@ -97,3 +97,31 @@ fn turns_in_the_packet_s_place_do_not_count() {
     let request = "pr: 86\nbranch: b\ndiff_summary: s\nmax_turns_reviewer: 1";
     assert_eq!(table.send(&Note { body: request, ..claude("review_request") }), ok("reviewing"));
 }
+
+#[test]
+fn a_command_is_started_twice_and_once_more_for_each_replacement() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    let start = |table: &mut Table| table.hear(&Event::Started(which()));
+    assert_eq!(start(&mut table), Ok("reviewing".to_owned()));
+    assert!(
+        matches!(&table.review().phase, Phase::Reviewing(open) if open.taken_at.is_some()),
+        "a start is a take"
+    );
+    assert_eq!(start(&mut table), Ok("reviewing".to_owned()));
+    assert_eq!(start(&mut table), Err("decision_invalid".to_owned()));
+    table.supersede().expect("replaced");
+    assert_eq!(start(&mut table), Ok("reviewing".to_owned()));
+    assert_eq!(start(&mut table), Err("decision_invalid".to_owned()));
+}
+
+#[test]
+fn a_command_that_fails_hands_the_review_to_a_person_and_is_never_a_pass() {
+    let mut table = Table::default();
+    table.request().expect("opens");
+    let failed = Event::Failed { which: which(), why: "it ended with code 1".to_owned() };
+    assert_eq!(table.hear(&failed), Ok("escalated".to_owned()));
+    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::InvocationFailed));
+    assert_eq!(table.hear(&failed), Err("no_open_request".to_owned()));
+    assert_eq!(table.feedback(1, "F-001 P1 open"), refused(&["invocation_closed"]));
+}

@@ -68,6 +68,8 @@ impl Look<'_> {
             | EscalationReason::AuthorTimeout
             | EscalationReason::ProtocolViolation
             | EscalationReason::BlockerHeld
+            | EscalationReason::InvocationFailed
+            | EscalationReason::Cancelled
             | EscalationReason::Reviewer(_) => vec![reopen],
         };
         let held = self.review.threads.iter().find(|(_, thread)| thread.blocking && thread.is_held());
@@ -153,6 +155,8 @@ fn what_happened(why: &EscalationReason, key: &ReviewKey) -> String {
             format!("three answers of {reviewer} were refused in one round")
         }
         EscalationReason::BlockerHeld => "all that blocks was handed to a person".to_owned(),
+        EscalationReason::InvocationFailed => format!("the command of {reviewer} ended without a response"),
+        EscalationReason::Cancelled => format!("a person called {reviewer} off"),
         EscalationReason::Reviewer(text) => format!("{reviewer} says: {text}"),
     }
 }

@@ -1,0 +1,206 @@
+//! `.settled/runs/<id>/`: what a command was started with, who it was, what it printed and what came of it. Answers
+//! for the files and for their number; only the owner of `.settled` can look into them.
+//!
+//! `run.json` lies there before anything is started, `process.json` before the agent is, and `end.json` once
+//! nothing of it runs any more: a folder without the last is of a run that was cut off.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use review::ReviewKey;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use spool::Layout;
+
+use super::stream::{Form, Said};
+use super::tree::Process;
+
+/// How many folders are kept; older ones are removed.
+const KEPT_MAX: usize = 200;
+
+/// What was started, and for which request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// The version of the form: 1.
+    pub(crate) schema_version: u32,
+    /// Its id, which is the folder's name.
+    pub(crate) id: String,
+    /// The review.
+    pub(crate) review: ReviewKey,
+    /// The request it is to answer.
+    pub(crate) request: message_schema::id::MessageId,
+    /// The how manieth start in the round it is, from 1.
+    pub(crate) start: u8,
+    /// The program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// Where it is started.
+    pub(crate) workdir: PathBuf,
+    /// Whether it reads the prompt on standard input.
+    pub(crate) reads_prompt: bool,
+    /// The form of its output.
+    pub(crate) output: Form,
+    /// The seconds after which it is ended, whatever the daemon says.
+    pub(crate) seconds_max: u64,
+}
+
+/// Who runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Processes {
+    /// The run of the machine.
+    pub(crate) boot: String,
+    /// Whoever keeps the agent.
+    pub(crate) keeper: Option<Process>,
+    /// The agent itself.
+    pub(crate) agent: Option<Process>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct End {
+    /// How the agent ended.
+    pub(crate) how: How,
+    /// What it said.
+    pub(crate) said: Said,
+}
+
+/// How an agent ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum How {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal, which was not ours.
+    Signal(i32),
+    /// By us: it was told to, or its time was over.
+    Ended,
+    /// It could not be started.
+    NotStarted(String),
+}
+
+/// One run's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder at that path.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// Makes the folder of a run, and removes the oldest ones beyond those that are kept.
+    pub(crate) fn make(root: &Path, id: &str) -> io::Result<Self> {
+        let runs = runs(root);
+        DirBuilder::new().mode(0o700).recursive(true).create(&runs)?;
+        let folders = all(root)?;
+        for old in folders.iter().take((folders.len() + 1).saturating_sub(KEPT_MAX)) {
+            if !old.processes().keeper.is_some_and(Process::is_running) {
+                std::fs::remove_dir_all(&old.0)?;
+            }
+        }
+        let path = runs.join(id);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The id of the run.
+    pub(crate) fn id(&self) -> &str {
+        self.0.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
+    /// The prompt.
+    pub(crate) fn prompt(&self) -> PathBuf {
+        self.0.join("prompt.md")
+    }
+
+    /// The brief.
+    pub(crate) fn brief(&self) -> PathBuf {
+        self.0.join("brief.yaml")
+    }
+
+    /// The request.
+    pub(crate) fn request(&self) -> PathBuf {
+        self.0.join("request.yaml")
+    }
+
+    /// Writes a text for the agent.
+    pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+        new_file(path)?.write_all(text.as_bytes())
+    }
+
+    /// A file for what it prints.
+    pub(crate) fn log(&self, name: &str) -> io::Result<File> {
+        new_file(&self.0.join(name))
+    }
+
+    /// What was started.
+    pub(crate) fn run(&self) -> io::Result<Run> {
+        self.read("run.json")
+    }
+
+    /// Says what is started.
+    pub(crate) fn tell_run(&self, run: &Run) -> io::Result<()> {
+        self.tell("run.json", run)
+    }
+
+    /// Who runs, if that is known.
+    pub(crate) fn processes(&self) -> Processes {
+        self.read("process.json").unwrap_or_default()
+    }
+
+    /// Says who runs.
+    pub(crate) fn tell_processes(&self, processes: &Processes) -> io::Result<()> {
+        self.tell("process.json", processes)
+    }
+
+    /// What came of it, if it is over.
+    pub(crate) fn end(&self) -> Option<End> {
+        self.read("end.json").ok()
+    }
+
+    /// Says what came of it.
+    pub(crate) fn tell_end(&self, end: &End) -> io::Result<()> {
+        self.tell("end.json", end)
+    }
+
+    /// Whole or not at all, for a reader as well as after a kill.
+    fn tell(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        let temporary = self.0.join(format!(".{name}.tmp"));
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        file.write_all(&serde_json::to_vec(value).expect("text keys and plain values are JSON"))?;
+        std::fs::rename(&temporary, self.0.join(name))
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<T> {
+        Ok(serde_json::from_slice(&std::fs::read(self.0.join(name))?)?)
+    }
+}
+
+/// Every run's folder, oldest first: an id begins with its time.
+pub(crate) fn all(root: &Path) -> io::Result<Vec<Folder>> {
+    let listed = match std::fs::read_dir(runs(root)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut folders = Vec::new();
+    for entry in listed {
+        folders.push(entry?.path());
+    }
+    folders.sort_unstable();
+    Ok(folders.into_iter().map(Folder).collect())
+}
+
+fn runs(root: &Path) -> PathBuf {
+    Layout::new(root).own().join("runs")
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}

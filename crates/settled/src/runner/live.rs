@@ -1,0 +1,151 @@
+//! A run that goes on: what is heard of it, how much of its time is left, and its end. Its keeper ends the agent;
+//! here the keeper is told to, and is ended itself if it does not.
+
+use std::process::{Child, ChildStdin};
+use std::time::{Duration, Instant};
+
+use review::Closer;
+
+use super::folder::{Folder, Run};
+use super::{Note, is_open, tree};
+use crate::clock::Moment;
+use crate::mailroom::Mailroom;
+
+/// How long an agent whose answer was accepted may go on, in milliseconds.
+const LINGER_MS: u64 = 10_000;
+
+/// How long a keeper may take to end its agent, in milliseconds: longer than it gives the agent.
+const KEEPER_MS: u64 = 8_000;
+
+/// A run whose keeper is our child.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) run: Run,
+    pub(super) folder: Folder,
+    /// Turns the ledger has.
+    pub(super) counted: u16,
+    keeper: Child,
+    /// Open as long as the agent may go on.
+    control: Option<ChildStdin>,
+    turns: u16,
+    is_silent: bool,
+    is_warned: bool,
+    over_since: Option<u64>,
+    told_at: Option<u64>,
+}
+
+impl Live {
+    pub(super) fn new(run: Run, folder: Folder, mut keeper: Child) -> Self {
+        let control = keeper.stdin.take();
+        Self {
+            run,
+            folder,
+            counted: 0,
+            keeper,
+            control,
+            turns: 0,
+            is_silent: false,
+            is_warned: false,
+            over_since: None,
+            told_at: None,
+        }
+    }
+
+    pub(super) fn note(&mut self, note: &Note) {
+        match note {
+            Note::Turns(turns) => self.turns = self.turns.max(*turns),
+            Note::Silent => self.is_silent = true,
+        }
+    }
+
+    /// Turns that were heard of and are not in the ledger.
+    pub(super) fn uncounted(&self) -> u16 {
+        self.turns.saturating_sub(self.counted)
+    }
+
+    /// Whether its end is only a matter of time.
+    pub(super) fn is_being_ended(&self) -> bool {
+        self.over_since.is_some() || self.is_silent
+    }
+
+    /// Looks where its review stands: ends it with its request, at once, or a little later if it was answered.
+    pub(super) fn look(&mut self, mailroom: &Mailroom, now: Moment) {
+        if is_open(mailroom, &self.run) {
+            self.warn(mailroom, now);
+            return;
+        }
+        let since = *self.over_since.get_or_insert(now.mono);
+        let review = mailroom.review(&self.run.review);
+        let is_answered = review.is_some_and(|review| {
+            review.phase.invocation().is_none() && review.closed_by == Some(Closer::Reviewer)
+        });
+        if self.told_at.is_none() && (!is_answered || now.mono >= since + LINGER_MS) {
+            tracing::info!(review = %self.run.review, run = self.run.id, "its request is over; the command is ended");
+            self.tell_to_end(now.mono);
+        }
+    }
+
+    fn warn(&mut self, mailroom: &Mailroom, now: Moment) {
+        let deadline = mailroom.review(&self.run.review).and_then(review::Review::deadline);
+        let left_s = deadline.map_or(i64::MAX, |(at, _)| (at - now.utc).num_seconds());
+        if !self.is_warned && left_s < i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX) {
+            self.is_warned = true;
+            tracing::warn!(review = %self.run.review, run = self.run.id, left_s, "the time of a command is nearly over");
+        }
+    }
+
+    fn tell_to_end(&mut self, mono: u64) {
+        self.control = None;
+        self.told_at.get_or_insert(mono);
+    }
+
+    /// Whether its keeper is gone; one that takes too long is killed, and what it kept with it.
+    pub(super) fn is_gone(&mut self, now: Moment) -> bool {
+        if self.told_at.is_some_and(|at| now.mono >= at + KEEPER_MS) {
+            tracing::warn!(run = self.run.id, "a keeper does not end; it is killed");
+            let _ = self.keeper.kill();
+        }
+        // One that cannot be waited for is none of ours any more.
+        (self.is_silent || self.told_at.is_some()) && !matches!(self.keeper.try_wait(), Ok(None))
+    }
+}
+
+/// Ends them all, and waits for it.
+pub(super) fn end_all(live: &mut Vec<Live>) {
+    if live.is_empty() {
+        return;
+    }
+    live.iter_mut().for_each(|live| live.tell_to_end(0));
+    let start = Instant::now();
+    while live.iter_mut().any(|live| matches!(live.keeper.try_wait(), Ok(None))) {
+        if start.elapsed() >= Duration::from_millis(KEEPER_MS) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for live in live.iter_mut() {
+        // Most are gone by now.
+        let _ = live.keeper.kill();
+        let _ = live.keeper.wait();
+    }
+    live.clear();
+    end_strays(live);
+}
+
+/// Ends what lies below this process and is below no keeper: what agents left behind whose keeper was killed. A
+/// keeper has a session of its own, so nothing of an agent is in the daemon's; what else the daemon's parent may have
+/// left it is.
+pub(super) fn end_strays(live: &[Live]) {
+    let kept: Vec<i32> = live.iter().map(|live| live.keeper.id().cast_signed()).collect();
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let strays = || {
+        let ours: Vec<_> = kept.iter().flat_map(|keeper| tree::below(*keeper)).collect();
+        let mut strays = tree::below_in_other_sessions(own);
+        strays.retain(|process| !kept.contains(&process.pid) && !ours.contains(process));
+        strays
+    };
+    if !strays().is_empty() {
+        tree::end(strays, None, Duration::ZERO);
+    }
+    tree::reap(&kept);
+}

@@ -1,0 +1,154 @@
+//! The start of a run: its folder with all the agent is given, and the keeper that starts it. The ledger has the
+//! start already; whatever fails here is a start that came to nothing.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use message_schema::id::{AgentName, MessageId};
+use review::{Review, ReviewKey};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::folder::{Folder, Run};
+use super::live::Live;
+use super::{Note, prompt, tree};
+use crate::clock::{self, Moment};
+use crate::config::{AgentSection, Input};
+use crate::mailbag::{Mailbag, Place};
+use crate::mailroom::Mailroom;
+
+/// The word by which our own program is a keeper; not a command for people.
+pub(crate) const KEEPER: &str = "keep-run";
+
+/// How much longer than its time the keeper lets an agent run, in seconds, should the daemon not end it.
+const SLACK_S: i64 = 5;
+
+/// What an agent reads in place of a request that somebody has removed.
+const NO_REQUEST: &str =
+    "# The request is in none of your mailboxes any more; the brief says what is asked.\n";
+
+pub(super) fn start(
+    mailroom: &Mailroom,
+    key: &ReviewKey,
+    tell: &UnboundedSender<(String, Note)>,
+    now: Moment,
+) -> io::Result<Live> {
+    let gone = || io::Error::other("the request is gone");
+    let review = mailroom.review(key).ok_or_else(gone)?;
+    let agent = mailroom.config().agents.get(&key.reviewer).ok_or_else(gone)?;
+    let id = clock::new_name();
+    let folder = Folder::make(mailroom.root(), &id)?;
+    let brief = mailroom.brief_now(key, now).ok_or_else(gone)?;
+    Folder::write(&folder.brief(), &brief)?;
+    let open = review.phase.invocation().ok_or_else(gone)?;
+    let request = request(mailroom.root(), &key.reviewer, &open.request);
+    Folder::write(&folder.request(), request.as_deref().unwrap_or(NO_REQUEST))?;
+
+    let mut values = values(mailroom, key, review, &folder, now);
+    let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
+    Folder::write(&folder.prompt(), &told)?;
+    values.push(("prompt", told));
+    let until = review.deadline().map_or(0, |(at, _)| (at - now.utc).num_seconds());
+    let run = Run {
+        schema_version: 1,
+        id: id.clone(),
+        review: key.clone(),
+        request: open.request.clone(),
+        start: open.starts,
+        command: agent.command.iter().map(|part| prompt::fill(part, &values)).collect(),
+        workdir: mailroom.root().join(&agent.workdir),
+        reads_prompt: agent.stdin == Input::Prompt,
+        output: agent.output,
+        seconds_max: u64::try_from(until.saturating_add(SLACK_S)).unwrap_or(0),
+    };
+    folder.tell_run(&run)?;
+    tree::become_reaper();
+    let mut keeper = Command::new(own_program()?)
+        .arg(KEEPER)
+        .arg(folder.path())
+        .envs(&agent.env)
+        .env("PATH", path()?)
+        .env("SETTLED_ROOT", mailroom.root())
+        .env("SETTLED_AGENT", key.reviewer.as_str())
+        .env("SETTLED_RUN", &id)
+        .env("SETTLED_BRIEF", folder.brief())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let heard = keeper.stdout.take().expect("it was piped");
+    tracing::info!(review = %key, run = id, start = open.starts, "a command is started");
+    let tell = tell.clone();
+    thread::spawn(move || {
+        let notes = BufReader::new(heard).lines().map_while(Result::ok);
+        let turns = notes.filter_map(|line| line.parse().ok()).map(Note::Turns);
+        // A daemon that is gone hears nothing.
+        turns.chain([Note::Silent]).for_each(|note| drop(tell.send((id.clone(), note))));
+    });
+    Ok(Live::new(run, folder, keeper))
+}
+
+/// All that may stand in a prompt: numbers, agents' names and paths of ours.
+fn values(
+    mailroom: &Mailroom,
+    key: &ReviewKey,
+    review: &Review,
+    folder: &Folder,
+    now: Moment,
+) -> Vec<(&'static str, String)> {
+    let turns = review.phase.invocation().map_or(0, review::Invocation::turns_left);
+    let seconds = review.deadline().map_or(0, |(at, _)| (at - now.utc).num_seconds());
+    let words = &mailroom.config().runner;
+    vec![
+        ("agent", key.reviewer.to_string()),
+        ("author", key.author.to_string()),
+        ("pr", key.pr.to_string()),
+        ("round", review.round.to_string()),
+        ("turns", turns.to_string()),
+        ("seconds", seconds.to_string()),
+        ("brief", folder.brief().display().to_string()),
+        ("request", folder.request().display().to_string()),
+        ("root", mailroom.root().display().to_string()),
+        ("pass", words.pass.clone()),
+        ("fail", words.fail.clone()),
+    ]
+}
+
+fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
+    if agent.prompt.as_os_str().is_empty() {
+        return Ok(prompt::BUILT_IN.to_owned());
+    }
+    let mut text = String::new();
+    let file = std::fs::File::open(root.join(&agent.prompt));
+    let read = file.and_then(|file| file.take(prompt::TEMPLATE_MAX).read_to_string(&mut text));
+    read.map_err(|error| io::Error::new(error.kind(), format!("the prompt's template: {error}")))?;
+    Ok(text)
+}
+
+/// The text of the request, wherever the agent has put it by now; nothing if it is not delivered yet, or gone. The
+/// name of its file is its sender's, so the agent is given a copy.
+pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<String> {
+    let mailbag = Mailbag::new(root, me);
+    let places = [Place::Inbox, Place::Taken, Place::Archive];
+    let letters = places.into_iter().filter_map(|place| mailbag.letters(place).ok()).flatten();
+    let mut meant = letters.filter(|letter| {
+        letter.id.as_deref() == Some(id.as_str()) && letter.kind.as_deref() == Some("review_request")
+    });
+    meant.next().map(|letter| letter.text)
+}
+
+/// Our own program, also after another version took its name.
+fn own_program() -> io::Result<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() { Ok(running) } else { std::env::current_exe() }
+}
+
+/// The path of the daemon, with the place of `settled` at its end: an agent answers by it.
+fn path() -> io::Result<OsString> {
+    let own = std::env::current_exe()?;
+    let known = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&known).chain(own.parent().map(Path::to_owned));
+    std::env::join_paths(places).map_err(io::Error::other)
+}

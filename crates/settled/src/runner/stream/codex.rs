@@ -1,0 +1,26 @@
+//! `codex exec --json`: `turn.started` and `turn.completed` around the items of a turn, of which an `agent_message`
+//! is what it says.
+
+use serde_json::Value;
+
+use super::{Line, text};
+
+/// Reads one line. Codex calls a turn all that it does for one prompt, so there is one in a run; the seconds are
+/// what bounds it.
+pub(super) fn read(value: &Value) -> Line {
+    let item = &value["item"];
+    match text(value, "type") {
+        "turn.started" => Line { begins_turn: true, ..Line::default() },
+        // Older versions call the item's type `item_type` and the message `assistant_message`.
+        "item.completed"
+            if ["type", "item_type"]
+                .iter()
+                .any(|name| matches!(text(item, name), "agent_message" | "assistant_message")) =>
+        {
+            Line { words: Some((text(item, "text").to_owned(), false)), ..Line::default() }
+        }
+        "turn.completed" => Line { end: Some(Ok(())), ..Line::default() },
+        "turn.failed" | "error" => Line { end: Some(Err("its turn failed".to_owned())), ..Line::default() },
+        _ => Line::default(),
+    }
+}

@@ -1,0 +1,124 @@
+//! One process for each request, whatever becomes of the daemon: no start is forgotten, none is made twice, and what
+//! an earlier daemon left is ended by what it is, not by its number.
+
+use settled_tests::{wait, write};
+
+use super::{Room, lines, runs};
+
+/// A room whose reviewer works until the file is there; and the file.
+fn working(more: &str) -> (Room, std::path::PathBuf, tempfile::TempDir) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let go = directory.path().join("go");
+    let room = Room::new(&["wait", &go.display().to_string()], more);
+    (room, go, directory)
+}
+
+fn first_pid(room: &Room) -> String {
+    wait::until("the reviewer to be started", || room.starts() > 0);
+    lines(&room.notes)[0].split(' ').nth(1).expect("a number").to_owned()
+}
+
+#[test]
+fn a_daemon_that_stops_ends_its_agents_and_the_next_one_starts_them_once_more() {
+    let (room, go, _directory) = working("");
+    let daemon = room.serve();
+    room.ask("86", "request-1", 20, 8);
+    let pid = first_pid(&room);
+    assert!(daemon.terminate().success());
+    assert!(!runs(&pid), "it is ended before the daemon is");
+    let daemon = room.serve();
+    wait::until("the second start", || room.starts() == 2);
+    write(&go, "");
+    assert_eq!(room.end().0["phase"], "approved");
+    assert_eq!((room.starts(), room.events("started")), (2, 2));
+    drop(daemon);
+}
+
+#[test]
+fn what_a_killed_daemon_left_is_ended_before_its_request_is_served_again() {
+    let (room, go, _directory) = working("");
+    let daemon = room.serve();
+    room.ask("86", "request-1", 20, 8);
+    let pid = first_pid(&room);
+    daemon.kill();
+    let daemon = room.serve();
+    wait::until("the second start", || room.starts() == 2);
+    assert!(!runs(&pid), "two never run at a time");
+    write(&go, "");
+    assert_eq!(room.end().0["phase"], "approved");
+    drop(daemon);
+}
+
+#[test]
+fn a_third_start_is_never_made_however_often_the_daemon_is_killed() {
+    let (room, _, _directory) = working("");
+    room.ask("86", "request-1", 20, 8);
+    for start in 1..=2 {
+        let daemon = room.serve();
+        wait::until("the reviewer to be started", || room.starts() == start);
+        daemon.kill();
+    }
+    let daemon = room.serve();
+    let (review, _) = room.end();
+    assert_eq!((&review["reason"], room.starts()), (&"invocation_failed".into(), 2));
+    drop(daemon);
+}
+
+#[test]
+fn an_agent_whose_keeper_was_killed_with_the_daemon_is_ended_by_the_next() {
+    let (room, go, _directory) = working("");
+    let daemon = room.serve();
+    room.ask("86", "request-1", 20, 8);
+    let pid = first_pid(&room);
+    // The keeper is stopped first, so that it cannot see that its daemon is gone.
+    let folder = settled_tests::list(room.mailroom.root().join(".settled/runs")).remove(0);
+    let processes: serde_json::Value =
+        serde_json::from_str(&settled_tests::read(folder.join("process.json"))).expect("JSON");
+    let keeper = i32::try_from(processes["keeper"]["pid"].as_i64().expect("a number")).expect("a pid");
+    let keeper = rustix::process::Pid::from_raw(keeper).expect("a pid");
+    rustix::process::kill_process(keeper, rustix::process::Signal::STOP).expect("it runs");
+    daemon.kill();
+    rustix::process::kill_process(keeper, rustix::process::Signal::KILL).expect("it runs");
+    assert!(runs(&pid), "nobody has ended it");
+    let daemon = room.serve();
+    wait::until("the second start", || room.starts() == 2);
+    assert!(!runs(&pid));
+    write(&go, "");
+    assert_eq!(room.end().0["phase"], "approved");
+    drop(daemon);
+}
+
+#[test]
+fn no_more_run_at_a_time_than_the_config_says() {
+    let (room, go, _directory) = working("");
+    let daemon = room.serve();
+    for pr in ["86", "87", "88"] {
+        room.ask(pr, &format!("request-{pr}"), 20, 8);
+    }
+    room.mailroom.cleared("claude");
+    wait::until("the first start", || room.starts() == 1);
+    // An agent runs one command at a time unless told: the others wait for its end.
+    wait::a_moment(std::time::Duration::from_millis(500));
+    assert_eq!((room.starts(), room.events("started")), (1, 1));
+    write(&go, "");
+    wait::until("all three to be approved", || {
+        let reviews = room.mailroom.status()["reviews"].clone();
+        reviews.as_array().is_some_and(|reviews| reviews.iter().all(|review| review["phase"] == "approved"))
+    });
+    assert_eq!(room.starts(), 3);
+    drop(daemon);
+}
+
+#[test]
+fn a_request_that_somebody_took_is_left_to_them_and_without_a_command_nothing_is_started() {
+    let (room, _, _directory) = working("");
+    room.ask("86", "request-1", 20, 8);
+    room.mailroom.once();
+    let taken = room.mailroom.run(&["take", "--pr", "86"]);
+    assert!(taken.status.success(), "{}", settled_tests::mailroom::said(&taken));
+    let daemon = room.serve();
+    room.ask("87", "request-2", 20, 8);
+    wait::until("the other request to be started", || room.starts() == 1);
+    assert_eq!(room.events("started"), 1);
+    drop(daemon);
+}

@@ -200,8 +200,10 @@ impl Runner {
             if now.mono < since + MAIL_MS && !is_ready(mailroom, &key) {
                 continue;
             }
+            let is_heard = mailroom.hear_run(&Event::Started(Which::of(&key)), now)?;
+            // Until the ledger has it, it waits: a full disk forgets no request.
             self.put_off.remove(&key);
-            if !mailroom.hear_run(&Event::Started(Which::of(&key)), now)? {
+            if !is_heard {
                 continue;
             }
             told += 1;

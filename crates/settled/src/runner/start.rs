@@ -69,7 +69,7 @@ pub(super) fn start(
         .arg(KEEPER)
         .arg(folder.path())
         .envs(&agent.env)
-        .env("PATH", path()?)
+        .env("PATH", path(agent)?)
         .env("SETTLED_ROOT", mailroom.root())
         .env("SETTLED_AGENT", key.reviewer.as_str())
         .env("SETTLED_RUN", &id)
@@ -145,10 +145,11 @@ fn own_program() -> io::Result<PathBuf> {
     if running.exists() { Ok(running) } else { std::env::current_exe() }
 }
 
-/// The path of the daemon, with the place of `settled` at its end: an agent answers by it.
-fn path() -> io::Result<OsString> {
+/// The path the config gives, or that of the daemon, with the place of `settled` at its end: an agent answers by it.
+fn path(agent: &AgentSection) -> io::Result<OsString> {
     let own = std::env::current_exe()?;
-    let known = std::env::var_os("PATH").unwrap_or_default();
+    let known = agent.env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"));
+    let known = known.unwrap_or_default();
     let places = std::env::split_paths(&known).chain(own.parent().map(Path::to_owned));
     std::env::join_paths(places).map_err(io::Error::other)
 }

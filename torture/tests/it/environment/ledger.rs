@@ -42,7 +42,7 @@ fn contents(root: &Path) -> Vec<(PathBuf, String)> {
 fn refuses(root: &Path, says: &[&str]) {
     let before = contents(root);
     let (code, said) = once(root);
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(6), "{said}");
     for words in says.iter().chain(&["  try: settled ledger verify"]) {
         assert!(said.contains(words), "`{words}` is not in: {said}");
     }
@@ -119,7 +119,7 @@ fn stops_when(change: impl FnOnce(&Path), undo: impl FnOnce(&Path), says: &str) 
     change(root);
     letters.extend(post(root, Mix::Notes, 3, 2));
     let (code, said) = serving.ended();
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(6), "{said}");
     assert!(said.contains(says) && said.contains("  try: settled ledger verify"), "{said}");
     undo(root);
     assert_eq!(once(root).0, Some(0));

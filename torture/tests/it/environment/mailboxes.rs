@@ -146,7 +146,7 @@ fn a_workspace_that_is_moved_away_is_served_no_longer() {
     let aside = root.with_extension("aside");
     std::fs::rename(root, &aside).expect("a rename");
     let (code, said) = serving.ended();
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(6), "{said}");
     assert!(said.contains("was removed or moved away while it was served"), "{said}");
     assert!(!root.exists(), "something was made where it was");
     assert_eq!(once(&aside).0, Some(0));

@@ -97,14 +97,18 @@ outlive)
     echo PASS ;;
 murder)
     # Kills whoever keeps it, so that its child, in a session of its own, seems to be nobody's.
-    setsid sh -c 'trap "" TERM; echo $$ >> "$0"; while :; do sleep 1; done' "$FAKE_NOTES.children" \
+    setsid sh -c 'trap "" TERM; echo $$ >> "$0"; for _ in $(seq 600); do sleep 1; done' "$FAKE_NOTES.children" \
         < /dev/null > /dev/null 2>&1 &
     while [ ! -s "$FAKE_NOTES.children" ]; do sleep 0.01; done
     kill -KILL $PPID
     sleep 600 ;;
 wait)
     # At work until the file is there.
-    while [ ! -e "$2" ]; do sleep 0.01; done
+    # For a minute at most: nothing of a test outlives it.
+    for _ in $(seq 6000); do
+        if [ -e "$2" ]; then break; fi
+        sleep 0.01
+    done
     echo PASS ;;
 *)
     echo "no such behaviour: $1" >&2

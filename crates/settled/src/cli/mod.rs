@@ -53,7 +53,7 @@ mod why;
 use std::io::Write as _;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 
@@ -91,8 +91,44 @@ const EXAMPLES: &str = "Examples:
 Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 4 time is up, 5 who are you, or only a person may,
 6 somebody has to act, 7 a message was refused, 8 the approval does not hold, 9 try again.";
 
+/// The questions that agents' programs wait for. What reads the command line is built for each run anew, and for all
+/// commands takes twice as long as these take themselves.
+#[derive(Debug, Parser)]
+#[command(name = "settled", version)]
+struct Small {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: SmallCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum SmallCommand {
+    /// As of all commands
+    #[command(alias = "list")]
+    Inbox(inbox::InboxArgs),
+    /// As of all commands
+    Hook(hook::Args),
+}
+
+/// A small question, if it is one and nothing is wrong with it: help and complaints are of all commands.
+fn small() -> Option<Small> {
+    let first = std::env::args_os().nth(1)?;
+    ["inbox", "list", "hook"].iter().find(|name| first == ***name)?;
+    Small::try_parse().ok()
+}
+
 /// Reads the command line and runs the command it names.
 pub fn run() -> Exit {
+    if let Some(Small { global, command }) = small() {
+        let context = Context::new(global);
+        let as_json = context.json;
+        let ran = match &command {
+            SmallCommand::Inbox(args) => inbox::inbox(args, &context),
+            SmallCommand::Hook(args) => hook::run(args, &context),
+        };
+        return ended(ran, as_json);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -104,6 +140,11 @@ pub fn run() -> Exit {
         Some(command) => command.run(context),
         None => home::run(&context),
     };
+    ended(ran, as_json)
+}
+
+/// What a command ended with, its failure told.
+fn ended(ran: Result<Exit, Failure>, as_json: bool) -> Exit {
     ran.unwrap_or_else(|failure| {
         complain(&failure, as_json);
         failure.exit

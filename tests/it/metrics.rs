@@ -144,7 +144,8 @@ fn a_socket_left_by_a_kill_is_replaced_and_a_place_that_is_taken_is_refused() {
         Some(said)
     });
     assert!(health.ends_with("ok\n"), "{health}");
-    assert!(!mailroom.root().join(".settled/metrics.sock").exists(), "the old place is given up");
+    let old = mailroom.root().join(".settled/metrics.sock");
+    wait::until("the old place to be given up", || !old.exists());
     assert!(daemon.terminate().success());
 }
 

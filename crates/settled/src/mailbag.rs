@@ -11,10 +11,10 @@ use std::time::SystemTime;
 
 use message_schema::id::AgentName;
 use message_schema::{Message, parse};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 use serde::Serialize;
 use spool::Layout;
+
+use crate::replaced::rename_new;
 
 /// The largest file that is read, in bytes: no delivered message is larger.
 const SIZE_MAX: u64 = 256 * 1024;
@@ -242,19 +242,6 @@ fn numbered(path: &Path, n: u32) -> OsString {
         name.push(extension);
     }
     name
-}
-
-/// Renames a file to a name that nobody has.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot promise it in one call. A link never replaces anything; a kill before the unlink leaves
-        // the message in both places, and it is taken again.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            std::fs::hard_link(from, to)?;
-            std::fs::remove_file(from)
-        }
-        moved => Ok(moved?),
-    }
 }
 
 /// Whether the daemon and agents take it for a message by its name.

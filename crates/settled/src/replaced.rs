@@ -1,7 +1,10 @@
-//! Replacing a small file of somebody else's whole or not at all.
+//! Putting a file where it belongs: in place of another one, whole or not at all; or under a name that nobody has.
 
 use std::io;
 use std::path::Path;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 /// Writes the text in place of what the file holds, with its mode; makes the file and its directory where they are
 /// missing. A link stays one, and what it leads to is replaced.
@@ -25,4 +28,17 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     written
+}
+
+/// Renames a file to a name that nobody has; `AlreadyExists` where somebody has it.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Some file systems cannot promise it in one call. A link never replaces anything; a kill before the unlink leaves
+        // the file under both names. In an outbox the daemon gives it time to lose one, from an inbox it is taken again.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            std::fs::hard_link(from, to)?;
+            std::fs::remove_file(from)
+        }
+        renamed => Ok(renamed?),
+    }
 }

@@ -6,12 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::{AgentName, MessageId};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
 use spool::Layout;
 
 use super::draft::Checked;
 use super::packet::Packet;
+use crate::replaced::rename_new;
 
 /// What the daemon's user must be able to do with a file, whatever the writer's umask says.
 const OTHERS_READ: u32 = 0o440;
@@ -82,16 +81,4 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     written
-}
-
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems cannot promise it in one call. A link never replaces anything, and the daemon gives a file
-        // with two names time to lose one.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
-            std::fs::hard_link(from, to)?;
-            std::fs::remove_file(from)
-        }
-        renamed => Ok(renamed?),
-    }
 }

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 pub use script::{Step, Who, files, steps};
 pub use svg::svg;
 
+use crate::shell::quoted;
+
 /// How long the daemon may take to begin to serve.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -161,16 +163,8 @@ impl Drop for Demo {
 impl Step {
     /// The command as one would type it.
     pub fn command(&self) -> String {
-        let word = |word: &&str| {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
-            if !word.is_empty() && word.chars().all(is_plain) {
-                (*word).to_owned()
-            } else {
-                format!("'{word}'")
-            }
-        };
-        let words: Vec<String> =
-            std::iter::once("settled".to_owned()).chain(self.words.iter().map(word)).collect();
+        let words = std::iter::once("settled").chain(self.words.iter().copied());
+        let words: Vec<String> = words.map(|word| quoted(word.as_ref())).collect();
         words.join(" ")
     }
 

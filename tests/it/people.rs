@@ -321,7 +321,9 @@ fn watch_in_a_pipe_prints_a_document_a_line_at_each_change() {
 fn watch_at_a_terminal_draws_anew_and_leaves_the_screen_as_it_was() {
     let mailroom = mailroom();
     let _daemon = mailroom.serve();
-    let line = format!("'{}' watch --root '{}'", binaries::settled().display(), mailroom.root().display());
+    // A shell that stays in between dies of the key that the program catches.
+    let line =
+        format!("exec '{}' watch --root '{}'", binaries::settled().display(), mailroom.root().display());
     let mut script = Command::new("script");
     script.args(["-qec", &line, "/dev/null"]).env_remove("SETTLED_ROOT").env("TERM", "xterm");
     let mut watching = Watching::start(script);

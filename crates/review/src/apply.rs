@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, Priority};
 
 use crate::event::Event;
+use crate::pairs::{OpenPair, PairNews, PairStanding, PairStep};
 use crate::phase::{Closer, Phase};
 use crate::record::{Accepted, Generation, Happened, Letter, Record, Step};
 use crate::state::{Review, State};
@@ -55,12 +56,28 @@ fn happen(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
     if let Event::Pull(event) = &happened.event {
         state.pulls.note(event);
     }
+    if let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) {
+        pair(state, news, standing, at);
+    }
     wrote(state, &happened.letters);
     for step in &happened.steps {
         take(state, step, Closer::Daemon, at);
     }
     for task in happened.handoff.iter().flat_map(|handoff| &handoff.tasks) {
         state.tasks.insert(task.id.clone(), task.clone());
+    }
+}
+
+/// A pair that is over for good takes no room any more.
+fn pair(state: &mut State, news: &PairNews, standing: PairStanding, at: DateTime<Utc>) {
+    let is_over = standing.pair.run().is_terminal() && !standing.pair.can_resume();
+    if let PairStep::Opened(setup) = &news.what {
+        let open = OpenPair { setup: (**setup).clone(), opened_at: at, standing };
+        state.pairs.insert(news.pair.clone(), open);
+    } else if is_over {
+        state.pairs.remove(&news.pair);
+    } else if let Some(open) = state.pairs.get_mut(&news.pair) {
+        open.standing = standing;
     }
 }
 

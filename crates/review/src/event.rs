@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::deadline::Deadline;
 use crate::key::ReviewKey;
+use crate::pairs::{PairNews, PairStep};
 
 /// One thing that happened, as whoever saw it reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -42,6 +43,8 @@ pub enum Event {
     Pull(PullEvent),
     /// A person decided.
     Person(PersonsDecision),
+    /// A pair of commands went on.
+    Pair(PairNews),
 }
 
 impl Event {
@@ -55,6 +58,7 @@ impl Event {
             Self::Failed { .. } => "failed",
             Self::Pull(_) => "pull",
             Self::Person(_) => "decided",
+            Self::Pair(_) => "pair",
         }
     }
 
@@ -73,6 +77,18 @@ impl Event {
                 let PersonsDecision { which, by, reason, act } = decision;
                 format!("{by}: {}{thread} on pull request {} ({reason})", act.word(), which.pr)
             }
+            Self::Pair(PairNews { pair, what }) => match what {
+                PairStep::Began(start) => format!("run {start} of the pair {pair} began"),
+                PairStep::Ended { signal, run } => {
+                    format!("run {} of the pair {pair} ended ({})", run.start, signal.word())
+                }
+                PairStep::NotStarted { why }
+                | PairStep::Crashed { why, .. }
+                | PairStep::Interrupted { why, .. } => format!("the pair {pair} {} ({why})", what.word()),
+                PairStep::Opened(_) | PairStep::Started | PairStep::Resumed => {
+                    format!("the pair {pair} {}", what.word())
+                }
+            },
         }
     }
 }

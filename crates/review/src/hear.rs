@@ -2,6 +2,7 @@
 //! request or counts its turns, a deadline that has come. Looks and answers, changes nothing.
 
 mod deadline;
+mod pair;
 mod person;
 mod pull;
 mod reviewer;
@@ -45,11 +46,12 @@ pub fn hear(
         Event::Failed { which, .. } => reviewer::failed(&mut room, which),
         Event::Pull(pull) => pull::hear(&mut room, pull),
         Event::Person(decision) => person::hear(&mut room, decision),
+        Event::Pair(news) => pair::hear(&room, news),
     };
     let (event, order) = (told.event.clone(), told.order.cloned());
     match answer {
-        Ok(Answer { steps, letters, handoff }) => {
-            Record::Happened(Box::new(Happened { event, order, steps, letters, handoff }))
+        Ok(Answer { steps, letters, handoff, pair }) => {
+            Record::Happened(Box::new(Happened { event, order, steps, letters, handoff, pair }))
         }
         Err(No { code, why }) => Record::Declined { event, order, code, why },
     }
@@ -69,6 +71,7 @@ struct Answer {
     steps: Vec<Step>,
     letters: Vec<Letter>,
     handoff: Option<crate::handoff::Handoff>,
+    pair: Option<crate::pairs::PairStanding>,
 }
 
 /// Why an event does nothing.

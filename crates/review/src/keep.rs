@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::handoff::Task;
 use crate::key::ReviewKey;
+use crate::pairs::{OpenPair, PairId};
 use crate::post::{Known, Notices, Post};
 use crate::pulls::OfNumber;
 use crate::record::ContentDigest;
@@ -53,6 +54,8 @@ enum Piece<'a> {
     Task(Cow<'a, Task>),
     /// Ids under which events were asked for.
     Orders(Vec<Cow<'a, MessageId>>),
+    /// A pair of commands that goes on or may go on.
+    PairOfCommands(Cow<'a, PairId>, Box<Cow<'a, OpenPair>>),
 }
 
 /// A line that is no part of a state.
@@ -70,7 +73,7 @@ impl State {
     /// Gives the state line by line, without newlines, to `line`, and stops at its first error. The same
     /// state gives the same lines.
     pub fn write_lines<E>(&self, line: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let Self { post, reviews, conversations, pulls, tasks, orders } = self;
+        let Self { post, reviews, conversations, pulls, tasks, orders, pairs } = self;
         let mut numbers = BTreeMap::new();
         for (number, (key, review)) in reviews.iter().enumerate() {
             numbers.insert(key, number);
@@ -86,6 +89,9 @@ impl State {
         }
         for task in tasks.values() {
             tell(&Piece::Task(Cow::Borrowed(task)), line)?;
+        }
+        for (id, pair) in pairs {
+            tell(&Piece::PairOfCommands(Cow::Borrowed(id), Box::new(Cow::Borrowed(pair))), line)?;
         }
         let orders: Vec<Cow<'_, MessageId>> = orders.iter().map(Cow::Borrowed).collect();
         orders.chunks(IDS_PER_LINE).try_for_each(|ids| tell(&Piece::Orders(ids.to_vec()), line))
@@ -136,7 +142,7 @@ pub struct Restoring {
 impl Restoring {
     /// Adds one line. After an error the state is of no use.
     pub fn take(&mut self, line: &[u8]) -> Result<(), NotAPiece> {
-        let State { post, reviews, conversations, pulls, tasks, orders } = &mut self.state;
+        let State { post, reviews, conversations, pulls, tasks, orders, pairs } = &mut self.state;
         let key = |number: usize| self.keys.get(number).cloned().ok_or(NotAPiece::UnknownReview(number));
         let own = |ids: Vec<Cow<'static, MessageId>>| ids.into_iter().map(Cow::into_owned);
         match serde_json::from_slice(line)? {
@@ -171,6 +177,9 @@ impl Restoring {
                 tasks.insert(task.id.clone(), task);
             }
             Piece::Orders(ids) => orders.extend(own(ids)),
+            Piece::PairOfCommands(id, pair) => {
+                pairs.insert(id.into_owned(), pair.into_owned());
+            }
         }
         Ok(())
     }

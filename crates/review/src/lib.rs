@@ -28,6 +28,7 @@ mod hear;
 mod keep;
 mod key;
 mod pair;
+mod pairs;
 mod phase;
 mod policy;
 mod post;
@@ -57,6 +58,10 @@ pub use hear::{Told, due, hear};
 pub use keep::{NotAPiece, Restoring};
 pub use key::ReviewKey;
 pub use pair::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
+pub use pairs::{
+    OpenPair, PairId, PairMember, PairNews, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
+    Transcript,
+};
 pub use phase::{
     Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, STARTS_MAX, Side,
 };

@@ -2,13 +2,15 @@
 //! each end of a command leads to. Ends for whatever they do: iterations and restarts are counted.
 //! Who starts the commands and reads their output is the caller's business.
 
+use serde::{Deserialize, Serialize};
+
 use crate::run::{InvalidTransition, Run};
 
 /// Iterations a pair takes unless told otherwise.
 pub const ITERATIONS: u8 = 20;
 
 /// The words that count as signals.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SignalWords {
     /// The author is ready for review.
     pub done: String,
@@ -26,7 +28,8 @@ impl Default for SignalWords {
 }
 
 /// What a command says at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// Ready for review; without a reviewer, complete.
     Done,
@@ -75,10 +78,12 @@ pub enum PairEvent {
     Crashed,
     /// A person interrupted it.
     Interrupted,
+    /// A person lets it go on from where it was interrupted.
+    Resumed,
 }
 
 /// A pair in its run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pair {
     run: Run,
     /// Author runs begun, 0 to the limit.
@@ -87,11 +92,16 @@ pub struct Pair {
     has_reviewer: bool,
     /// Whether the command whose turn it is crashed once in this turn.
     restarted: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     failure: Option<PairFailure>,
+    /// Where it stood when it was interrupted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    stood: Option<Run>,
 }
 
 /// Why a pair failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PairFailure {
     /// A command could not be started.
     NotStarted,
@@ -103,6 +113,10 @@ pub enum PairFailure {
     IterationLimit,
     /// A person interrupted it.
     Interrupted,
+    /// Its seconds or its turns are used up.
+    BudgetSpent,
+    /// A review between the two is with a person.
+    WithAPerson,
 }
 
 impl PairFailure {
@@ -114,6 +128,8 @@ impl PairFailure {
             Self::Crashed => "crashed",
             Self::IterationLimit => "iteration_limit",
             Self::Interrupted => "interrupted",
+            Self::BudgetSpent => "budget_spent",
+            Self::WithAPerson => "with_a_person",
         }
     }
 }
@@ -121,7 +137,15 @@ impl PairFailure {
 impl Pair {
     /// A pair that has not started; `limit` is 1 or above.
     pub fn new(has_reviewer: bool, limit: u8) -> Self {
-        Self { run: Run::Init, iteration: 0, limit, has_reviewer, restarted: false, failure: None }
+        Self {
+            run: Run::Init,
+            iteration: 0,
+            limit,
+            has_reviewer,
+            restarted: false,
+            failure: None,
+            stood: None,
+        }
     }
 
     /// Where the run stands.
@@ -139,12 +163,26 @@ impl Pair {
         self.failure
     }
 
+    /// Whether the run that is due is one more try after a crash.
+    pub fn is_restarted(&self) -> bool {
+        self.restarted
+    }
+
+    /// Whether a person can let it go on: it was interrupted, and nothing else ended it.
+    pub fn can_resume(&self) -> bool {
+        self.stood.is_some()
+    }
+
     /// The pair after an event; a run that is over, or has not started, takes no other end.
     pub fn after(self, event: PairEvent) -> Result<Self, InvalidTransition> {
         match (self.run, event) {
             (Run::Init, PairEvent::Started) => self.iterate(),
             (Run::Init, PairEvent::StartFailed) => self.fail(PairFailure::NotStarted),
-            (_, PairEvent::Interrupted) => self.fail(PairFailure::Interrupted),
+            (from, PairEvent::Interrupted) => {
+                let failed = self.fail(PairFailure::Interrupted)?;
+                Ok(Self { stood: Some(from), restarted: self.restarted, ..failed })
+            }
+            (from, PairEvent::Resumed) => self.resume(from),
             (Run::Working, PairEvent::Ended(signal)) => self.author_ended(signal),
             (Run::Reviewing, PairEvent::Ended(signal)) => self.reviewer_ended(signal),
             (Run::Working | Run::Reviewing, PairEvent::Crashed) if !self.restarted => {
@@ -188,6 +226,18 @@ impl Pair {
             return self.fail(PairFailure::IterationLimit);
         }
         Self { iteration: self.iteration + 1, ..self }.go(Run::Working)
+    }
+
+    /// As with a review, what goes on is a new run: it passes init and working within one record, and has only what was
+    /// left.
+    fn resume(self, from: Run) -> Result<Self, InvalidTransition> {
+        let stood = self.stood.ok_or(InvalidTransition { from, to: Run::Working })?;
+        Ok(Self { run: stood, failure: None, stood: None, ..self })
+    }
+
+    /// The pair ended for a reason that lies outside of it; one that is over stays as it is.
+    pub(crate) fn failed(self, failure: PairFailure) -> Self {
+        self.fail(failure).unwrap_or(self)
     }
 
     fn fail(self, failure: PairFailure) -> Result<Self, InvalidTransition> {

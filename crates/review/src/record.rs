@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Event;
 use crate::handoff::{Handoff, TaskId};
 use crate::key::ReviewKey;
+use crate::pairs::PairStanding;
 use crate::phase::{CloseReason, EscalationReason, Phase};
 use crate::thread::Thread;
 
@@ -130,6 +131,9 @@ pub struct Happened {
     /// What is handed off; only pull request events judge that.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub handoff: Option<Handoff>,
+    /// Where the pair of commands stands after it; only its own events say that.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pair: Option<PairStanding>,
 }
 
 /// A message the daemon itself writes.

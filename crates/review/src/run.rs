@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::phase::Phase;
 use crate::state::Review;
 
@@ -100,6 +102,19 @@ impl Run {
         } else {
             Err(InvalidTransition { from: self, to })
         }
+    }
+}
+
+/// Kept under the name it is stored under.
+impl Serialize for Run {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.stored())
+    }
+}
+
+impl<'de> Deserialize<'de> for Run {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(deserializer).map(|name| Self::from_stored(&name))
     }
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::PullEvent;
 use crate::handoff::{Task, TaskId};
 use crate::key::ReviewKey;
+use crate::pairs::{OpenPair, PairId};
 use crate::phase::{CloseReason, Closer, Phase, Side};
 use crate::policy::{Policy, Profile};
 use crate::post::Post;
@@ -46,6 +47,8 @@ pub struct State {
     pub(crate) tasks: BTreeMap<TaskId, Task>,
     /// The ids under which events were asked for; each counts once.
     pub(crate) orders: BTreeSet<MessageId>,
+    /// The pairs of commands that go on or may go on.
+    pub(crate) pairs: BTreeMap<PairId, OpenPair>,
 }
 
 /// One review over the life of its pull request.
@@ -136,6 +139,16 @@ impl State {
     /// Every task handed off, by name.
     pub fn tasks(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values()
+    }
+
+    /// The pair of that name, if it goes on or may go on.
+    pub fn pair(&self, id: &PairId) -> Option<&OpenPair> {
+        self.pairs.get(id)
+    }
+
+    /// Every pair that goes on or may go on, by name.
+    pub fn pairs(&self) -> impl Iterator<Item = (&PairId, &OpenPair)> {
+        self.pairs.iter()
     }
 
     /// Whether an event was asked for under this id before.

@@ -28,7 +28,8 @@ pub(crate) fn of(
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
-            | Event::Pull(_) => None,
+            | Event::Pull(_)
+            | Event::Pair(_) => None,
         },
         Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } | Record::Declined { .. } => {
             None

@@ -3,6 +3,10 @@
 //!
 //! Whoever can write there decides like a person, so nobody but the owner of `.settled` can.
 
+mod check;
+#[cfg(test)]
+mod tests;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -12,10 +16,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use message_schema::id::MessageId;
-use message_schema::line;
 use review::Event;
 use serde::{Deserialize, Serialize};
 use spool::Layout;
+
+pub(crate) use self::check::{TEXT_MAX, check, is_fit};
 
 /// The version of the file's form.
 const VERSION: u32 = 1;
@@ -27,10 +32,7 @@ const ORDERS: &str = "orders";
 const UNREADABLE: &str = "unreadable";
 
 /// The largest order, in bytes.
-const SIZE_MAX: u64 = 64 * 1024;
-
-/// The longest name and the longest reason in an order, in characters.
-pub(crate) const TEXT_MAX: usize = 500;
+const SIZE_MAX: u64 = 256 * 1024;
 
 /// How long, in milliseconds, a file that is no order may still become one: not every writer renames
 /// it in whole.
@@ -85,30 +87,6 @@ impl Order {
     fn file_name(&self) -> String {
         format!("{}_{}.json", self.asked_at.format("%Y%m%dT%H%M%S%3fZ"), self.id)
     }
-}
-
-/// Whether an order may ask for this; the error says what it may.
-pub(crate) fn check(event: &Event) -> Result<(), String> {
-    let fit = |what: &str, text: &str| match is_fit(text) {
-        true => Ok(()),
-        false => Err(format!("{what} is expected to have 1 to {TEXT_MAX} characters on one line")),
-    };
-    match event {
-        Event::Deadline { .. } => Err("a deadline is the daemon's own to see".to_owned()),
-        Event::Person(decision) => {
-            fit("the name of who decides", &decision.by).and_then(|()| fit("the reason", &decision.reason))
-        }
-        Event::Pull(event) => event.author.as_deref().map_or(Ok(()), |author| fit("the author", author)),
-        Event::Started(_) | Event::Failed { .. } => {
-            Err("what becomes of a command is the daemon's own to see".to_owned())
-        }
-        Event::Taken(_) | Event::Turns { .. } => Ok(()),
-    }
-}
-
-/// Whether the ledger takes this text of a person: one line that says something.
-pub(crate) fn is_fit(text: &str) -> bool {
-    !text.trim().is_empty() && text.chars().count() <= TEXT_MAX && line::is_one_line(text)
 }
 
 /// Where orders lie.
@@ -268,6 +246,3 @@ pub(crate) fn remove(root: &Path, name: &OsStr) -> io::Result<()> {
         removed => removed,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -85,6 +85,7 @@ fn event_pr(event: &Event) -> Option<PrNumber> {
         | Event::Failed { which: Which { pr, .. }, .. } => Some(pr.clone()),
         Event::Pull(event) => Some(event.pr.clone()),
         Event::Person(decision) => Some(decision.which.pr.clone()),
+        Event::Pair(_) => None,
     }
 }
 

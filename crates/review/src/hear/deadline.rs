@@ -51,5 +51,5 @@ pub(super) fn hear(room: &mut Room<'_>, key: &ReviewKey, which: Deadline) -> Res
         }
     };
     let step = Step::to(key, review.round, Phase::Escalated(reason));
-    Ok(Answer { steps: vec![step], letters, handoff: None })
+    Ok(Answer { steps: vec![step], letters, ..Answer::default() })
 }

@@ -47,7 +47,7 @@ pub(super) fn hear(room: &mut Room<'_>, decision: &PersonsDecision) -> Result<An
         }
         (_, None) => Vec::new(),
     };
-    Ok(Answer { steps: vec![step], letters, handoff: None })
+    Ok(Answer { steps: vec![step], letters, ..Answer::default() })
 }
 
 /// The author owes the request of the next generation; what was held is open again.

@@ -49,7 +49,7 @@ pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Result<Answer, No>
     for task in &judged.handoff.tasks {
         letters.push(room.letter(&task.target, Says::Handoff { task: task.id.clone() }));
     }
-    Ok(Answer { steps: steps.into_values().collect(), letters, handoff: Some(judged.handoff) })
+    Ok(Answer { steps: steps.into_values().collect(), letters, handoff: Some(judged.handoff), pair: None })
 }
 
 /// The phase the event leads a review to, if to another one.

@@ -41,7 +41,7 @@ pub(super) fn turns(room: &mut Room<'_>, which: &Which, count: u16) -> Result<An
     Ok(Answer {
         steps: vec![Step::to(key, review.round, phase)],
         letters: vec![room.letter(&key.author, says)],
-        handoff: None,
+        ..Answer::default()
     })
 }
 
@@ -65,7 +65,7 @@ pub(super) fn failed(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
     let says = Says::Escalated { review: key.clone(), reason: reason.clone() };
     let letters = vec![room.letter(&key.author, says.clone()), room.letter(&key.reviewer, says)];
     let step = Step::to(key, review.round, Phase::Escalated(reason));
-    Ok(Answer { steps: vec![step], letters, handoff: None })
+    Ok(Answer { steps: vec![step], letters, ..Answer::default() })
 }
 
 fn open_request<'a>(

@@ -109,7 +109,8 @@ fn verdict(spent: &Spent<'_>) -> String {
             | Event::Started(_)
             | Event::Failed { .. }
             | Event::Pull(_)
-            | Event::Person(_),
+            | Event::Person(_)
+            | Event::Pair(_),
         ) => format!("{reviewer} gave no response within {} turns", open.turns.get()),
         None => format!("the approval of {reviewer} declares more than its {} turns", open.turns.get()),
     };

@@ -49,7 +49,8 @@ pub(crate) fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason
             | Event::Turns { .. }
             | Event::Started(_)
             | Event::Failed { .. }
-            | Event::Person(_),
+            | Event::Person(_)
+            | Event::Pair(_),
         )
         | None => String::new(),
     };
@@ -86,7 +87,8 @@ impl About<'_> {
                 | Event::Turns { .. }
                 | Event::Started(_)
                 | Event::Failed { .. }
-                | Event::Pull(_),
+                | Event::Pull(_)
+                | Event::Pair(_),
             )
             | None => None,
         }
@@ -102,7 +104,8 @@ impl About<'_> {
                 | Event::Turns { .. }
                 | Event::Started(_)
                 | Event::Pull(_)
-                | Event::Person(_),
+                | Event::Person(_)
+                | Event::Pair(_),
             )
             | None => String::new(),
         };

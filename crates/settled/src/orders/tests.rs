@@ -76,7 +76,7 @@ fn what_is_no_order_says_why() {
     let person = r#"{"person":{"pr":"86","by":"ann","reason":" ","act":"reopen"}}"#;
     let event = good.split_once("\"event\":").expect("an event").1.trim_end_matches('}').to_owned() + "}}";
     for (name, text) in [
-        ("big.json", format!("{good}{}", " ".repeat(64 * 1024))),
+        ("big.json", format!("{good}{}", " ".repeat(256 * 1024))),
         ("half.json", good[..40].to_owned()),
         ("newer.json", good.replace("\"schema_version\":1", "\"schema_version\":2")),
         ("deadline.json", good.replace(&event, deadline)),

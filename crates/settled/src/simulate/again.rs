@@ -79,8 +79,9 @@ impl Again {
             return Err(Unlike::new(&then, "nothing: it hands nothing off from elsewhere".to_owned()));
         }
         let handoff = Some(Handoff { tasks, ..Handoff::default() });
+        let event = event.clone();
         let bare =
-            Happened { event: event.clone(), order: None, steps: Vec::new(), letters: Vec::new(), handoff };
+            Happened { event, order: None, steps: Vec::new(), letters: Vec::new(), handoff, pair: None };
         review::apply(&mut self.state, &Record::Happened(Box::new(bare)), at);
         Ok(())
     }

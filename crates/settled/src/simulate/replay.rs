@@ -261,7 +261,8 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
         | Event::Started(_)
         | Event::Failed { .. }
         | Event::Pull(_)
-        | Event::Person(_) => None,
+        | Event::Person(_)
+        | Event::Pair(_) => None,
     }
 }
 

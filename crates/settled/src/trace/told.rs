@@ -150,7 +150,11 @@ impl Told {
 fn is_take(event: &Event) -> bool {
     match event {
         Event::Taken(_) | Event::Turns { .. } | Event::Started(_) => true,
-        Event::Deadline { .. } | Event::Failed { .. } | Event::Pull(_) | Event::Person(_) => false,
+        Event::Deadline { .. }
+        | Event::Failed { .. }
+        | Event::Pull(_)
+        | Event::Person(_)
+        | Event::Pair(_) => false,
     }
 }
 

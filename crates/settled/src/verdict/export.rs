@@ -113,7 +113,7 @@ impl Copy {
         let (record, _) = fold::decision(entry)?;
         let steps = steps(&record);
         let concerns = steps.iter().any(|step| step.review.pr == self.pr)
-            || event(&record).is_some_and(|event| pr_of(event).to_canonical() == self.pr);
+            || event(&record).and_then(pr_of).is_some_and(|pr| pr.to_canonical() == self.pr);
         let tasks: Vec<TaskId> = tasks(&record).collect();
         if concerns || !tasks.is_empty() {
             self.last = Some((entry.seq, Digest::of(&entry.to_line())));
@@ -174,14 +174,15 @@ fn tasks(record: &Record) -> impl Iterator<Item = TaskId> {
     handoff.into_iter().flat_map(|handoff| &handoff.tasks).map(|task| task.id.clone())
 }
 
-fn pr_of(event: &Event) -> &PrNumber {
+fn pr_of(event: &Event) -> Option<&PrNumber> {
     match event {
-        Event::Deadline { review, .. } => &review.pr,
+        Event::Deadline { review, .. } => Some(&review.pr),
         Event::Taken(which)
         | Event::Turns { which, .. }
         | Event::Started(which)
-        | Event::Failed { which, .. } => &which.pr,
-        Event::Pull(pull) => &pull.pr,
-        Event::Person(decision) => &decision.which.pr,
+        | Event::Failed { which, .. } => Some(&which.pr),
+        Event::Pull(pull) => Some(&pull.pr),
+        Event::Person(decision) => Some(&decision.which.pr),
+        Event::Pair(_) => None,
     }
 }

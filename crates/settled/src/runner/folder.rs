@@ -33,6 +33,14 @@ pub(crate) struct Run {
     pub(crate) request: message_schema::id::MessageId,
     /// The how manieth start in the round it is, from 1.
     pub(crate) start: u8,
+    /// What the keeper starts.
+    #[serde(flatten)]
+    pub(crate) launch: Launch,
+}
+
+/// What a keeper starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Launch {
     /// The program and its arguments.
     pub(crate) command: Vec<String>,
     /// Where it is started.
@@ -41,7 +49,7 @@ pub(crate) struct Run {
     pub(crate) reads_prompt: bool,
     /// The form of its output.
     pub(crate) output: Form,
-    /// The seconds after which it is ended, whatever the daemon says.
+    /// The seconds after which it is ended, whatever anybody says.
     pub(crate) seconds_max: u64,
 }
 
@@ -99,9 +107,13 @@ impl Folder {
                 std::fs::remove_dir_all(&old.0)?;
             }
         }
-        let path = runs.join(id);
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
+        Self::make_at(&runs.join(id))
+    }
+
+    /// Makes a folder at a path that is free.
+    pub(crate) fn make_at(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().mode(0o700).create(path)?;
+        Ok(Self(path.to_owned()))
     }
 
     /// Where it is.
@@ -144,8 +156,13 @@ impl Folder {
         self.read("run.json")
     }
 
+    /// What the keeper starts.
+    pub(crate) fn launch(&self) -> io::Result<Launch> {
+        self.read("run.json")
+    }
+
     /// Says what is started.
-    pub(crate) fn tell_run(&self, run: &Run) -> io::Result<()> {
+    pub(crate) fn tell_run(&self, run: &impl Serialize) -> io::Result<()> {
         self.tell("run.json", run)
     }
 

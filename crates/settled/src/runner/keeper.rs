@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use super::folder::{End, Folder, How, Processes, Run};
+use super::folder::{End, Folder, How, Launch, Processes};
 use super::stream::{Reader, Said};
 use super::tree::{self, Process};
 
@@ -49,7 +49,7 @@ pub(crate) fn keep(folder: &Folder) -> io::Result<()> {
     // already is fine as well.
     let _ = rustix::process::setsid();
     tree::become_reaper();
-    let run = folder.run()?;
+    let run = folder.launch()?;
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let keeper = Process::of(own);
     let mut processes = Processes { boot: tree::boot(), keeper, agent: None };
@@ -70,7 +70,7 @@ pub(crate) fn keep(folder: &Folder) -> io::Result<()> {
     folder.tell_end(&end)
 }
 
-fn start(run: &Run, folder: &Folder, tell: &Sender<News>) -> io::Result<Child> {
+fn start(run: &Launch, folder: &Folder, tell: &Sender<News>) -> io::Result<Child> {
     let (program, arguments) =
         run.command.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
     let prompt = if run.reads_prompt { Some(std::fs::read(folder.prompt())?) } else { None };
@@ -95,7 +95,7 @@ fn start(run: &Run, folder: &Folder, tell: &Sender<News>) -> io::Result<Child> {
     Ok(child)
 }
 
-fn see_through(mut agent: Child, run: &Run, tell: Sender<News>, news: &Receiver<News>, own: i32) -> End {
+fn see_through(mut agent: Child, run: &Launch, tell: Sender<News>, news: &Receiver<News>, own: i32) -> End {
     let group = Pid::from_child(&agent);
     let until = Instant::now() + Duration::from_secs(run.seconds_max);
     let told = tell.clone();

@@ -129,23 +129,11 @@ pub(super) fn end_all(live: &mut Vec<Live>) {
         let _ = live.keeper.wait();
     }
     live.clear();
-    end_strays(live);
+    tree::end_strays(&[]);
 }
 
-/// Ends what lies below this process and is below no keeper: what agents left behind whose keeper was killed. A
-/// keeper has a session of its own, so nothing of an agent is in the daemon's; what else the daemon's parent may have
-/// left it is.
+/// Ends what agents left behind whose keeper was killed.
 pub(super) fn end_strays(live: &[Live]) {
     let kept: Vec<i32> = live.iter().map(|live| live.keeper.id().cast_signed()).collect();
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let strays = || {
-        let ours: Vec<_> = kept.iter().flat_map(|keeper| tree::below(*keeper)).collect();
-        let mut strays = tree::below_in_other_sessions(own);
-        strays.retain(|process| !kept.contains(&process.pid) && !ours.contains(process));
-        strays
-    };
-    if !strays().is_empty() {
-        tree::end(strays, None, Duration::ZERO);
-    }
-    tree::reap(&kept);
+    tree::end_strays(&kept);
 }

@@ -3,20 +3,21 @@
 //! does to the review; all of that the ledger knows before it is done. What an answer is worth is judged at the
 //! desk, like any message.
 //!
-//! - `start` makes a run's folder and its keeper; `keeper` is the process that keeps the agent, `tree` ends all of it;
+//! - `start` makes a run's folder, `launch` starts its keeper; `keeper` is the process that keeps the agent, `tree` ends all of it;
 //! - `stream` reads what it prints, `answer` makes a message of what it said, `prompt` says what it is told;
 //! - `live` is a run that goes on, `settle` one that ended, `orphans` what an earlier daemon left.
 
-mod answer;
-mod folder;
+pub(crate) mod answer;
+pub(crate) mod folder;
 pub(crate) mod keeper;
+pub(crate) mod launch;
 mod live;
-mod orphans;
-mod prompt;
+pub(crate) mod orphans;
+pub(crate) mod prompt;
 mod settle;
 mod start;
-mod stream;
-mod tree;
+pub(crate) mod stream;
+pub(crate) mod tree;
 
 use std::collections::BTreeMap;
 
@@ -26,9 +27,10 @@ use spool::SpoolError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 pub(crate) use self::folder::Folder;
+pub(crate) use self::launch::KEEPER;
+use self::launch::Note;
 use self::live::Live;
 use self::settle::Settling;
-pub(crate) use self::start::KEEPER;
 pub use self::stream::Form;
 use crate::clock::Moment;
 use crate::mailroom::{Mailroom, chain};
@@ -39,13 +41,6 @@ const MAIL_MS: u64 = 8_000;
 
 /// How often it is looked whether it is judged, in milliseconds.
 const LOOK_MS: u64 = 100;
-
-/// What is heard of a keeper: the turns of its agent so far, or that it is silent from now on.
-#[derive(Debug)]
-enum Note {
-    Turns(u16),
-    Silent,
-}
 
 /// The commands of one daemon.
 #[derive(Debug)]

@@ -20,7 +20,7 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
         Vec::new()
     });
     for folder in folders.iter().filter(|folder| folder.end().is_none()) {
-        end(folder);
+        end(folder, folder.id());
     }
     let settling = folders.iter().filter_map(|folder| {
         let run = folder.run().ok().filter(|run| is_last(mailroom, run))?;
@@ -38,12 +38,13 @@ fn is_last(mailroom: &Mailroom, run: &Run) -> bool {
     open.is_some_and(|open| open.request == run.request && open.starts == run.start)
 }
 
-fn end(folder: &Folder) {
+/// Ends whatever of a run still runs: what its folder says, and what says the run's name.
+pub(crate) fn end(folder: &Folder, run: &str) {
     let processes = folder.processes();
     let is_same_boot = processes.boot == tree::boot();
     let known = [processes.keeper, processes.agent].into_iter().flatten().filter(|_| is_same_boot);
     let known: Vec<Process> = known.collect();
-    let marker = format!("SETTLED_RUN={}", folder.id());
+    let marker = format!("SETTLED_RUN={run}");
     let members = || {
         let mut members = tree::saying(&marker);
         let running: Vec<Process> = known.iter().copied().filter(|process| process.is_running()).collect();
@@ -56,8 +57,8 @@ fn end(folder: &Folder) {
     if members().is_empty() {
         return;
     }
-    tracing::warn!(run = folder.id(), "an agent of an earlier daemon still runs; it is ended");
+    tracing::warn!(run, "an agent of an earlier daemon still runs; it is ended");
     if !tree::end(members, None, GRACE) {
-        tracing::error!(run = folder.id(), "an agent of an earlier daemon cannot be ended");
+        tracing::error!(run, "an agent of an earlier daemon cannot be ended");
     }
 }

@@ -8,7 +8,7 @@ use review::{Event, ReviewKey, Which};
 use spool::SpoolError;
 
 use super::answer::{self, Word};
-use super::folder::{End, How, Run};
+use super::folder::{End, How, Launch, Run};
 use super::live::Live;
 use super::stream::{Form, Said};
 use super::{MAIL_MS, is_open, tell_turns};
@@ -59,11 +59,13 @@ impl Settling {
             review: key.clone(),
             request: open.request.clone(),
             start: open.starts,
-            command: Vec::new(),
-            workdir: mailroom.root().to_owned(),
-            reads_prompt: false,
-            output: Form::Text,
-            seconds_max: 0,
+            launch: Launch {
+                command: Vec::new(),
+                workdir: mailroom.root().to_owned(),
+                reads_prompt: false,
+                output: Form::Text,
+                seconds_max: 0,
+            },
         };
         Some(Self::of(run, Some(end), 0, now))
     }

@@ -1,26 +1,21 @@
 //! The start of a run: its folder with all the agent is given, and the keeper that starts it. The ledger has the
 //! start already; whatever fails here is a start that came to nothing.
 
-use std::ffi::OsString;
-use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::thread;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use message_schema::id::{AgentName, MessageId};
 use review::{Review, ReviewKey};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::folder::{Folder, Run};
+use super::folder::{Folder, Launch, Run};
+use super::launch::{self, For, Note};
 use super::live::Live;
-use super::{Note, prompt, tree};
+use super::prompt;
 use crate::clock::{self, Moment};
 use crate::config::{AgentSection, Input};
 use crate::mailbag::{Mailbag, Place};
 use crate::mailroom::Mailroom;
-
-/// The word by which our own program is a keeper; not a command for people.
-pub(crate) const KEEPER: &str = "keep-run";
 
 /// How much longer than its time the keeper lets an agent run, in seconds, should the daemon not end it.
 const SLACK_S: i64 = 5;
@@ -57,36 +52,22 @@ pub(super) fn start(
         review: key.clone(),
         request: open.request.clone(),
         start: open.starts,
-        command: agent.command.iter().map(|part| prompt::fill(part, &values)).collect(),
-        workdir: mailroom.root().join(&agent.workdir),
-        reads_prompt: agent.stdin == Input::Prompt,
-        output: agent.output,
-        seconds_max: u64::try_from(until.saturating_add(SLACK_S)).unwrap_or(0),
+        launch: Launch {
+            command: agent.command.iter().map(|part| prompt::fill(part, &values)).collect(),
+            workdir: mailroom.root().join(&agent.workdir),
+            reads_prompt: agent.stdin == Input::Prompt,
+            output: agent.output,
+            seconds_max: u64::try_from(until.saturating_add(SLACK_S)).unwrap_or(0),
+        },
     };
     folder.tell_run(&run)?;
-    tree::become_reaper();
-    let mut keeper = Command::new(own_program()?)
-        .arg(KEEPER)
-        .arg(folder.path())
-        .envs(&agent.env)
-        .env("PATH", path(agent)?)
-        .env("SETTLED_ROOT", mailroom.root())
-        .env("SETTLED_AGENT", key.reviewer.as_str())
-        .env("SETTLED_RUN", &id)
-        .env("SETTLED_BRIEF", folder.brief())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let it = For { root: mailroom.root(), agent: &key.reviewer, run: &id, env: &agent.env };
+    let mut keeper = launch::keeper(&folder, &it)?;
     let heard = keeper.stdout.take().expect("it was piped");
     tracing::info!(review = %key, run = id, start = open.starts, "a command is started");
     let tell = tell.clone();
-    thread::spawn(move || {
-        let notes = BufReader::new(heard).lines().map_while(Result::ok);
-        let turns = notes.filter_map(|line| line.parse().ok()).map(Note::Turns);
-        // A daemon that is gone hears nothing.
-        turns.chain([Note::Silent]).for_each(|note| drop(tell.send((id.clone(), note))));
-    });
+    // A daemon that is gone hears nothing.
+    launch::listen(heard, move |note| drop(tell.send((id.clone(), note))));
     Ok(Live::new(run, folder, keeper))
 }
 
@@ -137,19 +118,4 @@ pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<Str
         letter.id.as_deref() == Some(id.as_str()) && letter.kind.as_deref() == Some("review_request")
     });
     meant.next().map(|letter| letter.text)
-}
-
-/// Our own program, also after another version took its name.
-fn own_program() -> io::Result<PathBuf> {
-    let running = PathBuf::from("/proc/self/exe");
-    if running.exists() { Ok(running) } else { std::env::current_exe() }
-}
-
-/// The path the config gives, or that of the daemon, with the place of `settled` at its end: an agent answers by it.
-fn path(agent: &AgentSection) -> io::Result<OsString> {
-    let own = std::env::current_exe()?;
-    let known = agent.env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"));
-    let known = known.unwrap_or_default();
-    let places = std::env::split_paths(&known).chain(own.parent().map(Path::to_owned));
-    std::env::join_paths(places).map_err(io::Error::other)
 }

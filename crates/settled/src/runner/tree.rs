@@ -130,7 +130,7 @@ pub(crate) fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace:
 }
 
 /// Every process below that one that is in another session than it, and what is below those.
-pub(crate) fn below_in_other_sessions(root: i32) -> Vec<Process> {
+fn below_in_other_sessions(root: i32) -> Vec<Process> {
     let Some(own) = stat(root).map(|stat| stat.session) else { return Vec::new() };
     let all = below(root);
     let is_elsewhere =
@@ -139,8 +139,25 @@ pub(crate) fn below_in_other_sessions(root: i32) -> Vec<Process> {
     children.iter().flat_map(|child| below(child.pid)).chain(children.iter().copied()).collect()
 }
 
+/// Ends what lies below this process and is below none of these keepers: what agents left behind whose keeper was
+/// killed. A keeper has a session of its own, so nothing of an agent is in ours; what else our parent may have left
+/// us is.
+pub(crate) fn end_strays(keepers: &[i32]) {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let strays = || {
+        let kept: Vec<_> = keepers.iter().flat_map(|keeper| below(*keeper)).collect();
+        let mut strays = below_in_other_sessions(own);
+        strays.retain(|process| !keepers.contains(&process.pid) && !kept.contains(process));
+        strays
+    };
+    if !strays().is_empty() {
+        end(strays, None, Duration::ZERO);
+    }
+    reap(keepers);
+}
+
 /// Takes away what is over of the children of this process that nobody else waits for; `kept` are waited for.
-pub(crate) fn reap(kept: &[i32]) {
+pub(super) fn reap(kept: &[i32]) {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     for pid in running().filter(|pid| !kept.contains(pid)) {
         if stat(pid).is_some_and(|stat| stat.is_over && stat.parent == own) {

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::failure::Failure;
 use super::{
     agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init, keep,
-    ledger, log, person, problems, pull, reply, respond, robot, send, serve, service, simulate, states,
+    ledger, log, pair, person, problems, pull, reply, respond, robot, send, serve, service, simulate, states,
     status, threads, trace, turn, up, verdict, wait, watch, why,
 };
 use crate::exit::Exit;
@@ -131,6 +131,8 @@ pub(super) enum Command {
     Doctor(doctor::Args),
     /// Run a workspace's daemon as a service of the machine
     Service(service::Args),
+    /// Let two commands work and review in turn
+    Pair(Box<pair::Args>),
     /// Keep one agent; the daemon starts it
     #[command(name = crate::runner::KEEPER, hide = true)]
     KeepRun(keep::Args),
@@ -187,6 +189,7 @@ impl Command {
             Command::DeadLetter(args) => dead_letter::run(args, &context),
             Command::Doctor(args) => doctor::run(args, context),
             Command::Service(args) => service::run(args, context),
+            Command::Pair(args) => pair::run(args, &context),
             Command::KeepRun(args) => keep::run(args),
         }
     }

@@ -1,0 +1,261 @@
+//! `settled pair`: two commands that work and review in turn, from here.
+
+use std::io::{IsTerminal as _, stdout};
+use std::path::{Path, PathBuf};
+
+use message_schema::id::{AgentName, MessageId};
+use review::{ITERATIONS, PairId, PairMember, PairSetup, SignalWords};
+
+use super::answer::Answer;
+use super::context::Context;
+use super::failure::Failure;
+use super::pair_end::{Last, Transcripts, transcript};
+use super::pair_told::Teller;
+use super::{input, order, serve};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::fold::Books;
+use crate::pair::{Driver, PairError, Progress, Stop, history};
+use crate::runner::Form;
+
+/// Lets two commands work and review in turn.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  settled pair --author claude --author-command 'sh author.sh' --reviewer codex --reviewer-command 'sh reviewer.sh' --task task.md
+  settled pair --author claude --author-command 'sh author.sh' --task task.md --max-iterations 3
+  settled pair --transcript
+  settled pair --resume
+
+The commands read their prompt on standard input, and their last line is a signal: DONE, PASS or FAIL.
+Ctrl-C ends it; --resume goes on from there.")]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["author", "resume", "transcript"])))]
+pub(super) struct Args {
+    /// The agent in whose name the author works
+    #[arg(long, value_name = "AGENT", value_parser = super::agent, requires_all = ["author_command", "task"])]
+    author: Option<AgentName>,
+    /// The author's command, for the shell
+    #[arg(long, value_name = "COMMAND", requires = "author")]
+    author_command: Option<String>,
+    /// The form of the author's output: text, claude, codex or gemini
+    #[arg(long, value_name = "FORM", value_parser = form, default_value = "text", requires = "author")]
+    author_output: String,
+    /// The agent in whose name is reviewed; without one the author's DONE is the end
+    #[arg(long, value_name = "AGENT", value_parser = super::agent, requires_all = ["author", "reviewer_command"])]
+    reviewer: Option<AgentName>,
+    /// The reviewer's command, for the shell
+    #[arg(long, value_name = "COMMAND", requires = "reviewer")]
+    reviewer_command: Option<String>,
+    /// The form of the reviewer's output
+    #[arg(long, value_name = "FORM", value_parser = form, default_value = "text", requires = "reviewer")]
+    reviewer_output: String,
+    /// A file with what is to be done; - for standard input
+    #[arg(long, value_name = "FILE", requires = "author")]
+    task: Option<PathBuf>,
+    /// Where the commands are run; else here
+    #[arg(long, value_name = "DIR", requires = "author")]
+    workdir: Option<PathBuf>,
+    /// How often the author may be run
+    #[arg(long, value_name = "N", default_value_t = ITERATIONS, requires = "author", value_parser = clap::value_parser!(u8).range(1..))]
+    max_iterations: u8,
+    /// Seconds one run may take
+    #[arg(long, value_name = "N", default_value_t = 1_800, requires = "author", value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    run_seconds: u32,
+    /// Seconds all runs together may take
+    #[arg(long, value_name = "N", default_value_t = 14_400, requires = "author", value_parser = clap::value_parser!(u32).range(1..=604_800))]
+    seconds: u32,
+    /// Turns all runs together may take, as far as the forms of their output show them
+    #[arg(long, value_name = "N", requires = "author", value_parser = clap::value_parser!(u32).range(1..))]
+    turns: Option<u32>,
+    /// The last line by which the author is ready; else as in settled.toml
+    #[arg(long, value_name = "WORD", requires = "author")]
+    done: Option<String>,
+    /// The last line by which the reviewer approves
+    #[arg(long, value_name = "WORD", requires = "author")]
+    pass: Option<String>,
+    /// The last line by which either gives up
+    #[arg(long, value_name = "WORD", requires = "author")]
+    fail: Option<String>,
+    /// Go on with a pair that was interrupted; which one, where there are several
+    #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with_all = ["author", "transcript"])]
+    resume: Option<Option<MessageId>>,
+    /// Show all that was said and done in a pair; the newest, if none is named
+    #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with = "author")]
+    transcript: Option<Option<MessageId>>,
+}
+
+pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let root = context.workspace()?;
+    if let Some(id) = &args.transcript {
+        return show(root, id.clone().map(PairId).as_ref(), context);
+    }
+    // The commands run elsewhere, and are told where it lies.
+    let root = &std::path::absolute(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let failed = |error: PairError| failure(&error, root, context);
+    let stop = Stop::listen().map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let as_json = context.json || !stdout().is_terminal();
+    let mut teller = Teller::new(as_json);
+    let mut progress = |progress: &Progress<'_>| teller.tell(progress);
+    let (id, ended) = match &args.resume {
+        Some(id) => {
+            let id = which(root, id.clone().map(PairId), context)?;
+            let mut driver = Driver::resume(root, &id, stop, &mut progress).map_err(failed)?;
+            (id, driver.drive())
+        }
+        None => {
+            let mut driver =
+                Driver::open(root, setup(args, root, context)?, stop, &mut progress).map_err(failed)?;
+            (driver.id().clone(), driver.drive())
+        }
+    };
+    teller.finish()?;
+    // What is in the ledger stands, and whoever comes next can go on from there.
+    let standing =
+        ended.map_err(|error| failed(error).next(context.command(&format!("pair --resume {id}"))))?;
+    finish(&Last { id: &id, standing }, as_json, context)
+}
+
+fn finish(last: &Last<'_>, as_json: bool, context: &Context) -> Result<Exit, Failure> {
+    let exit = last.exit();
+    let next = last.next().map(|words| context.command(&words));
+    if as_json {
+        let mut answer = Answer::new(last.line());
+        if let Some(run) = next {
+            answer.next(run, "what comes next");
+        }
+        super::answer::print(&answer.line())?;
+        return Ok(exit);
+    }
+    if exit == Exit::Ok {
+        super::answer::print(&format!("{}\n", last.sentence()))?;
+        return Ok(exit);
+    }
+    let failure = Failure::plain(exit, last.sentence());
+    Err(match next {
+        Some(next) => failure.next(next),
+        None => failure,
+    })
+}
+
+fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failure> {
+    let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let member = |agent: &Option<AgentName>, command: &Option<String>, output: &str| {
+        agent.as_ref().zip(command.as_ref()).map(|(agent, command)| PairMember {
+            agent: agent.clone(),
+            command: command.clone(),
+            output: output.to_owned(),
+        })
+    };
+    let author = member(&args.author, &args.author_command, &args.author_output);
+    let author = author.expect("the parser asks for both");
+    let reviewer = member(&args.reviewer, &args.reviewer_command, &args.reviewer_output);
+    for member in [Some(&author), reviewer.as_ref()].into_iter().flatten() {
+        is_free(&config, member, context)?;
+    }
+    let task = input::text(args.task.as_deref().expect("the parser asks for it"))?;
+    let workdir = match &args.workdir {
+        Some(workdir) => std::path::absolute(workdir),
+        None => std::env::current_dir(),
+    };
+    let workdir = workdir.map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let known = config.runner.words();
+    let word = |given: &Option<String>, known: String| given.clone().unwrap_or(known);
+    let words = SignalWords {
+        done: word(&args.done, known.done),
+        pass: word(&args.pass, known.pass),
+        fail: word(&args.fail, known.fail),
+    };
+    for word in [&words.done, &words.pass, &words.fail] {
+        if word.trim() != word || word.is_empty() || word.contains('\n') {
+            let message = "a word is expected to be one line without white space around it".to_owned();
+            return Err(Failure::plain(Exit::Usage, message));
+        }
+    }
+    let workdir = workdir.into_os_string().into_string().map_err(|_| {
+        Failure::plain(Exit::Usage, "the place of the commands is expected to be UTF-8".to_owned())
+    })?;
+    let PairLimits { iterations, run_seconds, seconds, turns } = args.limits();
+    Ok(PairSetup { author, reviewer, workdir, task, iterations, run_seconds, seconds, turns, words })
+}
+
+/// How much a pair may use.
+struct PairLimits {
+    iterations: u8,
+    run_seconds: u32,
+    seconds: u32,
+    turns: Option<u32>,
+}
+
+impl Args {
+    fn limits(&self) -> PairLimits {
+        let Self { max_iterations: iterations, run_seconds, seconds, turns, .. } = *self;
+        PairLimits { iterations, run_seconds, seconds, turns }
+    }
+}
+
+/// An agent that the daemon starts, or that is another user, is not ours to run.
+fn is_free(config: &Config, member: &PairMember, context: &Context) -> Result<(), Failure> {
+    let section = config.agents.get(&member.agent);
+    let why = if section.is_some_and(|section| !section.command.is_empty()) {
+        "has a command in settled.toml, and would be run twice"
+    } else if section.is_some_and(|section| section.uid.is_some()) {
+        "has a user of its own, and the pair would run as another"
+    } else {
+        return Ok(());
+    };
+    let message = format!("{} {why}", member.agent);
+    Err(Failure::plain(Exit::Usage, message).next(context.command("doctor")))
+}
+
+/// The pair that is meant: of several none is guessed.
+fn which(root: &Path, named: Option<PairId>, context: &Context) -> Result<PairId, Failure> {
+    if let Some(id) = named {
+        return Ok(id);
+    }
+    let (books, _) = Books::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let open: Vec<&PairId> = books.state().pairs().map(|(id, _)| id).collect();
+    match open.as_slice() {
+        [] => Err(Failure::plain(Exit::NotFound, "no pair goes on or can be resumed".to_owned())
+            .next(context.command("pair --transcript"))),
+        [only] => Ok((*only).clone()),
+        [.., newest] => {
+            let message = format!("{} pairs can be resumed, and none is guessed: name one", open.len());
+            Err(Failure::plain(Exit::Usage, message)
+                .next(context.command(&format!("pair --resume {newest}"))))
+        }
+    }
+}
+
+fn show(root: &Path, id: Option<&PairId>, context: &Context) -> Result<Exit, Failure> {
+    let found = history::of(root, id).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let Some((id, past)) = found else {
+        let message = id.map_or_else(
+            || "no pair is in the ledger".to_owned(),
+            |id| format!("no pair {id} is in the ledger"),
+        );
+        return Err(Failure::plain(Exit::NotFound, message).next("settled pair --help".to_owned()));
+    };
+    let answer = Answer::new(transcript(&id, &past));
+    context.say(&answer, Transcripts::text)?;
+    Ok(Exit::Ok)
+}
+
+fn failure(error: &PairError, root: &Path, context: &Context) -> Failure {
+    match error {
+        PairError::Tell(error) => order::failure(error, root),
+        PairError::Serve(error) => serve::failure(error, root),
+        PairError::Declined { code, .. } => Failure::new(Exit::Failed, error).code(code.as_str()),
+        PairError::Unknown(_) => {
+            Failure::new(Exit::NotFound, error).next(context.command("pair --transcript"))
+        }
+        PairError::Places { .. } if error.is_busy() => Failure::new(Exit::Temporary, error),
+        PairError::Places { .. } | PairError::Ledger(_) | PairError::Io { .. } => {
+            Failure::new(Exit::Failed, error)
+        }
+    }
+}
+
+/// A form by the word that stands for it in the config.
+fn form(word: &str) -> Result<String, String> {
+    let known = serde_json::from_value::<Form>(word.into());
+    known.map(|_| word.to_owned()).map_err(|_| "expected text, claude, codex or gemini".to_owned())
+}

@@ -1,0 +1,90 @@
+//! The mail of a pair's agents: judged before and after each run, drained before it, and what was accepted meanwhile.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use message_schema::envelope::MessageType;
+use message_schema::id::{AgentName, MessageId};
+use review::Record;
+use spool::{Digest, SpoolError, Tail};
+
+use super::PairError;
+use super::places;
+use crate::fold;
+use crate::mailbag::{Mailbag, MoveError, Place};
+use crate::tell;
+
+/// How long the daemon may take to judge what an agent wrote: a little longer than its longest patience with a file
+/// whose packet is missing.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// How often it is looked.
+const POLL: Duration = Duration::from_millis(20);
+
+/// How many looks pass until it is asked again whether a daemon serves.
+const LOOKS_PER_POLL: u32 = 50;
+
+/// The most messages that are handed over in one turn; the rest stays for the next.
+const DRAINED_MAX: usize = 100;
+
+/// Waits until what an agent wrote is judged and delivered, in the daemon's place where none serves. What is not
+/// judged in time is none of this turn.
+pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
+    let outbox = Mailbag::new(root, agent);
+    let start = Instant::now();
+    for look in 0_u32.. {
+        if look.is_multiple_of(LOOKS_PER_POLL) && tell::judge_in_its_place(root).map_err(PairError::Serve)? {
+            break;
+        }
+        let is_empty = outbox.names(Place::Outbox).is_ok_and(|names| names.is_empty());
+        if is_empty || start.elapsed() >= PATIENCE {
+            break;
+        }
+        std::thread::sleep(POLL);
+    }
+    Ok(())
+}
+
+/// Takes what lies in an agent's inbox, and puts a copy of each into the folder of the turn, under a name of ours: its
+/// own is its sender's. The copy comes first, so that a kill leaves no message taken and not handed over.
+pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize, PairError> {
+    let failed = |source| PairError::Io { what: format!("the mail of {agent}"), source };
+    let bag = Mailbag::new(root, agent);
+    let (letters, _) = bag.some_letters(Place::Inbox, DRAINED_MAX).map_err(failed)?;
+    let mut taken = 0;
+    for letter in letters {
+        let there: Vec<String> = std::fs::read_dir(into)
+            .map_err(failed)?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        let digest: String = Digest::of(letter.text.as_bytes()).to_string().chars().take(16).collect();
+        if !there.iter().any(|name| name.contains(&digest)) {
+            let name = format!("{:03}-{digest}.yaml", there.len() + 1);
+            places::write(&into.join(name), &letter.text).map_err(failed)?;
+        }
+        match bag.take(&letter) {
+            Ok(_) => taken += 1,
+            // Its reader was faster.
+            Err(MoveError::Gone(_)) => {}
+            Err(MoveError::Io { source, .. }) => return Err(failed(source)),
+        }
+    }
+    Ok(taken)
+}
+
+/// The messages of an agent that were accepted since.
+pub(super) fn accepted(
+    tail: &mut Tail,
+    agent: &AgentName,
+) -> Result<Vec<(MessageId, MessageType)>, SpoolError> {
+    let mut found = Vec::new();
+    tail.read(&mut |entry| {
+        if let (Record::Accepted(accepted), _) = fold::decision(entry)?
+            && accepted.from == *agent
+        {
+            found.push((accepted.id.clone(), accepted.kind));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}

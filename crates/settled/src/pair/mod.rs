@@ -1,0 +1,251 @@
+//! `settled pair`: an author's and a reviewer's command, run in turn until the reviewer passes, somebody gives up, or
+//! what they may use is used up. Answers for running them; where each end leads is the rules' to say, and nothing is
+//! done that the ledger has not.
+//!
+//! One turn: what lies in the outboxes is judged, the mail of whoever has the turn is drained into a folder, the ledger
+//! is told that a run begins, the command is kept as the daemon keeps its agents, what it wrote is judged, and the
+//! ledger is told what it said. A driver that is killed leaves a run that was begun and has no end; whoever resumes the
+//! pair ends what is left of it and tells that first.
+//!
+//! - `turn` is one run of a command, `answer` what it came to; `mail` drains and waits for judgement;
+//! - `places` are the folders, `stop` is what ends a pair from outside.
+
+mod answer;
+pub(crate) mod history;
+mod mail;
+mod places;
+mod stop;
+mod turn;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use message_schema::Code;
+use review::{Event, OpenPair, PairId, PairNews, PairSetup, PairStanding, PairStep, Record, Run};
+use spool::SpoolError;
+
+use self::places::{NoPlaces, Places};
+pub(crate) use self::stop::Stop;
+use crate::daemon::DaemonError;
+use crate::fold::Books;
+use crate::tell::{self, TellError};
+
+/// Whose command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    Author,
+    Reviewer,
+}
+
+impl Role {
+    /// Who has the turn in that state.
+    pub(crate) fn of(run: Run) -> Option<Self> {
+        match run {
+            Run::Working => Some(Self::Author),
+            Run::Reviewing => Some(Self::Reviewer),
+            Run::Init | Run::Complete | Run::Failed => None,
+        }
+    }
+
+    /// The word on the screen, in JSON and in names of files.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Author => "author",
+            Self::Reviewer => "reviewer",
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Author => Self::Reviewer,
+            Self::Reviewer => Self::Author,
+        }
+    }
+}
+
+/// What becomes of a pair while it is driven.
+pub(crate) enum Progress<'a> {
+    /// The ledger has it.
+    Told(Told<'a>),
+    /// A command is at work, since so long and with so many turns.
+    Works(Role, Duration, u32),
+}
+
+/// What the ledger was told, and where the pair stands since.
+#[derive(Clone, Copy)]
+pub(crate) struct Told<'a> {
+    pub(crate) pair: &'a PairId,
+    pub(crate) setup: &'a PairSetup,
+    pub(crate) step: &'a PairStep,
+    /// Where it stood before.
+    pub(crate) was: PairStanding,
+    pub(crate) standing: &'a PairStanding,
+}
+
+/// Why a pair is not driven on. What the ledger has stands, and it can be resumed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PairError {
+    /// The ledger was not told.
+    #[error(transparent)]
+    Tell(#[from] TellError),
+    /// The rules do not take what was told.
+    #[error("{code}: {why}")]
+    Declined {
+        /// The code.
+        code: Code,
+        /// Why.
+        why: String,
+    },
+    /// No daemon serves, and none could in this place.
+    #[error(transparent)]
+    Serve(DaemonError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] SpoolError),
+    /// No such pair goes on or may go on.
+    #[error("no pair {0} goes on or can be resumed")]
+    Unknown(PairId),
+    /// Its folder is not had.
+    #[error("the pair {id}: {source}")]
+    Places {
+        /// The pair.
+        id: PairId,
+        /// Why.
+        source: NoPlaces,
+    },
+    /// The disk, or a process that cannot be started.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl PairError {
+    /// Whether another process drives the pair.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Self::Places { source: NoPlaces::Busy, .. })
+    }
+}
+
+/// A pair that is driven by this process.
+pub(crate) struct Driver<'a> {
+    root: PathBuf,
+    id: PairId,
+    setup: PairSetup,
+    standing: PairStanding,
+    places: Places,
+    stop: Stop,
+    progress: &'a mut dyn FnMut(&Progress<'_>),
+}
+
+impl<'a> Driver<'a> {
+    /// Sets a pair up.
+    pub(crate) fn open(
+        root: &Path,
+        setup: PairSetup,
+        stop: Stop,
+        progress: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Result<Self, PairError> {
+        let id = new_id();
+        let places = hold(root, &id)?;
+        let standing = PairStanding::new(&setup);
+        let mut driver = Self { root: root.to_owned(), id, setup, standing, places, stop, progress };
+        let setup = Box::new(driver.setup.clone());
+        driver.tell(PairStep::Opened(setup))?;
+        driver.write_task()?;
+        Ok(driver)
+    }
+
+    /// Takes a pair up where it stood. One whose driver was killed is told to be interrupted first.
+    pub(crate) fn resume(
+        root: &Path,
+        id: &PairId,
+        stop: Stop,
+        progress: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Result<Self, PairError> {
+        let places = hold(root, id)?;
+        // Only now: whoever drove it until then has told all it will.
+        let (books, _) = Books::read(root)?;
+        let known = books.state().pair(id).cloned();
+        let OpenPair { setup, standing, .. } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;
+        let id = id.clone();
+        let mut driver = Self { root: root.to_owned(), id, setup, standing, places, stop, progress };
+        if !driver.standing.pair.run().is_terminal() {
+            let run = driver.standing.began_at.map(|at| turn::cut_off(&driver, at));
+            driver.tell(PairStep::Interrupted { why: "whoever drove it was ended".to_owned(), run })?;
+        }
+        driver.tell(PairStep::Resumed)?;
+        driver.write_task()?;
+        Ok(driver)
+    }
+
+    /// Which pair it is.
+    pub(crate) fn id(&self) -> &PairId {
+        &self.id
+    }
+
+    /// Runs the commands in turn until the pair is over, and says where it stands then.
+    pub(crate) fn drive(&mut self) -> Result<PairStanding, PairError> {
+        loop {
+            let run = self.standing.pair.run();
+            if run.is_terminal() {
+                return Ok(self.standing);
+            }
+            if let Some(why) = self.stop.heard() {
+                self.tell(PairStep::Interrupted { why: why.to_owned(), run: None })?;
+                continue;
+            }
+            match Role::of(run) {
+                Some(role) => self.turn(role)?,
+                None => self.start()?,
+            }
+        }
+    }
+
+    fn start(&mut self) -> Result<(), PairError> {
+        let workdir = Path::new(&self.setup.workdir);
+        let step = match std::fs::read_dir(workdir) {
+            Ok(_) => PairStep::Started,
+            Err(error) => PairStep::NotStarted { why: format!("its folder cannot be worked in: {error}") },
+        };
+        self.tell(step)
+    }
+
+    /// Tells the ledger, and knows from it where the pair stands then.
+    fn tell(&mut self, what: PairStep) -> Result<(), PairError> {
+        let news = PairNews { pair: self.id.clone(), what };
+        let heard = tell::tell(&self.root, Event::Pair(news.clone()))?;
+        match heard.record {
+            Record::Happened(happened) => {
+                let was = self.standing;
+                self.standing = happened.pair.unwrap_or(self.standing);
+                let Self { setup, standing, progress, .. } = self;
+                let told = Told { pair: &news.pair, setup, step: &news.what, was, standing };
+                progress(&Progress::Told(told));
+                Ok(())
+            }
+            Record::Declined { code, why, .. } => Err(PairError::Declined { code, why }),
+            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+                unreachable!("an order leads to what happened, or to what was declined")
+            }
+        }
+    }
+
+    fn write_task(&self) -> Result<(), PairError> {
+        let failed = |source| PairError::Io { what: "the task".to_owned(), source };
+        places::write(&self.places.task(), &self.setup.task).map_err(failed)
+    }
+}
+
+fn hold(root: &Path, id: &PairId) -> Result<Places, PairError> {
+    Places::hold(root, id).map_err(|source| PairError::Places { id: id.clone(), source })
+}
+
+fn new_id() -> PairId {
+    let name = format!("pair-{}", crate::clock::new_name());
+    PairId(message_schema::id::MessageId::new(name).expect("letters, digits and dashes"))
+}

@@ -1,0 +1,263 @@
+//! One run of a pair's command: what it is given, its keeper, and its end.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use message_schema::id::AgentName;
+use review::{PairMember, PairStep, TRANSCRIPT_MAX, Transcript};
+use spool::{Since, Tail};
+
+use super::answer::{self, Ran, Word};
+use super::{Driver, PairError, Progress, Role, mail, places};
+use crate::clock;
+use crate::compose::ask;
+use crate::runner::folder::{End, Folder, How, Launch};
+use crate::runner::launch::{self, For, Note};
+use crate::runner::stream::Said;
+use crate::runner::{Form, orphans, prompt, tree};
+
+/// How often the one who watches is told that a command is at work, and signals are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How long a keeper may take to end its agent: longer than it gives the agent.
+const KEEPER: Duration = Duration::from_secs(8);
+
+/// What a command reads in place of a brief where nothing is asked of it.
+const NO_BRIEF: &str = "# No request is open: nothing is asked of you but what the task says.\n";
+
+const AUTHOR: &str = include_str!("author.md");
+const REVIEWER: &str = include_str!("reviewer.md");
+
+/// Why a run was ended by us.
+#[derive(Clone, Debug)]
+enum Ended {
+    /// It is to end from outside.
+    Stopped(&'static str),
+    /// No turn is left.
+    NoTurns,
+}
+
+impl Driver<'_> {
+    /// Runs the command whose turn it is, once, and tells the ledger what came of it.
+    pub(super) fn turn(&mut self, role: Role) -> Result<(), PairError> {
+        let member = self.member(role).clone();
+        let agents: Vec<AgentName> = [Some(&self.setup.author), self.setup.reviewer.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(|it| it.agent.clone())
+            .collect();
+        for agent in &agents {
+            mail::judged(&self.root, agent)?;
+        }
+        let start = self.standing.starts.saturating_add(1);
+        let folder = self.prepare(role, &member, start)?;
+        let mut tail = Tail::open(&self.root, Since::End)?;
+        self.tell(PairStep::Began(start))?;
+
+        let began = Instant::now();
+        let (end, why) = match self.launch(&member, &folder, start) {
+            Ok(keeper) => self.see_through(role, keeper, &folder, began),
+            Err(error) => (Some(not_started(&error)), None),
+        };
+        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut run = transcript(end.as_ref(), start, ms);
+        self.keep_words(role, end.as_ref())?;
+        if let Some(Ended::Stopped(why)) = why {
+            return self.tell(PairStep::Interrupted { why: why.to_owned(), run: Some(run) });
+        }
+
+        mail::judged(&self.root, &member.agent)?;
+        let messages = mail::accepted(&mut tail, &member.agent)?;
+        let no_turns = matches!(why, Some(Ended::NoTurns));
+        let ran = Ran { end, no_turns, messages };
+        let word = answer::read(self, role, start, &ran)?;
+        let later = mail::accepted(&mut tail, &member.agent)?;
+        run.messages = ran.messages.iter().chain(&later).map(|(id, _)| id.clone()).collect();
+        self.tell(match word {
+            Word::Signal(signal) => PairStep::Ended { signal, run },
+            Word::Crashed(why) => PairStep::Crashed { why, run },
+        })
+    }
+
+    pub(super) fn member(&self, role: Role) -> &PairMember {
+        match role {
+            Role::Author => &self.setup.author,
+            Role::Reviewer => self.setup.reviewer.as_ref().expect("only a pair with a reviewer reviews"),
+        }
+    }
+
+    /// Drains the mail of whoever has the turn, and makes the folder with all it is given.
+    fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Folder, PairError> {
+        let failed = |source| PairError::Io { what: format!("the folder of run {start}"), source };
+        let iteration = self.standing.pair.iteration();
+        let mail = self.places.mail(iteration, role).map_err(failed)?;
+        mail::drain(&self.root, &member.agent, &mail)?;
+        let folder = self.places.new_run(start).map_err(failed)?;
+        let given = self.give(role, member, &folder, &mail);
+        given.map_err(failed)?;
+        Ok(folder)
+    }
+
+    fn give(&self, role: Role, member: &PairMember, folder: &Folder, mail: &Path) -> io::Result<()> {
+        for path in [self.places.said(role.other()), self.places.note(role)] {
+            if !path.exists() {
+                places::write(&path, "")?;
+            }
+        }
+        Folder::write(&folder.brief(), &self.brief(role, &member.agent))?;
+        let words = &self.setup.words;
+        let seconds = self.seconds();
+        let other = match (role, &self.setup.reviewer) {
+            (Role::Author, Some(reviewer)) => format!("then `{}` reviews", reviewer.agent),
+            (Role::Author, None) => "nobody reviews".to_owned(),
+            (Role::Reviewer, _) => format!("the author is `{}`", self.setup.author.agent),
+        };
+        let shown = |path: &Path| path.display().to_string();
+        let values = [
+            ("agent", member.agent.to_string()),
+            ("other", other),
+            ("iteration", self.standing.pair.iteration().to_string()),
+            ("iterations", self.setup.iterations.to_string()),
+            ("seconds", seconds.to_string()),
+            ("task", shown(&self.places.task())),
+            ("mail", shown(mail)),
+            ("said", shown(&self.places.said(role.other()))),
+            ("note", shown(&self.places.note(role))),
+            ("brief", shown(&folder.brief())),
+            ("done", words.done.clone()),
+            ("pass", words.pass.clone()),
+            ("fail", words.fail.clone()),
+        ];
+        let template = match role {
+            Role::Author => AUTHOR,
+            Role::Reviewer => REVIEWER,
+        };
+        Folder::write(&folder.prompt(), &prompt::fill(template, &values))?;
+        folder.tell_run(&Launch {
+            command: ["/bin/sh", "-c", &member.command].map(str::to_owned).to_vec(),
+            workdir: PathBuf::from(&self.setup.workdir),
+            reads_prompt: true,
+            output: form(&member.output),
+            seconds_max: seconds,
+        })
+    }
+
+    /// What this round asks of a reviewer of whom something is asked.
+    fn brief(&self, role: Role, me: &AgentName) -> String {
+        let asks = match role {
+            Role::Author => Vec::new(),
+            // Without a brief it may still look itself.
+            Role::Reviewer => ask::open(&self.root, me, clock::now()).unwrap_or_default(),
+        };
+        let ask = asks.into_iter().find(|ask| ask.author == self.setup.author.agent);
+        ask.and_then(|ask| serde_yaml::to_string(&ask.whole).ok()).unwrap_or_else(|| NO_BRIEF.to_owned())
+    }
+
+    /// The seconds the next run has, at least one.
+    fn seconds(&self) -> u64 {
+        u64::from(self.setup.run_seconds).min(self.standing.ms_left.div_ceil(1_000)).max(1)
+    }
+
+    fn launch(&self, member: &PairMember, folder: &Folder, start: u16) -> io::Result<Child> {
+        let run = run_name(self, start);
+        let text = |path: PathBuf| path.display().to_string();
+        let env = BTreeMap::from([
+            ("SETTLED_PAIR".to_owned(), self.id.to_string()),
+            ("SETTLED_PROMPT".to_owned(), text(folder.prompt())),
+            ("SETTLED_TASK".to_owned(), text(self.places.task())),
+        ]);
+        launch::keeper(folder, &For { root: &self.root, agent: &member.agent, run: &run, env: &env })
+    }
+
+    /// Waits for the end of a run, and ends it where it is to end. Nothing of it runs when this returns.
+    fn see_through(
+        &mut self,
+        role: Role,
+        mut keeper: Child,
+        folder: &Folder,
+        began: Instant,
+    ) -> (Option<End>, Option<Ended>) {
+        let mut control = keeper.stdin.take();
+        let (tell, heard) = channel();
+        // Nobody listens any more once the run is over.
+        launch::listen(keeper.stdout.take().expect("it was piped"), move |note| {
+            let _ = tell.send(note);
+        });
+        let last = began + Duration::from_secs(self.seconds()) + KEEPER;
+        let why = self.wait(role, &heard, began, last);
+        control.take();
+        let until = Instant::now() + KEEPER;
+        while matches!(keeper.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(TICK / 5);
+        }
+        // One that is gone cannot be killed; one that hangs is, and what it kept with it.
+        let _ = keeper.kill();
+        let _ = keeper.wait();
+        tree::end_strays(&[]);
+        (folder.end(), why)
+    }
+
+    /// Until the keeper is silent, or the run is to end.
+    fn wait(&mut self, role: Role, heard: &Receiver<Note>, began: Instant, last: Instant) -> Option<Ended> {
+        let mut turns = 0;
+        while Instant::now() < last {
+            if let Some(why) = self.stop.heard() {
+                return Some(Ended::Stopped(why));
+            }
+            if self.standing.turns_left.is_some_and(|left| u32::from(turns) >= left) {
+                return Some(Ended::NoTurns);
+            }
+            match heard.recv_timeout(TICK) {
+                Ok(Note::Turns(count)) => turns = count,
+                Ok(Note::Silent) => return None,
+                Err(_) => (self.progress)(&Progress::Works(role, began.elapsed(), turns.into())),
+            }
+        }
+        None
+    }
+
+    /// Keeps what was said for the other side.
+    fn keep_words(&self, role: Role, end: Option<&End>) -> Result<(), PairError> {
+        let said = end.map_or("", |end| end.said.text.as_str());
+        let failed = |source| PairError::Io { what: "what was said".to_owned(), source };
+        places::write(&self.places.said(role), said).map_err(failed)
+    }
+}
+
+/// Ends what a driver that was killed left running, and says what is known of it. It is charged with the time until
+/// now, but with no more than a run may take.
+pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcript {
+    let start = driver.standing.starts;
+    let folder = Folder::at(&driver.places.run(start));
+    orphans::end(&folder, &run_name(driver, start));
+    let passed = u64::try_from((clock::now() - began_at).num_milliseconds()).unwrap_or(0).max(1);
+    transcript(folder.end().as_ref(), start, passed.min(driver.seconds() * 1_000))
+}
+
+/// The name of a run in the environment of all it starts.
+pub(super) fn run_name(driver: &Driver<'_>, start: u16) -> String {
+    format!("{}-{start}", driver.id)
+}
+
+fn not_started(error: &io::Error) -> End {
+    let said = Said { text: String::new(), unreadable: None, turns: 0 };
+    End { how: How::NotStarted(error.to_string()), said }
+}
+
+/// The last characters of what was said: what counts is at its end.
+fn transcript(end: Option<&End>, start: u16, ms: u64) -> Transcript {
+    let (text, turns) = end.map_or(("", 0), |end| (end.said.text.as_str(), end.said.turns));
+    let length = text.chars().count();
+    let said = text.chars().skip(length.saturating_sub(TRANSCRIPT_MAX)).collect();
+    Transcript { start, ms, turns: turns.into(), said, length: length as u64, messages: Vec::new() }
+}
+
+/// The form of an output by the word the ledger has of it; one that is not known is text.
+fn form(word: &str) -> Form {
+    serde_json::from_value(word.into()).unwrap_or_default()
+}

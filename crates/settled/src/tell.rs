@@ -1,0 +1,137 @@
+//! Telling the daemon something, and hearing what the ledger says of it: writes the order, sees to it that it is heard,
+//! by the daemon or in its place where none serves, and finds the record it led to.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use message_schema::id::MessageId;
+use review::{Event, Record};
+use spool::{Entry, Since, SpoolError, Tail};
+
+use crate::daemon::{self, DaemonError};
+use crate::fold;
+use crate::mailroom::MailroomError;
+use crate::orders::{self, Order};
+
+/// How long a daemon may take to hear an order.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often the order is looked for.
+const POLL: Duration = Duration::from_millis(20);
+
+/// How often whoever waits looks whether the daemon is still there. The look takes the lock for an instant, which
+/// must not be in the way of a daemon that starts.
+const LOOKS_PER_POLL: u32 = 50;
+
+/// Why it is not known what came of an order.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TellError {
+    /// The order asks for what none may.
+    #[error("{0}; nothing was ordered")]
+    Unfit(String),
+    /// It could not be written: nothing was ordered.
+    #[error("the order cannot be written to {}: {source}", place.display())]
+    Unwritten {
+        /// Where it was to lie.
+        place: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// No daemon serves, and none could in this place; the order waits.
+    #[error("{error}; the order is accepted and waits as {}", file.display())]
+    Unserved {
+        /// The order.
+        file: PathBuf,
+        /// Why.
+        error: Box<DaemonError>,
+    },
+    /// A daemon serves and did not hear it in time; the order waits.
+    #[error(
+        "the daemon has not heard the order within {} s; the order is accepted and waits as {}",
+        PATIENCE.as_secs(), .0.display()
+    )]
+    Unheard(PathBuf),
+    /// It is gone, and the ledger has nothing of it.
+    #[error("the order {id} is gone and the daemon {why}; its log says more")]
+    Gone {
+        /// The order.
+        id: MessageId,
+        /// What the daemon made of it.
+        why: &'static str,
+    },
+    /// The ledger cannot be read.
+    #[error(transparent)]
+    Ledger(#[from] SpoolError),
+}
+
+/// What the ledger has of an order.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// Its id.
+    pub(crate) id: MessageId,
+    /// The entry.
+    pub(crate) entry: Entry,
+    /// What was decided.
+    pub(crate) record: Record,
+}
+
+/// Gives the order and waits for what comes of it. One that was not heard is not lost.
+pub(crate) fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
+    orders::check(&event).map_err(TellError::Unfit)?;
+    let (id, now) = (crate::clock::new_order_id(), crate::clock::now());
+    // Whatever comes of it stands behind this.
+    let mut tail = Tail::open(root, Since::End)?;
+    let order = Order::new(id.clone(), now, event);
+    let file = orders::write(root, &order)
+        .map_err(|source| TellError::Unwritten { place: orders::directory(root), source })?;
+    see_to_it(root, &file)?;
+    let mut found = None;
+    tail.read(&mut |entry| {
+        if entry.id.as_deref() == Some(id.as_str()) {
+            let (record, _) = fold::decision(entry)?;
+            found = Some((entry.clone(), record));
+        }
+        Ok(())
+    })?;
+    if let Some((entry, record)) = found {
+        return Ok(Heard { id, entry, record });
+    }
+    let name = file.file_name().unwrap_or_default();
+    let why = if orders::is_put_aside(root, name) { "cannot read it" } else { "does not know it" };
+    Err(TellError::Gone { id, why })
+}
+
+/// Waits until the daemon has heard the order, or hears it in its place where none serves.
+fn see_to_it(root: &Path, file: &Path) -> Result<(), TellError> {
+    let start = Instant::now();
+    for look in 0_u32.. {
+        if look.is_multiple_of(LOOKS_PER_POLL)
+            && judge_in_its_place(root)
+                .map_err(|error| TellError::Unserved { file: file.to_owned(), error: Box::new(error) })?
+        {
+            return Ok(());
+        }
+        if file.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        if start.elapsed() >= PATIENCE {
+            break;
+        }
+        std::thread::sleep(POLL);
+    }
+    Err(TellError::Unheard(file.to_owned()))
+}
+
+/// Where no daemon serves, judges and delivers all that lies there in its place; says whether it did.
+pub(crate) fn judge_in_its_place(root: &Path) -> Result<bool, DaemonError> {
+    if spool::is_served(root) == Some(true) {
+        return Ok(false);
+    }
+    match daemon::serve_once(root) {
+        // A daemon has started in between.
+        Err(DaemonError::Mailroom(MailroomError::Spool(SpoolError::Locked { .. }))) => Ok(false),
+        Err(error) => Err(error),
+        Ok(_) => Ok(true),
+    }
+}

@@ -46,7 +46,7 @@ pub fn hear(
         Event::Failed { which, .. } => reviewer::failed(&mut room, which),
         Event::Pull(pull) => pull::hear(&mut room, pull),
         Event::Person(decision) => person::hear(&mut room, decision),
-        Event::Pair(news) => pair::hear(&room, news),
+        Event::Pair(news) => pair::hear(&mut room, news),
     };
     let (event, order) = (told.event.clone(), told.order.cloned());
     match answer {

@@ -246,6 +246,17 @@ impl OpenPair {
         })
     }
 
+    /// The reviews in which the author asked for an answer while the pair went on, and has none.
+    pub(crate) fn asked<'a>(
+        &self,
+        reviews: impl Iterator<Item = (&'a ReviewKey, &'a Review)>,
+    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
+        reviews.filter(|(key, review)| {
+            let is_open = review.since >= self.opened_at && review.phase.invocation().is_some();
+            is_open && self.setup.is_theirs(key)
+        })
+    }
+
     /// Whether a review between the two goes on: a word of the reviewer approves nothing that the gate has not.
     pub(crate) fn has_open_review<'a>(
         &self,

@@ -70,14 +70,23 @@ impl From<SpoolError> for DaemonError {
     }
 }
 
+/// What ends a daemon besides its own troubles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// A signal.
+    Signal,
+    /// A signal, or the end of standard input: it serves whoever holds the other end, and nobody else.
+    EndOfInput,
+}
+
 /// Serves the workspace until SIGINT or SIGTERM, and reads its config anew on SIGHUP; where it runs at a terminal that
 /// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
-pub fn serve(root: &Path, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
     prove_room_for_files().map_err(DaemonError::Setup)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(DaemonError::Setup)?.block_on(async {
         // Before the workspace is opened: a signal during the recovery ends the daemon after it.
-        let signals = Signals::listen().map_err(DaemonError::Setup)?;
+        let signals = Signals::listen(until).map_err(DaemonError::Setup)?;
         Daemon::open(root)?.run(signals, ready).await
     })
 }

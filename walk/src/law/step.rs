@@ -139,9 +139,9 @@ fn happen(event: &Event, key: &ReviewKey, was: Option<&Standing>, now: &Standing
             let is_approved = matches!(now.review.phase, Phase::Approved(_));
             holds(!is_approved, Law::KnownEnds, || "silence approved".to_owned())
         }
-        Event::Deadline { .. } | Event::Pair(_) => unchanged(key, Some(was), now),
+        Event::Deadline { .. } => unchanged(key, Some(was), now),
         Event::Taken(_) if is_same => Ok(()),
-        Event::Taken(_) | Event::Turns { .. } | Event::Started(_) | Event::Failed { .. } => {
+        Event::Taken(_) | Event::Turns { .. } | Event::Started(_) | Event::Failed { .. } | Event::Pair(_) => {
             falls(Some(&was.review), &now.review)?;
             let (before, after) = (was.review.deadline(), now.review.deadline());
             let is_renewed = matches!(

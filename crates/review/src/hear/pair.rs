@@ -6,9 +6,11 @@ use message_schema::Code;
 use super::{Answer, No, Room};
 use crate::pair::{Pair, PairEvent, PairFailure, Signal};
 use crate::pairs::{OpenPair, PairNews, PairSetup, PairStanding, PairStep, Transcript};
+use crate::phase::{EscalationReason, Phase};
+use crate::record::{Says, Step};
 use crate::run::{InvalidTransition, Run};
 
-pub(super) fn hear(room: &Room<'_>, news: &PairNews) -> Result<Answer, No> {
+pub(super) fn hear(room: &mut Room<'_>, news: &PairNews) -> Result<Answer, No> {
     let known = room.state.pair(&news.pair);
     let standing = match (&news.what, known) {
         (PairStep::Opened(_), Some(_)) => Err(invalid(format!("the pair {} is there already", news.pair))),
@@ -16,7 +18,26 @@ pub(super) fn hear(room: &Room<'_>, news: &PairNews) -> Result<Answer, No> {
         (_, Some(known)) => go_on(room, known, &news.what),
         (_, None) => Err(invalid(format!("no pair {} is there to go on", news.pair))),
     }?;
-    Ok(Answer { pair: Some(standing), ..Answer::default() })
+    let mut answer = Answer { pair: Some(standing), ..Answer::default() };
+    if let Some(known) = known
+        && standing.pair.run() == Run::Failed
+        && !standing.pair.can_resume()
+    {
+        give_up(room, known, &mut answer);
+    }
+    Ok(answer)
+}
+
+/// Whoever was to answer does not any more: what the pair asked of its reviewer is with a person. It is never a pass.
+fn give_up(room: &mut Room<'_>, known: &OpenPair, answer: &mut Answer) {
+    let state = room.state;
+    for (key, review) in known.asked(state.reviews()) {
+        let reason = EscalationReason::InvocationFailed;
+        let says = Says::Escalated { review: key.clone(), reason: reason.clone() };
+        answer.letters.push(room.letter(&key.author, says.clone()));
+        answer.letters.push(room.letter(&key.reviewer, says));
+        answer.steps.push(Step::to(key, review.round, Phase::Escalated(reason)));
+    }
 }
 
 fn open(room: &Room<'_>, setup: &PairSetup) -> Result<PairStanding, No> {

@@ -9,7 +9,7 @@ use super::answer::{Answer, print};
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use crate::config::{Config, ConfigError};
-use crate::daemon::{self, DaemonError, Tally};
+use crate::daemon::{self, DaemonError, Tally, Until};
 use crate::exit::Exit;
 use crate::logs::{self, Form};
 use crate::mailroom::MailroomError;
@@ -26,6 +26,9 @@ pub(super) struct Args {
     /// Judge and deliver all that is there, then exit
     #[arg(long)]
     once: bool,
+    /// End with standard input, as whoever started it wants
+    #[arg(long, hide = true, conflicts_with = "once")]
+    until_eof: bool,
     #[command(flatten)]
     log: LogForm,
 }
@@ -48,18 +51,19 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
     logs::start(args.log.log_format);
-    if args.once { once(root, &context) } else { foreground(root) }
+    let until = if args.until_eof { Until::EndOfInput } else { Until::Signal };
+    if args.once { once(root, &context) } else { foreground(root, until) }
 }
 
 /// Serves until a signal, and logs in the form that was asked for.
 pub(super) fn logged(root: &Path, log: LogForm) -> Result<Exit, Failure> {
     logs::start(log.log_format);
-    foreground(root)
+    foreground(root, Until::Signal)
 }
 
-fn foreground(root: &Path) -> Result<Exit, Failure> {
+fn foreground(root: &Path, until: Until) -> Result<Exit, Failure> {
     warn_of_strangers(root);
-    daemon::serve(root, |_| tracing::info!(root = %root.display(), "serving"))
+    daemon::serve(root, until, |_| tracing::info!(root = %root.display(), "serving"))
         .map_err(|error| failure(&error, root))?;
     Ok(Exit::Ok)
 }

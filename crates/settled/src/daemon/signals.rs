@@ -1,8 +1,12 @@
 //! What ends the daemon from outside, and what makes it read its config anew.
 
 use std::io::{self, IsTerminal as _};
+use std::sync::Arc;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Notify;
+
+use super::Until;
 
 /// The signals that are listened to.
 pub(super) struct Signals {
@@ -11,6 +15,8 @@ pub(super) struct Signals {
     hangup: Signal,
     /// Whether a hang-up is one of a terminal.
     is_at_terminal: bool,
+    /// Rings at the end of standard input, where that is an end.
+    input: Arc<Notify>,
 }
 
 /// What a signal asks for.
@@ -24,12 +30,25 @@ pub(super) enum Heard {
 
 impl Signals {
     /// Listens from now on; none of them ends the process any more.
-    pub(super) fn listen() -> io::Result<Self> {
+    pub(super) fn listen(until: Until) -> io::Result<Self> {
+        let input = Arc::new(Notify::new());
+        match until {
+            Until::Signal => {}
+            Until::EndOfInput => {
+                let ended = Arc::clone(&input);
+                std::thread::spawn(move || {
+                    // What cannot be read any more has ended as well.
+                    let _ = io::copy(&mut io::stdin(), &mut io::sink());
+                    ended.notify_one();
+                });
+            }
+        }
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             is_at_terminal: io::stdin().is_terminal() || io::stderr().is_terminal(),
+            input,
         })
     }
 
@@ -39,6 +58,7 @@ impl Signals {
             biased;
             _ = self.interrupt.recv() => Heard::Stop,
             _ = self.terminate.recv() => Heard::Stop,
+            () = self.input.notified() => Heard::Stop,
             _ = self.hangup.recv() => if self.is_at_terminal { Heard::Stop } else { Heard::Reload },
         }
     }

@@ -7,7 +7,8 @@ use message_schema::envelope::Timestamp;
 use message_schema::id::{AgentName, FindingId};
 use message_schema::line::escaped;
 use review::{
-    Act, CloseReason, EscalationReason, Event, Handoff, PersonsDecision, Phase, PullEvent, Review, ReviewKey,
+    Act, CloseReason, EscalationReason, Event, Handoff, PairNews, PairStep, PersonsDecision, Phase,
+    PullEvent, Review, ReviewKey,
 };
 
 use super::{Letter, Said, fitted, notification, one_line, write};
@@ -97,7 +98,9 @@ impl About<'_> {
     /// What became of the reviewer's command.
     fn failure(&self, reviewer: &AgentName, round: u32) -> String {
         let why = match self.event {
-            Some(Event::Failed { why, .. }) => format!(" ({})", escaped(why)),
+            Some(
+                Event::Failed { why, .. } | Event::Pair(PairNews { what: PairStep::Crashed { why, .. }, .. }),
+            ) => format!(" ({})", escaped(why)),
             Some(
                 Event::Deadline { .. }
                 | Event::Taken(_)

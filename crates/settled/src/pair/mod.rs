@@ -8,12 +8,13 @@
 //! pair ends what is left of it and tells that first.
 //!
 //! - `turn` is one run of a command, `answer` what it came to; `mail` drains and waits for judgement;
-//! - `places` are the folders, `stop` is what ends a pair from outside.
+//! - `serving` is a daemon where none is, `places` are the folders, `stop` is what ends a pair from outside.
 
 mod answer;
 pub(crate) mod history;
 mod mail;
 mod places;
+mod serving;
 mod stop;
 mod turn;
 
@@ -26,6 +27,7 @@ use review::{Event, OpenPair, PairId, PairNews, PairSetup, PairStanding, PairSte
 use spool::SpoolError;
 
 use self::places::{NoPlaces, Places};
+use self::serving::Serving;
 pub(crate) use self::stop::Stop;
 use crate::daemon::DaemonError;
 use crate::fold::Books;
@@ -138,6 +140,7 @@ pub(crate) struct Driver<'a> {
     setup: PairSetup,
     standing: PairStanding,
     places: Places,
+    _serving: Serving,
     stop: Stop,
     progress: &'a mut dyn FnMut(&Progress<'_>),
 }
@@ -153,7 +156,9 @@ impl<'a> Driver<'a> {
         let id = new_id();
         let places = hold(root, &id)?;
         let standing = PairStanding::new(&setup);
-        let mut driver = Self { root: root.to_owned(), id, setup, standing, places, stop, progress };
+        let _serving = Serving::see_to(root, &places.log());
+        let mut driver =
+            Self { root: root.to_owned(), id, setup, standing, places, _serving, stop, progress };
         let setup = Box::new(driver.setup.clone());
         driver.tell(PairStep::Opened(setup))?;
         driver.write_task()?;
@@ -172,8 +177,9 @@ impl<'a> Driver<'a> {
         let (books, _) = Books::read(root)?;
         let known = books.state().pair(id).cloned();
         let OpenPair { setup, standing, .. } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;
-        let id = id.clone();
-        let mut driver = Self { root: root.to_owned(), id, setup, standing, places, stop, progress };
+        let (id, _serving) = (id.clone(), Serving::see_to(root, &places.log()));
+        let mut driver =
+            Self { root: root.to_owned(), id, setup, standing, places, _serving, stop, progress };
         if !driver.standing.pair.run().is_terminal() {
             let run = driver.standing.began_at.map(|at| turn::cut_off(&driver, at));
             driver.tell(PairStep::Interrupted { why: "whoever drove it was ended".to_owned(), run })?;

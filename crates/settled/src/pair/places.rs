@@ -66,6 +66,11 @@ impl Places {
         self.at.join("task.md")
     }
 
+    /// The log of a daemon of the pair's own.
+    pub(super) fn log(&self) -> PathBuf {
+        self.at.join("serve.log")
+    }
+
     /// What that side said last.
     pub(super) fn said(&self, role: Role) -> PathBuf {
         self.at.join(format!("{}.said", role.word()))

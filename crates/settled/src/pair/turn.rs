@@ -55,12 +55,12 @@ impl Driver<'_> {
             mail::judged(&self.root, agent)?;
         }
         let start = self.standing.starts.saturating_add(1);
-        let folder = self.prepare(role, &member, start)?;
+        let (folder, mail) = self.prepare(role, &member, start)?;
         let mut tail = Tail::open(&self.root, Since::End)?;
         self.tell(PairStep::Began(start))?;
 
         let began = Instant::now();
-        let (end, why) = match self.launch(&member, &folder, start) {
+        let (end, why) = match self.launch(&member, &folder, &mail, start) {
             Ok(keeper) => self.see_through(role, keeper, &folder, began),
             Err(error) => (Some(not_started(&error)), None),
         };
@@ -92,7 +92,7 @@ impl Driver<'_> {
     }
 
     /// Drains the mail of whoever has the turn, and makes the folder with all it is given.
-    fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Folder, PairError> {
+    fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<(Folder, PathBuf), PairError> {
         let failed = |source| PairError::Io { what: format!("the folder of run {start}"), source };
         let iteration = self.standing.pair.iteration();
         let mail = self.places.mail(iteration, role).map_err(failed)?;
@@ -100,7 +100,7 @@ impl Driver<'_> {
         let folder = self.places.new_run(start).map_err(failed)?;
         let given = self.give(role, member, &folder, &mail);
         given.map_err(failed)?;
-        Ok(folder)
+        Ok((folder, mail))
     }
 
     fn give(&self, role: Role, member: &PairMember, folder: &Folder, mail: &Path) -> io::Result<()> {
@@ -163,13 +163,14 @@ impl Driver<'_> {
         u64::from(self.setup.run_seconds).min(self.standing.ms_left.div_ceil(1_000)).max(1)
     }
 
-    fn launch(&self, member: &PairMember, folder: &Folder, start: u16) -> io::Result<Child> {
+    fn launch(&self, member: &PairMember, folder: &Folder, mail: &Path, start: u16) -> io::Result<Child> {
         let run = run_name(self, start);
         let text = |path: PathBuf| path.display().to_string();
         let env = BTreeMap::from([
             ("SETTLED_PAIR".to_owned(), self.id.to_string()),
             ("SETTLED_PROMPT".to_owned(), text(folder.prompt())),
             ("SETTLED_TASK".to_owned(), text(self.places.task())),
+            ("SETTLED_MAIL".to_owned(), text(mail.to_owned())),
         ]);
         launch::keeper(folder, &For { root: &self.root, agent: &member.agent, run: &run, env: &env })
     }

@@ -60,7 +60,7 @@ pub(crate) fn listen(heard: ChildStdout, mut tell: impl FnMut(Note) + Send + 'st
 }
 
 /// Our own program, also after another version took its name.
-fn own_program() -> io::Result<PathBuf> {
+pub(crate) fn own_program() -> io::Result<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if running.exists() { Ok(running) } else { std::env::current_exe() }
 }

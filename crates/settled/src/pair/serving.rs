@@ -1,0 +1,70 @@
+//! A daemon for as long as a pair goes on, where none serves: what the commands send is judged while they wait for it.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::runner::launch::own_program;
+
+/// How long it may take to begin and to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it is looked. The look takes the lock for an instant, which must not be in its way.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Our own daemon, if we had to start one. It ends with the value, and with this process.
+#[derive(Debug)]
+pub(super) struct Serving(Option<Child>);
+
+impl Serving {
+    /// Sees that somebody serves. Where that fails each order is heard in the daemon's place, and says why it is not.
+    pub(super) fn see_to(root: &Path, log: &Path) -> Self {
+        if spool::is_served(root) == Some(true) {
+            return Self(None);
+        }
+        let mut child = match start(root, log) {
+            Ok(child) => child,
+            Err(error) => {
+                tracing::warn!(%error, "no daemon can be started for the pair");
+                return Self(None);
+            }
+        };
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE
+            && matches!(child.try_wait(), Ok(None))
+            && spool::is_served(root) != Some(true)
+        {
+            std::thread::sleep(POLL);
+        }
+        Self(Some(child))
+    }
+}
+
+fn start(root: &Path, log: &Path) -> std::io::Result<Child> {
+    Command::new(own_program()?)
+        .args(["serve", "--until-eof"])
+        .arg(root)
+        // A terminal's Ctrl-C is for the pair, whose end the daemon still has to hear of.
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(File::create(log)?)
+        .spawn()
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let Some(mut child) = self.0.take() else { return };
+        // The end of its input is what it waits for.
+        drop(child.stdin.take());
+        let told = Instant::now();
+        while told.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(POLL);
+        }
+        // A daemon loses nothing by it.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}

@@ -41,6 +41,7 @@ const COMMANDS: &[&[&str]] = &[
     &["pr", "ingest"],
     &["reopen"],
     &["cancel"],
+    &["pair"],
     &["grant"],
     &["resolve"],
     &["wont-fix"],

@@ -11,6 +11,9 @@ use settled_tests::{binaries, read, repository, seed, write};
 /// for.
 const PATIENCE_S: &str = "1";
 
+/// The same of one that does all it does and ends by itself.
+const DEMO_PATIENCE_S: &str = "60";
+
 /// The examples of a command and of those below it, as they stand in the help.
 fn examples(command: &clap::Command, all: &mut Vec<String>) {
     let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -53,6 +56,9 @@ fn prepared() -> Mailroom {
     for (name, text) in [
         ("findings.yaml", "- {severity: P1, title: It does nothing, file: src/a.rs, line: 1}\n"),
         ("answer.md", "That one.\n"),
+        ("task.md", "Let there be light.\n"),
+        ("author.sh", "echo DONE\n"),
+        ("reviewer.sh", "echo PASS\n"),
         ("summary.md", "It says something.\n"),
         ("what-i-did.md", "I mended it.\n"),
         ("answer.json", "{}\n"),
@@ -75,9 +81,10 @@ fn directory(mailroom: &Mailroom) -> std::path::PathBuf {
 
 fn run(mailroom: &Mailroom, script: &str) -> Output {
     let directory = directory(mailroom);
+    let patience = if script.starts_with("settled demo") { DEMO_PATIENCE_S } else { PATIENCE_S };
     let path = std::env::var("PATH").unwrap_or_default();
     Command::new("timeout")
-        .args([PATIENCE_S, "bash", "-c", script])
+        .args([patience, "bash", "-c", script])
         .current_dir(&directory)
         .env("PATH", format!("{}:{path}", binaries::directory().display()))
         .env("HOME", directory.join("home"))

@@ -33,6 +33,9 @@ fn ctrl_c_is_recorded_with_its_reason_and_ends_what_runs() {
     assert!(pids(&room).iter().all(|pid| !runs(pid)));
     assert_eq!(room.steps().last().map(String::as_str), Some("failed interrupted"));
 
+    let status = room.mailroom.run(&["status"]);
+    let line = format!("{}: claude and codex, iteration 1 of 3, interrupted, can be resumed\n", held.id());
+    assert!(said(&status).contains(&line), "{}", said(&status));
     write(&file, "");
     let resumed = resume(&room);
     assert_eq!((resumed.code, resumed.word()), (Some(0), "complete"), "{resumed:?}");

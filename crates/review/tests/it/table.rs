@@ -121,13 +121,18 @@ impl Table {
     /// Tells the rules of an event; `Ok` is the phase's word afterwards, `Err` the code it was
     /// declined with.
     pub(crate) fn hear(&mut self, event: &Event) -> Result<String, String> {
+        self.tell(event).map(|()| self.phase())
+    }
+
+    /// Tells the rules of an event; `Err` is the code it was declined with.
+    pub(crate) fn tell(&mut self, event: &Event) -> Result<(), String> {
         self.now += TimeDelta::seconds(1);
         let told = Told { order: None, event };
         let record = hear(&self.state, &self.policy, told, self.now, &mut self.ids());
         let declined =
             if let Record::Declined { code, .. } = &record { Some(code.to_string()) } else { None };
         self.keep(record);
-        declined.map_or_else(|| Ok(self.phase()), Err)
+        declined.map_or(Ok(()), Err)
     }
 
     /// Lets time pass and every deadline that comes meanwhile.

@@ -6,7 +6,7 @@ use message_schema::line::escaped;
 
 use super::gc::size;
 use super::screen::{Screen, Tone, ago, ahead, bar, cut, span};
-use super::status::{Count, Ledger, Removable, Status, Wait, columns};
+use super::status::{Count, Ledger, PairRow, Removable, Status, Wait, columns};
 use crate::standing::row::Row;
 use crate::troubles::Trouble;
 
@@ -26,6 +26,9 @@ pub(super) fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> Strin
     };
     let Status { accepted, refused, waiting, .. } = status;
     text += &format!("{accepted} accepted, {refused} refused, {waiting} waiting; {serving}\n");
+    for pair in &status.pairs {
+        text += &(cut(&pair_line(pair, now), screen.width) + "\n");
+    }
     if let Some(Wait { review, mover, since }) = &status.oldest_wait {
         let wait = format!("oldest wait: {} of {mover} on {review}", span(now - *since));
         text += &(cut(&wait, screen.width) + "\n");
@@ -45,6 +48,18 @@ pub(super) fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> Strin
         text += &format!("settled gc would remove {files} files, {}\n", size(*bytes));
     }
     text
+}
+
+/// A failed one is still there because it can be resumed.
+fn pair_line(row: &PairRow, now: DateTime<Utc>) -> String {
+    let PairRow { pair, author, iteration, iterations, state, .. } = row;
+    let with = row.reviewer.as_ref().map_or_else(String::new, |reviewer| format!(" and {reviewer}"));
+    let state = match row.since {
+        _ if *state == "failed" => "interrupted, can be resumed".to_owned(),
+        Some(since) => format!("{state} for {}", span(now - since)),
+        None => (*state).to_owned(),
+    };
+    format!("{pair}: {author}{with}, iteration {iteration} of {iterations}, {state}")
 }
 
 fn reviews(rows: &[Row], now: DateTime<Utc>, screen: Screen) -> String {

@@ -5,6 +5,7 @@ use std::path::Path;
 use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
+use review::{OpenPair, PairId};
 use serde::Serialize;
 
 use super::answer::Answer;
@@ -53,9 +54,44 @@ pub(super) struct Status {
     pub(super) oldest_wait: Option<Wait>,
     pub(super) ledger: Ledger,
     pub(super) reviews: Vec<Row>,
+    /// Pairs of commands that go on or can be resumed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) pairs: Vec<PairRow>,
     /// What only an operator can mend.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) troubles: Vec<Trouble>,
+}
+
+/// A pair of commands.
+#[derive(Debug, Serialize)]
+pub(super) struct PairRow {
+    pub(super) pair: String,
+    pub(super) author: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reviewer: Option<String>,
+    pub(super) state: &'static str,
+    pub(super) iteration: u8,
+    pub(super) iterations: u8,
+    /// Since when the command runs whose turn it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) since: Option<DateTime<Utc>>,
+    pub(super) seconds_left: u64,
+}
+
+impl PairRow {
+    fn of(id: &PairId, pair: &OpenPair) -> Self {
+        let OpenPair { setup, standing, .. } = pair;
+        Self {
+            pair: id.to_string(),
+            author: setup.author.agent.to_string(),
+            reviewer: setup.reviewer.as_ref().map(|reviewer| reviewer.agent.to_string()),
+            state: standing.pair.run().word(),
+            iteration: standing.pair.iteration(),
+            iterations: setup.iterations,
+            since: standing.began_at,
+            seconds_left: standing.ms_left / 1_000,
+        }
+    }
 }
 
 /// How many of something an agent has.
@@ -153,6 +189,7 @@ fn status(standing: &Standing, removable: Option<Removable>) -> Status {
             removable,
         },
         reviews,
+        pairs: state.pairs().map(|(id, pair)| PairRow::of(id, pair)).collect(),
         troubles: standing.troubles.clone(),
     }
 }

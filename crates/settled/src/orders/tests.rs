@@ -92,7 +92,7 @@ fn what_is_no_order_says_why() {
     for (name, said) in [
         ("link.json", "regular file"),
         ("dir.json", "regular file"),
-        ("big.json", "at most 65536"),
+        ("big.json", "at most 262144"),
         ("half.json", "EOF"),
         ("newer.json", "schema_version is 2, expected 1"),
         ("deadline.json", "the daemon's own"),

@@ -8,6 +8,7 @@ mod duplicates;
 mod fixes;
 mod gate;
 mod handoff;
+mod pairs;
 mod people;
 mod post;
 mod pulls;

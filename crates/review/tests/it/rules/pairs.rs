@@ -1,0 +1,295 @@
+//! Pairs of commands as they are reported: one run at a time, each with one end, nothing given back, and no word that
+//! stands against a review.
+
+use proptest::prelude::*;
+use review::{
+    EscalationReason, Event, Pair, PairFailure, PairId, PairMember, PairNews, PairSetup, PairStanding,
+    PairStep, Phase, Run, Says, Signal, SignalWords, Transcript,
+};
+
+use super::{ok, refused};
+use crate::table::{Table, agent, kept};
+
+const ITERATIONS: u8 = 3;
+const SECONDS: u32 = 20;
+
+fn id() -> PairId {
+    PairId(message_schema::id::MessageId::new("pair-1").expect("an id"))
+}
+
+fn setup(reviewer: bool) -> PairSetup {
+    let member =
+        |name: &str| PairMember { agent: agent(name), command: "x".to_owned(), output: "text".to_owned() };
+    PairSetup {
+        author: member("claude"),
+        reviewer: reviewer.then(|| member("codex")),
+        workdir: "/".to_owned(),
+        task: "a task".to_owned(),
+        iterations: ITERATIONS,
+        run_seconds: 10,
+        seconds: SECONDS,
+        turns: Some(30),
+        words: SignalWords::default(),
+    }
+}
+
+fn used(start: u16, ms: u64, turns: u32) -> Transcript {
+    Transcript { start, ms, turns, ..Transcript::default() }
+}
+
+fn ended(start: u16, signal: Signal) -> PairStep {
+    PairStep::Ended { signal, run: used(start, 1_000, 1) }
+}
+
+fn crashed(start: u16) -> PairStep {
+    PairStep::Crashed { why: "it ended with code 1".to_owned(), run: used(start, 1_000, 1) }
+}
+
+fn interrupted(run: Option<Transcript>) -> PairStep {
+    PairStep::Interrupted { why: "a person ended it".to_owned(), run }
+}
+
+impl Table {
+    /// Reports a step; where the pair stands then, or the code it was declined with.
+    fn step(&mut self, what: PairStep) -> Result<PairStanding, String> {
+        self.tell(&Event::Pair(PairNews { pair: id(), what }))?;
+        let review::Record::Happened(happened) = self.last_record() else { panic!("it was not declined") };
+        Ok(happened.pair.expect("an event of a pair says where it stands"))
+    }
+
+    fn steps(&mut self, steps: impl IntoIterator<Item = PairStep>) -> PairStanding {
+        steps.into_iter().map(|step| self.step(step).expect("it fits")).last().expect("a step")
+    }
+}
+
+fn opened() -> Table {
+    let mut table = Table::default();
+    table.steps([PairStep::Opened(Box::new(setup(true))), PairStep::Started]);
+    table
+}
+
+fn stands(standing: PairStanding) -> (Run, u8, Option<PairFailure>) {
+    (standing.pair.run(), standing.pair.iteration(), standing.pair.failure())
+}
+
+const DECLINED: &str = "decision_invalid";
+
+#[test]
+fn a_pair_goes_through_its_states_and_is_forgotten_when_it_is_over() {
+    let mut table = opened();
+    let standing = table.steps([PairStep::Began(1), ended(1, Signal::Done), PairStep::Began(2)]);
+    assert_eq!(stands(standing), (Run::Reviewing, 1, None));
+    assert_eq!((standing.ms_left, standing.turns_left), (19_000, Some(29)));
+    let over = table.steps([ended(2, Signal::Pass)]);
+    assert_eq!(stands(over), (Run::Complete, 1, None));
+    assert!(table.state.pair(&id()).is_none());
+    assert_eq!(table.step(PairStep::Resumed), Err(DECLINED.to_owned()));
+}
+
+#[test]
+fn one_run_is_open_at_a_time_and_each_has_one_end() {
+    let mut table = opened();
+    assert_eq!(table.step(ended(1, Signal::Done)), Err(DECLINED.to_owned()), "none is begun");
+    assert_eq!(table.step(PairStep::Began(2)), Err(DECLINED.to_owned()), "it is the first");
+    table.steps([PairStep::Began(1)]);
+    assert_eq!(table.step(PairStep::Began(1)), Err(DECLINED.to_owned()), "another driver");
+    assert_eq!(table.step(PairStep::Began(2)), Err(DECLINED.to_owned()), "the first goes on");
+    assert_eq!(table.step(ended(2, Signal::Done)), Err(DECLINED.to_owned()));
+    assert_eq!(table.step(interrupted(None)), Err(DECLINED.to_owned()), "what runs has to be spoken of");
+    table.steps([ended(1, Signal::Done)]);
+    assert_eq!(table.step(ended(1, Signal::Done)), Err(DECLINED.to_owned()));
+}
+
+#[test]
+fn a_pair_needs_two_agents_of_the_workspace_and_means() {
+    let declined = |change: &dyn Fn(&mut PairSetup)| {
+        let mut setup = setup(true);
+        change(&mut setup);
+        Table::default().step(PairStep::Opened(Box::new(setup)))
+    };
+    let nobody = agent("nobody");
+    for change in [
+        &|setup: &mut PairSetup| setup.author.agent = agent("codex"),
+        &|setup: &mut PairSetup| setup.author.agent = nobody.clone(),
+        &|setup: &mut PairSetup| setup.iterations = 0,
+        &|setup: &mut PairSetup| setup.run_seconds = 0,
+        &|setup: &mut PairSetup| setup.seconds = 0,
+        &|setup: &mut PairSetup| setup.turns = Some(0),
+    ] as [&dyn Fn(&mut PairSetup); 6]
+    {
+        assert_eq!(declined(change), Err(DECLINED.to_owned()));
+    }
+    let mut table = opened();
+    assert_eq!(table.step(PairStep::Opened(Box::new(setup(true)))), Err(DECLINED.to_owned()), "it is there");
+}
+
+#[test]
+fn what_is_used_up_ends_a_pair_but_takes_no_approval_back() {
+    let spent = |signal| PairStep::Ended { signal, run: used(1, u64::from(SECONDS) * 1_000, 0) };
+    let mut table = opened();
+    let standing = table.steps([PairStep::Began(1), spent(Signal::Done)]);
+    assert_eq!(stands(standing), (Run::Failed, 1, Some(PairFailure::BudgetSpent)));
+    let mut table = opened();
+    let turns = PairStep::Crashed { why: "x".to_owned(), run: used(1, 1, 30) };
+    assert_eq!(table.steps([PairStep::Began(1), turns]).pair.failure(), Some(PairFailure::BudgetSpent));
+    let mut table = opened();
+    let pass = PairStep::Ended { signal: Signal::Pass, run: used(2, u64::from(SECONDS) * 1_000, 0) };
+    let standing = table.steps([PairStep::Began(1), ended(1, Signal::Done), PairStep::Began(2), pass]);
+    assert_eq!(standing.pair.run(), Run::Complete);
+}
+
+#[test]
+fn an_interrupted_pair_goes_on_where_it_stood_with_what_was_left() {
+    let mut table = opened();
+    table.steps([
+        PairStep::Began(1),
+        ended(1, Signal::Done),
+        PairStep::Began(2),
+        crashed(2),
+        PairStep::Began(3),
+    ]);
+    let standing = table.steps([interrupted(Some(used(3, 2_000, 4)))]);
+    assert_eq!(stands(standing), (Run::Failed, 1, Some(PairFailure::Interrupted)));
+    assert_eq!(table.step(PairStep::Began(4)), Err(DECLINED.to_owned()));
+    assert!(kept(&table.state) == table.state, "a snapshot keeps it");
+    let resumed = table.steps([PairStep::Resumed]);
+    assert_eq!(stands(resumed), (Run::Reviewing, 1, None));
+    assert_eq!((resumed.ms_left, resumed.turns_left, resumed.starts), (16_000, Some(24), 3));
+    // The restart of this turn is used.
+    let over = table.steps([PairStep::Began(4), crashed(4)]);
+    assert_eq!(over.pair.failure(), Some(PairFailure::Crashed));
+    assert_eq!(table.step(PairStep::Resumed), Err(DECLINED.to_owned()));
+}
+
+#[test]
+fn only_what_was_interrupted_can_be_resumed() {
+    let mut table = opened();
+    assert_eq!(table.step(PairStep::Resumed), Err("invalid_transition".to_owned()), "it goes on");
+    let mut never = Table::default();
+    never.steps([PairStep::Opened(Box::new(setup(true))), interrupted(None)]);
+    assert_eq!(stands(never.steps([PairStep::Resumed])), (Run::Init, 0, None));
+}
+
+/// A table on which the author asked for a review while the pair went on, and the reviewer is at work.
+fn asked() -> Table {
+    let mut table = opened();
+    table.steps([PairStep::Began(1)]);
+    assert_eq!(table.request(), ok("reviewing"));
+    table.steps([ended(1, Signal::Done), PairStep::Began(2)]);
+    table
+}
+
+#[test]
+fn a_pass_counts_only_where_the_gate_approved() {
+    let mut table = asked();
+    assert_eq!(stands(table.steps([ended(2, Signal::Pass)])), (Run::Working, 2, None), "the request is open");
+    let mut table = asked();
+    assert_eq!(table.lgtm("", None), ok("approved"));
+    assert_eq!(table.steps([ended(2, Signal::Pass)]).pair.run(), Run::Complete);
+    // A review that was open before is one of theirs as well.
+    let mut table = Table::default();
+    assert_eq!(table.request(), ok("reviewing"));
+    table.steps([PairStep::Opened(Box::new(setup(true))), PairStep::Started, PairStep::Began(1)]);
+    let standing = table.steps([ended(1, Signal::Done), PairStep::Began(2), ended(2, Signal::Pass)]);
+    assert_eq!(stands(standing), (Run::Working, 2, None));
+}
+
+#[test]
+fn a_review_that_came_to_a_person_ends_the_pair_and_an_older_one_does_not() {
+    let mut table = asked();
+    assert_eq!(table.feedback_with(1, "escalation: a person should look", "F-001 P1 open"), ok("escalated"));
+    let standing = table.steps([ended(2, Signal::None)]);
+    assert_eq!(standing.pair.failure(), Some(PairFailure::WithAPerson));
+    let mut table = Table::default();
+    assert_eq!(table.request(), ok("reviewing"));
+    assert_eq!(table.feedback_with(1, "escalation: a person should look", "F-001 P1 open"), ok("escalated"));
+    table.steps([PairStep::Opened(Box::new(setup(true))), PairStep::Started, PairStep::Began(1)]);
+    assert_eq!(table.steps([ended(1, Signal::Done)]).pair.run(), Run::Reviewing);
+}
+
+#[test]
+fn what_a_pair_that_failed_leaves_open_is_a_persons() {
+    let mut table = asked();
+    table.steps([crashed(2), PairStep::Began(3), crashed(3)]);
+    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::InvocationFailed));
+    let review::Record::Happened(happened) = table.last_record() else { panic!("it happened") };
+    let told: Vec<&str> = happened.letters.iter().map(|letter| letter.to.as_str()).collect();
+    assert_eq!(told, ["claude", "codex"]);
+    assert!(happened.letters.iter().all(|letter| matches!(letter.says, Says::Escalated { .. })));
+    assert_eq!(table.lgtm("", None), refused(&["invocation_closed"]));
+    // One that can go on leaves its reviews where they are.
+    let mut table = asked();
+    table.steps([interrupted(Some(used(2, 1, 0)))]);
+    assert_eq!(table.review().phase.word(), "reviewing");
+}
+
+/// What a careless driver reports.
+fn step() -> impl Strategy<Value = PairStep> {
+    let signal =
+        prop::sample::select(vec![Signal::Done, Signal::Pass, Signal::Fail, Signal::None, Signal::None]);
+    let run = (1_u16..14, 0_u64..3_000, 0_u32..4).prop_map(|(start, ms, turns)| used(start, ms, turns));
+    prop_oneof![
+        6 => (1_u16..14).prop_map(PairStep::Began),
+        6 => (signal, run.clone()).prop_map(|(signal, run)| PairStep::Ended { signal, run }),
+        3 => run.clone().prop_map(|run| PairStep::Crashed { why: "x".to_owned(), run }),
+        1 => prop::option::of(run).prop_map(interrupted),
+        1 => Just(PairStep::Resumed),
+        1 => Just(PairStep::Started),
+        1 => Just(PairStep::NotStarted { why: "x".to_owned() }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_reported_a_pair_gives_nothing_back_and_ends(
+        steps in prop::collection::vec(step(), 1..400),
+        reviewer in any::<bool>(),
+    ) {
+        let mut table = Table::default();
+        let mut was = table.steps([PairStep::Opened(Box::new(setup(reviewer)))]);
+        let (mut begun, mut ends) = (0, 0);
+        for step in steps {
+            let (begins, closes) = match &step {
+                PairStep::Began(_) => (1, 0),
+                PairStep::Ended { .. } | PairStep::Crashed { .. } | PairStep::Interrupted { run: Some(_), .. } => (0, 1),
+                PairStep::Interrupted { run: None, .. } | PairStep::Opened(_) | PairStep::Started
+                | PairStep::NotStarted { .. } | PairStep::Resumed => (0, 0),
+            };
+            let resumes = step == PairStep::Resumed;
+            let Ok(now) = table.step(step) else { continue };
+            (begun, ends) = (begun + begins, ends + closes);
+            prop_assert!(begun == ends || begun == ends + 1);
+            prop_assert_eq!(usize::from(now.starts), begun);
+            prop_assert!(now.ms_left <= was.ms_left && now.turns_left <= was.turns_left);
+            prop_assert!(now.pair.iteration() >= was.pair.iteration() && now.pair.iteration() <= ITERATIONS);
+            prop_assert!(!was.pair.run().is_terminal() || resumes, "only a person lets it go on");
+            was = now;
+        }
+        // Interruptions may cut each run off and begin it again, but use up what is left.
+        prop_assert_eq!(&table.replayed(), &table.state);
+        prop_assert_eq!(&kept(&table.state), &table.state);
+    }
+
+    #[test]
+    fn a_pair_that_is_driven_on_ends_within_four_runs_an_iteration(
+        ends in prop::collection::vec(prop::sample::select(vec![0_u8, 0, 1, 1, 2]), 40),
+    ) {
+        let mut table = opened();
+        let mut runs = 0_u16;
+        for end in ends {
+            let open = table.state.pair(&id()).map(|open| open.standing.pair);
+            if open.as_ref().is_none_or(|pair: &Pair| pair.run().is_terminal()) {
+                break;
+            }
+            runs += 1;
+            let bare = Transcript { start: runs, ..Transcript::default() };
+            table.steps([PairStep::Began(runs), match end {
+                0 => PairStep::Ended { signal: Signal::None, run: bare },
+                1 => PairStep::Ended { signal: Signal::Done, run: bare },
+                _ => PairStep::Crashed { why: "x".to_owned(), run: bare },
+            }]);
+        }
+        prop_assert!(table.state.pair(&id()).is_none(), "it is over after {runs} runs");
+        prop_assert!(runs <= 4 * u16::from(ITERATIONS));
+    }
+}

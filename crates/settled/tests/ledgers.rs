@@ -14,8 +14,11 @@ use settled::fold::Books;
 use settled::mailroom::Mailroom;
 use spool::Fold as _;
 
+/// What writes a sample.
+type Story = fn() -> String;
+
 /// Every sample, and what writes it.
-const SAMPLES: [(&str, fn() -> String); 2] = [("v1", story), ("v1.pairs", story_of_pairs)];
+const SAMPLES: [(&str, Story); 2] = [("v1", story), ("v1.pairs", story_of_pairs)];
 
 const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
 

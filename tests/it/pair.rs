@@ -4,6 +4,7 @@
 mod ends;
 mod resumed;
 mod reviews;
+mod shown;
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};

@@ -29,6 +29,7 @@ mod oacp;
 mod once;
 mod orders;
 mod outbox;
+mod package;
 mod people;
 mod printed;
 mod readers;

@@ -47,6 +47,17 @@ fn the_packaged_unit_is_the_one_that_would_be_installed() {
     assert!(kept == wanted, "{PACKAGED} differs; UPDATE=1 writes it anew\n--- now\n{wanted}");
 }
 
+/// A daemon that cannot read the boot's id does not start; `cargo xtask systemd` saw it.
+#[test]
+fn no_unit_hides_what_the_daemon_reads_from_proc() {
+    for (work, scope) in
+        [Work::MailOnly, Work::StartsAgents].map(|work| [(work, Scope::System), (work, Scope::User)]).concat()
+    {
+        let service = Service { work, scope, ..service("/srv/mailroom", Needs::default()) };
+        assert!(!service.text().expect("a plain path").contains("ProcSubset=pid"), "{work:?}, {scope:?}");
+    }
+}
+
 /// Systemd's verdict on a unit, in tenths of its points.
 fn exposure(text: &str, directory: &Path) -> u32 {
     let file = directory.join("settled.service");

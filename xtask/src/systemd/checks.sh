@@ -1,5 +1,5 @@
-# What is claimed of the package and its service, on a machine of its own. The first boot ends without warning in the
-# middle of work; the second looks at what is left, removes everything and switches the machine off.
+# What is claimed of the package and its service, on a machine of its own. The first boot ends in the middle of work, when
+# the power is cut from outside; the second looks at what is left, removes everything and switches the machine off.
 . /opt/checks/lib.sh
 
 room=/var/lib/settled/mailroom
@@ -282,9 +282,10 @@ power_cut() {
     flood 2001 3000 &
     soon 60 all '[ "$(delivered)" -ge 400 ]'
     ls "$inbox" > /root/seen
-    sync /root/seen
+    sync /root/seen /root
     fact "the power is cut after $(wc -l < /root/seen) deliveries"
-    echo b > /proc/sysrq-trigger
+    printf 'CUT\n' > "$results"
+    wait
 }
 
 survived() {

@@ -58,19 +58,23 @@ enum Way {
 enum Ended {
     /// The machine switched itself off, or was switched off by us after its time.
     Off,
+    /// It asked for its power to be cut.
+    Cut,
     /// Its kernel never said a word.
     Mute,
 }
 
-/// Boots it and waits until it has switched itself off.
+/// Boots it, again after each cut of its power, and waits until it has switched itself off.
 pub(super) fn boot(tree: &Tree, image: &Path, verbose: bool) -> Result<Told, String> {
     let [console, results] = ["console", "results"].map(|name| image.with_extension(name));
     let kvm = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm");
-    let mut why = kvm.as_ref().err().map(|error| format!("/dev/kvm: {error}"));
-    for way in [Way::Kvm, Way::Emulated] {
-        if way == Way::Kvm && kvm.is_err() {
-            continue;
-        }
+    let mut ran = "ran with KVM".to_owned();
+    let mut way = Way::Kvm;
+    if let Err(error) = kvm {
+        (way, ran) = (Way::Emulated, format!("ran emulated (/dev/kvm: {error})"));
+    }
+    let mut text = String::new();
+    loop {
         for file in [&console, &results] {
             std::fs::write(file, "").map_err(|error| format!("{}: {error}", file.display()))?;
         }
@@ -78,22 +82,22 @@ pub(super) fn boot(tree: &Tree, image: &Path, verbose: bool) -> Result<Told, Str
         let ended = wait(&mut machine, &console, &results, verbose);
         let _ = machine.kill();
         let _ = machine.wait();
-        if let Ended::Mute = ended? {
-            let what = "/dev/kvm is there, and no kernel boots on it".to_owned();
-            println!("{what}");
-            why = Some(what);
-            continue;
+        let ended = ended?;
+        let said = std::fs::read(&results).map_err(|error| format!("{}: {error}", results.display()))?;
+        text.push_str(&String::from_utf8_lossy(&said));
+        match ended {
+            Ended::Cut => {}
+            Ended::Mute if way == Way::Kvm => {
+                println!("/dev/kvm is there, and no kernel boots on it");
+                (way, ran) = (Way::Emulated, "ran emulated (no kernel boots on /dev/kvm)".to_owned());
+            }
+            Ended::Mute => return Err(format!("no kernel boots; its console: {}", console.display())),
+            Ended::Off => break,
         }
-        let text = std::fs::read(&results).map_err(|error| format!("{}: {error}", results.display()))?;
-        let mut told = read(&String::from_utf8_lossy(&text), console);
-        let ran = match way {
-            Way::Kvm => "ran with KVM".to_owned(),
-            Way::Emulated => format!("ran emulated ({})", why.unwrap_or_default()),
-        };
-        told.facts.insert(0, ran);
-        return Ok(told);
     }
-    Err(format!("no kernel boots, neither with KVM nor emulated; its console: {}", console.display()))
+    let mut told = read(&text, console);
+    told.facts.insert(0, ran);
+    Ok(told)
 }
 
 fn qemu(way: Way, tree: &Tree, image: &Path, lines: [&Path; 2]) -> Result<Child, String> {
@@ -122,10 +126,13 @@ fn wait(machine: &mut Child, console: &Path, results: &Path, verbose: bool) -> R
         if (is_over || began.elapsed() > MUTE_MAX) && is_mute() {
             return Ok(Ended::Mute);
         }
+        let text = std::fs::read(results).unwrap_or_default();
         if verbose {
-            let text = std::fs::read(results).unwrap_or_default();
             print!("{}", String::from_utf8_lossy(&text[shown.min(text.len())..]));
             shown = text.len();
+        }
+        if text.ends_with(b"CUT\n") {
+            return Ok(Ended::Cut);
         }
         if is_over {
             return Ok(Ended::Off);
@@ -138,7 +145,8 @@ fn wait(machine: &mut Child, console: &Path, results: &Path, verbose: bool) -> R
     }
 }
 
-/// Reads the lines of the checks: `FACT …`, `PASS …`, `FAIL …` with `| …` behind it, and `DONE` at the end.
+/// Reads the lines of the checks: `FACT …`, `PASS …`, `FAIL …` with `| …` behind it, and `DONE` at the end. `CUT` asks for a
+/// cut of the power, and was heard.
 fn read(text: &str, console: PathBuf) -> Told {
     let mut told = Told { facts: Vec::new(), checks: Vec::new(), is_complete: false, console };
     for line in text.lines().map(str::trim_end) {

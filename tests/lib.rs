@@ -5,6 +5,7 @@
 
 pub mod approval;
 pub mod binaries;
+pub mod debian;
 pub mod golden;
 pub mod hostile;
 pub mod ledger;

@@ -29,6 +29,7 @@ mod oacp;
 mod once;
 mod orders;
 mod outbox;
+mod package;
 mod pair;
 mod people;
 mod printed;

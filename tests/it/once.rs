@@ -4,7 +4,7 @@
 use std::process::Output;
 
 use settled_tests::mailroom::{Mailroom, said, settled, yaml};
-use settled_tests::{age, ledger, names, read, seed, write};
+use settled_tests::{age, ledger, list, names, read, seed, write};
 
 fn assert_exit(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "{}", said(output));
@@ -287,4 +287,20 @@ fn a_workspace_is_the_same_from_wherever_it_is_named() {
     let beside: serde_json::Value =
         serde_json::from_slice(&beside.expect("settled can be run").stdout).expect("one JSON document");
     assert_eq!(beside["data"]["accepted"], 1);
+}
+
+/// A supervisor starts a daemon that ended with 1 again, for ever, and it would never read more.
+#[test]
+fn a_record_that_is_not_understood_is_not_tried_again() {
+    let mailroom = Mailroom::new(&["claude", "codex"]);
+    mailroom.post("claude", "one.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    age(mailroom.agent("claude", "outbox").join("one.yaml"));
+    assert_exit(&mailroom.once(), 0);
+    let segment = list(mailroom.root().join(".settled/ledger")).pop().expect("a ledger has a segment");
+    let kept = read(&segment);
+    // The last record is checked by none that follows, so it is read, and says what nobody can understand.
+    write(&segment, &kept.replacen("\"at\":\"2", "\"at\":\"x", 1));
+    let output = mailroom.once();
+    assert_exit(&output, 6);
+    assert!(said(&output).contains("record 1 of the ledger was not understood"), "{}", said(&output));
 }

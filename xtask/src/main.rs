@@ -1,4 +1,4 @@
-//! Long jobs for developers: `cargo xtask bench|crash|faults|powerloss|fuzz|walk|mutants`.
+//! Long jobs for developers: `cargo xtask bench|crash|faults|powerloss|fuzz|walk|mutants|systemd`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
@@ -9,6 +9,7 @@ mod faults;
 mod fuzz;
 mod mutants;
 mod powerloss;
+mod systemd;
 mod walk;
 
 use std::process::ExitCode;
@@ -38,6 +39,8 @@ enum Job {
     Powerloss(powerloss::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
     Mutants(mutants::Args),
+    /// Install the Debian package on a machine in qemu, and look at the service under its systemd
+    Systemd(systemd::Args),
     /// Run a program and print its wall time, processor time and peak memory; `bench validate` starts it
     #[command(hide = true)]
     Measure {
@@ -64,6 +67,10 @@ fn main() -> ExitCode {
         }),
         Job::Powerloss(args) => powerloss::run(&args).unwrap_or_else(|error| {
             println!("powerloss: {error}");
+            false
+        }),
+        Job::Systemd(args) => systemd::run(&args).unwrap_or_else(|error| {
+            println!("systemd: {error}");
             false
         }),
         Job::Mutants(args) => mutants::run(&args).unwrap_or_else(|error| {

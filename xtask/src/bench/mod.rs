@@ -8,6 +8,7 @@ mod idle;
 mod latency;
 mod oacp;
 mod one;
+mod program;
 mod raw;
 mod room;
 mod rules;
@@ -25,7 +26,7 @@ pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// What to measure, and where.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: one, waiting, latency, idle, start, asks, rules, hostile, oacp, validate
+    /// Only these: one, waiting, latency, idle, start, program, asks, rules, hostile, oacp, validate
     #[arg(value_name = "WHAT")]
     only: Vec<String>,
     /// Where to measure; left out, a fresh journaled ext4 image if this user may mount one, else target/bench
@@ -78,6 +79,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     if wants("start") {
         start::run(&ground, args.records)?;
+    }
+    if wants("program") {
+        program::run(&ground)?;
     }
     if wants("asks") {
         asks::run(&ground, args.messages)?;

@@ -152,8 +152,11 @@ fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
         SpoolError::TooNew { .. } => {
             (Exit::ActionRequired, "; a newer settled has to serve it", "settled log")
         }
-        SpoolError::Visit { .. } | SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {
-            (Exit::Failed, "", "settled ledger verify")
-        }
+        SpoolError::Visit { .. } => (
+            Exit::ActionRequired,
+            "; a newer settled wrote it, or it is damaged: serve it with that one, or put the ledger back from a backup",
+            "settled ledger verify",
+        ),
+        SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => (Exit::Failed, "", "settled ledger verify"),
     }
 }

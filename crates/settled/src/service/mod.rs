@@ -3,6 +3,8 @@
 //! commands, which the answers name.
 
 mod file;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::path::{Path, PathBuf};

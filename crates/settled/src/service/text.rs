@@ -12,7 +12,7 @@ const AGENTS: &str = include_str!("agents.conf");
 const AGENTS_USER: &str = include_str!("agents_user.conf");
 const PLIST: &str = include_str!("settled.plist");
 
-/// Directories that a confined service finds empty, so that what it needs from there is put in.
+/// Directories that a confined service cannot see, so that what it needs from there is put in.
 const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 
 /// Directories of which a confined service gets its own.
@@ -66,7 +66,9 @@ impl Service {
             |path: &str, places: &[&str]| places.iter().any(|place| Path::new(path).starts_with(place));
         let mut lines = Vec::new();
         let mut line = |text: String| lines.push(text);
-        line("ProtectHome=tmpfs".to_owned());
+        // What is put into an empty home needs one that is there; without, none is better.
+        let is_at_home = below(root, &HOMES) || below(program, &HOMES);
+        line(format!("ProtectHome={}", if is_at_home { "tmpfs" } else { "yes" }));
         if below(root, &HOMES) {
             line(format!("BindPaths={}", word(root)));
         }

@@ -1,0 +1,85 @@
+//! What a service's file says for a place and a config that no test may have on the disk; `tests/it/service.rs` looks at
+//! the files themselves.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Kind, Needs, Scope, Service, Work};
+
+/// The unit that the Debian package brings.
+const PACKAGED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/debian/settled.service");
+
+/// The most exposure that is asked for, in tenths of systemd's points.
+const ASKED: u32 = 10;
+
+/// The most where everything is open that a mail room may need.
+const OPEN: u32 = 11;
+
+/// The machine's service for a workspace outside homes, whose program came with a package.
+fn service(root: &str, needs: Needs) -> Service {
+    Service {
+        kind: Kind::Systemd,
+        scope: Scope::System,
+        name: "settled".to_owned(),
+        directory: PathBuf::from("/etc/systemd/system"),
+        program: PathBuf::from("/usr/bin/settled"),
+        root: PathBuf::from(root),
+        owner: (61_000, 61_000),
+        work: Work::MailOnly,
+        needs,
+    }
+}
+
+#[test]
+fn the_packaged_unit_is_the_one_that_would_be_installed() {
+    // Whoever unpacks it may give agents users of their own or not, so it works for both.
+    let needs = Needs { sees_users: true, loopback: false };
+    let text = service("/var/lib/settled/mailroom", needs).text().expect("a plain path");
+    let (_, body) = text.split_once("[Unit]").expect("a unit has that section");
+    let head = "# Part of the package settled, which neither enables nor starts it: the workspace it serves is made by a person\n\
+                # (settled init). A unit that `settled service install` writes into /etc takes its place.\n\
+                # Changes belong into a drop-in (systemctl edit settled.service).\n[Unit]";
+    let wanted = format!("{head}{}", body.replace("=61000\n", "=settled\n"));
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(PACKAGED, &wanted).expect("the repository can be written");
+    }
+    let kept = std::fs::read_to_string(PACKAGED).unwrap_or_default();
+    assert!(kept == wanted, "{PACKAGED} differs; UPDATE=1 writes it anew\n--- now\n{wanted}");
+}
+
+/// A daemon that cannot read the boot's id does not start; `cargo xtask systemd` saw it.
+#[test]
+fn no_unit_hides_what_the_daemon_reads_from_proc() {
+    for (work, scope) in
+        [Work::MailOnly, Work::StartsAgents].map(|work| [(work, Scope::System), (work, Scope::User)]).concat()
+    {
+        let service = Service { work, scope, ..service("/srv/mailroom", Needs::default()) };
+        assert!(!service.text().expect("a plain path").contains("ProcSubset=pid"), "{work:?}, {scope:?}");
+    }
+}
+
+/// Systemd's verdict on a unit, in tenths of its points.
+fn exposure(text: &str, directory: &Path) -> u32 {
+    let file = directory.join("settled.service");
+    std::fs::write(&file, text).expect("a temporary directory");
+    let within = |tenths: &u32| {
+        let mut judge = Command::new("systemd-analyze");
+        judge.args(["security", "--offline=true", "--no-pager", "--threshold", &tenths.to_string()]);
+        let output =
+            judge.arg(&file).output().expect("systemd-analyze can be run: install the package systemd");
+        output.status.success()
+    };
+    (0..100).find(within).expect("no unit has more than 10 points")
+}
+
+#[test]
+fn only_a_loopback_port_together_with_users_of_their_own_costs_more_than_is_asked() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let score = |sees_users, loopback| {
+        let text = service("/srv/mailroom", Needs { sees_users, loopback }).text().expect("a plain path");
+        exposure(&text, directory.path())
+    };
+    let found = [score(false, false), score(true, false), score(false, true), score(true, true)];
+    assert!(found[..3].iter().all(|score| *score <= ASKED), "{found:?}");
+    assert!(found[3] <= OPEN, "{found:?}");
+}

@@ -6,5 +6,6 @@ mod crash;
 mod environment;
 mod faults;
 mod power;
+#[cfg(target_os = "linux")]
 mod soak;
 mod traced;

@@ -217,6 +217,11 @@ impl Daemon {
         read(&self.out)
     }
 
+    /// Its process.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
     /// Sends SIGHUP, which asks it to read its config anew.
     pub fn hang_up(&self) {
         kill_process(Pid::from_child(&self.child), Signal::HUP).expect("the daemon still runs");

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod cancel;
+mod limits;
 mod lives;
 
 use std::path::{Path, PathBuf};

@@ -35,7 +35,7 @@ pub fn check(case: &Case<'_>) -> Vec<String> {
         Err(what) => return vec![what],
     };
     fates(case, &records, &mut wrong);
-    deliveries(case, &records, &mut wrong);
+    wrong.extend(arrivals(case.root, &records, case.takes, case.may_repeat));
     originals(case, &records, &mut wrong);
     leftovers(case.root, &mut wrong);
     wrong
@@ -180,7 +180,8 @@ fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
 }
 
 /// Every file a record names is there or was taken, whole, once; and nothing else is.
-fn deliveries(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
+pub fn arrivals(root: &Path, records: &[Value], takes: &[Take], may_repeat: bool) -> Vec<String> {
+    let mut wrong = Vec::new();
     let mut wanted: BTreeMap<(String, Vec<u8>), Vec<String>> = BTreeMap::new();
     let mut mailboxes: Vec<String> = Vec::new();
     for (mailbox, file, bytes) in records.iter().flat_map(made_by) {
@@ -190,13 +191,13 @@ fn deliveries(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     mailboxes.sort_unstable();
     mailboxes.dedup();
     let mut found: BTreeMap<(String, Vec<u8>), Vec<String>> = BTreeMap::new();
-    for take in case.takes {
+    for take in takes {
         let mailbox = format!("{}/inbox", take.agent);
         found.entry((mailbox, take.bytes.clone())).or_default().push(take.file.clone());
     }
     for mailbox in &mailboxes {
         for directory in places(mailbox) {
-            for path in visible(&case.root.join(&directory)) {
+            for path in visible(&root.join(&directory)) {
                 // An original that was refused lies beside its report.
                 let is_original = mailbox.ends_with("/dead_letter") && !name_of(&path).contains(".report");
                 let Ok(bytes) = std::fs::read(&path) else { continue };
@@ -211,13 +212,14 @@ fn deliveries(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     }
     for (key, files) in &wanted {
         let times = found.remove(key).map_or(0, |found| found.len());
-        if times < files.len() || (times > files.len() && !case.may_repeat) {
+        if times < files.len() || (times > files.len() && !may_repeat) {
             wrong.push(format!("{files:?} in {} {times} times, expected {}", key.0, files.len()));
         }
     }
     for ((mailbox, bytes), files) in found {
         wrong.push(format!("{files:?} in {mailbox} with {} bytes that no record names", bytes.len()));
     }
+    wrong
 }
 
 /// Where the files of a mailbox may lie, relative to the root.

@@ -1,7 +1,7 @@
 //! The real daemon under torture: killed, cut off and failed at every call, and then looked at by
 //! somebody who shares no line of code with it.
 //!
-//! The suite runs short forms (`torture/tests`), `cargo xtask crash|faults|powerloss` the long ones.
+//! The suite runs short forms (`torture/tests`), `cargo xtask crash|faults|powerloss|soak` the long ones.
 //!
 //! - `dice`: random numbers from a seed;
 //! - `letters`: what agents write, and what must become of it;
@@ -10,6 +10,7 @@
 //! - `crash`: kills at every call, and at random under load;
 //! - `faults`: every failing call in turn;
 //! - `power`: the power cut at any instant, on a real file system and on a simulated disk;
+//! - `soak`: hours of mixed traffic in minutes, and what of the daemon grows;
 //! - `traced`: the daemon under `strace`, one call struck.
 
 pub mod checker;
@@ -19,5 +20,6 @@ pub mod dice;
 pub mod faults;
 pub mod letters;
 pub mod power;
+pub mod soak;
 pub mod taker;
 pub mod traced;

@@ -1,4 +1,4 @@
-//! Long jobs for developers: `cargo xtask bench|crash|faults|powerloss|fuzz|walk|mutants|systemd`.
+//! Long jobs for developers: `cargo xtask bench|crash|faults|powerloss|soak|fuzz|walk|mutants|systemd`.
 
 #![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
 
@@ -9,6 +9,7 @@ mod faults;
 mod fuzz;
 mod mutants;
 mod powerloss;
+mod soak;
 mod systemd;
 mod walk;
 
@@ -37,6 +38,8 @@ enum Job {
     Walk(walk::Args),
     /// Cut the power at any instant of a run and check what is left of what was promised
     Powerloss(powerloss::Args),
+    /// Let agents of every kind write to a daemon for a while, and look whether anything grows or never ends
+    Soak(soak::Args),
     /// Break the code in a copy, one mutant after the other, and name the test that notices each
     Mutants(mutants::Args),
     /// Install the Debian package on a machine in qemu, and look at the service under its systemd
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         Job::Crash(args) => crash::run(&args),
         Job::Faults(args) => faults::run(&args),
+        Job::Soak(args) => soak::run(&args),
         Job::Walk(args) => walk::walk(&args),
         Job::Fuzz(args) => fuzz::run(&args).unwrap_or_else(|error| {
             println!("fuzz: {error}");

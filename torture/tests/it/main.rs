@@ -1,4 +1,4 @@
-//! Short forms of what `cargo xtask crash|faults|powerloss` run at length.
+//! Short forms of what `cargo xtask crash|faults|powerloss|soak` run at length.
 
 mod checker;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -6,4 +6,6 @@ mod crash;
 mod environment;
 mod faults;
 mod power;
+#[cfg(target_os = "linux")]
+mod soak;
 mod traced;

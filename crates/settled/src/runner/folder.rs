@@ -97,14 +97,15 @@ impl Folder {
         Self(path.to_owned())
     }
 
-    /// Makes the folder of a run, and removes the oldest ones beyond those that are kept.
+    /// Makes the folder of a run, and removes the oldest ones beyond those that are kept, but none of a run that goes
+    /// on.
     pub(crate) fn make(root: &Path, id: &str) -> io::Result<Self> {
         let runs = runs(root);
         DirBuilder::new().mode(0o700).recursive(true).create(&runs)?;
         let folders = all(root)?;
         for old in folders.iter().take((folders.len() + 1).saturating_sub(KEPT_MAX)) {
             if !old.processes().keeper.is_some_and(Process::is_running) {
-                std::fs::remove_dir_all(&old.0)?;
+                old.remove();
             }
         }
         Self::make_at(&runs.join(id))
@@ -114,6 +115,13 @@ impl Folder {
     pub(crate) fn make_at(path: &Path) -> io::Result<Self> {
         DirBuilder::new().mode(0o700).create(path)?;
         Ok(Self(path.to_owned()))
+    }
+
+    /// Removes it. One that cannot be removed keeps no command from its start.
+    pub(crate) fn remove(&self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(folder = %self.0.display(), %error, "the folder of a run cannot be removed");
+        }
     }
 
     /// Where it is.

@@ -35,7 +35,8 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(run: Run, folder: Folder, mut keeper: Child) -> Self {
+    /// `is_warned` says whether the log was told of its time already, by a start before it.
+    pub(super) fn new(run: Run, folder: Folder, mut keeper: Child, is_warned: bool) -> Self {
         let control = keeper.stdin.take();
         Self {
             run,
@@ -45,7 +46,7 @@ impl Live {
             control,
             turns: 0,
             is_silent: false,
-            is_warned: false,
+            is_warned,
             over_since: None,
             told_at: None,
         }
@@ -85,13 +86,23 @@ impl Live {
         }
     }
 
-    fn warn(&mut self, mailroom: &Mailroom, now: Moment) {
+    /// When the log has to be told that its time is nearly over, on the monotonic clock; never again once it was.
+    pub(super) fn warns_at(&self, mailroom: &Mailroom, now: Moment) -> Option<u64> {
+        let warn_ms = i64::try_from(mailroom.config().runner.warn_s).ok()?.saturating_mul(1000);
         let deadline = mailroom.review(&self.run.review).and_then(review::Review::deadline);
-        let left_s = deadline.map_or(i64::MAX, |(at, _)| (at - now.utc).num_seconds());
-        if !self.is_warned && left_s < i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX) {
-            self.is_warned = true;
-            tracing::warn!(review = %self.run.review, run = self.run.id, left_s, "the time of a command is nearly over");
+        let (at, _) = deadline.filter(|_| !self.is_warned && self.over_since.is_none() && warn_ms > 0)?;
+        let left_ms = (at - now.utc).num_milliseconds().saturating_sub(warn_ms);
+        Some(now.mono.saturating_add(u64::try_from(left_ms).unwrap_or(0)))
+    }
+
+    fn warn(&mut self, mailroom: &Mailroom, now: Moment) {
+        if self.warns_at(mailroom, now).is_none_or(|at| at > now.mono) {
+            return;
         }
+        self.is_warned = true;
+        let deadline = mailroom.review(&self.run.review).and_then(review::Review::deadline);
+        let left_s = deadline.map_or(0, |(at, _)| (at - now.utc).num_seconds());
+        tracing::warn!(review = %self.run.review, run = self.run.id, left_s, "the time of a command is nearly over");
     }
 
     fn tell_to_end(&mut self, mono: u64) {

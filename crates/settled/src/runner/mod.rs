@@ -42,6 +42,9 @@ const MAIL_MS: u64 = 8_000;
 /// How often it is looked whether it is judged, in milliseconds.
 const LOOK_MS: u64 = 100;
 
+/// How long no command is started once the folder of a run cannot be made, in milliseconds.
+const RETRY_MS: u64 = 1_000;
+
 /// The commands of one daemon.
 #[derive(Debug)]
 pub(crate) struct Runner {
@@ -49,6 +52,8 @@ pub(crate) struct Runner {
     settling: Vec<Settling>,
     /// Since when a request waits for the mail of its reviewer to be judged before its command is started.
     put_off: BTreeMap<ReviewKey, u64>,
+    /// When it is tried again to make the folder of a run; nothing as long as that succeeds.
+    held_up_until: Option<u64>,
     tell: UnboundedSender<(String, Note)>,
     heard: UnboundedReceiver<(String, Note)>,
     notes: Vec<(String, Note)>,
@@ -61,7 +66,17 @@ impl Default for Runner {
     fn default() -> Self {
         let (tell, heard) = unbounded_channel();
         let (live, settling, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { live, settling, put_off: BTreeMap::new(), tell, heard, notes, is_ready: false, wake_at: None }
+        Self {
+            live,
+            settling,
+            put_off: BTreeMap::new(),
+            held_up_until: None,
+            tell,
+            heard,
+            notes,
+            is_ready: false,
+            wake_at: None,
+        }
     }
 }
 
@@ -101,6 +116,7 @@ impl Runner {
         if may_start && mailroom.config().agents.values().any(|agent| !agent.command.is_empty()) {
             told += self.start_what_waits(mailroom, now)?;
         }
+        let warns_at = self.live.iter().filter_map(|live| live.warns_at(mailroom, now)).min();
         if told > 0 {
             // What was told makes files; the next pass delivers them.
             self.wake_at = Some(0);
@@ -109,6 +125,8 @@ impl Runner {
             || self.live.iter().any(Live::is_being_ended)
         {
             self.wake_at = Some(now.mono + LOOK_MS);
+        } else {
+            self.wake_at = warns_at;
         }
         Ok(told)
     }
@@ -177,7 +195,7 @@ impl Runner {
     }
 
     /// Starts the commands of the requests that wait, those that must be picked up first before others, as far as
-    /// there is room. Each is in the ledger before it is started.
+    /// there is room. Each has a folder before it is in the ledger, and is in the ledger before it is started.
     fn start_what_waits(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
         let mut due: Vec<_> = mailroom
             .open_requests()
@@ -187,6 +205,9 @@ impl Runner {
         due.sort_unstable();
         self.put_off.retain(|key, _| due.iter().any(|(_, waiting)| waiting == key));
         let mut told = 0;
+        if self.held_up_until.is_some_and(|until| now.mono < until) {
+            return Ok(told);
+        }
         for (_, key) in due {
             if !self.has_room(mailroom, &key.reviewer) {
                 continue;
@@ -195,14 +216,17 @@ impl Runner {
             if now.mono < since + MAIL_MS && !is_ready(mailroom, &key) {
                 continue;
             }
-            let is_heard = mailroom.hear_run(&Event::Started(Which::of(&key)), now)?;
-            // Until the ledger has it, it waits: a full disk forgets no request.
+            // Until there is a folder and the ledger has it, it waits: a full disk forgets no request and costs no start.
+            let Some(folder) = self.folder(mailroom, &key, now) else { break };
+            let is_heard =
+                mailroom.hear_run(&Event::Started(Which::of(&key)), now).inspect_err(|_| folder.remove())?;
             self.put_off.remove(&key);
             if !is_heard {
+                folder.remove();
                 continue;
             }
             told += 1;
-            match start::start(mailroom, &key, &self.tell, now) {
+            match start::start(mailroom, &key, folder, &self.tell, now) {
                 Ok(live) => self.live.push(live),
                 Err(error) => {
                     let failed = Settling::not_started(&key, mailroom, &error, now);
@@ -212,6 +236,23 @@ impl Runner {
             }
         }
         Ok(told)
+    }
+
+    /// Makes the folder of a run. That it cannot is told once until it can.
+    fn folder(&mut self, mailroom: &Mailroom, key: &ReviewKey, now: Moment) -> Option<Folder> {
+        match start::prepare(mailroom, key) {
+            Ok(folder) => {
+                self.held_up_until = None;
+                Some(folder)
+            }
+            Err(error) => {
+                if self.held_up_until.is_none() {
+                    tracing::error!(review = %key, error = %chain(&error), "no command can be started; it is tried again");
+                }
+                self.held_up_until = Some(now.mono + RETRY_MS);
+                None
+            }
+        }
     }
 
     fn is_due(&self, mailroom: &Mailroom, key: &ReviewKey, open: &Invocation) -> bool {

@@ -1,5 +1,5 @@
-//! The start of a run: its folder with all the agent is given, and the keeper that starts it. The ledger has the
-//! start already; whatever fails here is a start that came to nothing.
+//! The start of a run: its folder with all the agent is given, and the keeper that starts it. The folder is made before
+//! the ledger has the start; whatever fails after it is a start that came to nothing.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -24,28 +24,45 @@ const SLACK_S: i64 = 5;
 const NO_REQUEST: &str =
     "# The request is in none of your mailboxes any more; the brief says what is asked.\n";
 
+/// Makes the folder of a run with the request in it: as long as that fails, the disk is full or `.settled` cannot be
+/// written, and no start is told to the ledger.
+pub(super) fn prepare(mailroom: &Mailroom, key: &ReviewKey) -> io::Result<Folder> {
+    let open = mailroom.review(key).and_then(|review| review.phase.invocation()).ok_or_else(gone)?;
+    let folder = Folder::make(mailroom.root(), &clock::new_name())?;
+    let request = request(mailroom.root(), &key.reviewer, &open.request);
+    if let Err(error) = Folder::write(&folder.request(), request.as_deref().unwrap_or(NO_REQUEST)) {
+        folder.remove();
+        return Err(error);
+    }
+    Ok(folder)
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the request is gone")
+}
+
 pub(super) fn start(
     mailroom: &Mailroom,
     key: &ReviewKey,
+    folder: Folder,
     tell: &UnboundedSender<(String, Note)>,
     now: Moment,
 ) -> io::Result<Live> {
-    let gone = || io::Error::other("the request is gone");
     let review = mailroom.review(key).ok_or_else(gone)?;
     let agent = mailroom.config().agents.get(&key.reviewer).ok_or_else(gone)?;
-    let id = clock::new_name();
-    let folder = Folder::make(mailroom.root(), &id)?;
+    let id = folder.id().to_owned();
     let brief = mailroom.brief_now(key, now).ok_or_else(gone)?;
     Folder::write(&folder.brief(), &brief)?;
     let open = review.phase.invocation().ok_or_else(gone)?;
-    let request = request(mailroom.root(), &key.reviewer, &open.request);
-    Folder::write(&folder.request(), request.as_deref().unwrap_or(NO_REQUEST))?;
 
     let mut values = values(mailroom, key, review, &folder, now);
     let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
     Folder::write(&folder.prompt(), &told)?;
     values.push(("prompt", told));
     let until = review.deadline().map_or(0, |(at, _)| (at - now.utc).num_seconds());
+    // The time is the round's: where it was nearly over before, the start before this one has had it told.
+    let warn_s = i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX);
+    let is_warned = open.starts > 1 && until < warn_s;
     let run = Run {
         schema_version: 1,
         id: id.clone(),
@@ -68,7 +85,7 @@ pub(super) fn start(
     let tell = tell.clone();
     // A daemon that is gone hears nothing.
     launch::listen(heard, move |note| drop(tell.send((id.clone(), note))));
-    Ok(Live::new(run, folder, keeper))
+    Ok(Live::new(run, folder, keeper, is_warned))
 }
 
 /// All that may stand in a prompt: numbers, agents' names and paths of ours.

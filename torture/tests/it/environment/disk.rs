@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 
+use settled_tests::wait;
 use settled_torture::faults::{Errno, Fault, Serving, Span, serve, striking};
 use settled_torture::letters::{Mix, post as post_one};
 
@@ -146,4 +147,33 @@ fn no_room_in_the_directory_for_temporary_files_is_of_no_matter() {
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
     adds_up(root, &letters);
+}
+
+#[test]
+fn a_command_is_started_once_there_is_room_for_its_run_and_no_start_is_lost() {
+    let mailroom = mailroom();
+    let root = mailroom.root();
+    let notes = root.with_file_name("notes");
+    let fake = settled_tests::repository().join("tests/fakes/reviewer.sh");
+    mailroom.put(
+        "settled.toml",
+        &format!(
+            "[agents.codex]\ncommand = ['{}', 'agree']\nenv = {{ FAKE_NOTES = '{}' }}\n",
+            fake.display(),
+            notes.display()
+        ),
+    );
+    let fault = Fault { call: "mkdir", errno: Errno::NoSpace, span: Span::Between(1, 2) };
+    let words = striking(&fault, Some(&root.join(".settled/runs")));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let serving = Serving::start(root, serve(&words, root));
+    serving.says("serving");
+    post(root, Mix::Requests, 1, 1);
+    serving.says("no command can be started; it is tried again");
+    serving.says("No space left on device");
+    wait::until("the review to be approved", || mailroom.status()["reviews"][0]["phase"] == "approved");
+    assert_eq!(settled_tests::read(&notes).lines().count(), 1, "it is started once");
+    let records = settled_tests::ledger::records(root);
+    assert_eq!(records.iter().filter(|record| record["kind"] == "started").count(), 1);
+    assert_eq!(serving.terminate().0, Some(0));
 }

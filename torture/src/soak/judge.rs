@@ -1,0 +1,225 @@
+//! What a row of samples says of a daemon's memory and handles: whether anything rises that nothing accounts for.
+//! Arithmetic on what was measured; who measures is `samples`.
+//!
+//! The first third of a run is left out: buffers, allocator and caches find their size in it. What is compared is
+//! the middle of the third sixth with the middle of the last one. A daemon remembers every review and every id, so
+//! its memory may rise by so much for each that came in between, and by a little for good measure; its handles and
+//! threads may not, but for what the commands that run just then hold.
+
+use std::fmt;
+
+/// One look at a daemon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// Milliseconds since the traffic began.
+    pub at_ms: u64,
+    /// Resident memory, in KiB.
+    pub rss_kib: u64,
+    /// Open files, pipes and sockets.
+    pub handles: u64,
+    /// Threads.
+    pub threads: u64,
+    /// Children that run: keepers of commands.
+    pub keepers: u64,
+    /// Children that ended and were not waited for.
+    pub zombies: u64,
+    /// How long the one that waits longest has been seen, in milliseconds.
+    pub unwaited_ms: u64,
+    /// Files below `.settled`, those of runs left out: of these 200 folders are kept.
+    pub own_files: u64,
+    /// Folders of runs.
+    pub runs: u64,
+    /// Reviews the daemon knows.
+    pub reviews: u64,
+    /// Messages it has accepted or refused.
+    pub messages: u64,
+    /// Pull requests something was told of: each has a directory of events, and that a cursor.
+    pub pulls: u64,
+}
+
+/// What may rise, and by how much.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Memory that may come whatever happens, in KiB.
+    pub memory_kib: u64,
+    /// Bytes for each review that came.
+    pub review_bytes: u64,
+    /// Bytes for each message that came.
+    pub message_bytes: u64,
+    /// Handles and threads that may come.
+    pub handles: u64,
+    /// Files below `.settled` that may come.
+    pub own_files: u64,
+    /// Folders of runs that are ever there, those that run included.
+    pub runs: u64,
+}
+
+/// How long a child that ended may be seen, in milliseconds: the daemon turns to it within a tenth of a second, or when
+/// the end of all that its command left behind was waited for, which stops everything else as well.
+const UNWAITED_MS: u64 = 3_000;
+
+impl Bounds {
+    /// A keeper is held by two pipes and listened to by one thread.
+    const HANDLES_PER_KEEPER: u64 = 2;
+
+    /// Mailboxes of an agent that the daemon keeps a cursor for, from their first use on.
+    const CURSORS_PER_AGENT: u64 = 3;
+
+    /// What the daemon is held to, with so many commands at a time and so many agents.
+    pub const fn of(concurrent: u64, agents: u64) -> Self {
+        Self {
+            memory_kib: 8 * 1024,
+            review_bytes: 2560,
+            message_bytes: 512,
+            handles: 8,
+            own_files: 8 + agents * Self::CURSORS_PER_AGENT,
+            runs: 200 + concurrent,
+        }
+    }
+}
+
+/// The middle of one part of a run, and what of it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Resident memory, in KiB.
+    pub rss_kib: u64,
+    /// Handles that no keeper accounts for.
+    pub handles: u64,
+    /// Threads that no keeper accounts for.
+    pub threads: u64,
+    /// Files below `.settled`.
+    pub own_files: u64,
+    /// Reviews.
+    pub reviews: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Pull requests something was told of.
+    pub pulls: u64,
+}
+
+/// What the samples say.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// The third sixth.
+    pub before: Level,
+    /// The last sixth.
+    pub after: Level,
+    /// How much the memory might have risen, in KiB.
+    pub allowed_kib: u64,
+    /// The most of anything in one sample: memory in KiB, handles, keepers, zombies, folders of runs.
+    pub most: [u64; 5],
+    /// What is wrong.
+    pub wrong: Vec<String>,
+}
+
+/// Judges the samples of a run, in the order they were taken.
+pub fn judge(samples: &[Sample], bounds: Bounds) -> Judgement {
+    let sixth = samples.len() / 6;
+    let before = level(&samples[2 * sixth..3 * sixth]);
+    let after = level(&samples[samples.len() - sixth..]);
+    let bytes = after.reviews.saturating_sub(before.reviews) * bounds.review_bytes
+        + after.messages.saturating_sub(before.messages) * bounds.message_bytes;
+    let allowed_kib = bounds.memory_kib + bytes / 1024;
+    let top = |of: fn(&Sample) -> u64| samples.iter().map(of).max().unwrap_or(0);
+    let most = [
+        top(|sample| sample.rss_kib),
+        top(|sample| sample.handles),
+        top(|sample| sample.keepers),
+        top(|sample| sample.zombies),
+        top(|sample| sample.runs),
+    ];
+    let pulls = after.pulls.saturating_sub(before.pulls);
+    let mut wrong = Vec::new();
+    let mut rises = |what: &str, from: u64, to: u64, by: u64| {
+        if to > from + by {
+            wrong.push(format!("{what} rose from {from} to {to}, at most {by} more are accounted for"));
+        }
+    };
+    rises("resident memory in KiB", before.rss_kib, after.rss_kib, allowed_kib);
+    rises("handles", before.handles, after.handles, bounds.handles);
+    rises("threads", before.threads, after.threads, bounds.handles);
+    rises("files below .settled", before.own_files, after.own_files, bounds.own_files + pulls);
+    if most[4] > bounds.runs {
+        wrong.push(format!("{} folders of runs, at most {} are kept", most[4], bounds.runs));
+    }
+    let unwaited_ms = top(|sample| sample.unwaited_ms);
+    if unwaited_ms > UNWAITED_MS {
+        wrong.push(format!("a child that ended was not waited for within {unwaited_ms} ms"));
+    }
+    Judgement { before, after, allowed_kib, most, wrong }
+}
+
+/// The same samples as a daemon would give them that loses so much evenly over the run: to see that it is noticed.
+pub fn with_leak(samples: &[Sample], kib: u64, handles: u64) -> Vec<Sample> {
+    let count = samples.len().max(1) as u64;
+    let rise = |n: usize, whole: u64| whole * n as u64 / count;
+    let leaking = |(n, sample): (usize, &Sample)| Sample {
+        rss_kib: sample.rss_kib + rise(n, kib),
+        handles: sample.handles + rise(n, handles),
+        ..*sample
+    };
+    samples.iter().enumerate().map(leaking).collect()
+}
+
+/// The smallest even loss over the whole run that is noticed: of memory in KiB, in steps of 256, and of handles.
+pub fn noticed(samples: &[Sample], bounds: Bounds) -> (u64, u64) {
+    let is_noticed = |kib, handles| !judge(&with_leak(samples, kib, handles), bounds).wrong.is_empty();
+    let first = |found: Option<u64>| found.expect("a large enough loss is noticed");
+    let kib = (0..).map(|step| step * 256).find(|kib| is_noticed(*kib, 0));
+    (first(kib), first((0..).find(|handles| is_noticed(0, *handles))))
+}
+
+fn level(samples: &[Sample]) -> Level {
+    let middle = |of: &dyn Fn(&Sample) -> u64| {
+        let mut all: Vec<u64> = samples.iter().map(of).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied().unwrap_or(0)
+    };
+    let held = |sample: &Sample| sample.keepers * Bounds::HANDLES_PER_KEEPER;
+    Level {
+        rss_kib: middle(&|sample| sample.rss_kib),
+        handles: middle(&|sample| sample.handles.saturating_sub(held(sample))),
+        threads: middle(&|sample| sample.threads.saturating_sub(sample.keepers)),
+        own_files: middle(&|sample| sample.own_files),
+        reviews: middle(&|sample| sample.reviews),
+        messages: middle(&|sample| sample.messages),
+        pulls: middle(&|sample| sample.pulls),
+    }
+}
+
+impl fmt::Display for Judgement {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (before, after) = (&self.before, &self.after);
+        let [rss, handles, keepers, zombies, runs] = self.most;
+        writeln!(to, "| | third sixth | last sixth | may rise by | most in one look |")?;
+        writeln!(to, "|---|---:|---:|---:|---:|")?;
+        let (from, until) = (before.rss_kib, after.rss_kib);
+        writeln!(to, "| resident memory, KiB | {from} | {until} | {} | {rss} |", self.allowed_kib)?;
+        writeln!(
+            to,
+            "| handles beside keepers' | {} | {} | 8 | {handles} with them |",
+            before.handles, after.handles
+        )?;
+        writeln!(to, "| threads beside keepers' | {} | {} | 8 | |", before.threads, after.threads)?;
+        writeln!(
+            to,
+            "| files below `.settled` beside runs | {} | {} | 8 | |",
+            before.own_files, after.own_files
+        )?;
+        writeln!(to, "| pull requests told of | {} | {} | | |", before.pulls, after.pulls)?;
+        writeln!(to, "| reviews known | {} | {} | | |", before.reviews, after.reviews)?;
+        writeln!(to, "| messages judged | {} | {} | | |", before.messages, after.messages)?;
+        write!(to, "\nAt most {keepers} keepers, {zombies} zombies and {runs} folders of runs in one look.")
+    }
+}
+
+impl fmt::Display for Sample {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at_ms, rss_kib, handles, threads, keepers, reviews, messages, .. } = self;
+        write!(
+            to,
+            "{:.0} s: {rss_kib} KiB, {handles} handles, {threads} threads, {keepers} keepers, {reviews} reviews, {messages} messages",
+            *at_ms as f64 / 1000.0
+        )
+    }
+}

@@ -1,0 +1,209 @@
+//! A soak that goes on: one turn of all agents after the other, and what is due at its hour.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use settled_tests::mailroom::{Daemon, Mailroom};
+use settled_tests::wait;
+
+use super::authors::{Authors, Case};
+use super::bystanders::{self, Errand, Errands};
+use super::desk::Desk;
+use super::judge::Sample;
+use super::samples::Looker;
+use super::{Plan, cast, reviewers, verdict};
+use crate::dice::Dice;
+
+/// Reviews that go on at a time.
+const OPEN_MAX: usize = 40;
+
+/// Files that may wait in the outboxes before no more are written: a busy machine slows the daemon more than its
+/// writers.
+const BACKLOG: usize = 60;
+
+/// How long the agents leave the processor to others between two turns.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// After how long an author gives its review up: something it sent was refused.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the last reviews may take: two starts, each with mail that is waited for and a command that is ended, on a
+/// machine that has other work.
+const DRAIN: Duration = Duration::from_secs(120);
+
+/// How often each is done.
+const RELOAD: Duration = Duration::from_secs(5);
+const ERRAND: Duration = Duration::from_millis(1_500);
+const HALVES: Duration = Duration::from_millis(400);
+const WORD: Duration = Duration::from_secs(60);
+
+/// When each is done next.
+#[derive(Debug, Default)]
+struct Due {
+    look: Duration,
+    reload: Duration,
+    errand: Duration,
+    halves: Duration,
+    word: Duration,
+}
+
+/// A soak that goes on.
+pub(super) struct Run<'a> {
+    plan: Plan,
+    pub(super) desk: Desk,
+    authors: Authors,
+    /// Reviews a person was asked to open again.
+    asked_for: BTreeMap<u64, Case>,
+    looker: &'a Looker,
+    daemon: Pid,
+    beside: PathBuf,
+    pub(super) samples: Vec<Sample>,
+    since: Instant,
+    reloads: u64,
+    due: Due,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        plan: Plan,
+        mailroom: &Mailroom,
+        daemon: &Daemon,
+        looker: &'a Looker,
+        beside: &Path,
+    ) -> Self {
+        Self {
+            plan,
+            desk: Desk::new(mailroom.root(), Dice::new(plan.seed)),
+            authors: Authors::default(),
+            asked_for: BTreeMap::new(),
+            looker,
+            daemon: daemon.pid(),
+            beside: beside.to_owned(),
+            samples: Vec::new(),
+            since: Instant::now(),
+            reloads: 0,
+            due: Due::default(),
+        }
+    }
+
+    /// Lets everybody do their work until the time is over.
+    pub(super) fn go_on(&mut self, errands: &Errands<'_>, told: &dyn Fn(&Sample)) {
+        while self.since.elapsed() < self.plan.length {
+            if self.desk.unjudged() < BACKLOG {
+                if self.authors.cases.len() < OPEN_MAX && self.desk.chance(25) {
+                    self.authors.ask(&mut self.desk);
+                }
+                if self.desk.chance(20) {
+                    bystanders::write_mail(&mut self.desk);
+                }
+            }
+            self.turn();
+            self.keep_hours(errands);
+            let now = self.since.elapsed();
+            if now >= self.due.look {
+                self.due.look = now + self.plan.look;
+                self.samples.extend(self.looker.look());
+            }
+            if now >= self.due.word {
+                self.due.word = now + WORD;
+                self.samples.last().into_iter().for_each(told);
+            }
+            wait::a_moment(PAUSE);
+        }
+    }
+
+    /// Opens nothing more, and waits until every review has ended; says how long it took, or what is left.
+    pub(super) fn drain(&mut self, mailroom: &Mailroom, errands: &Errands<'_>) -> Result<Duration, String> {
+        let began = Instant::now();
+        self.reload(false);
+        let mut next = Duration::ZERO;
+        loop {
+            self.turn();
+            self.desk.finish_halves();
+            if began.elapsed() >= next {
+                let open = verdict::open(mailroom);
+                if open.is_empty() && self.desk.unjudged() == 0 {
+                    return Ok(began.elapsed());
+                }
+                if began.elapsed() > DRAIN {
+                    return Err(format!("{open:?}, {} files in outboxes", self.desk.unjudged()));
+                }
+                // An author's hours are not waited for: its pull request ends.
+                let authors = open.iter().filter(|review| review.is_authors_move);
+                let late = began.elapsed() > Duration::from_secs(5);
+                authors.filter(|_| late).for_each(|review| errands.ask(Errand::End(review.pr)));
+                next = began.elapsed() + Duration::from_secs(2);
+            }
+            wait::a_moment(PAUSE);
+        }
+    }
+
+    /// Everybody who is played reads what came and answers.
+    fn turn(&mut self) {
+        for agent in cast::PLAYED {
+            for came in self.desk.take(agent) {
+                reviewers::answer(&mut self.desk, &self.authors, &came);
+            }
+        }
+        for agent in cast::AUTHORS {
+            for came in self.desk.take(agent) {
+                self.authors.hear(&mut self.desk, &came);
+            }
+        }
+    }
+
+    fn keep_hours(&mut self, errands: &Errands<'_>) {
+        let now = self.since.elapsed();
+        if now >= self.due.halves {
+            self.due.halves = now + HALVES;
+            self.desk.finish_halves();
+            self.authors.give_up(PATIENCE);
+        }
+        if now >= self.due.reload {
+            self.reloads += 1;
+            let holds = self.reloads % 4 != 3;
+            self.reload(holds);
+            // What does not hold together is soon put right.
+            self.due.reload = now + if holds { RELOAD } else { RELOAD / 10 };
+        }
+        if now >= self.due.errand {
+            self.due.errand = now + ERRAND;
+            self.send_errands(errands);
+        }
+        for pr in errands.reopened() {
+            if let Some(case) = self.asked_for.remove(&pr) {
+                self.authors.anew(&mut self.desk, pr, case);
+            }
+        }
+    }
+
+    fn reload(&mut self, holds: bool) {
+        bystanders::reload(
+            self.desk.root(),
+            &self.beside,
+            self.daemon,
+            holds.then_some(30 + self.reloads % 2),
+        );
+    }
+
+    fn send_errands(&mut self, errands: &Errands<'_>) {
+        for pr in self.authors.forsaken.drain(..) {
+            errands.ask(Errand::End(pr));
+        }
+        match self.desk.dice.roll(4) {
+            0 => {
+                if let Some((pr, case)) = self.authors.handed_over.pop() {
+                    self.asked_for.insert(pr, case);
+                    errands.ask(Errand::Reopen(pr));
+                }
+            }
+            1 => errands.ask(Errand::Push(self.authors.some_pr(&mut self.desk))),
+            2 => errands.ask(Errand::End(self.authors.some_pr(&mut self.desk))),
+            _ => errands.ask(Errand::Look),
+        }
+        // A person has not the time for all of them.
+        self.authors.handed_over.truncate(8);
+    }
+}

@@ -32,6 +32,18 @@ fn a_reviewer_that_agrees_approves_by_its_last_line_by_the_schema_or_by_a_comman
 }
 
 #[test]
+fn a_request_that_is_over_leaves_the_inbox_of_the_agent_that_was_started_for_it() {
+    for (behaviour, phase) in [("agree", "approved"), ("prose", "escalated")] {
+        let room = Room::new(&[behaviour], "");
+        let _daemon = room.serve();
+        room.ask("86", "request-1", ENOUGH_S, 8);
+        assert_eq!(room.end().0["phase"], phase);
+        let is_there = |place: &str| !room.mailroom.with_id("codex", place, "request-1").is_empty();
+        wait::until("the request to be put away", || is_there("archive") && !is_there("inbox"));
+    }
+}
+
+#[test]
 fn findings_by_the_schema_become_packet_and_message() {
     let feedback = r#"{"response": {"type": "review_feedback", "threads": {}, "commands_run": [], "escalation": "", "validated_head": "", "new_findings": [{"severity": "P1", "blocking": true, "title": "no lock", "file": "src/a.rs", "lines": "7", "category": "", "evidence": "", "recommendation": "", "introduced_by": ""}]}}"#;
     let room = Room::new(&["schema", feedback], "");

@@ -51,6 +51,8 @@ pub struct Report {
     pub before: Sample,
     /// The daemon at rest after the last one.
     pub after: Sample,
+    /// A daemon that was started anew on what it left.
+    pub anew: Sample,
     /// All samples in between.
     pub samples: Vec<Sample>,
     /// What they say.
@@ -65,6 +67,10 @@ pub struct Report {
 
 /// Looks at a daemon at rest, a tenth of a second apart, before it counts as not at rest.
 const REST_LOOKS: usize = 100;
+
+/// How much more memory than a daemon started anew the one that served all along may hold at rest, in KiB: what it
+/// needed at its busiest and the allocator keeps.
+const KEPT_KIB: u64 = 16 * 1024;
 
 /// Goes through with it; `told` hears of each minute.
 pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
@@ -104,11 +110,15 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
         wrong.push("the daemon did not end well".to_owned());
     }
     wrong.extend(verdict::processes(mailroom.root(), &beside));
+    let anew = anew(&mailroom);
+    if after.rss_kib > anew.rss_kib + KEPT_KIB {
+        wrong.push(format!("at rest it held {} KiB, one started anew holds {}", after.rss_kib, anew.rss_kib));
+    }
     let (ended, troubles) = verdict::look(&mailroom, &run.desk.takes);
     wrong.extend(troubles);
     let judgement = judge::judge(&run.samples, bounds());
     wrong.extend(judgement.wrong.iter().cloned());
-    Report { before, after, samples: run.samples, judgement, ended, drained_in, wrong }
+    Report { before, after, anew, samples: run.samples, judgement, ended, drained_in, wrong }
 }
 
 /// The smallest even loss of memory and of handles over a run with these samples that is noticed.
@@ -118,6 +128,13 @@ pub fn noticed(samples: &[Sample]) -> (u64, u64) {
 
 fn bounds() -> Bounds {
     Bounds::of(cast::CONCURRENT, cast::names().len() as u64)
+}
+
+/// What a daemon looks like that knows the same and has done nothing yet.
+fn anew(mailroom: &Mailroom) -> Sample {
+    let daemon = mailroom.serve();
+    let looker = Looker::new(mailroom.root(), daemon.pid().as_raw_nonzero().get());
+    wait::for_some("the counts of a daemon started anew", || looker.look())
 }
 
 /// Waits until nothing of a command is held any more; what it looks like if that never comes.

@@ -12,6 +12,7 @@ impl fmt::Display for Report {
         writeln!(to, "{}\n", self.judgement)?;
         writeln!(to, "before the first message: {}", self.before)?;
         writeln!(to, "at rest after the last:   {}", self.after)?;
+        writeln!(to, "started anew on the same: {}", self.anew)?;
         let (kib, handles) = noticed(&self.samples);
         writeln!(
             to,

@@ -182,7 +182,12 @@ impl Runner {
         while let Some(mut settling) = self.settling.pop() {
             match settling.go_on(mailroom, now) {
                 Ok(settle::Step::Wait) => left.push(settling),
-                Ok(settle::Step::Done(count)) => told += count,
+                Ok(settle::Step::Done(count)) => {
+                    told += count;
+                    if !is_open(mailroom, &settling.run) {
+                        start::put_away(mailroom.root(), &settling.run);
+                    }
+                }
                 Err(error) => {
                     left.push(settling);
                     self.settling.append(&mut left);

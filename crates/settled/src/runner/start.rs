@@ -14,8 +14,8 @@ use super::live::Live;
 use super::prompt;
 use crate::clock::{self, Moment};
 use crate::config::{AgentSection, Input};
-use crate::mailbag::{Mailbag, Place};
-use crate::mailroom::Mailroom;
+use crate::mailbag::{Letter, Mailbag, Place};
+use crate::mailroom::{Mailroom, chain};
 
 /// How much longer than its time the keeper lets an agent run, in seconds, should the daemon not end it.
 const SLACK_S: i64 = 5;
@@ -128,11 +128,25 @@ fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
 /// The text of the request, wherever the agent has put it by now; nothing if it is not delivered yet, or gone. The
 /// name of its file is its sender's, so the agent is given a copy.
 pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<String> {
+    letter(root, me, id, &[Place::Inbox, Place::Taken, Place::Archive]).map(|letter| letter.text)
+}
+
+/// Puts a request that is over into the archive of the agent that was started for it: nobody else reads its inbox, and
+/// what is never taken out of it would be read at each start.
+pub(super) fn put_away(root: &Path, run: &Run) {
+    let me = &run.review.reviewer;
+    if let Some(letter) = letter(root, me, &run.request, &[Place::Inbox, Place::Taken])
+        && let Err(error) = Mailbag::new(root, me).put_away(&letter)
+    {
+        tracing::warn!(review = %run.review, error = %chain(&error), "a request that is over stays in its inbox");
+    }
+}
+
+fn letter(root: &Path, me: &AgentName, id: &MessageId, places: &[Place]) -> Option<Letter> {
     let mailbag = Mailbag::new(root, me);
-    let places = [Place::Inbox, Place::Taken, Place::Archive];
-    let letters = places.into_iter().filter_map(|place| mailbag.letters(place).ok()).flatten();
+    let letters = places.iter().filter_map(|place| mailbag.letters(*place).ok()).flatten();
     let mut meant = letters.filter(|letter| {
         letter.id.as_deref() == Some(id.as_str()) && letter.kind.as_deref() == Some("review_request")
     });
-    meant.next().map(|letter| letter.text)
+    meant.next()
 }

@@ -80,12 +80,13 @@ pub(crate) struct Heard {
 pub(crate) fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
     orders::check(&event).map_err(TellError::Unfit)?;
     let (id, now) = (crate::clock::new_order_id(), crate::clock::now());
-    // Whatever comes of it stands behind this.
-    let mut tail = Tail::open(root, Since::End)?;
+    // Whatever comes of it stands behind this. Who may write no order may not read this either, and is told the first.
+    let tail = Tail::open(root, Since::End);
     let order = Order::new(id.clone(), now, event);
     let file = orders::write(root, &order)
         .map_err(|source| TellError::Unwritten { place: orders::directory(root), source })?;
     see_to_it(root, &file)?;
+    let mut tail = tail?;
     let mut found = None;
     tail.read(&mut |entry| {
         if entry.id.as_deref() == Some(id.as_str()) {

@@ -24,6 +24,9 @@ use crate::runner::{Form, orphans, prompt, tree};
 /// How often the one who watches is told that a command is at work, and signals are looked for.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How often is looked whether a keeper is gone: one that is silent ends at once.
+const LAST_LOOK: Duration = Duration::from_millis(2);
+
 /// How long a keeper may take to end its agent: longer than it gives the agent.
 const KEEPER: Duration = Duration::from_secs(8);
 
@@ -217,7 +220,7 @@ impl Driver<'_> {
         control.take();
         let until = Instant::now() + KEEPER;
         while matches!(keeper.try_wait(), Ok(None)) && Instant::now() < until {
-            std::thread::sleep(TICK / 5);
+            std::thread::sleep(LAST_LOOK);
         }
         // One that is gone cannot be killed; one that hangs is, and what it kept with it.
         let _ = keeper.kill();

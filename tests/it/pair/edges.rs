@@ -54,6 +54,21 @@ fn a_pass_is_an_approval_of_what_the_brief_showed_and_of_nothing_else() {
 }
 
 #[test]
+fn a_note_is_of_the_last_answer_and_of_no_earlier_one() {
+    let room = Room::new();
+    let comes = asks("claude", 86, "request-later --supersedes-message-id request-first");
+    let note = "\"$(dirname \"$SETTLED_TASK\")\"/reviewer.note";
+    let reviewer = format!(
+        "cat {note}; if [ -e once ]; then echo no; else {comes} > once 2>&1 || exit 7; echo PASS; fi"
+    );
+    let held = room.held_of(&asks("claude", 86, "request-first"), &reviewer, &["--max-iterations", "3"]);
+    let said: Vec<&str> =
+        held.lines.iter().filter_map(|line| line["data"]["used"]["said"].as_str()).collect();
+    let unsent = "Your last answer was not sent: what is asked now was not in your brief.\nno\n";
+    assert_eq!([said[1], said[3], said[5]], ["PASS\n", unsent, "no\n"], "{held:?}");
+}
+
+#[test]
 fn an_approval_of_another_authors_review_is_no_pass() {
     let room = Room::new();
     let _daemon = room.mailroom.serve();
@@ -85,6 +100,18 @@ fn a_name_that_is_no_pair_leaves_nothing_behind() {
     }
     assert_eq!(room.pairs(), [""; 0]);
     assert!(!room.mailroom.root().join(".settled/mail").exists());
+}
+
+#[test]
+fn a_pair_that_is_not_opened_leaves_no_folder() {
+    let room = Room::new();
+    write(room.place.join("huge.md"), &"x".repeat(16 * 1024 + 1));
+    for (author, task, code) in [("claude", "huge.md", 2), ("nobody", "task.md", 1)] {
+        let options = ["--author", author, "--author-command", "echo DONE", "--task", task];
+        let held = Held::of(&room.command(&options).output().expect("settled can be run"));
+        assert_eq!((held.code, room.steps()), (Some(code), vec![]), "{held:?}");
+    }
+    assert_eq!(room.pairs(), [""; 0]);
 }
 
 #[test]

@@ -36,6 +36,7 @@ pub(super) fn read(driver: &Driver<'_>, role: Role, given: &Given, ran: &Ran) ->
         // What it wrote counts, whatever became of it afterwards.
         Err(why) => return Ok(written.map_or(Word::Crashed(why), Word::Signal)),
     };
+    note(driver, role, "")?;
     let words = &driver.setup.words;
     let signal = match role {
         Role::Author => Signal::read(&said.text, words),
@@ -51,6 +52,12 @@ pub(super) fn read(driver: &Driver<'_>, role: Role, given: &Given, ran: &Ran) ->
         (Signal::None, Some(written)) => written,
         (signal, _) => signal,
     }))
+}
+
+/// Says to one side what became of its last answer, in the place of what was said of an earlier one.
+fn note(driver: &Driver<'_>, role: Role, text: &str) -> Result<(), PairError> {
+    let failed = |source| PairError::Io { what: "a note".to_owned(), source };
+    places::write(&driver.places.note(role), text).map_err(failed)
 }
 
 fn ended_well(ran: &Ran) -> Result<&crate::runner::stream::Said, String> {
@@ -101,8 +108,7 @@ fn respond(
         Verdict::Lgtm => Signal::Pass,
         Verdict::Feedback => Signal::None,
     };
-    let note = driver.places.note(Role::Reviewer);
-    let write = |text: &str| places::write(&note, text).map_err(|error| failed("a note", error.to_string()));
+    let write = |text: &str| note(driver, Role::Reviewer, text);
     let asks: Vec<_> = asks.into_iter().filter(ours).collect();
     let shown =
         |ask: &&ask::Ask| given.asked.as_ref().is_some_and(|it| *it == (ask.key(), ask.request.clone()));
@@ -128,6 +134,5 @@ fn respond(
         write("Your last answer was refused; the message from `settled` says why.\n")?;
         return Ok(Signal::None);
     }
-    write("")?;
     Ok(signal)
 }

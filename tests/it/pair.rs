@@ -1,6 +1,7 @@
 //! `settled pair` on real processes: with every author and every reviewer, whatever they do, the pair ends within its
 //! bound, and no word of either approves what the gate has not (`tests/fakes/author.sh`, `tests/fakes/reviewer.sh`).
 
+mod edges;
 mod ends;
 mod resumed;
 mod reviews;

@@ -27,6 +27,15 @@ impl Default for SignalWords {
     }
 }
 
+impl SignalWords {
+    /// Whether no two are the same, and none is empty: a line that says two things would be read as the first.
+    pub fn are_distinct(&self) -> bool {
+        let Self { done, pass, fail } = self;
+        let is_empty = [done, pass, fail].iter().any(|word| word.is_empty());
+        !is_empty && done != pass && pass != fail && fail != done
+    }
+}
+
 /// What a command says at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -59,6 +59,7 @@ pub struct Config {
     /// Where the counts can be read.
     pub metrics: MetricsSection,
     /// The commands of agents, all together.
+    #[serde(deserialize_with = "runner::section")]
     pub runner: RunnerSection,
     /// What is set per agent; an agent needs no entry.
     #[serde(deserialize_with = "field::agents")]

@@ -17,8 +17,9 @@ use crate::orders::{self, Order};
 /// How long a daemon may take to hear an order.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the order is looked for.
-const POLL: Duration = Duration::from_millis(20);
+/// How long is waited between two looks for the order: at first, since a daemon at rest hears it within milliseconds,
+/// and then twice as long each time, up to the second.
+const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
 /// How often whoever waits looks whether the daemon is still there. The look takes the lock for an instant, which
 /// must not be in the way of a daemon that starts.
@@ -106,6 +107,7 @@ pub(crate) fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
 /// Waits until the daemon has heard the order, or hears it in its place where none serves.
 fn see_to_it(root: &Path, file: &Path) -> Result<(), TellError> {
     let start = Instant::now();
+    let [mut pause, longest] = POLL;
     for look in 0_u32.. {
         if look.is_multiple_of(LOOKS_PER_POLL)
             && judge_in_its_place(root)
@@ -119,7 +121,8 @@ fn see_to_it(root: &Path, file: &Path) -> Result<(), TellError> {
         if start.elapsed() >= PATIENCE {
             break;
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(pause);
+        pause = longest.min(pause * 2);
     }
     Err(TellError::Unheard(file.to_owned()))
 }

@@ -31,6 +31,8 @@ fn ctrl_c_is_recorded_with_its_reason_and_ends_what_runs() {
     assert_eq!((held.code, held.word()), (Some(9), "interrupted"), "{held:?}");
     assert_eq!(held.reasons(), ["a person ended it with Ctrl-C"]);
     assert!(pids(&room).iter().all(|pid| !runs(pid)));
+    let ms = held.lines.iter().find_map(|line| line["data"]["used"]["ms"].as_u64()).expect("a number");
+    assert!(ms < 4_000, "it ended when it was asked to, and nothing more was waited for: {ms} ms");
     assert_eq!(room.steps().last().map(String::as_str), Some("failed interrupted"));
 
     let status = room.mailroom.run(&["status"]);

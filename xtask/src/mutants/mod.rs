@@ -50,6 +50,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "schema" => Some(&["test", "--offline", "--package", "message-schema", "--lib"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
+        "pairs" => Some(&["test", "--offline", "--package", "settled-tests", "--test", "it", "pair::edges"]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
         "power" => Some(&[
             "test",

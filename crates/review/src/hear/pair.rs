@@ -53,6 +53,9 @@ fn open(room: &Room<'_>, setup: &PairSetup) -> Result<PairStanding, No> {
     {
         return Err(invalid("a limit of the pair is 0"));
     }
+    if !setup.words.are_distinct() {
+        return Err(invalid("two words of the pair are the same, or one is empty"));
+    }
     Ok(PairStanding::new(setup))
 }
 
@@ -65,10 +68,13 @@ fn go_on(room: &Room<'_>, known: &OpenPair, step: &PairStep) -> Result<PairStand
         PairStep::Began(start) => begin(room, standing, *start),
         PairStep::Ended { signal, run } => {
             let used = used(standing, run)?;
+            let approves = *signal == Signal::Pass && standing.pair.run() == Run::Reviewing;
+            // What came to a person meanwhile is no longer the reviewer's to approve.
+            if approves && known.is_left_to_a_person(room.state.reviews()) {
+                return Ok(PairStanding { pair: used.pair.failed(PairFailure::WithAPerson), ..used });
+            }
             // Only what the ledger itself has of a review approves it.
-            let is_gated = *signal == Signal::Pass
-                && standing.pair.run() == Run::Reviewing
-                && known.has_open_review(room.state.reviews());
+            let is_gated = approves && known.has_open_review(room.state.reviews());
             let signal = if is_gated { Signal::None } else { *signal };
             Ok(bounded(room, known, moved(used, PairEvent::Ended(signal))?))
         }

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, stdout};
 use std::path::{Path, PathBuf};
 
 use message_schema::id::{AgentName, MessageId};
-use review::{ITERATIONS, PairId, PairMember, PairSetup, SignalWords};
+use review::{ITERATIONS, OpenPair, PairId, PairMember, PairSetup, SignalWords};
 
 use super::answer::Answer;
 use super::context::Context;
@@ -97,7 +97,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let mut progress = |progress: &Progress<'_>| teller.tell(progress);
     let (id, ended) = match &args.resume {
         Some(id) => {
-            let id = which(root, id.clone().map(PairId), context)?;
+            let (id, setup) = which(root, id.clone().map(PairId), context)?;
+            are_free(root, &setup, context)?;
             let mut driver = Driver::resume(root, &id, stop, &mut progress).map_err(failed)?;
             (id, driver.drive())
         }
@@ -148,9 +149,6 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
     let author = member(&args.author, &args.author_command, &args.author_output);
     let author = author.expect("the parser asks for both");
     let reviewer = member(&args.reviewer, &args.reviewer_command, &args.reviewer_output);
-    for member in [Some(&author), reviewer.as_ref()].into_iter().flatten() {
-        is_free(&config, member, context)?;
-    }
     let task = input::text(args.task.as_deref().expect("the parser asks for it"))?;
     let workdir = match &args.workdir {
         Some(workdir) => std::path::absolute(workdir),
@@ -170,11 +168,17 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
             return Err(Failure::plain(Exit::Usage, message));
         }
     }
+    if !words.are_distinct() {
+        let message = "two of the words are the same, and three different ones are expected".to_owned();
+        return Err(Failure::plain(Exit::Usage, message));
+    }
     let workdir = workdir.into_os_string().into_string().map_err(|_| {
         Failure::plain(Exit::Usage, "the place of the commands is expected to be UTF-8".to_owned())
     })?;
     let PairLimits { iterations, run_seconds, seconds, turns } = args.limits();
-    Ok(PairSetup { author, reviewer, workdir, task, iterations, run_seconds, seconds, turns, words })
+    let setup = PairSetup { author, reviewer, workdir, task, iterations, run_seconds, seconds, turns, words };
+    are_free(root, &setup, context)?;
+    Ok(setup)
 }
 
 /// How much a pair may use.
@@ -192,6 +196,12 @@ impl Args {
     }
 }
 
+fn are_free(root: &Path, setup: &PairSetup, context: &Context) -> Result<(), Failure> {
+    let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let mut members = [Some(&setup.author), setup.reviewer.as_ref()].into_iter().flatten();
+    members.try_for_each(|member| is_free(&config, member, context))
+}
+
 /// An agent that the daemon starts, or that is another user, is not ours to run.
 fn is_free(config: &Config, member: &PairMember, context: &Context) -> Result<(), Failure> {
     let section = config.agents.get(&member.agent);
@@ -206,18 +216,21 @@ fn is_free(config: &Config, member: &PairMember, context: &Context) -> Result<()
     Err(Failure::plain(Exit::Usage, message).next(context.command("doctor")))
 }
 
-/// The pair that is meant: of several none is guessed.
-fn which(root: &Path, named: Option<PairId>, context: &Context) -> Result<PairId, Failure> {
-    if let Some(id) = named {
-        return Ok(id);
-    }
+/// The pair that is meant, and how it was set up: of several none is guessed. A name is a path as well, so one that the
+/// ledger does not know makes no folder.
+fn which(root: &Path, named: Option<PairId>, context: &Context) -> Result<(PairId, PairSetup), Failure> {
     let (books, _) = Books::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
-    let open: Vec<&PairId> = books.state().pairs().map(|(id, _)| id).collect();
+    let set_up = |(id, pair): (&PairId, &OpenPair)| (id.clone(), pair.setup.clone());
+    if let Some(id) = named {
+        let known = books.state().pairs().find(|(known, _)| **known == id);
+        return known.map(set_up).ok_or_else(|| failure(&PairError::Unknown(id), root, context));
+    }
+    let open: Vec<(&PairId, &OpenPair)> = books.state().pairs().collect();
     match open.as_slice() {
         [] => Err(Failure::plain(Exit::NotFound, "no pair goes on or can be resumed".to_owned())
             .next(context.command("pair --transcript"))),
-        [only] => Ok((*only).clone()),
-        [.., newest] => {
+        [only] => Ok(set_up(*only)),
+        [.., (newest, _)] => {
             let message = format!("{} pairs can be resumed, and none is guessed: name one", open.len());
             Err(Failure::plain(Exit::Usage, message)
                 .next(context.command(&format!("pair --resume {newest}"))))

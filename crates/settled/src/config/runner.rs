@@ -43,6 +43,15 @@ impl RunnerSection {
     }
 }
 
+/// Words that are the same would let the one who gives up approve.
+pub(super) fn section<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RunnerSection, D::Error> {
+    let section = RunnerSection::deserialize(deserializer)?;
+    if section.words().are_distinct() {
+        return Ok(section);
+    }
+    Err(Error::custom("two of done, pass and fail of [runner] are the same word, expected three"))
+}
+
 /// What an agent's command is given on standard input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -112,6 +112,13 @@ fn a_blank_command_could_never_be_recorded_and_is_refused() {
 }
 
 #[test]
+fn a_word_of_the_runner_says_one_thing() {
+    let error = parse("[runner]\nfail = \"PASS\"\n").expect_err("who gives up would approve");
+    let expected = "two of done, pass and fail of [runner] are the same word, expected three";
+    assert_eq!(error, format!("settled.toml:1:1: config_invalid: {expected}"));
+}
+
+#[test]
 fn the_daemon_is_no_agent() {
     let error = parse("[agents.settled]\nroles = [\"author\"]\n").expect_err("the daemon");
     assert_eq!(error, "settled.toml:1:9: config_invalid: `settled` is the daemon's own name and no agent's");

@@ -6,7 +6,8 @@ use message_schema::id::MessageId;
 use review::Signal;
 use spool::{Since, Tail};
 
-use super::turn::run_name;
+use super::mail::Sent;
+use super::turn::{Given, run_name};
 use super::{Driver, PairError, Role, mail, places};
 use crate::clock;
 use crate::compose::ask;
@@ -19,7 +20,7 @@ pub(super) struct Ran {
     /// Whether it was ended because no turn is left.
     pub(super) no_turns: bool,
     /// The messages of its agent that were accepted meanwhile.
-    pub(super) messages: Vec<(MessageId, MessageType)>,
+    pub(super) messages: Vec<Sent>,
 }
 
 /// What it came to.
@@ -28,20 +29,21 @@ pub(super) enum Word {
     Crashed(String),
 }
 
-pub(super) fn read(driver: &Driver<'_>, role: Role, start: u16, ran: &Ran) -> Result<Word, PairError> {
-    let written = ran.messages.iter().find_map(|(_, kind)| by_message(role, *kind));
+pub(super) fn read(driver: &Driver<'_>, role: Role, given: &Given, ran: &Ran) -> Result<Word, PairError> {
+    let written = ran.messages.iter().find_map(|sent| by_message(driver, role, sent));
     let said = match ended_well(ran) {
         Ok(said) => said,
         // What it wrote counts, whatever became of it afterwards.
         Err(why) => return Ok(written.map_or(Word::Crashed(why), Word::Signal)),
     };
+    note(driver, role, "")?;
     let words = &driver.setup.words;
     let signal = match role {
         Role::Author => Signal::read(&said.text, words),
         Role::Reviewer => match runner::read(said, words) {
             runner::Word::GivenUp => Signal::Fail,
             runner::Word::Response(verdict, sheet) if written.is_none() => {
-                return respond(driver, start, (verdict, &sheet)).map(Word::Signal);
+                return respond(driver, given, (verdict, &sheet)).map(Word::Signal);
             }
             runner::Word::Response(..) | runner::Word::Nothing(_) => Signal::None,
         },
@@ -50,6 +52,12 @@ pub(super) fn read(driver: &Driver<'_>, role: Role, start: u16, ran: &Ran) -> Re
         (Signal::None, Some(written)) => written,
         (signal, _) => signal,
     }))
+}
+
+/// Says to one side what became of its last answer, in the place of what was said of an earlier one.
+fn note(driver: &Driver<'_>, role: Role, text: &str) -> Result<(), PairError> {
+    let failed = |source| PairError::Io { what: "a note".to_owned(), source };
+    places::write(&driver.places.note(role), text).map_err(failed)
 }
 
 fn ended_well(ran: &Ran) -> Result<&crate::runner::stream::Said, String> {
@@ -68,9 +76,13 @@ fn ended_well(ran: &Ran) -> Result<&crate::runner::stream::Said, String> {
 }
 
 /// What a message says in place of a last line: an author that asks for a review is ready, a reviewer that approves
-/// passes.
-fn by_message(role: Role, kind: MessageType) -> Option<Signal> {
-    match (role, kind) {
+/// passes. What a reviewer has to say of the work of others says nothing of this one.
+fn by_message(driver: &Driver<'_>, role: Role, sent: &Sent) -> Option<Signal> {
+    let is_theirs = sent.review.as_ref().is_some_and(|key| key.author == driver.setup.author.agent);
+    if role == Role::Reviewer && !is_theirs {
+        return None;
+    }
+    match (role, sent.kind) {
         (Role::Author, MessageType::ReviewRequest | MessageType::ReviewAddressed) => Some(Signal::Done),
         (Role::Reviewer, MessageType::ReviewLgtm) => Some(Signal::Pass),
         (Role::Reviewer, MessageType::ReviewFeedback) => Some(Signal::None),
@@ -78,10 +90,11 @@ fn by_message(role: Role, kind: MessageType) -> Option<Signal> {
     }
 }
 
-/// Sends the answer of a reviewer of whom something is asked. Where nothing is, its `PASS` is all there is to say.
+/// Sends the answer of a reviewer of whom something is asked. Where nothing is, its `PASS` is all there is to say. What
+/// its brief did not show it has not read: a request that came in later takes no answer of this run.
 fn respond(
     driver: &Driver<'_>,
-    start: u16,
+    given: &Given,
     (verdict, sheet): (crate::compose::gaps::Verdict, &crate::compose::sheet::Sheet),
 ) -> Result<Signal, PairError> {
     use crate::compose::gaps::Verdict;
@@ -91,30 +104,35 @@ fn respond(
     let failed =
         |what: &str, why: String| PairError::Io { what: what.to_owned(), source: std::io::Error::other(why) };
     let asks = asks.map_err(|error| failed("what is asked of the reviewer", error.to_string()))?;
-    let Some(ask) = asks.into_iter().find(ours) else {
-        return Ok(match verdict {
-            Verdict::Lgtm => Signal::Pass,
-            Verdict::Feedback => Signal::None,
-        });
+    let signal = match verdict {
+        Verdict::Lgtm => Signal::Pass,
+        Verdict::Feedback => Signal::None,
+    };
+    let write = |text: &str| note(driver, Role::Reviewer, text);
+    let asks: Vec<_> = asks.into_iter().filter(ours).collect();
+    let shown =
+        |ask: &&ask::Ask| given.asked.as_ref().is_some_and(|it| *it == (ask.key(), ask.request.clone()));
+    let Some(ask) = asks.iter().find(shown) else {
+        if asks.is_empty() {
+            return Ok(signal);
+        }
+        write("Your last answer was not sent: what is asked now was not in your brief.\n")?;
+        return Ok(Signal::None);
     };
     let mut tail = Tail::open(&driver.root, Since::End)?;
-    let id = MessageId::new(format!("run-{}", run_name(driver, start))).expect("letters, digits and dashes");
-    let posted = runner::post(&driver.root, &ask.key(), &id, (verdict, sheet), clock::now());
-    let note = driver.places.note(Role::Reviewer);
-    let write = |text: &str| places::write(&note, text).map_err(|error| failed("a note", error.to_string()));
+    let id =
+        MessageId::new(format!("run-{}", run_name(driver, given.start))).expect("letters, digits and dashes");
+    let request = (&ask.key(), &ask.request);
+    let posted = runner::post(&driver.root, request, &id, (verdict, sheet), clock::now());
     if let Err(why) = posted {
         write(&format!("Your last answer was not sent: {why}.\n"))?;
         return Ok(Signal::None);
     }
     mail::judged(&driver.root, me)?;
     let accepted = mail::accepted(&mut tail, me)?;
-    if accepted.iter().all(|(accepted, _)| *accepted != id) {
+    if accepted.iter().all(|sent| sent.id != id) {
         write("Your last answer was refused; the message from `settled` says why.\n")?;
         return Ok(Signal::None);
     }
-    write("")?;
-    Ok(match verdict {
-        Verdict::Lgtm => Signal::Pass,
-        Verdict::Feedback => Signal::None,
-    })
+    Ok(signal)
 }

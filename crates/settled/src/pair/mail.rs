@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
-use review::Record;
+use review::{Record, ReviewKey};
 use spool::{Digest, SpoolError, Tail};
 
 use super::PairError;
@@ -45,14 +45,22 @@ pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
     Ok(())
 }
 
+/// A message that was accepted, and the review it is about.
+pub(super) struct Sent {
+    pub(super) id: MessageId,
+    pub(super) kind: MessageType,
+    pub(super) review: Option<ReviewKey>,
+}
+
 /// Takes what lies in an agent's inbox, and puts a copy of each into the folder of the turn, under a name of ours: its
-/// own is its sender's. The copy comes first, so that a kill leaves no message taken and not handed over.
+/// own is its sender's. The copy comes first, so that a kill leaves no message taken and not handed over. What cannot be
+/// read stays where it is.
 pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize, PairError> {
     let failed = |source| PairError::Io { what: format!("the mail of {agent}"), source };
     let bag = Mailbag::new(root, agent);
     let (letters, _) = bag.some_letters(Place::Inbox, DRAINED_MAX).map_err(failed)?;
     let mut taken = 0;
-    for letter in letters {
+    for letter in letters.into_iter().filter(|letter| !letter.text.is_empty()) {
         let there: Vec<String> = std::fs::read_dir(into)
             .map_err(failed)?
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -73,16 +81,14 @@ pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize
 }
 
 /// The messages of an agent that were accepted since.
-pub(super) fn accepted(
-    tail: &mut Tail,
-    agent: &AgentName,
-) -> Result<Vec<(MessageId, MessageType)>, SpoolError> {
+pub(super) fn accepted(tail: &mut Tail, agent: &AgentName) -> Result<Vec<Sent>, SpoolError> {
     let mut found = Vec::new();
     tail.read(&mut |entry| {
         if let (Record::Accepted(accepted), _) = fold::decision(entry)?
             && accepted.from == *agent
         {
-            found.push((accepted.id.clone(), accepted.kind));
+            let review = accepted.step.as_ref().map(|step| step.review.clone());
+            found.push(Sent { id: accepted.id.clone(), kind: accepted.kind, review });
         }
         Ok(())
     })?;

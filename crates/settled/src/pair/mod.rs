@@ -160,7 +160,10 @@ impl<'a> Driver<'a> {
         let mut driver =
             Self { root: root.to_owned(), id, setup, standing, places, _serving, stop, progress };
         let setup = Box::new(driver.setup.clone());
-        driver.tell(PairStep::Opened(setup))?;
+        if let Err(error) = driver.tell(PairStep::Opened(setup)) {
+            driver.places.discard();
+            return Err(error);
+        }
         driver.write_task()?;
         Ok(driver)
     }

@@ -61,6 +61,11 @@ impl Places {
         Ok(Self { at, _lock: lock })
     }
 
+    /// Removes the folder of a pair that was not opened. What cannot be removed stays.
+    pub(super) fn discard(&self) {
+        let _ = std::fs::remove_dir_all(&self.at);
+    }
+
     /// The task.
     pub(super) fn task(&self) -> PathBuf {
         self.at.join("task.md")

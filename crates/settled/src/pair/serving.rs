@@ -63,8 +63,10 @@ impl Drop for Serving {
         while told.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
             std::thread::sleep(POLL);
         }
-        // A daemon loses nothing by it.
-        let _ = child.kill();
-        let _ = child.wait();
+        // A daemon loses nothing by it. The number of one that is gone may be another's by now.
+        if matches!(child.try_wait(), Ok(None)) {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use message_schema::id::AgentName;
-use review::{PairMember, PairStep, TRANSCRIPT_MAX, Transcript};
+use message_schema::id::{AgentName, MessageId};
+use review::{PairMember, PairStep, ReviewKey, TRANSCRIPT_MAX, Transcript};
 use spool::{Since, Tail};
 
 use super::answer::{self, Ran, Word};
@@ -24,6 +24,9 @@ use crate::runner::{Form, orphans, prompt, tree};
 /// How often the one who watches is told that a command is at work, and signals are looked for.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How often is looked whether a keeper is gone: one that is silent ends at once.
+const LAST_LOOK: Duration = Duration::from_millis(2);
+
 /// How long a keeper may take to end its agent: longer than it gives the agent.
 const KEEPER: Duration = Duration::from_secs(8);
 
@@ -32,6 +35,16 @@ const NO_BRIEF: &str = "# No request is open: nothing is asked of you but what t
 
 const AUTHOR: &str = include_str!("author.md");
 const REVIEWER: &str = include_str!("reviewer.md");
+
+/// What a run is given.
+pub(super) struct Given {
+    /// The how manieth run it is.
+    pub(super) start: u16,
+    folder: Folder,
+    mail: PathBuf,
+    /// The request whose brief it can read.
+    pub(super) asked: Option<(ReviewKey, MessageId)>,
+}
 
 /// Why a run was ended by us.
 #[derive(Clone, Debug)]
@@ -55,18 +68,19 @@ impl Driver<'_> {
             mail::judged(&self.root, agent)?;
         }
         let start = self.standing.starts.saturating_add(1);
-        let (folder, mail) = self.prepare(role, &member, start)?;
+        let given = self.prepare(role, &member, start)?;
         let mut tail = Tail::open(&self.root, Since::End)?;
         self.tell(PairStep::Began(start))?;
 
         let began = Instant::now();
-        let (end, why) = match self.launch(&member, &folder, &mail, start) {
-            Ok(keeper) => self.see_through(role, keeper, &folder, began),
+        let (end, why) = match self.launch(&member, &given) {
+            Ok(keeper) => self.see_through(role, keeper, &given.folder, began),
             Err(error) => (Some(not_started(&error)), None),
         };
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
-        let mut run = transcript(end.as_ref(), start, ms);
-        self.keep_words(role, end.as_ref())?;
+        let said = said(&given.folder, end.as_ref(), &member);
+        let mut run = transcript(&said, start, ms);
+        self.keep_words(role, &said)?;
         if let Some(Ended::Stopped(why)) = why {
             return self.tell(PairStep::Interrupted { why: why.to_owned(), run: Some(run) });
         }
@@ -75,9 +89,9 @@ impl Driver<'_> {
         let messages = mail::accepted(&mut tail, &member.agent)?;
         let no_turns = matches!(why, Some(Ended::NoTurns));
         let ran = Ran { end, no_turns, messages };
-        let word = answer::read(self, role, start, &ran)?;
+        let word = answer::read(self, role, &given, &ran)?;
         let later = mail::accepted(&mut tail, &member.agent)?;
-        run.messages = ran.messages.iter().chain(&later).map(|(id, _)| id.clone()).collect();
+        run.messages = ran.messages.iter().chain(&later).map(|sent| sent.id.clone()).collect();
         self.tell(match word {
             Word::Signal(signal) => PairStep::Ended { signal, run },
             Word::Crashed(why) => PairStep::Crashed { why, run },
@@ -92,24 +106,30 @@ impl Driver<'_> {
     }
 
     /// Drains the mail of whoever has the turn, and makes the folder with all it is given.
-    fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<(Folder, PathBuf), PairError> {
+    fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Given, PairError> {
         let failed = |source| PairError::Io { what: format!("the folder of run {start}"), source };
         let iteration = self.standing.pair.iteration();
         let mail = self.places.mail(iteration, role).map_err(failed)?;
         mail::drain(&self.root, &member.agent, &mail)?;
         let folder = self.places.new_run(start).map_err(failed)?;
-        let given = self.give(role, member, &folder, &mail);
-        given.map_err(failed)?;
-        Ok((folder, mail))
+        let asked = self.give(role, member, &folder, &mail).map_err(failed)?;
+        Ok(Given { start, folder, mail, asked })
     }
 
-    fn give(&self, role: Role, member: &PairMember, folder: &Folder, mail: &Path) -> io::Result<()> {
+    fn give(
+        &self,
+        role: Role,
+        member: &PairMember,
+        folder: &Folder,
+        mail: &Path,
+    ) -> io::Result<Option<(ReviewKey, MessageId)>> {
         for path in [self.places.said(role.other()), self.places.note(role)] {
             if !path.exists() {
                 places::write(&path, "")?;
             }
         }
-        Folder::write(&folder.brief(), &self.brief(role, &member.agent))?;
+        let (brief, asked) = self.brief(role, &member.agent);
+        Folder::write(&folder.brief(), &brief)?;
         let words = &self.setup.words;
         let seconds = self.seconds();
         let other = match (role, &self.setup.reviewer) {
@@ -144,18 +164,23 @@ impl Driver<'_> {
             reads_prompt: true,
             output: form(&member.output),
             seconds_max: seconds,
-        })
+        })?;
+        Ok(asked)
     }
 
-    /// What this round asks of a reviewer of whom something is asked.
-    fn brief(&self, role: Role, me: &AgentName) -> String {
+    /// What this round asks of a reviewer of whom something is asked, and by which request.
+    fn brief(&self, role: Role, me: &AgentName) -> (String, Option<(ReviewKey, MessageId)>) {
         let asks = match role {
             Role::Author => Vec::new(),
             // Without a brief it may still look itself.
             Role::Reviewer => ask::open(&self.root, me, clock::now()).unwrap_or_default(),
         };
         let ask = asks.into_iter().find(|ask| ask.author == self.setup.author.agent);
-        ask.and_then(|ask| serde_yaml::to_string(&ask.whole).ok()).unwrap_or_else(|| NO_BRIEF.to_owned())
+        let shown = ask.and_then(|ask| {
+            let text = serde_yaml::to_string(&ask.whole).ok()?;
+            Some((text, Some((ask.key(), ask.request))))
+        });
+        shown.unwrap_or_else(|| (NO_BRIEF.to_owned(), None))
     }
 
     /// The seconds the next run has, at least one.
@@ -163,8 +188,9 @@ impl Driver<'_> {
         u64::from(self.setup.run_seconds).min(self.standing.ms_left.div_ceil(1_000)).max(1)
     }
 
-    fn launch(&self, member: &PairMember, folder: &Folder, mail: &Path, start: u16) -> io::Result<Child> {
-        let run = run_name(self, start);
+    fn launch(&self, member: &PairMember, given: &Given) -> io::Result<Child> {
+        let Given { folder, mail, .. } = given;
+        let run = run_name(self, given.start);
         let text = |path: PathBuf| path.display().to_string();
         let env = BTreeMap::from([
             ("SETTLED_PAIR".to_owned(), self.id.to_string()),
@@ -194,7 +220,7 @@ impl Driver<'_> {
         control.take();
         let until = Instant::now() + KEEPER;
         while matches!(keeper.try_wait(), Ok(None)) && Instant::now() < until {
-            std::thread::sleep(TICK / 5);
+            std::thread::sleep(LAST_LOOK);
         }
         // One that is gone cannot be killed; one that hangs is, and what it kept with it.
         let _ = keeper.kill();
@@ -223,10 +249,9 @@ impl Driver<'_> {
     }
 
     /// Keeps what was said for the other side.
-    fn keep_words(&self, role: Role, end: Option<&End>) -> Result<(), PairError> {
-        let said = end.map_or("", |end| end.said.text.as_str());
+    fn keep_words(&self, role: Role, said: &Said) -> Result<(), PairError> {
         let failed = |source| PairError::Io { what: "what was said".to_owned(), source };
-        places::write(&self.places.said(role), said).map_err(failed)
+        places::write(&self.places.said(role), &said.text).map_err(failed)
     }
 }
 
@@ -236,8 +261,10 @@ pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcrip
     let start = driver.standing.starts;
     let folder = Folder::at(&driver.places.run(start));
     orphans::end(&folder, &run_name(driver, start));
+    let run = driver.standing.pair.run();
+    let said = driver.setup.member(run).map(|member| said(&folder, folder.end().as_ref(), member));
     let passed = u64::try_from((clock::now() - began_at).num_milliseconds()).unwrap_or(0).max(1);
-    transcript(folder.end().as_ref(), start, passed.min(driver.seconds() * 1_000))
+    transcript(&said.unwrap_or_else(nothing), start, passed.min(driver.seconds() * 1_000))
 }
 
 /// The name of a run in the environment of all it starts.
@@ -246,16 +273,34 @@ pub(super) fn run_name(driver: &Driver<'_>, start: u16) -> String {
 }
 
 fn not_started(error: &io::Error) -> End {
-    let said = Said { text: String::new(), unreadable: None, turns: 0 };
-    End { how: How::NotStarted(error.to_string()), said }
+    End { how: How::NotStarted(error.to_string()), said: nothing() }
+}
+
+fn nothing() -> Said {
+    Said { text: String::new(), unreadable: None, turns: 0 }
+}
+
+/// What was said. Where the keeper was killed, it is what it had stored by then: turns that were used stay used.
+fn said(folder: &Folder, end: Option<&End>, member: &PairMember) -> Said {
+    end.map_or_else(
+        || folder.printed(form(&member.output)).unwrap_or_else(|_| nothing()),
+        |end| end.said.clone(),
+    )
 }
 
 /// The last characters of what was said: what counts is at its end.
-fn transcript(end: Option<&End>, start: u16, ms: u64) -> Transcript {
-    let (text, turns) = end.map_or(("", 0), |end| (end.said.text.as_str(), end.said.turns));
+fn transcript(said: &Said, start: u16, ms: u64) -> Transcript {
+    let text = &said.text;
     let length = text.chars().count();
-    let said = text.chars().skip(length.saturating_sub(TRANSCRIPT_MAX)).collect();
-    Transcript { start, ms, turns: turns.into(), said, length: length as u64, messages: Vec::new() }
+    let kept = text.chars().skip(length.saturating_sub(TRANSCRIPT_MAX)).collect();
+    Transcript {
+        start,
+        ms,
+        turns: said.turns.into(),
+        said: kept,
+        length: length as u64,
+        messages: Vec::new(),
+    }
 }
 
 /// The form of an output by the word the ledger has of it; one that is not known is text.

@@ -62,11 +62,12 @@ fn verdict(sheet: &Sheet) -> Verdict {
     }
 }
 
-/// Writes the response into the agent's outbox, under this id; says why it cannot be. Written before under the
-/// same id, by a daemon that was killed since, it is not written again.
+/// Writes the response to a request into the agent's outbox, under this id; says why it cannot be. One to a request
+/// that another has replaced is not written: who answered has not seen the other. Written before under the same id, by
+/// a daemon that was killed since, it is not written again.
 pub(crate) fn post(
     root: &Path,
-    key: &ReviewKey,
+    (key, request): (&ReviewKey, &MessageId),
     id: &MessageId,
     (verdict, sheet): (Verdict, &Sheet),
     now: DateTime<Utc>,
@@ -76,7 +77,7 @@ pub(crate) fn post(
         return Ok(());
     }
     let asks = ask::open(root, me, now).map_err(|error| error.to_string())?;
-    let ask = asks.into_iter().find(|ask| ask.key() == *key);
+    let ask = asks.into_iter().find(|ask| ask.key() == *key && ask.request == *request);
     let ask = ask.ok_or("no request waits for it any more")?;
     let letter = letter(&ask, verdict, sheet, now)?;
     for _ in 0..PLANS_MAX {

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use spool::Layout;
 
-use super::stream::{Form, Said};
+use super::stream::{Form, Reader, Said};
 use super::tree::Process;
 
 /// How many folders are kept; older ones are removed.
@@ -192,6 +192,13 @@ impl Folder {
     /// Says what came of it.
     pub(crate) fn tell_end(&self, end: &End) -> io::Result<()> {
         self.tell("end.json", end)
+    }
+
+    /// What the stored output says, as far as it goes.
+    pub(crate) fn printed(&self, form: Form) -> io::Result<Said> {
+        let mut reader = Reader::new(form);
+        reader.read(&std::fs::read(self.0.join("stdout"))?);
+        Ok(reader.finish())
     }
 
     /// Whole or not at all, for a reader as well as after a kill.

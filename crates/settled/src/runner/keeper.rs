@@ -116,7 +116,7 @@ fn see_through(mut agent: Child, run: &Launch, tell: Sender<News>, news: &Receiv
     let is_over = how != How::Ended;
     // The number of a group whose leader is waited for may be given again; below the keeper it is found anyway.
     let group = (!is_over || cfg!(not(target_os = "linux"))).then_some(group);
-    tree::end(|| tree::below(own), group, if is_over { GRACE_OF_THE_REST } else { GRACE });
+    tree::end(|| kept(own), group, if is_over { GRACE_OF_THE_REST } else { GRACE });
     let last = Instant::now() + LAST_WORDS;
     while said.is_none()
         && let Ok(heard) = news.recv_timeout(last.saturating_duration_since(Instant::now()))
@@ -132,6 +132,16 @@ fn see_through(mut agent: Child, run: &Launch, tell: Sender<News>, news: &Receiv
         turns: 0,
     });
     End { how, said }
+}
+
+/// What runs below. Once nothing does, what is over is taken away: its group would seem to be there still, and the whole
+/// grace would be waited for.
+fn kept(own: i32) -> Vec<Process> {
+    let below = tree::below(own);
+    if below.is_empty() {
+        tree::reap(&[]);
+    }
+    below
 }
 
 fn how(status: ExitStatus) -> How {

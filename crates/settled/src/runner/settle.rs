@@ -84,8 +84,8 @@ impl Settling {
         match self.word(mailroom) {
             Word::Response(verdict, sheet) => {
                 let id = MessageId::new(format!("run-{}", self.run.id)).expect("letters, digits and a dash");
-                let key = &self.run.review;
-                match answer::post(mailroom.root(), key, &id, (verdict, &sheet), now.utc) {
+                let request = (&self.run.review, &self.run.request);
+                match answer::post(mailroom.root(), request, &id, (verdict, &sheet), now.utc) {
                     Ok(()) => {
                         mailroom.sweep()?;
                         (self.is_posted, self.since) = (true, now.mono);

@@ -208,6 +208,31 @@ fn a_review_that_came_to_a_person_ends_the_pair_and_an_older_one_does_not() {
 }
 
 #[test]
+fn a_pass_counts_nothing_over_a_review_that_came_to_a_person_meanwhile() {
+    for iterations in [1, ITERATIONS] {
+        let mut table = Table::default();
+        let opened = PairStep::Opened(Box::new(PairSetup { iterations, ..setup(true) }));
+        table.steps([opened, PairStep::Started, PairStep::Began(1)]);
+        assert_eq!(table.request(), ok("reviewing"));
+        table.steps([ended(1, Signal::Done), PairStep::Began(2)]);
+        let escalates = table.feedback_with(1, "escalation: a person should look", "F-001 P1 open");
+        assert_eq!(escalates, ok("escalated"));
+        let over = table.steps([ended(2, Signal::Pass)]);
+        assert_eq!(stands(over), (Run::Failed, 1, Some(PairFailure::WithAPerson)));
+    }
+}
+
+#[test]
+fn a_word_that_would_say_two_things_opens_no_pair() {
+    for words in [("A", "A", "B"), ("A", "B", "A"), ("A", "B", "B"), ("", "A", "B")] {
+        let (done, pass, fail) = words;
+        let words = SignalWords { done: done.to_owned(), pass: pass.to_owned(), fail: fail.to_owned() };
+        let opened = PairStep::Opened(Box::new(PairSetup { words, ..setup(true) }));
+        assert_eq!(Table::default().step(opened), Err(DECLINED.to_owned()));
+    }
+}
+
+#[test]
 fn what_a_pair_that_failed_leaves_open_is_a_persons() {
     let mut table = asked();
     table.steps([crashed(2), PairStep::Began(3), crashed(3)]);

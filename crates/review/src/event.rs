@@ -85,7 +85,7 @@ impl Event {
                 PairStep::NotStarted { why }
                 | PairStep::Crashed { why, .. }
                 | PairStep::Interrupted { why, .. } => format!("the pair {pair} {} ({why})", what.word()),
-                PairStep::Opened(_) | PairStep::Started | PairStep::Resumed => {
+                PairStep::Opened(_) | PairStep::Started | PairStep::Resumed | PairStep::Dropped => {
                     format!("the pair {pair} {}", what.word())
                 }
             },

@@ -89,6 +89,8 @@ pub enum PairEvent {
     Interrupted,
     /// A person lets it go on from where it was interrupted.
     Resumed,
+    /// A person lets it rest where it was interrupted.
+    Dropped,
 }
 
 /// A pair in its run.
@@ -192,6 +194,9 @@ impl Pair {
                 Ok(Self { stood: Some(from), restarted: self.restarted, ..failed })
             }
             (from, PairEvent::Resumed) => self.resume(from),
+            // It is failed already, and stays so for the reason it failed for.
+            (_, PairEvent::Dropped) if self.can_resume() => Ok(Self { stood: None, ..self }),
+            (from, PairEvent::Dropped) => Err(InvalidTransition { from, to: Run::Failed }),
             (Run::Working, PairEvent::Ended(signal)) => self.author_ended(signal),
             (Run::Reviewing, PairEvent::Ended(signal)) => self.reviewer_ended(signal),
             (Run::Working | Run::Reviewing, PairEvent::Crashed) if !self.restarted => {

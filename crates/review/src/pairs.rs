@@ -160,6 +160,8 @@ pub enum PairStep {
     },
     /// A person lets it go on from where it was interrupted.
     Resumed,
+    /// A person lets it rest: it was interrupted, and does not go on.
+    Dropped,
 }
 
 impl PairStep {
@@ -174,6 +176,7 @@ impl PairStep {
             Self::Crashed { .. } => "crashed",
             Self::Interrupted { .. } => "interrupted",
             Self::Resumed => "resumed",
+            Self::Dropped => "dropped",
         }
     }
 }

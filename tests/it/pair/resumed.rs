@@ -100,4 +100,13 @@ fn of_several_none_is_guessed() {
     let held = resume(&room);
     assert_eq!(held.code, Some(2), "{held:?}");
     assert!(held.said.contains("2 pairs can be resumed"), "{held:?}");
+    let newest =
+        held.said.split_whitespace().find(|word| word.starts_with("pair-")).expect("it names the newest");
+    let dropped = Held::of(&room.command(&["--drop", newest]).output().expect("settled can be run"));
+    assert_eq!((dropped.code, dropped.id()), (Some(0), newest), "{dropped:?}");
+    // Now that there is one, it is meant; the command it waits in is not started again for it.
+    let dropped = Held::of(&room.command(&["--drop"]).output().expect("settled can be run"));
+    assert_eq!(dropped.code, Some(0), "{dropped:?}");
+    assert_eq!(room.mailroom.status()["pairs"], Value::Null);
+    assert_eq!((resume(&room).code, room.starts("author")), (Some(3), 2));
 }

@@ -87,6 +87,7 @@ fn go_on(room: &Room<'_>, known: &OpenPair, step: &PairStep) -> Result<PairStand
         }
         PairStep::Interrupted { run: None, .. } => moved(standing, PairEvent::Interrupted),
         PairStep::Resumed => moved(standing, PairEvent::Resumed),
+        PairStep::Dropped => moved(standing, PairEvent::Dropped),
     }
 }
 

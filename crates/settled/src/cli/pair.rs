@@ -25,10 +25,11 @@ use crate::runner::Form;
   settled pair --author claude --author-command 'sh author.sh' --task task.md --max-iterations 3
   settled pair --transcript
   settled pair --resume
+  settled pair --drop
 
 The commands read their prompt on standard input, and their last line is a signal: DONE, PASS or FAIL.
 Ctrl-C ends it; --resume goes on from there.")]
-#[command(group(clap::ArgGroup::new("what").required(true).args(["author", "resume", "transcript"])))]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["author", "resume", "drop", "transcript"])))]
 pub(super) struct Args {
     /// The agent in whose name the author works
     #[arg(long, value_name = "AGENT", value_parser = super::agent, requires_all = ["author_command", "task"])]
@@ -78,6 +79,9 @@ pub(super) struct Args {
     /// Go on with a pair that was interrupted; which one, where there are several
     #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with_all = ["author", "transcript"])]
     resume: Option<Option<MessageId>>,
+    /// Let a pair that was interrupted rest for good
+    #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with_all = ["author", "resume", "transcript"])]
+    drop: Option<Option<MessageId>>,
     /// Show all that was said and done in a pair; the newest, if none is named
     #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with = "author")]
     transcript: Option<Option<MessageId>>,
@@ -95,6 +99,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let as_json = context.json || !stdout().is_terminal();
     let mut teller = Teller::new(as_json);
     let mut progress = |progress: &Progress<'_>| teller.tell(progress);
+    if let Some(id) = &args.drop {
+        let (id, _) = which(root, id.clone().map(PairId), context)?;
+        let standing = Driver::drop_it(root, &id, stop, &mut progress).map_err(failed)?;
+        teller.finish()?;
+        let line = Answer::new(Last { id: &id, standing }.line());
+        let said = format!("{id} goes on no more; what was said and done stays in the ledger\n");
+        super::answer::print(&if as_json { line.line() } else { said })?;
+        return Ok(Exit::Ok);
+    }
     let (id, ended) = match &args.resume {
         Some(id) => {
             let (id, setup) = which(root, id.clone().map(PairId), context)?;

@@ -102,7 +102,8 @@ pub(super) fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
         | PairStep::Ended { .. }
         | PairStep::Crashed { .. }
         | PairStep::Interrupted { .. }
-        | PairStep::Resumed => None,
+        | PairStep::Resumed
+        | PairStep::Dropped => None,
     });
     let mut was = past.first().map(|past| past.standing);
     for Past { seq, at, step, standing } in past {
@@ -129,7 +130,8 @@ fn words(step: &PairStep) -> Option<&str> {
         | PairStep::Started
         | PairStep::NotStarted { .. }
         | PairStep::Began(_)
-        | PairStep::Resumed => None,
+        | PairStep::Resumed
+        | PairStep::Dropped => None,
     }
 }
 

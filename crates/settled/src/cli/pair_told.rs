@@ -21,7 +21,7 @@ const FRAME: Duration = Duration::from_secs(1);
 /// One thing that happened to a pair. Fields are added, never changed.
 #[derive(Debug, Serialize)]
 pub(super) struct Line {
-    /// `opened`, `started`, `began`, `ended`, `crashed`, `interrupted`, `resumed`, `not_started`, or at the end `over`.
+    /// `opened`, `started`, `began`, `ended`, `crashed`, `interrupted`, `resumed`, `dropped`, `not_started`, or at the end `over`.
     step: &'static str,
     /// The pair's name.
     pair: String,
@@ -69,9 +69,11 @@ impl Line {
             PairStep::Crashed { why, run } => (None, Some(why), Some(run)),
             PairStep::Interrupted { why, run } => (None, Some(why), run.as_ref()),
             PairStep::NotStarted { why } => (None, Some(why), None),
-            PairStep::Opened(_) | PairStep::Started | PairStep::Began(_) | PairStep::Resumed => {
-                (None, None, None)
-            }
+            PairStep::Opened(_)
+            | PairStep::Started
+            | PairStep::Began(_)
+            | PairStep::Resumed
+            | PairStep::Dropped => (None, None, None),
         };
         let begun = if let PairStep::Began(start) = step { Some(*start) } else { None };
         let setup = if let PairStep::Opened(setup) = step { Some((**setup).clone()) } else { None };
@@ -187,6 +189,7 @@ pub(super) fn said(told: Told<'_>) -> Option<String> {
         PairStep::Resumed => {
             format!("{at}  it goes on where it stood: {}", standing.pair.run().word())
         }
+        PairStep::Dropped => format!("{at}  a person let it rest"),
         PairStep::NotStarted { why } => format!("      it cannot be started: {}", escaped(why)),
         PairStep::Ended { signal, run } => {
             let signal = match signal {

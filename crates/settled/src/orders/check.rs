@@ -32,7 +32,11 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
                 Err(format!("the task is expected to have 1 to {TASK_MAX} bytes"))
             };
         }
-        PairStep::Started | PairStep::Began(_) | PairStep::Resumed | PairStep::NotStarted { .. } => None,
+        PairStep::Started
+        | PairStep::Began(_)
+        | PairStep::Resumed
+        | PairStep::Dropped
+        | PairStep::NotStarted { .. } => None,
         PairStep::Ended { run, .. } | PairStep::Crashed { run, .. } => Some(run),
         PairStep::Interrupted { run, .. } => run.as_ref(),
     };
@@ -44,6 +48,7 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
         | PairStep::Started
         | PairStep::Began(_)
         | PairStep::Resumed
+        | PairStep::Dropped
         | PairStep::Ended { .. } => None,
     };
     why.map_or(Ok(()), |why| fit("the reason", why))?;

@@ -168,8 +168,33 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Takes a pair up where it stood. One whose driver was killed is told to be interrupted first.
+    /// Takes a pair up where it stood.
     pub(crate) fn resume(
+        root: &Path,
+        id: &PairId,
+        stop: Stop,
+        progress: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Result<Self, PairError> {
+        let mut driver = Self::take_over(root, id, stop, progress)?;
+        driver.tell(PairStep::Resumed)?;
+        driver.write_task()?;
+        Ok(driver)
+    }
+
+    /// Lets a pair that was interrupted rest for good.
+    pub(crate) fn drop_it(
+        root: &Path,
+        id: &PairId,
+        stop: Stop,
+        progress: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Result<PairStanding, PairError> {
+        let mut driver = Self::take_over(root, id, stop, progress)?;
+        driver.tell(PairStep::Dropped)?;
+        Ok(driver.standing)
+    }
+
+    /// Holds a pair that was interrupted. One whose driver was killed is told to be interrupted first.
+    fn take_over(
         root: &Path,
         id: &PairId,
         stop: Stop,
@@ -187,8 +212,6 @@ impl<'a> Driver<'a> {
             let run = driver.standing.began_at.map(|at| turn::cut_off(&driver, at));
             driver.tell(PairStep::Interrupted { why: "whoever drove it was ended".to_owned(), run })?;
         }
-        driver.tell(PairStep::Resumed)?;
-        driver.write_task()?;
         Ok(driver)
     }
 

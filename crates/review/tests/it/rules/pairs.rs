@@ -162,6 +162,18 @@ fn an_interrupted_pair_goes_on_where_it_stood_with_what_was_left() {
 }
 
 #[test]
+fn what_a_person_lets_rest_is_over_and_what_it_asked_is_a_persons() {
+    let mut table = asked();
+    assert_eq!(table.step(PairStep::Dropped), Err("invalid_transition".to_owned()), "it goes on");
+    table.steps([interrupted(Some(used(2, 1, 0)))]);
+    let standing = table.steps([PairStep::Dropped]);
+    assert_eq!(stands(standing), (Run::Failed, 1, Some(PairFailure::Interrupted)));
+    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::InvocationFailed));
+    assert!(table.state.pair(&id()).is_none());
+    assert_eq!(table.step(PairStep::Resumed), Err(DECLINED.to_owned()));
+}
+
+#[test]
 fn only_what_was_interrupted_can_be_resumed() {
     let mut table = opened();
     assert_eq!(table.step(PairStep::Resumed), Err("invalid_transition".to_owned()), "it goes on");
@@ -259,6 +271,7 @@ fn step() -> impl Strategy<Value = PairStep> {
         3 => run.clone().prop_map(|run| PairStep::Crashed { why: "x".to_owned(), run }),
         1 => prop::option::of(run).prop_map(interrupted),
         1 => Just(PairStep::Resumed),
+        1 => Just(PairStep::Dropped),
         1 => Just(PairStep::Started),
         1 => Just(PairStep::NotStarted { why: "x".to_owned() }),
     ]
@@ -278,16 +291,16 @@ proptest! {
                 PairStep::Began(_) => (1, 0),
                 PairStep::Ended { .. } | PairStep::Crashed { .. } | PairStep::Interrupted { run: Some(_), .. } => (0, 1),
                 PairStep::Interrupted { run: None, .. } | PairStep::Opened(_) | PairStep::Started
-                | PairStep::NotStarted { .. } | PairStep::Resumed => (0, 0),
+                | PairStep::NotStarted { .. } | PairStep::Resumed | PairStep::Dropped => (0, 0),
             };
-            let resumes = step == PairStep::Resumed;
+            let is_a_persons = matches!(step, PairStep::Resumed | PairStep::Dropped);
             let Ok(now) = table.step(step) else { continue };
             (begun, ends) = (begun + begins, ends + closes);
             prop_assert!(begun == ends || begun == ends + 1);
             prop_assert_eq!(usize::from(now.starts), begun);
             prop_assert!(now.ms_left <= was.ms_left && now.turns_left <= was.turns_left);
             prop_assert!(now.pair.iteration() >= was.pair.iteration() && now.pair.iteration() <= ITERATIONS);
-            prop_assert!(!was.pair.run().is_terminal() || resumes, "only a person lets it go on");
+            prop_assert!(!was.pair.run().is_terminal() || is_a_persons, "only a person lets it go on");
             was = now;
         }
         // Interruptions may cut each run off and begin it again, but use up what is left.

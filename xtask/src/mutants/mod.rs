@@ -114,6 +114,10 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
         if std::fs::read(&to).ok().as_ref() != Some(&bytes) {
             write(&to, &bytes)?;
         }
+        // What is a program stays one.
+        let mode =
+            std::fs::metadata(&from).and_then(|data| std::fs::set_permissions(&to, data.permissions()));
+        mode.map_err(|error| format!("{}: {error}", to.display()))?;
     }
     Ok(())
 }

@@ -14,6 +14,8 @@ use serde_json::Value;
 use settled_tests::mailroom::{Mailroom, said, settled};
 use settled_tests::{binaries, ledger, repository, wait, write};
 
+use crate::runner::runs;
+
 /// A mailroom in which a pair can be held.
 struct Room {
     mailroom: Mailroom,
@@ -143,10 +145,4 @@ impl Drop for Going {
             let _ = child.wait();
         }
     }
-}
-
-/// Whether a process of that number runs.
-fn runs(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }

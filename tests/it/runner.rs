@@ -114,7 +114,7 @@ impl Room {
 }
 
 /// Whether a process of that number runs.
-fn runs(pid: &str) -> bool {
+pub(crate) fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }

@@ -83,6 +83,11 @@ impl PairSetup {
         }
     }
 
+    /// The author, and the reviewer if there is one.
+    pub fn members(&self) -> impl Iterator<Item = &PairMember> {
+        std::iter::once(&self.author).chain(&self.reviewer)
+    }
+
     /// Whether that is a review between the two.
     fn is_theirs(&self, key: &ReviewKey) -> bool {
         key.author == self.author.agent && self.reviewer.as_ref().is_some_and(|it| it.agent == key.reviewer)

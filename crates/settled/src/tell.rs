@@ -17,7 +17,7 @@ use crate::orders::{self, Order};
 /// How long a daemon may take to hear an order.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long is waited between two looks for the order: at first, since a daemon at rest hears it within milliseconds,
+/// How long is waited between two looks: at first, since a daemon at rest hears it within milliseconds,
 /// and then twice as long each time, up to the second.
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
@@ -106,29 +106,35 @@ pub(crate) fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
 
 /// Waits until the daemon has heard the order, or hears it in its place where none serves.
 fn see_to_it(root: &Path, file: &Path) -> Result<(), TellError> {
+    let is_heard = wait_until(root, PATIENCE, || file.symlink_metadata().is_err())
+        .map_err(|error| TellError::Unserved { file: file.to_owned(), error: Box::new(error) })?;
+    if is_heard { Ok(()) } else { Err(TellError::Unheard(file.to_owned())) }
+}
+
+/// Waits until the daemon has done something, or all is done in its place where none serves; says whether it was
+/// within its time.
+pub(crate) fn wait_until(
+    root: &Path,
+    patience: Duration,
+    is_done: impl Fn() -> bool,
+) -> Result<bool, DaemonError> {
     let start = Instant::now();
     let [mut pause, longest] = POLL;
     for look in 0_u32.. {
-        if look.is_multiple_of(LOOKS_PER_POLL)
-            && judge_in_its_place(root)
-                .map_err(|error| TellError::Unserved { file: file.to_owned(), error: Box::new(error) })?
-        {
-            return Ok(());
+        if (look.is_multiple_of(LOOKS_PER_POLL) && judge_in_its_place(root)?) || is_done() {
+            return Ok(true);
         }
-        if file.symlink_metadata().is_err() {
-            return Ok(());
-        }
-        if start.elapsed() >= PATIENCE {
+        if start.elapsed() >= patience {
             break;
         }
         std::thread::sleep(pause);
         pause = longest.min(pause * 2);
     }
-    Err(TellError::Unheard(file.to_owned()))
+    Ok(false)
 }
 
 /// Where no daemon serves, judges and delivers all that lies there in its place; says whether it did.
-pub(crate) fn judge_in_its_place(root: &Path) -> Result<bool, DaemonError> {
+fn judge_in_its_place(root: &Path) -> Result<bool, DaemonError> {
     if spool::is_served(root) == Some(true) {
         return Ok(false);
     }

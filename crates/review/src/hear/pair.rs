@@ -3,11 +3,9 @@
 
 use message_schema::Code;
 
-use super::{Answer, No, Room};
+use super::{Answer, No, Room, reviewer};
 use crate::pair::{Pair, PairEvent, PairFailure, Signal};
 use crate::pairs::{OpenPair, PairNews, PairSetup, PairStanding, PairStep, Transcript};
-use crate::phase::{EscalationReason, Phase};
-use crate::record::{Says, Step};
 use crate::run::{InvalidTransition, Run};
 
 pub(super) fn hear(room: &mut Room<'_>, news: &PairNews) -> Result<Answer, No> {
@@ -32,18 +30,15 @@ pub(super) fn hear(room: &mut Room<'_>, news: &PairNews) -> Result<Answer, No> {
 fn give_up(room: &mut Room<'_>, known: &OpenPair, answer: &mut Answer) {
     let state = room.state;
     for (key, review) in known.asked(state.reviews()) {
-        let reason = EscalationReason::InvocationFailed;
-        let says = Says::Escalated { review: key.clone(), reason: reason.clone() };
-        answer.letters.push(room.letter(&key.author, says.clone()));
-        answer.letters.push(room.letter(&key.reviewer, says));
-        answer.steps.push(Step::to(key, review.round, Phase::Escalated(reason)));
+        let (step, letters) = reviewer::given_up(room, key, review);
+        answer.letters.extend(letters);
+        answer.steps.push(step);
     }
 }
 
 fn open(room: &Room<'_>, setup: &PairSetup) -> Result<PairStanding, No> {
     let agents = &room.policy.agents;
-    let members = [Some(&setup.author), setup.reviewer.as_ref()];
-    if let Some(member) = members.into_iter().flatten().find(|member| !agents.contains_key(&member.agent)) {
+    if let Some(member) = setup.members().find(|member| !agents.contains_key(&member.agent)) {
         return Err(invalid(format!("{} is no agent of this workspace", member.agent)));
     }
     if setup.reviewer.as_ref().is_some_and(|reviewer| reviewer.agent == setup.author.agent) {

@@ -7,7 +7,7 @@ use super::{Answer, No, Room};
 use crate::event::Which;
 use crate::key::ReviewKey;
 use crate::phase::{EscalationReason, Invocation, Phase};
-use crate::record::{Says, Step};
+use crate::record::{Letter, Says, Step};
 use crate::state::Review;
 
 /// The request is taken: its seconds count from now on. Taken again, nothing changes.
@@ -61,11 +61,16 @@ pub(super) fn started(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> 
 /// The reviewer's command came to nothing: a person decides. It is never a pass.
 pub(super) fn failed(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
     let (key, review, _) = open_request(room, which)?;
+    let (step, letters) = given_up(room, key, review);
+    Ok(Answer { steps: vec![step], letters: letters.into(), ..Answer::default() })
+}
+
+/// Nobody is left to answer the open request: it is with a person, and both agents are told.
+pub(super) fn given_up(room: &mut Room<'_>, key: &ReviewKey, review: &Review) -> (Step, [Letter; 2]) {
     let reason = EscalationReason::InvocationFailed;
     let says = Says::Escalated { review: key.clone(), reason: reason.clone() };
-    let letters = vec![room.letter(&key.author, says.clone()), room.letter(&key.reviewer, says)];
-    let step = Step::to(key, review.round, Phase::Escalated(reason));
-    Ok(Answer { steps: vec![step], letters, ..Answer::default() })
+    let letters = [&key.author, &key.reviewer].map(|agent| room.letter(agent, says.clone()));
+    (Step::to(key, review.round, Phase::Escalated(reason)), letters)
 }
 
 fn open_request<'a>(

@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let (id, ended) = match &args.resume {
         Some(id) => {
             let (id, setup) = which(root, id.clone().map(PairId), context)?;
-            are_free(root, &setup, context)?;
+            are_free(&config(root)?, &setup, context)?;
             let mut driver = Driver::resume(root, &id, stop, &mut progress).map_err(failed)?;
             (id, driver.drive())
         }
@@ -151,7 +151,7 @@ fn finish(last: &Last<'_>, as_json: bool, context: &Context) -> Result<Exit, Fai
 }
 
 fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failure> {
-    let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let config = config(root)?;
     let member = |agent: &Option<AgentName>, command: &Option<String>, output: &str| {
         agent.as_ref().zip(command.as_ref()).map(|(agent, command)| PairMember {
             agent: agent.clone(),
@@ -188,31 +188,18 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
     let workdir = workdir.into_os_string().into_string().map_err(|_| {
         Failure::plain(Exit::Usage, "the place of the commands is expected to be UTF-8".to_owned())
     })?;
-    let PairLimits { iterations, run_seconds, seconds, turns } = args.limits();
+    let Args { max_iterations: iterations, run_seconds, seconds, turns, .. } = *args;
     let setup = PairSetup { author, reviewer, workdir, task, iterations, run_seconds, seconds, turns, words };
-    are_free(root, &setup, context)?;
+    are_free(&config, &setup, context)?;
     Ok(setup)
 }
 
-/// How much a pair may use.
-struct PairLimits {
-    iterations: u8,
-    run_seconds: u32,
-    seconds: u32,
-    turns: Option<u32>,
+fn are_free(config: &Config, setup: &PairSetup, context: &Context) -> Result<(), Failure> {
+    setup.members().try_for_each(|member| is_free(config, member, context))
 }
 
-impl Args {
-    fn limits(&self) -> PairLimits {
-        let Self { max_iterations: iterations, run_seconds, seconds, turns, .. } = *self;
-        PairLimits { iterations, run_seconds, seconds, turns }
-    }
-}
-
-fn are_free(root: &Path, setup: &PairSetup, context: &Context) -> Result<(), Failure> {
-    let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
-    let mut members = [Some(&setup.author), setup.reviewer.as_ref()].into_iter().flatten();
-    members.try_for_each(|member| is_free(&config, member, context))
+fn config(root: &Path) -> Result<Config, Failure> {
+    Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))
 }
 
 /// An agent that the daemon starts, or that is another user, is not ours to run.

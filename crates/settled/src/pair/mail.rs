@@ -1,7 +1,7 @@
 //! The mail of a pair's agents: judged before and after each run, drained before it, and what was accepted meanwhile.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
@@ -18,12 +18,6 @@ use crate::tell;
 /// whose packet is missing.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// How often it is looked.
-const POLL: Duration = Duration::from_millis(20);
-
-/// How many looks pass until it is asked again whether a daemon serves.
-const LOOKS_PER_POLL: u32 = 50;
-
 /// The most messages that are handed over in one turn; the rest stays for the next.
 const DRAINED_MAX: usize = 100;
 
@@ -31,18 +25,8 @@ const DRAINED_MAX: usize = 100;
 /// judged in time is none of this turn.
 pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
     let outbox = Mailbag::new(root, agent);
-    let start = Instant::now();
-    for look in 0_u32.. {
-        if look.is_multiple_of(LOOKS_PER_POLL) && tell::judge_in_its_place(root).map_err(PairError::Serve)? {
-            break;
-        }
-        let is_empty = outbox.names(Place::Outbox).is_ok_and(|names| names.is_empty());
-        if is_empty || start.elapsed() >= PATIENCE {
-            break;
-        }
-        std::thread::sleep(POLL);
-    }
-    Ok(())
+    let is_empty = || outbox.names(Place::Outbox).is_ok_and(|names| names.is_empty());
+    tell::wait_until(root, PATIENCE, is_empty).map(drop).map_err(PairError::Serve)
 }
 
 /// A message that was accepted, and the review it is about.

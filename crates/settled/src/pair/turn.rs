@@ -59,13 +59,8 @@ impl Driver<'_> {
     /// Runs the command whose turn it is, once, and tells the ledger what came of it.
     pub(super) fn turn(&mut self, role: Role) -> Result<(), PairError> {
         let member = self.member(role).clone();
-        let agents: Vec<AgentName> = [Some(&self.setup.author), self.setup.reviewer.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(|it| it.agent.clone())
-            .collect();
-        for agent in &agents {
-            mail::judged(&self.root, agent)?;
+        for member in self.setup.members() {
+            mail::judged(&self.root, &member.agent)?;
         }
         let start = self.standing.starts.saturating_add(1);
         let given = self.prepare(role, &member, start)?;

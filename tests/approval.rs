@@ -16,7 +16,8 @@ pub fn mailroom() -> Mailroom {
 
 /// The author asks this reviewer for a review of a head.
 pub fn ask(mailroom: &Mailroom, reviewer: &str, head: &str) {
-    let body = format!("pr: 86\nbranch: parser\ndiff_summary: A parser.\ndeclared_head: \"{head}\"");
+    let body =
+        format!("pr: 86\nbranch: parser\ndiff_summary: A parser.\ndeclared_head: \"{head}\"");
     let id = format!("ask-{reviewer}-{}", &head[..7]);
     let text = seed::review_message("review_request", &id, "claude", reviewer, "86", &body);
     send(mailroom, "claude", &id, &text);
@@ -26,7 +27,14 @@ pub fn ask(mailroom: &Mailroom, reviewer: &str, head: &str) {
 pub fn approve(mailroom: &Mailroom, reviewer: &str, more: &str) {
     let body = format!("quality_gate_result: pass\n{more}");
     let id = format!("lgtm-{reviewer}-{}", more.len());
-    let text = seed::review_message("review_lgtm", &id, reviewer, "claude", "86", body.trim_end());
+    let text = seed::review_message(
+        "review_lgtm",
+        &id,
+        reviewer,
+        "claude",
+        "86",
+        body.trim_end(),
+    );
     send(mailroom, reviewer, &id, &text);
 }
 
@@ -34,7 +42,11 @@ pub fn approve(mailroom: &Mailroom, reviewer: &str, more: &str) {
 pub fn approved(head: &str) -> Mailroom {
     let mailroom = mailroom();
     ask(&mailroom, "codex", head);
-    approve(&mailroom, "codex", &format!("merge_ready: true\nvalidated_head: \"{head}\""));
+    approve(
+        &mailroom,
+        "codex",
+        &format!("merge_ready: true\nvalidated_head: \"{head}\""),
+    );
     mailroom
 }
 

@@ -39,16 +39,32 @@ fn build() -> Binaries {
     let tests = std::env::current_exe().expect("the test program has a path");
     // <target>/<profile>/deps/it-<hash>, or <target>/<profile>/xtask
     let is_deps = |directory: &&Path| directory.ends_with("deps");
-    let directory = tests.ancestors().skip(1).find(|directory| !is_deps(directory));
-    let directory = directory.expect("programs lie in their profile's directory, tests one below").to_owned();
-    let target = directory.parent().expect("profiles lie in the target directory").to_owned();
+    let directory = tests
+        .ancestors()
+        .skip(1)
+        .find(|directory| !is_deps(directory));
+    let directory = directory
+        .expect("programs lie in their profile's directory, tests one below")
+        .to_owned();
+    let target = directory
+        .parent()
+        .expect("profiles lie in the target directory")
+        .to_owned();
     let profile = match directory.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(profile) => profile,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "settled", "--package", "validate-message-cli", "--bins"])
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "settled",
+            "--package",
+            "validate-message-cli",
+            "--bins",
+        ])
         .args(["--profile", profile, "--target-dir"])
         .arg(&target)
         .current_dir(crate::repository())

@@ -27,7 +27,11 @@ fn no_document_costs_more_than_its_share_of_memory_and_of_words() {
         let cost = MEMORY.peak_usage().saturating_sub(held);
         assert_eq!(pass.accepted + pass.refused, 1, "{name}: {pass:?}");
         assert!(cost <= MEMORY_MAX, "{name}: {cost} bytes of memory");
-        assert!(room.report_bytes() <= REPORT_MAX, "{name}: a report of {} bytes", room.report_bytes());
+        assert!(
+            room.report_bytes() <= REPORT_MAX,
+            "{name}: a report of {} bytes",
+            room.report_bytes()
+        );
         let ledger = room.ledger_bytes() - ledger;
         assert!(ledger <= LEDGER_MAX, "{name}: {ledger} bytes of the ledger");
     }

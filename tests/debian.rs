@@ -27,7 +27,9 @@ pub fn package() -> &'static Path {
             "--quiet",
             "--output",
         ]);
-        deb.arg(&package).env("CARGO_TARGET_DIR", &staged).current_dir(repository().join("crates/settled"));
+        deb.arg(&package)
+            .env("CARGO_TARGET_DIR", &staged)
+            .current_dir(repository().join("crates/settled"));
         step(&mut deb, "cargo-deb makes no package");
         package
     })
@@ -45,18 +47,27 @@ fn staged() -> PathBuf {
     std::fs::create_dir_all(&completions).expect("the build folder can be written");
     for program in [binaries::settled(), binaries::validate_message()] {
         let mut strip = Command::new("strip");
-        strip.arg("-o").arg(release.join(program.file_name().expect("a program has a name"))).arg(&program);
+        strip
+            .arg("-o")
+            .arg(release.join(program.file_name().expect("a program has a name")))
+            .arg(&program);
         step(
             &mut strip,
             "cannot strip the programs; the package needs binutils (Debian: apt install binutils)",
         );
     }
     for shell in ["bash", "fish", "zsh"] {
-        let script = step(Command::new(binaries::settled()).args(["completions", shell]), "no completions");
+        let script = step(
+            Command::new(binaries::settled()).args(["completions", shell]),
+            "no completions",
+        );
         write(completions.join(format!("settled.{shell}")), &script);
     }
     let pages = release.join("man");
-    step(Command::new(binaries::settled()).arg("man").arg(&pages), "no manual pages");
+    step(
+        Command::new(binaries::settled()).arg("man").arg(&pages),
+        "no manual pages",
+    );
     step(
         Command::new("gzip").args(["-9", "-n", "-r"]).arg(&pages),
         "cannot compress the pages; this needs gzip",
@@ -72,7 +83,15 @@ fn cargo_deb() -> PathBuf {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut install = Command::new(cargo);
         install
-            .args(["install", "cargo-deb", "--locked", "--quiet", "--version", CARGO_DEB, "--root"])
+            .args([
+                "install",
+                "cargo-deb",
+                "--locked",
+                "--quiet",
+                "--version",
+                CARGO_DEB,
+                "--root",
+            ])
             .arg(&root);
         // It runs for seconds and its optimisation takes minutes; what compresses is the program `xz`.
         install.args(["--debug", "--no-default-features"]);
@@ -92,9 +111,16 @@ fn cargo_deb() -> PathBuf {
 pub fn step(command: &mut Command, why: &str) -> String {
     match command.stdin(Stdio::null()).output() {
         Ok(output) => {
-            assert!(output.status.success(), "{why}: {}", mailroom::said(&output));
+            assert!(
+                output.status.success(),
+                "{why}: {}",
+                mailroom::said(&output)
+            );
             String::from_utf8_lossy(&output.stdout).into_owned()
         }
-        Err(error) => panic!("{why}: {}: {error}", command.get_program().to_string_lossy()),
+        Err(error) => panic!(
+            "{why}: {}: {error}",
+            command.get_program().to_string_lossy()
+        ),
     }
 }

@@ -33,15 +33,33 @@ const PACKET: &str = "packets/findings/f.yaml";
 
 /// A plain message first, then the hostile ones.
 pub fn documents() -> Vec<Hostile> {
-    let normal = seed::note("question", "q-1", AGENT, "claude", &"What was changed, and why?\n".repeat(30));
-    let plain = Hostile { name: "a normal message", message: normal.into_bytes(), packet: None };
-    let of_message = shapes::all().into_iter().map(|(name, message)| Hostile { name, message, packet: None });
+    let normal = seed::note(
+        "question",
+        "q-1",
+        AGENT,
+        "claude",
+        &"What was changed, and why?\n".repeat(30),
+    );
+    let plain = Hostile {
+        name: "a normal message",
+        message: normal.into_bytes(),
+        packet: None,
+    };
+    let of_message = shapes::all().into_iter().map(|(name, message)| Hostile {
+        name,
+        message,
+        packet: None,
+    });
     let of_packet = packets::all().into_iter().map(|(name, packet)| Hostile {
         name,
         message: response().into_bytes(),
         packet: Some(packet),
     });
-    [plain].into_iter().chain(of_message).chain(of_packet).collect()
+    [plain]
+        .into_iter()
+        .chain(of_message)
+        .chain(of_packet)
+        .collect()
 }
 
 /// The request that the responses answer.
@@ -58,7 +76,10 @@ fn response() -> String {
 /// Lays the document into a workspace, as if both files had been there for an hour.
 pub fn lay(root: &Path, document: &Hostile) {
     let files = [
-        (root.join("agents").join(AGENT).join("outbox").join(FILE), Some(&document.message)),
+        (
+            root.join("agents").join(AGENT).join("outbox").join(FILE),
+            Some(&document.message),
+        ),
         (root.join(PACKET), document.packet.as_ref()),
     ];
     for (path, bytes) in files {

@@ -13,11 +13,24 @@ pub fn records(root: &Path) -> Vec<Value> {
     let mut prev = format!("sha256:{}", "0".repeat(64));
     for segment in crate::list(root.join(".settled/ledger")) {
         let text = crate::read(&segment);
-        assert!(text.is_empty() || text.ends_with('\n'), "{} ends in half a line", segment.display());
+        assert!(
+            text.is_empty() || text.ends_with('\n'),
+            "{} ends in half a line",
+            segment.display()
+        );
         for line in text.lines() {
-            let record: Value = serde_json::from_str(line).expect("every line is one JSON document");
-            assert_eq!(record["prev"], prev.as_str(), "the chain is broken before {line}");
-            assert_eq!(record["seq"], records.len() as u64 + 1, "a record is missing before {line}");
+            let record: Value =
+                serde_json::from_str(line).expect("every line is one JSON document");
+            assert_eq!(
+                record["prev"],
+                prev.as_str(),
+                "the chain is broken before {line}"
+            );
+            assert_eq!(
+                record["seq"],
+                records.len() as u64 + 1,
+                "a record is missing before {line}"
+            );
             prev = format!("sha256:{}", digest(line.as_bytes()));
             records.push(record);
         }
@@ -29,7 +42,9 @@ pub fn records(root: &Path) -> Vec<Value> {
 pub fn accepted(records: &[Value]) -> BTreeMap<String, usize> {
     let mut ids = BTreeMap::new();
     for record in records.iter().filter(|record| record["kind"] == "accepted") {
-        let id = record["id"].as_str().expect("an accepted message has an id");
+        let id = record["id"]
+            .as_str()
+            .expect("an accepted message has an id");
         *ids.entry(id.to_owned()).or_default() += 1;
     }
     ids
@@ -37,5 +52,8 @@ pub fn accepted(records: &[Value]) -> BTreeMap<String, usize> {
 
 /// The SHA-256 in hexadecimal digits.
 pub fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

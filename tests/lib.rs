@@ -22,7 +22,9 @@ use std::time::{Duration, SystemTime};
 
 /// The root of the repository.
 pub fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are a directory of the repository")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the tests are a directory of the repository")
 }
 
 /// Reads a text file; a failure names the path.
@@ -39,21 +41,32 @@ pub fn write(path: impl AsRef<Path>, text: &str) {
 
 /// The entries of a directory, sorted; none if there is no such directory.
 pub fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable entry").path()).collect();
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .map(|entry| entry.expect("a readable entry").path())
+        .collect();
     paths.sort();
     paths
 }
 
 /// The names in a directory, sorted.
 pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
-    let name = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = |path: PathBuf| {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+    };
     list(directory).into_iter().filter_map(name).collect()
 }
 
 /// Makes a file look as if it had been written an hour ago, so that nobody waits for more of it.
 pub fn age(path: impl AsRef<Path>) {
     let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
-    let file = File::options().write(true).open(path).expect("the file is there");
-    file.set_modified(an_hour_ago).expect("a file's time can be set");
+    let file = File::options()
+        .write(true)
+        .open(path)
+        .expect("the file is there");
+    file.set_modified(an_hour_ago)
+        .expect("a file's time can be set");
 }

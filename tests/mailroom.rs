@@ -61,7 +61,12 @@ impl Mailroom {
 
     /// Runs `settled ARGS --root ROOT` to its end.
     pub fn run(&self, args: &[&str]) -> Output {
-        settled().args(args).arg("--root").arg(&self.root).output().expect("settled can be run")
+        settled()
+            .args(args)
+            .arg("--root")
+            .arg(&self.root)
+            .output()
+            .expect("settled can be run")
     }
 
     /// Runs a line in a shell, where `settled` and `validate-message` are ours.
@@ -69,24 +74,45 @@ impl Mailroom {
         let others = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{others}", binaries::directory().display());
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).env("PATH", path).env_remove("SETTLED_ROOT").env_remove("SETTLED_AGENT");
-        shell.stdin(Stdio::null()).output().expect("there is a shell")
+        shell
+            .args(["-c", line])
+            .env("PATH", path)
+            .env_remove("SETTLED_ROOT")
+            .env_remove("SETTLED_AGENT");
+        shell
+            .stdin(Stdio::null())
+            .output()
+            .expect("there is a shell")
     }
 
     /// What `settled ARGS --root ROOT --json` says.
     pub fn json(&self, args: &[&str]) -> Value {
         let output = self.run(&[args, &["--json"]].concat());
-        serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{args:?} prints no JSON document ({error}): {}", said(&output)))
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!(
+                "{args:?} prints no JSON document ({error}): {}",
+                said(&output)
+            )
+        })
     }
 
     /// Runs `settled ARGS --root ROOT` at a terminal on which this line is typed.
     pub fn at_terminal(&self, args: &[&str], typed: &str) -> Output {
-        let (program, root) = (binaries::settled().display().to_string(), self.root.display().to_string());
+        let (program, root) = (
+            binaries::settled().display().to_string(),
+            self.root.display().to_string(),
+        );
         let words = [&[program.as_str()], args, &["--root", &root]].concat();
-        let line = words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
+        let line = words
+            .iter()
+            .map(|word| format!("'{word}'"))
+            .collect::<Vec<_>>()
+            .join(" ");
         let mut script = Command::new("script");
-        script.args(["-qec", &line, "/dev/null"]).env_remove("SETTLED_ROOT").stdin(Stdio::piped());
+        script
+            .args(["-qec", &line, "/dev/null"])
+            .env_remove("SETTLED_ROOT")
+            .stdin(Stdio::piped());
         let started = script.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = started.unwrap_or_else(|error| {
             panic!("`script` makes the terminal for these tests and cannot be run: {error} (Debian: apt install bsdutils)")
@@ -142,8 +168,13 @@ impl Mailroom {
     }
 
     fn spawn_as(&self, mut command: Command, before: &[&str], after: &[&str]) -> Daemon {
-        let log = tempfile::Builder::new().prefix("log-").tempfile_in(self.directory.path());
-        let (file, log) = log.expect("a log file").keep().expect("a log file that stays");
+        let log = tempfile::Builder::new()
+            .prefix("log-")
+            .tempfile_in(self.directory.path());
+        let (file, log) = log
+            .expect("a log file")
+            .keep()
+            .expect("a log file that stays");
         let out = log.with_extension("out");
         let child = command
             .args(before)
@@ -159,8 +190,13 @@ impl Mailroom {
     /// The files of an agent's directory whose message has this id.
     pub fn with_id(&self, agent: &str, directory: &str, id: &str) -> Vec<PathBuf> {
         let line = format!("id: \"{id}\"\n");
-        let holds = |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.starts_with(&line));
-        list(self.agent(agent, directory)).into_iter().filter(holds).collect()
+        let holds = |path: &PathBuf| {
+            std::fs::read_to_string(path).is_ok_and(|text| text.starts_with(&line))
+        };
+        list(self.agent(agent, directory))
+            .into_iter()
+            .filter(holds)
+            .collect()
     }
 
     /// Waits until the file lies in the inbox, and gives its text.
@@ -173,7 +209,9 @@ impl Mailroom {
     /// Waits until the outbox is empty, so that everything in it was judged and put away.
     pub fn cleared(&self, agent: &str) {
         let outbox = self.agent(agent, "outbox");
-        wait::until(&format!("the outbox of {agent} to be empty"), || names(&outbox).is_empty());
+        wait::until(&format!("the outbox of {agent} to be empty"), || {
+            names(&outbox).is_empty()
+        });
     }
 
     /// Waits for the refusal of a file and gives its report.
@@ -181,9 +219,10 @@ impl Mailroom {
         let dead_letter = self.agent(agent, "dead_letter");
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
         let report = dead_letter.join(format!("{stem}.report.yaml"));
-        wait::until(&format!("{file} and its report in dead_letter/ of {agent}"), || {
-            report.exists() && dead_letter.join(file).exists()
-        });
+        wait::until(
+            &format!("{file} and its report in dead_letter/ of {agent}"),
+            || report.exists() && dead_letter.join(file).exists(),
+        );
         yaml(&report)
     }
 
@@ -193,9 +232,14 @@ impl Mailroom {
             let message = yaml(path);
             message["from"] == "settled"
                 && message["type"] == "notification"
-                && message["subject"].as_str().is_some_and(|subject| subject.contains(code))
+                && message["subject"]
+                    .as_str()
+                    .is_some_and(|subject| subject.contains(code))
         };
-        list(self.agent(agent, "inbox")).into_iter().filter(is_notice).collect()
+        list(self.agent(agent, "inbox"))
+            .into_iter()
+            .filter(is_notice)
+            .collect()
     }
 }
 
@@ -229,7 +273,9 @@ impl Daemon {
 
     /// Waits for an end that nothing of ours brings about.
     pub fn ended(mut self) -> ExitStatus {
-        wait::for_some("the end of the daemon", || self.child.try_wait().expect("it is our child"))
+        wait::for_some("the end of the daemon", || {
+            self.child.try_wait().expect("it is our child")
+        })
     }
 
     /// Sends SIGINT and waits for its end.
@@ -284,6 +330,9 @@ pub fn yaml(path: &Path) -> Value {
 
 /// Everything a command said, for a failure's text.
 pub fn said(output: &Output) -> String {
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     format!("{}\n--- stdout\n{out}--- stderr\n{err}", output.status)
 }

@@ -23,9 +23,14 @@ pub fn blocks(page: &str) -> Vec<Block> {
     let mut lines = page.lines().enumerate();
     while let Some((n, line)) = lines.next() {
         if let Some(info) = line.strip_prefix("```") {
-            let inside = lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```");
+            let inside = lines
+                .by_ref()
+                .map(|(_, line)| line)
+                .take_while(|line| *line != "```");
             let text: String = inside.map(|line| format!("{line}\n")).collect();
-            let comment = before.strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->"));
+            let comment = before
+                .strip_prefix("<!--")
+                .and_then(|rest| rest.strip_suffix("-->"));
             let comment = comment.map(|comment| comment.trim().to_owned());
             blocks.push(Block {
                 info: info.trim().to_owned(),
@@ -50,31 +55,52 @@ fn prose(page: &str) -> String {
         inside ^= fence;
         !inside && !fence
     };
-    page.lines().filter(is_prose).map(|line| format!("{line}\n")).collect()
+    page.lines()
+        .filter(is_prose)
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 /// The targets of the page's links.
 pub fn links(page: &str) -> Vec<String> {
     let prose = prose(page);
-    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let targets = prose
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next());
     targets.map(str::to_owned).collect()
 }
 
 /// The texts between backticks.
 pub fn code_spans(page: &str) -> Vec<String> {
-    prose(page).lines().flat_map(|line| line.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
+    prose(page)
+        .lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The names under which the page's headings can be linked to.
 pub fn anchors(page: &str) -> Vec<String> {
     let prose = prose(page);
     let headings = prose.lines().filter(|line| line.starts_with('#'));
-    headings.map(|heading| anchor(heading.trim_start_matches('#').trim())).collect()
+    headings
+        .map(|heading| anchor(heading.trim_start_matches('#').trim()))
+        .collect()
 }
 
 fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
-    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+    let kept = heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| {
+        if c == ' ' {
+            '-'
+        } else {
+            c.to_ascii_lowercase()
+        }
+    })
+    .collect()
 }
 
 /// Whether a text is what a page shows of it: `…` stands for anything within a line, and alone on
@@ -88,7 +114,9 @@ pub fn shows(shown: &str, text: &str) -> bool {
 fn shows_lines(shown: &[&str], text: &[&str]) -> bool {
     match (shown, text) {
         ([], []) => true,
-        (["…", rest @ ..], _) => (0..=text.len()).any(|skipped| shows_lines(rest, &text[skipped..])),
+        (["…", rest @ ..], _) => {
+            (0..=text.len()).any(|skipped| shows_lines(rest, &text[skipped..]))
+        }
         ([line, rest @ ..], [said, more @ ..]) => shows_line(line, said) && shows_lines(rest, more),
         ([], [_, ..]) | ([_, ..], []) => false,
     }
@@ -97,9 +125,13 @@ fn shows_lines(shown: &[&str], text: &[&str]) -> bool {
 fn shows_line(shown: &str, said: &str) -> bool {
     let mut parts = shown.split('…');
     let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = said.strip_prefix(first) else { return false };
+    let Some(mut rest) = said.strip_prefix(first) else {
+        return false;
+    };
     let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    let Some((last, middle)) = parts.split_last() else {
+        return rest.is_empty();
+    };
     for part in middle {
         match rest.split_once(part) {
             Some((_, after)) => rest = after,

@@ -16,14 +16,21 @@ pub const VERSION: &str = "0.5.4";
 pub fn oacp(home: &Path, args: &[&str]) -> Output {
     let program = environment().join("bin/oacp");
     let mut command = Command::new(program);
-    command.args(args).env("OACP_HOME", home).stdin(Stdio::null());
+    command
+        .args(args)
+        .env("OACP_HOME", home)
+        .stdin(Stdio::null());
     command.output().expect("the installed oacp can be run")
 }
 
 /// Whether `oacp validate` accepts the file, and what it said.
 pub fn validates(file: &Path) -> Result<(), String> {
     let output = oacp(Path::new("/"), &["validate", &file.to_string_lossy()]);
-    if output.status.success() { Ok(()) } else { Err(mailroom::said(&output)) }
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(mailroom::said(&output))
+    }
 }
 
 /// YAML texts as PyYAML reads them for `oacp`, every scalar a text.
@@ -35,7 +42,11 @@ pub fn yaml(texts: impl Iterator<Item = String>) -> Vec<Value> {
     let file = directory.path().join("texts.json");
     write(&file, &Value::from_iter(texts).to_string());
     let mut python = Command::new(environment().join("bin/python"));
-    let output = python.args(["-c", script]).arg(file).output().expect("the installed python can be run");
+    let output = python
+        .args(["-c", script])
+        .arg(file)
+        .output()
+        .expect("the installed python can be run");
     assert!(output.status.success(), "{}", mailroom::said(&output));
     serde_json::from_slice(&output.stdout).expect("a list of documents")
 }
@@ -51,21 +62,39 @@ pub struct Judged {
 /// Judges files with the function behind `oacp validate`, all in one process.
 pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
     let mut python = Command::new(environment().join("bin/python"));
-    python.args(["-c", include_str!("peer/verdicts.py")]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    python
+        .args(["-c", include_str!("peer/verdicts.py")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut python = python.spawn().expect("the installed python can be run");
-    let names: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
+    let names: String = files
+        .iter()
+        .map(|file| format!("{}\n", file.display()))
+        .collect();
     let mut input = python.stdin.take().expect("standard input is piped");
     // It reads all names before it says anything, so neither side waits for the other.
-    input.write_all(names.as_bytes()).expect("the names can be told");
+    input
+        .write_all(names.as_bytes())
+        .expect("the names can be told");
     drop(input);
     let output = python.wait_with_output().expect("it is our child");
-    assert!(output.status.success(), "the verdicts of oacp: {}", output.status);
+    assert!(
+        output.status.success(),
+        "the verdicts of oacp: {}",
+        output.status
+    );
     let said = String::from_utf8(output.stdout).expect("UTF-8");
     let read = |line: &str| -> Judged {
         let mut told: Value = serde_json::from_str(line).expect("a line of JSON for each file");
         let errors = told["errors"].as_array().expect("a list of errors");
-        let errors = errors.iter().map(|error| error.as_str().expect("a text").to_owned()).collect();
-        Judged { errors, data: told["data"].take() }
+        let errors = errors
+            .iter()
+            .map(|error| error.as_str().expect("a text").to_owned())
+            .collect();
+        Judged {
+            errors,
+            data: told["data"].take(),
+        }
     };
     let judged: Vec<Judged> = said.lines().map(read).collect();
     assert_eq!(judged.len(), files.len(), "one verdict for each file");
@@ -76,13 +105,21 @@ pub fn judged(files: &[PathBuf]) -> Vec<Judged> {
 pub fn managers() -> &'static Path {
     static MANAGERS: OnceLock<PathBuf> = OnceLock::new();
     MANAGERS.get_or_init(|| {
-        install("hook-managers-1", &["pre-commit==4.7.0".to_owned(), "prek==0.5.11".to_owned()])
+        install(
+            "hook-managers-1",
+            &["pre-commit==4.7.0".to_owned(), "prek==0.5.11".to_owned()],
+        )
     })
 }
 
 fn environment() -> &'static Path {
     static ENVIRONMENT: OnceLock<PathBuf> = OnceLock::new();
-    ENVIRONMENT.get_or_init(|| install(&format!("oacp-{VERSION}"), &[format!("oacp-cli=={VERSION}")]))
+    ENVIRONMENT.get_or_init(|| {
+        install(
+            &format!("oacp-{VERSION}"),
+            &[format!("oacp-cli=={VERSION}")],
+        )
+    })
 }
 
 /// Installs packages into a virtual environment of that name below the build folder, unless they are there.
@@ -99,7 +136,9 @@ fn install(name: &str, packages: &[String]) -> PathBuf {
         "cannot make a virtual environment; the tests need Python 3 with its venv module (Debian: apt install python3-venv)",
     );
     step(
-        Command::new(environment.join("bin/python")).args(["-m", "pip", "install", "--quiet"]).args(packages),
+        Command::new(environment.join("bin/python"))
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(packages),
         "cannot install the peers; the tests need the Python package index the first time",
     );
     write(&complete, VERSION);
@@ -108,7 +147,11 @@ fn install(name: &str, packages: &[String]) -> PathBuf {
 
 fn step(command: &mut Command, why: &str) {
     match command.stdin(Stdio::null()).output() {
-        Ok(output) => assert!(output.status.success(), "{why}: {}", mailroom::said(&output)),
+        Ok(output) => assert!(
+            output.status.success(),
+            "{why}: {}",
+            mailroom::said(&output)
+        ),
         Err(error) => panic!("{why}: {error}"),
     }
 }

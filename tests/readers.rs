@@ -37,8 +37,15 @@ pub fn message(bytes: &[u8]) {
             let read = check(&read, PacketInput::NotLooked)
                 .unwrap_or_else(|violations| panic!("{violations:?} in {again}"));
             // The body of a review message is written anew, and means the same.
-            let envelope = |valid: &Valid| Envelope { body: String::new(), ..valid.envelope().clone() };
-            assert_eq!((envelope(&read), read.body()), (envelope(&valid), valid.body()), "{again}");
+            let envelope = |valid: &Valid| Envelope {
+                body: String::new(),
+                ..valid.envelope().clone()
+            };
+            assert_eq!(
+                (envelope(&read), read.body()),
+                (envelope(&valid), valid.body()),
+                "{again}"
+            );
         }
         Err(violations) => told_at(bytes, &violations, &Source::Message),
     }
@@ -51,7 +58,11 @@ pub fn packet(bytes: &[u8]) {
     }
     let message = parse(FEEDBACK.as_bytes()).expect("a message");
     if let Err(violations) = check(&message, PacketInput::Bytes(bytes)) {
-        told_at(bytes, &violations, &Source::Packet("packets/findings/f.yaml".to_owned()));
+        told_at(
+            bytes,
+            &violations,
+            &Source::Packet("packets/findings/f.yaml".to_owned()),
+        );
     }
 }
 
@@ -59,10 +70,24 @@ pub fn packet(bytes: &[u8]) {
 pub fn config(bytes: &[u8]) {
     match Config::from_bytes(bytes, Path::new("settled.toml")) {
         Ok(config) => drop(config.policy([])),
-        Err(ConfigError::Invalid { line, column, message, .. }) => {
-            assert!(!message.is_empty() && !message.contains('\n'), "{message:?}");
+        Err(ConfigError::Invalid {
+            line,
+            column,
+            message,
+            ..
+        }) => {
+            assert!(
+                !message.is_empty() && !message.contains('\n'),
+                "{message:?}"
+            );
             let place = |number| u32::try_from(number).expect("a small file");
-            is_inside(bytes, Place { line: place(line), column: place(column) });
+            is_inside(
+                bytes,
+                Place {
+                    line: place(line),
+                    column: place(column),
+                },
+            );
         }
         Err(error @ ConfigError::Unreadable { .. }) => panic!("nothing was to be opened: {error}"),
     }
@@ -74,7 +99,10 @@ fn refused_at(bytes: &[u8], malformed: &Malformed) {
     assert!(!malformed.message.is_empty() && !malformed.expected.is_empty());
     match malformed.place {
         Some(place) => is_inside(bytes, place),
-        None => assert!([Empty, TooLarge].contains(&malformed.code), "{malformed:?} has no place"),
+        None => assert!(
+            [Empty, TooLarge].contains(&malformed.code),
+            "{malformed:?} has no place"
+        ),
     }
     let violations = Violations::from(malformed.clone());
     told_at(bytes, &violations, &Source::Message);
@@ -83,20 +111,40 @@ fn refused_at(bytes: &[u8], malformed: &Malformed) {
 /// Every violation of that file stands in it, and the report of all of them is short and readable.
 fn told_at(bytes: &[u8], violations: &Violations, file: &Source) {
     assert!(violations.first_error().is_some(), "refused for nothing");
-    assert!(violations.as_slice().len() <= VIOLATIONS_MAX, "{} violations", violations.as_slice().len());
-    for violation in violations.iter().filter(|violation| violation.file == *file) {
+    assert!(
+        violations.as_slice().len() <= VIOLATIONS_MAX,
+        "{} violations",
+        violations.as_slice().len()
+    );
+    for violation in violations
+        .iter()
+        .filter(|violation| violation.file == *file)
+    {
         if let Some(place) = violation.place {
             is_inside(bytes, place);
         }
     }
     let report = report(violations);
     let text = report.to_yaml();
-    assert!(text.len() <= REPORT_BYTES_MAX, "a report of {} bytes", text.len());
-    let read = Report::from_yaml(text.as_bytes()).unwrap_or_else(|error| panic!("{error} in {text}"));
+    assert!(
+        text.len() <= REPORT_BYTES_MAX,
+        "a report of {} bytes",
+        text.len()
+    );
+    let read =
+        Report::from_yaml(text.as_bytes()).unwrap_or_else(|error| panic!("{error} in {text}"));
     let told = |report: &Report| {
         let violations = report.violations.iter();
         violations
-            .map(|one| (one.code, one.level, one.line, one.column, one.message.clone()))
+            .map(|one| {
+                (
+                    one.code,
+                    one.level,
+                    one.line,
+                    one.column,
+                    one.message.clone(),
+                )
+            })
             .collect::<Vec<_>>()
     };
     assert_eq!(told(&read), told(&report), "{text}");
@@ -111,11 +159,15 @@ fn report(violations: &Violations) -> Report {
         digest: "unread".to_owned(),
         message_id: None,
         from_outbox: message_schema::id::AgentName::new("codex").expect("a name"),
-        received_at: message_schema::envelope::Timestamp::parse("2026-02-13T10:00:00Z").expect("an instant"),
+        received_at: message_schema::envelope::Timestamp::parse("2026-02-13T10:00:00Z")
+            .expect("an instant"),
         refused: first.code,
         summary: first.message.clone(),
         retryable: true,
-        violations: violations.iter().map(|violation| violation.reported("a.yaml")).collect(),
+        violations: violations
+            .iter()
+            .map(|violation| violation.reported("a.yaml"))
+            .collect(),
         review: None,
         legal_next: Vec::new(),
         attempts_left: None,
@@ -128,7 +180,18 @@ fn is_inside(bytes: &[u8], place: Place) {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines: Vec<&str> = text.split('\n').flat_map(|line| line.split('\r')).collect();
-    assert!((1..=lines.len()).contains(&(place.line as usize)), "{place} of {} lines", lines.len());
-    let longest = text.split('\n').map(|line| line.chars().count()).max().unwrap_or_default();
-    assert!((1..=longest + 1).contains(&(place.column as usize)), "{place}, the longest line has {longest}");
+    assert!(
+        (1..=lines.len()).contains(&(place.line as usize)),
+        "{place} of {} lines",
+        lines.len()
+    );
+    let longest = text
+        .split('\n')
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or_default();
+    assert!(
+        (1..=longest + 1).contains(&(place.column as usize)),
+        "{place}, the longest line has {longest}"
+    );
 }

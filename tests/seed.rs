@@ -27,14 +27,29 @@ pub fn review() -> [Post; 5] {
     let [request, feedback, addressed, lgtm] = ["request", "feedback", "addressed", "lgtm"]
         .map(|word| read(repository().join(format!("packets/valid/review_{word}.yaml"))));
     let again = request
-        .replace("msg-20260213T1000Z-claude-001", "msg-20260213T1110Z-claude-003")
+        .replace(
+            "msg-20260213T1000Z-claude-001",
+            "msg-20260213T1110Z-claude-003",
+        )
         .replace("2026-02-13T10:00:00Z", "2026-02-13T11:10:00Z");
     assert_ne!(again, request, "the second request has an id of its own");
-    let post = |from, to, file, text, phase| Post { from, to, file, text, phase };
+    let post = |from, to, file, text, phase| Post {
+        from,
+        to,
+        file,
+        text,
+        phase,
+    };
     [
         post("claude", "codex", "request-1.yaml", request, "reviewing"),
         post("codex", "claude", "feedback-1.yaml", feedback, "fixing"),
-        post("claude", "codex", "addressed-1.yaml", addressed, "addressed"),
+        post(
+            "claude",
+            "codex",
+            "addressed-1.yaml",
+            addressed,
+            "addressed",
+        ),
         post("claude", "codex", "request-2.yaml", again, "reviewing"),
         post("codex", "claude", "lgtm.yaml", lgtm, "approved"),
     ]
@@ -47,8 +62,12 @@ pub fn lay_packet(root: &Path) {
 
 /// The id a message's text opens with.
 pub fn id(text: &str) -> &str {
-    let id = text.lines().next().and_then(|line| line.strip_prefix("id: \""));
-    id.and_then(|id| id.strip_suffix('"')).expect("the messages made here open with their id")
+    let id = text
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix("id: \""));
+    id.and_then(|id| id.strip_suffix('"'))
+        .expect("the messages made here open with their id")
 }
 
 /// A message outside the review loop.

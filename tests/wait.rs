@@ -16,7 +16,10 @@ pub fn for_some<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = probe() {
             return found;
         }
-        assert!(start.elapsed() < DEADLINE, "waited {DEADLINE:?} in vain for: {what}");
+        assert!(
+            start.elapsed() < DEADLINE,
+            "waited {DEADLINE:?} in vain for: {what}"
+        );
         std::thread::sleep(POLL);
     }
 }

@@ -39,22 +39,38 @@ pub(crate) fn list(args: &Args) -> ExitCode {
         Form::Text => lines(),
         Form::Json => {
             let codes = Code::ALL.iter().map(|code| listed(*code)).collect();
-            print::json(&Document { schema_version: JSON_VERSION, codes })
+            print::json(&Document {
+                schema_version: JSON_VERSION,
+                codes,
+            })
         }
     })
 }
 
 fn lines() -> String {
-    let widest = Code::ALL.iter().map(|code| code.as_str().len()).max().unwrap_or(0);
+    let widest = Code::ALL
+        .iter()
+        .map(|code| code.as_str().len())
+        .max()
+        .unwrap_or(0);
     let line = |code: &Code| {
         let finder = finder(*code);
-        format!("{:widest$}  {finder:6}  {}\n", code.as_str(), code.sentence())
+        format!(
+            "{:widest$}  {finder:6}  {}\n",
+            code.as_str(),
+            code.sentence()
+        )
     };
     Code::ALL.iter().map(line).collect()
 }
 
 fn listed(code: Code) -> Listed {
-    Listed { code, finder: finder(code), retryable: code.is_retryable(), sentence: code.sentence() }
+    Listed {
+        code,
+        finder: finder(code),
+        retryable: code.is_retryable(),
+        sentence: code.sentence(),
+    }
 }
 
 fn finder(code: Code) -> &'static str {

@@ -10,5 +10,7 @@ pub(crate) fn unified(name: &str, before: &str, after: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
     // As git has it: a path from the root on is one from the top of the tree.
     let name = name.trim_start_matches('/');
-    diff.unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string()
+    diff.unified_diff()
+        .header(&format!("a/{name}"), &format!("b/{name}"))
+        .to_string()
 }

@@ -25,8 +25,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             Form::Json => print::json(&explain::explain(code)),
         }),
         Err(near) => {
-            let next = near.map_or("list-codes".to_owned(), |near| format!("explain {}", Code::as_str(near)));
-            print::complain(&format!("there is no code {:?}\n  try: validate-message {next}\n", args.code));
+            let next = near.map_or("list-codes".to_owned(), |near| {
+                format!("explain {}", Code::as_str(near))
+            });
+            print::complain(&format!(
+                "there is no code {:?}\n  try: validate-message {next}\n",
+                args.code
+            ));
             ExitCode::from(3)
         }
     }

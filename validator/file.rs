@@ -35,19 +35,27 @@ pub(crate) fn replace(file: &Path, before: &[u8], after: &[u8]) -> io::Result<()
 
 /// A name beside the file that neither the daemon nor a reader of mailboxes looks at.
 fn temporary(file: &Path) -> io::Result<PathBuf> {
-    let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+    let name = file
+        .file_name()
+        .ok_or(io::ErrorKind::InvalidInput)?
+        .to_string_lossy();
     Ok(file.with_file_name(format!(".{name}.{}.tmp", std::process::id())))
 }
 
 fn write(file: &Path, temporary: &Path, before: &[u8], after: &[u8]) -> io::Result<()> {
-    let mut out = OpenOptions::new().write(true).create_new(true).open(temporary)?;
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(temporary)?;
     out.write_all(after)?;
     let metadata = file.metadata()?;
     out.set_permissions(metadata.permissions())?;
     keep_owner(&out, &metadata)?;
     out.sync_all()?;
     if read(file)? != before {
-        return Err(io::Error::other("it was changed meanwhile; nothing was written"));
+        return Err(io::Error::other(
+            "it was changed meanwhile; nothing was written",
+        ));
     }
     fs::rename(temporary, file)
 }

@@ -33,10 +33,15 @@ pub(crate) fn run(args: Args, files: &[&Path]) -> Option<ExitCode> {
         return Some(ExitCode::from(u8::from(differs.contains(&true))));
     }
     if files.iter().any(|file| *file == Path::new("-")) {
-        print::complain("standard input cannot be changed\n  try: validate-message --fix --diff -\n");
+        print::complain(
+            "standard input cannot be changed\n  try: validate-message --fix --diff -\n",
+        );
         return Some(ExitCode::from(2));
     }
-    let is_lost = files.iter().map(|file| mended(file)).fold(false, |lost, mended| lost | mended.is_err());
+    let is_lost = files
+        .iter()
+        .map(|file| mended(file))
+        .fold(false, |lost, mended| lost | mended.is_err());
     is_lost.then(|| ExitCode::from(3))
 }
 
@@ -46,19 +51,30 @@ fn shown(path: &Path) -> bool {
         print::complain(&format!("{}: cannot be read\n", named(path)));
         return false;
     };
-    let Some(fixed) = fix(&bytes) else { return false };
+    let Some(fixed) = fix(&bytes) else {
+        return false;
+    };
     tell(path, &fixed, "would be mended");
-    let _ = print::is_lost(&diff::unified(&named(path), &String::from_utf8_lossy(&bytes), &fixed.text));
+    let _ = print::is_lost(&diff::unified(
+        &named(path),
+        &String::from_utf8_lossy(&bytes),
+        &fixed.text,
+    ));
     true
 }
 
 /// Mends a file. The error was told.
 fn mended(path: &Path) -> Result<(), ()> {
     // What cannot be read, the check tells.
-    let Ok(bytes) = file::read(path) else { return Ok(()) };
+    let Ok(bytes) = file::read(path) else {
+        return Ok(());
+    };
     let Some(fixed) = fix(&bytes) else {
         if is_signed(&bytes) {
-            print::complain(&format!("{}: is signed and is left as it is\n", named(path)));
+            print::complain(&format!(
+                "{}: is signed and is left as it is\n",
+                named(path)
+            ));
         }
         return Ok(());
     };
@@ -76,10 +92,16 @@ fn mended(path: &Path) -> Result<(), ()> {
 
 fn tell(path: &Path, fixed: &Fixed, what: &str) {
     for slip in &fixed.mended {
-        let field =
-            slip.field.as_ref().map(|field| format!("{}: ", line::escaped(field))).unwrap_or_default();
+        let field = slip
+            .field
+            .as_ref()
+            .map(|field| format!("{}: ", line::escaped(field)))
+            .unwrap_or_default();
         let (name, place, fix) = (named(path), slip.place, slip.fix.as_str());
-        print::complain(&format!("{name}:{place}: {what}: {fix}: {field}{}\n", slip.what));
+        print::complain(&format!(
+            "{name}:{place}: {what}: {fix}: {field}{}\n",
+            slip.what
+        ));
     }
 }
 

@@ -37,7 +37,12 @@ enum Came {
 
 /// Formats the files, or says which would be changed.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let came = args.files.iter().map(|file| one(file, args)).max().unwrap_or(Came::Formed);
+    let came = args
+        .files
+        .iter()
+        .map(|file| one(file, args))
+        .max()
+        .unwrap_or(Came::Formed);
     match came {
         Came::Formed => ExitCode::SUCCESS,
         Came::WouldChange | Came::Unparsed => ExitCode::from(1),
@@ -52,13 +57,25 @@ fn one(path: &Path, args: &Args) -> Came {
         Err(error) => return told(&format!("{name}: cannot be read: {error}"), Came::Lost),
     };
     let before = String::from_utf8_lossy(&bytes);
-    let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    let form = if is_json { Err(Unformatted::Signed) } else { format(&bytes) };
+    let is_json = path
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
+    let form = if is_json {
+        Err(Unformatted::Signed)
+    } else {
+        format(&bytes)
+    };
     let form = match form {
         Ok(form) => form,
         Err(Unformatted::Malformed(malformed)) => {
-            let place = malformed.place.map(|place| format!(":{place}")).unwrap_or_default();
-            return told(&format!("{name}{place}: {}: {malformed}", malformed.code), Came::Unparsed);
+            let place = malformed
+                .place
+                .map(|place| format!(":{place}"))
+                .unwrap_or_default();
+            return told(
+                &format!("{name}{place}: {}: {malformed}", malformed.code),
+                Came::Unparsed,
+            );
         }
         Err(Unformatted::Uncertain) => {
             return told(
@@ -88,5 +105,9 @@ fn told(text: &str, came: Came) -> Came {
 }
 
 fn printed(text: &str, came: Came) -> Came {
-    if print::is_lost(text) { Came::Lost } else { came }
+    if print::is_lost(text) {
+        Came::Lost
+    } else {
+        came
+    }
 }

@@ -33,7 +33,13 @@ enum Trouble {
 
 /// Installs the hook, or takes it out; says what was done.
 pub(crate) fn run(args: &Args) -> ExitCode {
-    let done = places().and_then(|hooks| if args.uninstall { uninstall(&hooks) } else { install(&hooks) });
+    let done = places().and_then(|hooks| {
+        if args.uninstall {
+            uninstall(&hooks)
+        } else {
+            install(&hooks)
+        }
+    });
     match done {
         Ok(said) => {
             // The hook is there, whether or not anybody listens.
@@ -70,10 +76,14 @@ fn told(trouble: &Trouble) -> String {
 
 /// The files of the hooks: git knows about `core.hooksPath`, worktrees and submodules.
 fn places() -> Result<[PathBuf; 2], Trouble> {
-    let asked = Command::new("git").args(["rev-parse", "--git-path", "hooks"]).output();
+    let asked = Command::new("git")
+        .args(["rev-parse", "--git-path", "hooks"])
+        .output();
     let output = asked.map_err(|error| Trouble::NoRepository(error.to_string()))?;
     if !output.status.success() {
-        return Err(Trouble::NoRepository(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        return Err(Trouble::NoRepository(
+            String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        ));
     }
     let said = String::from_utf8_lossy(&output.stdout);
     // Relative to the working directory, which stays ours; only the line feed is git's own.
@@ -83,7 +93,10 @@ fn places() -> Result<[PathBuf; 2], Trouble> {
 
 /// Writes both, or none if one of them is somebody's.
 fn install(hooks: &[PathBuf]) -> Result<String, Trouble> {
-    let found = hooks.iter().map(|hook| present(hook)).collect::<Result<Vec<_>, _>>()?;
+    let found = hooks
+        .iter()
+        .map(|hook| present(hook))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut said = Vec::new();
     for (hook, present) in hooks.iter().zip(found) {
         let disk = |error| Trouble::Disk(hook.clone(), error);
@@ -92,7 +105,10 @@ fn install(hooks: &[PathBuf]) -> Result<String, Trouble> {
             said.push(format!("{} is there already", hook.display()));
         } else {
             written(hook, &text).map_err(disk)?;
-            said.push(format!("{} checks what each commit will hold", hook.display()));
+            said.push(format!(
+                "{} checks what each commit will hold",
+                hook.display()
+            ));
         }
     }
     Ok(said.join("\n"))
@@ -109,7 +125,10 @@ fn written(hook: &Path, text: &str) -> io::Result<()> {
 }
 
 fn uninstall(hooks: &[PathBuf]) -> Result<String, Trouble> {
-    let found = hooks.iter().map(|hook| present(hook)).collect::<Result<Vec<_>, _>>()?;
+    let found = hooks
+        .iter()
+        .map(|hook| present(hook))
+        .collect::<Result<Vec<_>, _>>()?;
     let mut said = Vec::new();
     for (hook, present) in hooks.iter().zip(found) {
         match present {
@@ -136,7 +155,11 @@ fn present(hook: &Path) -> Result<Option<String>, Trouble> {
     let bytes = std::fs::read(hook).map_err(disk)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let is_ours = text.lines().any(|line| line == MARK);
-    if is_ours { Ok(Some(text)) } else { Err(Trouble::Foreign(hook.to_owned())) }
+    if is_ours {
+        Ok(Some(text))
+    } else {
+        Err(Trouble::Foreign(hook.to_owned()))
+    }
 }
 
 /// The hook: this very program, else the one on the `PATH`, else a commit that is stopped and says why.

@@ -17,13 +17,21 @@ pub(crate) enum Form {
 
 /// Prints a result and says whether all went well.
 pub(crate) fn out(text: &str) -> ExitCode {
-    if is_lost(text) { ExitCode::from(3) } else { ExitCode::SUCCESS }
+    if is_lost(text) {
+        ExitCode::from(3)
+    } else {
+        ExitCode::SUCCESS
+    }
 }
 
 /// Prints a result; says so if it is lost.
 pub(crate) fn is_lost(text: &str) -> bool {
     let mut stdout = io::stdout().lock();
-    lost(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
+    lost(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    )
 }
 
 /// Says so if what was printed is lost, as on a full disk. A reader that went away (`| head`) wants no more.

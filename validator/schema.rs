@@ -47,7 +47,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         let next = near.map_or("validate-message schema --help".to_owned(), |near| {
             format!("validate-message schema {near}")
         });
-        print::complain(&format!("there is no schema of {:?}\n  try: {next}\n", args.kind));
+        print::complain(&format!(
+            "there is no schema of {:?}\n  try: {next}\n",
+            args.kind
+        ));
         return ExitCode::from(3);
     };
     print::out(&match args.draft {
@@ -58,9 +61,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// The schema of that name; a message type whose body is free text has the envelope's.
 fn find(name: &str) -> Option<Schema> {
-    let of_type =
-        || MessageType::from_word(name).map(|kind| Schema::of_body(kind).unwrap_or(Schema::Envelope));
-    Schema::ALL.iter().copied().find(|schema| schema.name() == name).or_else(of_type)
+    let of_type = || {
+        MessageType::from_word(name).map(|kind| Schema::of_body(kind).unwrap_or(Schema::Envelope))
+    };
+    Schema::ALL
+        .iter()
+        .copied()
+        .find(|schema| schema.name() == name)
+        .or_else(of_type)
 }
 
 fn names() -> impl Iterator<Item = &'static str> {

@@ -7,7 +7,9 @@ use super::shapes::{SIZE_MAX, keys};
 pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
     let packet = |name, finding: &dyn Fn(usize) -> String| (name, findings(finding));
     let mut all = vec![
-        packet("as many findings as fit", &|n| format!("{{id: {n:x}, severity: P3, status: open}}")),
+        packet("as many findings as fit", &|n| {
+            format!("{{id: {n:x}, severity: P3, status: open}}")
+        }),
         packet("findings of one place and other words", &|n| {
             let words: String = (0..12).map(|word| format!("word{word}x{n:x} ")).collect();
             format!("{{id: {n:x}, severity: P3, status: open, file: a, title: {words}}}")
@@ -22,11 +24,17 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
         packet("actions on threads nobody knows", &|n| {
             format!("{{id: {n:x}, severity: P3, status: open, action: reply}}")
         }),
-        packet("actions that are none", &|n| format!("{{id: {n:x}, severity: P3, status: open, action: x}}")),
-        packet("findings that repeat an id", &|_| "{id: a, severity: P3, status: open}".to_owned()),
+        packet("actions that are none", &|n| {
+            format!("{{id: {n:x}, severity: P3, status: open, action: x}}")
+        }),
+        packet("findings that repeat an id", &|_| {
+            "{id: a, severity: P3, status: open}".to_owned()
+        }),
         packet("findings without anything", &|_| "{}".to_owned()),
         packet("findings of the wrong kind", &|_| "[]".to_owned()),
-        packet("findings with one wrong field", &|n| format!("{{id: {n:x}, severity: P9, status: open}}")),
+        packet("findings with one wrong field", &|n| {
+            format!("{{id: {n:x}, severity: P9, status: open}}")
+        }),
         packet("findings with an unknown field", &|n| {
             format!("{{id: {n:x}, severity: P3, status: open, x: y}}")
         }),
@@ -34,7 +42,10 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
     all.push(("a finding with as many keys as fit", many_keys()));
     all.push(("a packet of validation commands", commands()));
     for (name, bytes) in &all {
-        assert!(bytes.len() <= SIZE_MAX, "{name} is larger than a packet may be");
+        assert!(
+            bytes.len() <= SIZE_MAX,
+            "{name} is larger than a packet may be"
+        );
     }
     all
 }
@@ -53,7 +64,10 @@ fn findings(finding: &dyn Fn(usize) -> String) -> Vec<u8> {
 }
 
 fn many_keys() -> Vec<u8> {
-    let fields: String = keys(SIZE_MAX / 8).lines().map(|line| format!("  {line}\n")).collect();
+    let fields: String = keys(SIZE_MAX / 8)
+        .lines()
+        .map(|line| format!("  {line}\n"))
+        .collect();
     format!("findings:\n-\n{fields}").into_bytes()
 }
 

@@ -19,15 +19,24 @@ impl Room {
     #[expect(clippy::new_without_default, reason = "it makes files")]
     pub fn new() -> Self {
         let memory = std::path::Path::new("/dev/shm");
-        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let directory = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        };
         let directory = directory.expect("a directory");
-        let agents = ["claude", AGENT].map(|name| message_schema::id::AgentName::new(name).expect("a name"));
+        let agents =
+            ["claude", AGENT].map(|name| message_schema::id::AgentName::new(name).expect("a name"));
         settled::workspace::init(directory.path(), &agents).expect("a workspace");
         let outbox = directory.path().join("agents/claude/outbox/request.yaml");
         crate::write(&outbox, &request());
         crate::age(&outbox);
         let (mailroom, _) = Mailroom::open(directory.path()).expect("a start");
-        let mut room = Self { directory, mailroom, clock: Clock::start() };
+        let mut room = Self {
+            directory,
+            mailroom,
+            clock: Clock::start(),
+        };
         assert_eq!(room.judge().accepted, 1, "the request");
         room
     }
@@ -45,13 +54,22 @@ impl Room {
 
     /// The bytes of the report on the document; 0 if it was accepted.
     pub fn report_bytes(&self) -> usize {
-        let report = self.directory.path().join("agents").join(AGENT).join("dead_letter/hostile.report.yaml");
-        std::fs::metadata(report).map_or(0, |data| usize::try_from(data.len()).unwrap_or(usize::MAX))
+        let report = self
+            .directory
+            .path()
+            .join("agents")
+            .join(AGENT)
+            .join("dead_letter/hostile.report.yaml");
+        std::fs::metadata(report)
+            .map_or(0, |data| usize::try_from(data.len()).unwrap_or(usize::MAX))
     }
 
     /// The bytes of the ledger.
     pub fn ledger_bytes(&self) -> usize {
         let segments = crate::list(self.directory.path().join(".settled/ledger"));
-        segments.iter().map(|segment| std::fs::metadata(segment).map_or(0, |data| data.len() as usize)).sum()
+        segments
+            .iter()
+            .map(|segment| std::fs::metadata(segment).map_or(0, |data| data.len() as usize))
+            .sum()
     }
 }

@@ -14,61 +14,150 @@ pub(super) fn all() -> Vec<(&'static str, Vec<u8>)> {
         text("flow mappings in each other", "{a: ".repeat(SIZE_MAX / 4)),
         text("block lists in each other", "- ".repeat(SIZE_MAX / 2)),
         text("explicit keys in each other", "? ".repeat(SIZE_MAX / 2)),
-        text("block mappings in each other", (0..700).map(|depth| " ".repeat(depth) + "a:\n").collect()),
+        text(
+            "block mappings in each other",
+            (0..700).map(|depth| " ".repeat(depth) + "a:\n").collect(),
+        ),
         text("closing brackets", "a: ".to_owned() + &"]".repeat(SIZE_MAX)),
-        text("brackets that open and close", "a: [".to_owned() + &"[],".repeat(SIZE_MAX / 3 - 9) + "]"),
+        text(
+            "brackets that open and close",
+            "a: [".to_owned() + &"[],".repeat(SIZE_MAX / 3 - 9) + "]",
+        ),
         text("as deep as allowed, again and again", at_depth()),
         text("an alias bomb", alias_bomb()),
-        text("anchors on every item", "a:\n".to_owned() + &"- &a a\n".repeat(SIZE_MAX / 7 - 1)),
+        text(
+            "anchors on every item",
+            "a:\n".to_owned() + &"- &a a\n".repeat(SIZE_MAX / 7 - 1),
+        ),
         text("as many keys as fit", keys(SIZE_MAX / 6)),
-        text("as many keys as fit, in one line", format!("{{{}}}", keys(SIZE_MAX / 6).replace('\n', ","))),
+        text(
+            "as many keys as fit, in one line",
+            format!("{{{}}}", keys(SIZE_MAX / 6).replace('\n', ",")),
+        ),
         text("one key again and again", "a: b\n".repeat(SIZE_MAX / 5)),
         text("keys that are almost ours", slips()),
-        text("long keys", (0..240).map(|n| format!("{n:0>1020}: a\n")).collect()),
-        text("one long key", "? ".to_owned() + &"k".repeat(SIZE_MAX - 8) + "\n: a"),
-        text("one long plain scalar", "id: ".to_owned() + &"x".repeat(SIZE_MAX - 5)),
-        text("one long plain scalar of many lines", "id: ".to_owned() + &"x\n ".repeat(SIZE_MAX / 3 - 2)),
-        text("quoted escapes", format!("id: \"{}\"", "\\u202e".repeat(SIZE_MAX / 6 - 2))),
-        text("quoted quotes", format!("id: '{}'", "''".repeat(SIZE_MAX / 2 - 4))),
-        text("a folded block of short lines", "id: >\n".to_owned() + &" a\n\n".repeat(SIZE_MAX / 4 - 2)),
-        text("a literal block of blank lines", "body: |\n".to_owned() + &"\n".repeat(SIZE_MAX - 20) + "  a"),
+        text(
+            "long keys",
+            (0..240).map(|n| format!("{n:0>1020}: a\n")).collect(),
+        ),
+        text(
+            "one long key",
+            "? ".to_owned() + &"k".repeat(SIZE_MAX - 8) + "\n: a",
+        ),
+        text(
+            "one long plain scalar",
+            "id: ".to_owned() + &"x".repeat(SIZE_MAX - 5),
+        ),
+        text(
+            "one long plain scalar of many lines",
+            "id: ".to_owned() + &"x\n ".repeat(SIZE_MAX / 3 - 2),
+        ),
+        text(
+            "quoted escapes",
+            format!("id: \"{}\"", "\\u202e".repeat(SIZE_MAX / 6 - 2)),
+        ),
+        text(
+            "quoted quotes",
+            format!("id: '{}'", "''".repeat(SIZE_MAX / 2 - 4)),
+        ),
+        text(
+            "a folded block of short lines",
+            "id: >\n".to_owned() + &" a\n\n".repeat(SIZE_MAX / 4 - 2),
+        ),
+        text(
+            "a literal block of blank lines",
+            "body: |\n".to_owned() + &"\n".repeat(SIZE_MAX - 20) + "  a",
+        ),
         text("comments only", "# a\n".repeat(SIZE_MAX / 4)),
-        text("comments between all lines", "a: [\n".to_owned() + &"#\n1,\n".repeat(SIZE_MAX / 5 - 2) + "]"),
+        text(
+            "comments between all lines",
+            "a: [\n".to_owned() + &"#\n1,\n".repeat(SIZE_MAX / 5 - 2) + "]",
+        ),
         text("empty lines only", "\n".repeat(SIZE_MAX)),
         text("spaces only", " ".repeat(SIZE_MAX)),
         text("tabs only", "\t".repeat(SIZE_MAX)),
         text("carriage returns only", "a: b\r".repeat(SIZE_MAX / 5)),
-        text("an empty list item a line", "a:\n".to_owned() + &"-\n".repeat(SIZE_MAX / 2 - 2)),
-        text("numbers in one line", "a: [".to_owned() + &"1,".repeat(SIZE_MAX / 2 - 4) + "]"),
+        text(
+            "an empty list item a line",
+            "a:\n".to_owned() + &"-\n".repeat(SIZE_MAX / 2 - 2),
+        ),
+        text(
+            "numbers in one line",
+            "a: [".to_owned() + &"1,".repeat(SIZE_MAX / 2 - 4) + "]",
+        ),
         text("tags", "a: ".to_owned() + &"!a ".repeat(SIZE_MAX / 3 - 2)),
         text("documents", "---\na\n".repeat(SIZE_MAX / 6)),
-        text("a quote that never closes", "a: \"".to_owned() + &"b ".repeat(SIZE_MAX / 2 - 4)),
-        text("a syntax error at the end", keys(SIZE_MAX / 6 - 4) + "b: [\n"),
-        text("four-byte characters", "id: ".to_owned() + &"\u{1f600}".repeat(SIZE_MAX / 4 - 2)),
+        text(
+            "a quote that never closes",
+            "a: \"".to_owned() + &"b ".repeat(SIZE_MAX / 2 - 4),
+        ),
+        text(
+            "a syntax error at the end",
+            keys(SIZE_MAX / 6 - 4) + "b: [\n",
+        ),
+        text(
+            "four-byte characters",
+            "id: ".to_owned() + &"\u{1f600}".repeat(SIZE_MAX / 4 - 2),
+        ),
         text("byte order marks", "\u{feff}".repeat(SIZE_MAX / 3)),
-        text("a list of recipients", envelope(&format!("[{}]", names(SIZE_MAX / 7)), "question", "b")),
+        text(
+            "a list of recipients",
+            envelope(&format!("[{}]", names(SIZE_MAX / 7)), "question", "b"),
+        ),
         text(
             "a recipient again and again",
-            envelope(&format!("[{}a]", "a,".repeat(SIZE_MAX / 2 - 150)), "question", "b"),
+            envelope(
+                &format!("[{}a]", "a,".repeat(SIZE_MAX / 2 - 150)),
+                "question",
+                "b",
+            ),
         ),
-        text("a body of keys", envelope("claude", "review_request", &block(&keys(SIZE_MAX / 9)))),
-        text("a body of almost our keys", envelope("claude", "review_request", &block(&slips()))),
-        text("a body of brackets", envelope("claude", "review_request", &"[".repeat(SIZE_MAX - 200))),
-        text("a body with a list of paths", envelope("claude", "review_addressed", &block(&paths()))),
-        text("a body with nits", envelope("claude", "review_lgtm", &block(&nits()))),
-        text("a body as long as allowed", envelope("claude", "question", &"\u{202e}".repeat(19_000))),
+        text(
+            "a body of keys",
+            envelope("claude", "review_request", &block(&keys(SIZE_MAX / 9))),
+        ),
+        text(
+            "a body of almost our keys",
+            envelope("claude", "review_request", &block(&slips())),
+        ),
+        text(
+            "a body of brackets",
+            envelope("claude", "review_request", &"[".repeat(SIZE_MAX - 200)),
+        ),
+        text(
+            "a body with a list of paths",
+            envelope("claude", "review_addressed", &block(&paths())),
+        ),
+        text(
+            "a body with nits",
+            envelope("claude", "review_lgtm", &block(&nits())),
+        ),
+        text(
+            "a body as long as allowed",
+            envelope("claude", "question", &"\u{202e}".repeat(19_000)),
+        ),
     ];
-    all.push(("a NUL at the end", [&vec![b'a'; SIZE_MAX - 1], &b"\0"[..]].concat()));
+    all.push((
+        "a NUL at the end",
+        [&vec![b'a'; SIZE_MAX - 1], &b"\0"[..]].concat(),
+    ));
     all.push((
         "bytes that are no UTF-8 at the end",
         [&"\u{e9}\n".as_bytes().repeat(SIZE_MAX / 3), &b"\xff"[..]].concat(),
     ));
     all.push((
         "UTF-16",
-        "id: x\n".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>().repeat(SIZE_MAX / 12),
+        "id: x\n"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<_>>()
+            .repeat(SIZE_MAX / 12),
     ));
     for (name, bytes) in &all {
-        assert!(bytes.len() <= SIZE_MAX, "{name} is larger than a file may be");
+        assert!(
+            bytes.len() <= SIZE_MAX,
+            "{name} is larger than a file may be"
+        );
     }
     all
 }
@@ -92,7 +181,14 @@ fn names(count: usize) -> String {
 
 /// Keys that differ a little from the ones that are missing.
 fn slips() -> String {
-    let ours = ["priority", "subject", "created_at_utc", "diff_summary", "branch", "findings"];
+    let ours = [
+        "priority",
+        "subject",
+        "created_at_utc",
+        "diff_summary",
+        "branch",
+        "findings",
+    ];
     let slip = |n: usize| format!("{}{n:x}: a\n", ours[n % ours.len()]);
     (0..SIZE_MAX / 18).map(slip).collect()
 }
@@ -103,7 +199,9 @@ fn paths() -> String {
 }
 
 fn nits() -> String {
-    let list: String = (0..SIZE_MAX / 16).map(|n| format!("- nit_id: {n:x}\n")).collect();
+    let list: String = (0..SIZE_MAX / 16)
+        .map(|n| format!("- nit_id: {n:x}\n"))
+        .collect();
     format!("quality_gate_result: pass\nmerge_ready: true\nnits:\n{list}")
 }
 
@@ -114,12 +212,22 @@ fn at_depth() -> String {
 }
 
 fn alias_bomb() -> String {
-    let level = |n: usize| format!("a{n}: &a{n} [{}]\n", format!("*a{},", n.saturating_sub(1)).repeat(9));
+    let level = |n: usize| {
+        format!(
+            "a{n}: &a{n} [{}]\n",
+            format!("*a{},", n.saturating_sub(1)).repeat(9)
+        )
+    };
     "a0: &a0 [lol]\n".to_owned() + &(1..4000).map(level).collect::<String>()
 }
 
 fn block(text: &str) -> String {
-    format!("|\n{}", text.lines().map(|line| format!(" {line}\n")).collect::<String>())
+    format!(
+        "|\n{}",
+        text.lines()
+            .map(|line| format!(" {line}\n"))
+            .collect::<String>()
+    )
 }
 
 /// A message with everything an envelope needs.

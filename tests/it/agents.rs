@@ -9,12 +9,17 @@ use settled_tests::{golden, names, read, seed};
 /// A command of an agent of this mailroom.
 fn by(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Command {
     let mut command = settled();
-    command.args(args).env("SETTLED_ROOT", mailroom.root()).env("SETTLED_AGENT", agent);
+    command
+        .args(args)
+        .env("SETTLED_ROOT", mailroom.root())
+        .env("SETTLED_AGENT", agent);
     command
 }
 
 fn run(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Output {
-    by(mailroom, agent, args).output().expect("settled can be run")
+    by(mailroom, agent, args)
+        .output()
+        .expect("settled can be run")
 }
 
 fn text(output: &Output, exit: i32) -> String {
@@ -49,7 +54,9 @@ fn steady(text: &str, mailroom: &Mailroom) -> String {
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     for at in 1..words.len() {
         let is_span = words[at - 1].parse::<u64>().is_ok()
-            && ["s", "min", "h", "d"].iter().any(|unit| words[at].trim_end_matches([',', '\n']) == *unit);
+            && ["s", "min", "h", "d"]
+                .iter()
+                .any(|unit| words[at].trim_end_matches([',', '\n']) == *unit);
         if is_span {
             words[at - 1] = "N".to_owned();
         }
@@ -62,15 +69,30 @@ const REQUEST: &str = "msg-20260213T1000Z-claude-001";
 #[test]
 fn an_inbox_is_listed_the_most_urgent_first() {
     let mailroom = with_mail();
-    golden::check("inbox.txt", &steady(&text(&run(&mailroom, "codex", &["inbox"]), 0), &mailroom));
-    let answer = as_json(&run(&mailroom, "codex", &["list", "--json", "--limit", "2"]), 0);
-    assert_eq!((&answer["data"]["waiting"], &answer["data"]["in_hand"]), (&json!(3), &json!(0)));
-    let ids: Vec<_> =
-        answer["data"]["letters"].as_array().expect("letters").iter().map(|it| &it["id"]).collect();
+    golden::check(
+        "inbox.txt",
+        &steady(&text(&run(&mailroom, "codex", &["inbox"]), 0), &mailroom),
+    );
+    let answer = as_json(
+        &run(&mailroom, "codex", &["list", "--json", "--limit", "2"]),
+        0,
+    );
+    assert_eq!(
+        (&answer["data"]["waiting"], &answer["data"]["in_hand"]),
+        (&json!(3), &json!(0))
+    );
+    let ids: Vec<_> = answer["data"]["letters"]
+        .as_array()
+        .expect("letters")
+        .iter()
+        .map(|it| &it["id"])
+        .collect();
     assert_eq!(ids, [REQUEST, "q-1"]);
     assert_eq!(answer["next"][0]["run"], format!("settled show {REQUEST}"));
     assert_eq!(
-        text(&run(&mailroom, "gemini", &["inbox"]), 0).lines().next(),
+        text(&run(&mailroom, "gemini", &["inbox"]), 0)
+            .lines()
+            .next(),
         Some("nothing waits for gemini")
     );
 }
@@ -79,25 +101,50 @@ fn an_inbox_is_listed_the_most_urgent_first() {
 fn a_message_is_taken_by_one_worker_shown_and_put_away() {
     let mailroom = with_mail();
     text(&run(&mailroom, "codex", &["take"]), 0);
-    assert_eq!(names(mailroom.agent("codex", "inbox/taken")), ["request-1.yaml"]);
+    assert_eq!(
+        names(mailroom.agent("codex", "inbox/taken")),
+        ["request-1.yaml"]
+    );
     let again = run(&mailroom, "codex", &["take", REQUEST]);
-    assert!(said(&again).contains("was taken already"), "{}", said(&again));
+    assert!(
+        said(&again).contains("was taken already"),
+        "{}",
+        said(&again)
+    );
     assert_eq!(again.status.code(), Some(1));
     let inbox = text(&run(&mailroom, "codex", &["inbox"]), 0);
-    assert!(inbox.starts_with("2 waiting for codex, 1 in hand\n* P1 review_request"), "{inbox}");
+    assert!(
+        inbox.starts_with("2 waiting for codex, 1 in hand\n* P1 review_request"),
+        "{inbox}"
+    );
     mailroom.once();
-    assert!(mailroom.status()["reviews"][0]["taken_at"].is_string(), "what left the inbox is taken");
+    assert!(
+        mailroom.status()["reviews"][0]["taken_at"].is_string(),
+        "what left the inbox is taken"
+    );
     let shown = text(&run(&mailroom, "codex", &["get", "request-1.yaml"]), 0);
-    assert!(shown.contains("\npr: \"86\"\n") || shown.contains("  pr: "), "{shown}");
+    assert!(
+        shown.contains("\npr: \"86\"\n") || shown.contains("  pr: "),
+        "{shown}"
+    );
     for _ in 0..2 {
         text(&run(&mailroom, "codex", &["ack", REQUEST, "q-1"]), 0);
     }
-    assert_eq!(names(mailroom.agent("codex", "archive")), ["q-1.yaml", "request-1.yaml"]);
-    assert_eq!(names(mailroom.agent("codex", "inbox")), ["q-2.yaml", "taken"]);
+    assert_eq!(
+        names(mailroom.agent("codex", "archive")),
+        ["q-1.yaml", "request-1.yaml"]
+    );
+    assert_eq!(
+        names(mailroom.agent("codex", "inbox")),
+        ["q-2.yaml", "taken"]
+    );
     text(&run(&mailroom, "codex", &["done", "q-3"]), 3);
     // What was put away is the delivery: a daemon that looks again does not deliver it anew.
     mailroom.once();
-    assert_eq!(names(mailroom.agent("codex", "inbox")), ["q-2.yaml", "taken"]);
+    assert_eq!(
+        names(mailroom.agent("codex", "inbox")),
+        ["q-2.yaml", "taken"]
+    );
 }
 
 #[test]
@@ -105,12 +152,21 @@ fn of_workers_that_take_at_once_each_gets_another_message() {
     let mailroom = with_mail();
     let workers: Vec<_> = (0..5)
         .map(|_| {
-            by(&mailroom, "codex", &["take", "--json"]).stdout(Stdio::piped()).spawn().expect("settled runs")
+            by(&mailroom, "codex", &["take", "--json"])
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("settled runs")
         })
         .collect();
     let mut exits = Vec::new();
     for worker in workers {
-        exits.push(worker.wait_with_output().expect("it is our child").status.code());
+        exits.push(
+            worker
+                .wait_with_output()
+                .expect("it is our child")
+                .status
+                .code(),
+        );
     }
     exits.sort_unstable();
     assert_eq!(exits, [Some(0), Some(0), Some(0), Some(3), Some(3)]);
@@ -122,8 +178,14 @@ fn names_that_are_taken_in_the_archive_are_not_replaced() {
     let mailroom = with_mail();
     mailroom.put("agents/codex/archive/q-1.yaml", "kept");
     text(&run(&mailroom, "codex", &["done", "q-1"]), 0);
-    assert_eq!(names(mailroom.agent("codex", "archive")), ["q-1.2.yaml", "q-1.yaml"]);
-    assert_eq!(read(mailroom.agent("codex", "archive").join("q-1.yaml")), "kept");
+    assert_eq!(
+        names(mailroom.agent("codex", "archive")),
+        ["q-1.2.yaml", "q-1.yaml"]
+    );
+    assert_eq!(
+        read(mailroom.agent("codex", "archive").join("q-1.yaml")),
+        "kept"
+    );
 }
 
 #[test]
@@ -137,19 +199,32 @@ fn a_message_prints_nothing_that_moves_the_cursor() {
     }
     std::fs::create_dir(mailroom.agent("codex", "inbox").join("d.yaml")).expect("a directory");
     let fifo = mailroom.agent("codex", "inbox").join("p.yaml");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::from_raw_mode(0o600)).expect("a pipe");
-    std::os::unix::fs::symlink("/etc/passwd", mailroom.agent("codex", "inbox").join("l.yaml"))
-        .expect("a link");
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+    )
+    .expect("a pipe");
+    std::os::unix::fs::symlink(
+        "/etc/passwd",
+        mailroom.agent("codex", "inbox").join("l.yaml"),
+    )
+    .expect("a link");
     let inbox = text(&run(&mailroom, "codex", &["inbox"]), 0);
-    assert!(inbox.contains("p.yaml: no message") && !inbox.contains("root:"), "{inbox}");
+    assert!(
+        inbox.contains("p.yaml: no message") && !inbox.contains("root:"),
+        "{inbox}"
+    );
 }
 
 #[test]
 fn who_asks_is_never_guessed() {
     let mailroom = with_mail();
-    for (agent, says) in
-        [("", "no agent was named"), ("nobody", "has no mailboxes"), ("../codex", "../codex")]
-    {
+    for (agent, says) in [
+        ("", "no agent was named"),
+        ("nobody", "has no mailboxes"),
+        ("../codex", "../codex"),
+    ] {
         let output = settled()
             .args(["inbox", "--json"])
             .env("SETTLED_ROOT", mailroom.root())
@@ -159,7 +234,10 @@ fn who_asks_is_never_guessed() {
             .expect("settled can be run");
         let answer = as_json(&output, 5);
         let message = answer["error"]["message"].as_str().expect("a message");
-        assert!(message.contains(says) && message.contains("claude, codex, gemini"), "{message}");
+        assert!(
+            message.contains(says) && message.contains("claude, codex, gemini"),
+            "{message}"
+        );
     }
     let flags = settled()
         .args(["inbox", "--agent", "codex", "--root"])
@@ -168,7 +246,10 @@ fn who_asks_is_never_guessed() {
         .output()
         .expect("settled can be run");
     let said = text(&flags, 0);
-    assert!(said.contains("waiting for codex") && said.contains("--agent codex"), "{said}");
+    assert!(
+        said.contains("waiting for codex") && said.contains("--agent codex"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -190,19 +271,40 @@ fn wait_ends_with_what_comes_and_with_the_time() {
     let mailroom = with_mail();
     let answer = as_json(&run(&mailroom, "codex", &["wait", "--json"]), 0);
     assert_eq!(answer["data"]["letters"][0]["id"], REQUEST);
-    let none = as_json(&run(&mailroom, "claude", &["wait", "--timeout", "0", "--json"]), 4);
-    assert_eq!((&none["ok"], &none["error"]["exit"]), (&json!(false), &json!(4)));
+    let none = as_json(
+        &run(&mailroom, "claude", &["wait", "--timeout", "0", "--json"]),
+        4,
+    );
+    assert_eq!(
+        (&none["ok"], &none["error"]["exit"]),
+        (&json!(false), &json!(4))
+    );
     assert_eq!(none["data"]["reviews"][0]["move"], "theirs");
     golden::check(
         "wait-timeout.txt",
-        &steady(&text(&run(&mailroom, "claude", &["wait", "--timeout", "0s"]), 4), &mailroom),
+        &steady(
+            &text(&run(&mailroom, "claude", &["wait", "--timeout", "0s"]), 4),
+            &mailroom,
+        ),
     );
     let daemon = mailroom.serve();
-    let waiting =
-        by(&mailroom, "claude", &["wait", "--for", "reply", "--id", "q-1", "--timeout", "30s", "--json"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("settled can be run");
+    let waiting = by(
+        &mailroom,
+        "claude",
+        &[
+            "wait",
+            "--for",
+            "reply",
+            "--id",
+            "q-1",
+            "--timeout",
+            "30s",
+            "--json",
+        ],
+    )
+    .stdout(Stdio::piped())
+    .spawn()
+    .expect("settled can be run");
     let answer = |id: &str, parent: &str| {
         seed::note("follow_up", id, "codex", "claude", "That one.")
             + &format!("parent_message_id: {parent}\n")
@@ -219,10 +321,22 @@ fn wait_ends_with_what_comes_and_with_the_time() {
 #[test]
 fn a_wait_for_the_reply_to_a_refused_message_ends_at_once() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    mailroom.post("claude", "lost.yaml", &seed::note("question", "q-1", "claude", "nobody", "?"));
+    mailroom.post(
+        "claude",
+        "lost.yaml",
+        &seed::note("question", "q-1", "claude", "nobody", "?"),
+    );
     mailroom.once();
-    let output = run(&mailroom, "claude", &["wait", "--for", "reply", "--id", "q-1", "--timeout", "1h"]);
-    assert!(text(&output, 7).is_empty() && said(&output).contains("lost.report.yaml"), "{}", said(&output));
+    let output = run(
+        &mailroom,
+        "claude",
+        &["wait", "--for", "reply", "--id", "q-1", "--timeout", "1h"],
+    );
+    assert!(
+        text(&output, 7).is_empty() && said(&output).contains("lost.report.yaml"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
@@ -230,17 +344,43 @@ fn a_wait_for_a_verdict_passes_over_other_mail() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     seed::lay_packet(mailroom.root());
     let posts = seed::review();
-    mailroom.post("codex", "q.yaml", &seed::note("question", "q-1", "codex", "claude", "?"));
+    mailroom.post(
+        "codex",
+        "q.yaml",
+        &seed::note("question", "q-1", "codex", "claude", "?"),
+    );
     mailroom.post(posts[0].from, posts[0].file, &posts[0].text);
     mailroom.once();
-    let wait = ["wait", "--for", "verdict", "--pr", "0086", "--timeout", "0", "--json"];
+    let wait = [
+        "wait",
+        "--for",
+        "verdict",
+        "--pr",
+        "0086",
+        "--timeout",
+        "0",
+        "--json",
+    ];
     as_json(&run(&mailroom, "claude", &wait), 4);
     mailroom.post(posts[1].from, posts[1].file, &posts[1].text);
     mailroom.once();
     let came = as_json(&run(&mailroom, "claude", &wait), 0);
     assert_eq!(came["data"]["letters"][0]["type"], "review_feedback");
     as_json(
-        &run(&mailroom, "claude", &["wait", "--for", "verdict", "--pr", "87", "--timeout", "0", "--json"]),
+        &run(
+            &mailroom,
+            "claude",
+            &[
+                "wait",
+                "--for",
+                "verdict",
+                "--pr",
+                "87",
+                "--timeout",
+                "0",
+                "--json",
+            ],
+        ),
         4,
     );
 }
@@ -263,20 +403,45 @@ fn hook(mailroom: &Mailroom, agent: &str, args: &[&str], payload: &str) -> Outpu
 #[test]
 fn hooks_tell_of_mail_once_a_turn_and_never_fail() {
     let mailroom = with_mail();
-    let started = as_json(&hook(&mailroom, "codex", &["session-start", "--for", "claude"], "{}"), 0);
-    let told = started["hookSpecificOutput"]["additionalContext"].as_str().expect("a text");
-    assert!(told.starts_with("settled: 3 messages wait for you (review_request msg-"), "{told}");
+    let started = as_json(
+        &hook(
+            &mailroom,
+            "codex",
+            &["session-start", "--for", "claude"],
+            "{}",
+        ),
+        0,
+    );
+    let told = started["hookSpecificOutput"]["additionalContext"]
+        .as_str()
+        .expect("a text");
+    assert!(
+        told.starts_with("settled: 3 messages wait for you (review_request msg-"),
+        "{told}"
+    );
     let ended = as_json(
-        &hook(&mailroom, "codex", &["turn-end", "--for", "codex"], "{\"stop_hook_active\":false}"),
+        &hook(
+            &mailroom,
+            "codex",
+            &["turn-end", "--for", "codex"],
+            "{\"stop_hook_active\":false}",
+        ),
         0,
     );
     assert_eq!(ended["decision"], "block");
-    let again = hook(&mailroom, "codex", &["turn-end", "--for", "claude"], "{\"stop_hook_active\": true}");
+    let again = hook(
+        &mailroom,
+        "codex",
+        &["turn-end", "--for", "claude"],
+        "{\"stop_hook_active\": true}",
+    );
     assert_eq!(text(&again, 0), "");
     assert_eq!(text(&hook(&mailroom, "gemini", &["turn-end"], ""), 0), "");
-    for (agent, args) in
-        [("nobody", &["turn-end"][..]), ("codex", &["turn-end", "--for", "x"]), ("codex", &["turn-begin"])]
-    {
+    for (agent, args) in [
+        ("nobody", &["turn-end"][..]),
+        ("codex", &["turn-end", "--for", "x"]),
+        ("codex", &["turn-begin"]),
+    ] {
         let output = hook(&mailroom, agent, args, "no JSON");
         assert_eq!(text(&output, 0), "", "{}", said(&output));
     }
@@ -287,15 +452,30 @@ fn installed_hooks_need_no_environment() {
     let mailroom = with_mail();
     let project = tempfile::tempdir().expect("a directory");
     let dir = project.path().to_str().expect("a path of text");
-    for (program, file) in [("claude", ".claude/settings.json"), ("codex", ".codex/hooks.json")] {
+    for (program, file) in [
+        ("claude", ".claude/settings.json"),
+        ("codex", ".codex/hooks.json"),
+    ] {
         let install = |more: &[&str]| {
-            text(&run(&mailroom, "codex", &[&["hook", "install", program, "--dir", dir], more].concat()), 0)
+            text(
+                &run(
+                    &mailroom,
+                    "codex",
+                    &[&["hook", "install", program, "--dir", dir], more].concat(),
+                ),
+                0,
+            )
         };
         assert!(install(&[]).starts_with("changed "));
         assert!(install(&[]).starts_with("nothing to change in "));
         let settings: Value = serde_json::from_str(&read(project.path().join(file))).expect("JSON");
-        for (event, holds) in [("SessionStart", "additionalContext"), ("Stop", "\"decision\":\"block\"")] {
-            let command = settings["hooks"][event][0]["hooks"][0]["command"].as_str().expect("a command");
+        for (event, holds) in [
+            ("SessionStart", "additionalContext"),
+            ("Stop", "\"decision\":\"block\""),
+        ] {
+            let command = settings["hooks"][event][0]["hooks"][0]["command"]
+                .as_str()
+                .expect("a command");
             let output = Command::new("sh")
                 .args(["-c", command])
                 .env_clear()
@@ -303,7 +483,11 @@ fn installed_hooks_need_no_environment() {
                 .current_dir("/")
                 .output()
                 .expect("sh can be run");
-            assert!(text(&output, 0).contains(holds), "{command}: {}", said(&output));
+            assert!(
+                text(&output, 0).contains(holds),
+                "{command}: {}",
+                said(&output)
+            );
         }
         assert!(install(&["--uninstall"]).starts_with("changed "));
         assert_eq!(read(project.path().join(file)), "{}\n");
@@ -314,17 +498,49 @@ fn installed_hooks_need_no_environment() {
 fn a_block_in_agents_files_is_kept_up_to_date() {
     let mailroom = with_mail();
     let project = tempfile::tempdir().expect("a directory");
-    let (file, other) = (project.path().join("AGENTS.md"), project.path().join("CLAUDE.md"));
+    let (file, other) = (
+        project.path().join("AGENTS.md"),
+        project.path().join("CLAUDE.md"),
+    );
     settled_tests::write(&file, "# Rules\n");
     let paths = [file.to_str().expect("text"), other.to_str().expect("text")];
-    text(&run(&mailroom, "codex", &["agents-md", "--check", paths[0]]), 6);
-    text(&run(&mailroom, "codex", &["agents-md", paths[0], paths[1]]), 0);
+    text(
+        &run(&mailroom, "codex", &["agents-md", "--check", paths[0]]),
+        6,
+    );
+    text(
+        &run(&mailroom, "codex", &["agents-md", paths[0], paths[1]]),
+        0,
+    );
     let kept = read(&file);
-    assert!(kept.starts_with("# Rules\n\n<!-- settled:begin") && kept.contains("You are `codex`"), "{kept}");
-    text(&run(&mailroom, "codex", &["agents-md", "--check", paths[0], paths[1]]), 0);
-    text(&run(&mailroom, "claude", &["agents-md", "--check", paths[0]]), 6);
-    text(&run(&mailroom, "codex", &["agents-md", "--remove", paths[0], paths[1]]), 0);
-    assert_eq!((read(&file).trim_end(), read(&other)), ("# Rules", String::new()));
+    assert!(
+        kept.starts_with("# Rules\n\n<!-- settled:begin") && kept.contains("You are `codex`"),
+        "{kept}"
+    );
+    text(
+        &run(
+            &mailroom,
+            "codex",
+            &["agents-md", "--check", paths[0], paths[1]],
+        ),
+        0,
+    );
+    text(
+        &run(&mailroom, "claude", &["agents-md", "--check", paths[0]]),
+        6,
+    );
+    text(
+        &run(
+            &mailroom,
+            "codex",
+            &["agents-md", "--remove", paths[0], paths[1]],
+        ),
+        0,
+    );
+    assert_eq!(
+        (read(&file).trim_end(), read(&other)),
+        ("# Rules", String::new())
+    );
     let block = text(&run(&mailroom, "codex", &["agents-md"]), 0);
     assert!(block.contains("settled brief 86"), "{block}");
 }
@@ -340,7 +556,12 @@ fn a_hook_counts_all_and_names_some() {
         );
     }
     let started = as_json(&hook(&mailroom, "codex", &["session-start"], "{}"), 0);
-    let told = started["hookSpecificOutput"]["additionalContext"].as_str().expect("a text");
-    assert!(told.starts_with("settled: 120 messages wait for you (question q-000 from claude; "), "{told}");
+    let told = started["hookSpecificOutput"]["additionalContext"]
+        .as_str()
+        .expect("a text");
+    assert!(
+        told.starts_with("settled: 120 messages wait for you (question q-000 from claude; "),
+        "{told}"
+    );
     assert_eq!(told.matches("question q-").count(), 5, "{told}");
 }

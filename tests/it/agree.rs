@@ -34,17 +34,29 @@ fn copy_all(from: &Path, to: &Path) {
 /// The violations of each file by its name; positions, sentences and all.
 fn found_by_validator(mailroom: &Mailroom, outbox: &Path) -> BTreeMap<String, Value> {
     let root = mailroom.root().to_string_lossy().into_owned();
-    let files: Vec<String> = list(outbox).iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let files: Vec<String> = list(outbox)
+        .iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let output = validate(&[&["--format", "json", "--root", &root][..], &files].concat());
     let document: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
     let of_file = |file: &Value| {
         let path = Path::new(file["file"].as_str().expect("a file has a name"));
-        let name = path.file_name().expect("a file has a name").to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .expect("a file has a name")
+            .to_string_lossy()
+            .into_owned();
         (name, named_plainly(&file["violations"], path))
     };
-    document["files"].as_array().expect("a list of files").iter().map(of_file).collect()
+    document["files"]
+        .as_array()
+        .expect("a list of files")
+        .iter()
+        .map(of_file)
+        .collect()
 }
 
 /// The daemon knows a file by its name, the validator by the path it was given.
@@ -61,15 +73,28 @@ fn named_plainly(violations: &Value, path: &Path) -> Value {
 /// Whose outbox a file lies in is a question only the daemon can ask.
 fn but_the_senders(violations: &Value) -> Value {
     let is_of_file = |violation: &&Value| violation["code"] != "sender_mismatch";
-    violations.as_array().expect("a list of violations").iter().filter(is_of_file).cloned().collect()
+    violations
+        .as_array()
+        .expect("a list of violations")
+        .iter()
+        .filter(is_of_file)
+        .cloned()
+        .collect()
 }
 
 #[test]
 fn whatever_the_validator_finds_stands_in_the_daemons_report() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    copy_all(&repository().join("packets/findings"), &mailroom.root().join("packets/findings"));
+    copy_all(
+        &repository().join("packets/findings"),
+        &mailroom.root().join("packets/findings"),
+    );
     for example in list(repository().join("packets/invalid")) {
-        let name = example.file_name().expect("an example has a name").to_string_lossy().into_owned();
+        let name = example
+            .file_name()
+            .expect("an example has a name")
+            .to_string_lossy()
+            .into_owned();
         let bytes = std::fs::read(&example).expect("an example can be read");
         let from_codex = String::from_utf8_lossy(&bytes).contains("\nfrom: codex");
         let owner = if from_codex { "codex" } else { "claude" };
@@ -79,17 +104,33 @@ fn whatever_the_validator_finds_stands_in_the_daemons_report() {
         }
     }
     let found: Vec<(&str, BTreeMap<String, Value>)> = ["claude", "codex"]
-        .map(|agent| (agent, found_by_validator(&mailroom, &mailroom.agent(agent, "outbox"))))
+        .map(|agent| {
+            (
+                agent,
+                found_by_validator(&mailroom, &mailroom.agent(agent, "outbox")),
+            )
+        })
         .into();
     assert_eq!(mailroom.once().status.code(), Some(7));
 
     let mut compared = 0;
     for (agent, files) in found {
         for (file, violations) in files {
-            let stem = file.rsplit_once('.').map_or(file.as_str(), |(stem, _)| stem);
-            let report = mailroom.agent(agent, "dead_letter").join(format!("{stem}.report.yaml"));
-            assert!(report.exists(), "the daemon did not refuse {file}: {violations:#}");
-            assert_eq!(but_the_senders(&yaml(&report)["violations"]), violations, "{file}");
+            let stem = file
+                .rsplit_once('.')
+                .map_or(file.as_str(), |(stem, _)| stem);
+            let report = mailroom
+                .agent(agent, "dead_letter")
+                .join(format!("{stem}.report.yaml"));
+            assert!(
+                report.exists(),
+                "the daemon did not refuse {file}: {violations:#}"
+            );
+            assert_eq!(
+                but_the_senders(&yaml(&report)["violations"]),
+                violations,
+                "{file}"
+            );
             compared += 1;
         }
     }
@@ -104,7 +145,9 @@ fn every_example_that_is_called_valid_is_valid() {
             .filter(|name| name.ends_with(".yaml") || name.ends_with(".json"))
             .map(move |name| format!("{folder}/{name}"))
     };
-    let files: Vec<String> = in_folder("packets/valid").chain(in_folder("packets/valid/inbox")).collect();
+    let files: Vec<String> = in_folder("packets/valid")
+        .chain(in_folder("packets/valid/inbox"))
+        .collect();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
     let output = validate(&[&["--root", "."][..], &files].concat());
     assert!(output.status.success(), "{}", said(&output));
@@ -116,18 +159,29 @@ fn the_validator_ends_with_the_codes_it_names() {
     let path = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
     let [request, ..] = seed::review();
     write(path("good.yaml"), &request.text);
-    write(path("bad.yaml"), &request.text.replace("to: codex", "to: claude"));
+    write(
+        path("bad.yaml"),
+        &request.text.replace("to: codex", "to: claude"),
+    );
     let cases = [
         (vec![path("good.yaml")], 0),
         (vec![path("bad.yaml")], 1),
         (vec![path("good.yaml"), path("bad.yaml")], 1),
-        (vec!["--format".to_owned(), "xml".to_owned(), path("good.yaml")], 2),
+        (
+            vec!["--format".to_owned(), "xml".to_owned(), path("good.yaml")],
+            2,
+        ),
         (vec![path("absent.yaml")], 3),
     ];
     for (args, code) in cases {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let output = validate(&args);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{args:?}: {}",
+            said(&output)
+        );
     }
 }
 
@@ -135,7 +189,10 @@ fn the_validator_ends_with_the_codes_it_names() {
 fn the_validator_explains_itself() {
     let output = validate(&["--help"]);
     assert!(output.status.success(), "{}", said(&output));
-    golden::check("help-validate-message.txt", &String::from_utf8_lossy(&output.stdout));
+    golden::check(
+        "help-validate-message.txt",
+        &String::from_utf8_lossy(&output.stdout),
+    );
 }
 
 #[test]
@@ -146,5 +203,8 @@ fn the_validator_names_the_place() {
     write(&path, &request.text.replace("to: codex", "to: ../codex"));
     let output = validate(&[&path.to_string_lossy()]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.starts_with(&format!("{}:3:5: envelope_field_invalid:", path.display())), "{text}");
+    assert!(
+        text.starts_with(&format!("{}:3:5: envelope_field_invalid:", path.display())),
+        "{text}"
+    );
 }

@@ -23,10 +23,16 @@ fn a_large_backlog_arrives_whole_and_once() {
     fill(&mailroom);
     let output = mailroom.once();
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    for directory in [mailroom.agent("codex", "inbox"), mailroom.agent("claude", "sent")] {
+    for directory in [
+        mailroom.agent("codex", "inbox"),
+        mailroom.agent("claude", "sent"),
+    ] {
         assert_eq!(names(&directory).len(), REVIEWS, "{}", directory.display());
         for number in 1..=REVIEWS {
-            assert_eq!(read(directory.join(format!("{number}.yaml"))), request(number));
+            assert_eq!(
+                read(directory.join(format!("{number}.yaml"))),
+                request(number)
+            );
         }
     }
     assert!(list(mailroom.agent("claude", "outbox")).is_empty());

@@ -18,34 +18,61 @@ fn a_brief_lies_beside_each_request_and_tells_a_right_response_from_a_wrong_one(
     let posts = seed::review();
     for post in &posts[..4] {
         mailroom.post(post.from, post.file, &post.text);
-        assert_eq!(mailroom.delivered(post.to, post.file), post.text, "a delivered message is never altered");
+        assert_eq!(
+            mailroom.delivered(post.to, post.file),
+            post.text,
+            "a delivered message is never altered"
+        );
     }
     let first = brief(&mailroom, "86_claude_codex_r1.yaml");
-    assert_eq!((&first["round"], &first["last_round"]), (&1.into(), &false.into()));
+    assert_eq!(
+        (&first["round"], &first["last_round"]),
+        (&1.into(), &false.into())
+    );
     assert_eq!(first["open_threads"], serde_json::json!([]));
 
     let last = brief(&mailroom, "86_claude_codex_r2.yaml");
     assert_eq!(last["request"], seed::id(&posts[3].text));
-    assert_eq!((&last["round"], &last["last_round"]), (&2.into(), &true.into()));
+    assert_eq!(
+        (&last["round"], &last["last_round"]),
+        (&2.into(), &true.into())
+    );
     let threads = last["open_threads"].as_array().expect("a list");
-    let ids: Vec<&str> = threads.iter().filter_map(|thread| thread["id"].as_str()).collect();
+    let ids: Vec<&str> = threads
+        .iter()
+        .filter_map(|thread| thread["id"].as_str())
+        .collect();
     let schema = jsonschema::validator_for(&last["response_schema"]).expect("a schema");
     let feedback = |action: &str| {
-        let deal = serde_json::json!({ "action": action, "stance": "seeks_change", "evidence": "" });
-        let threads: serde_json::Map<_, _> = ids.iter().map(|id| ((*id).to_owned(), deal.clone())).collect();
+        let deal =
+            serde_json::json!({ "action": action, "stance": "seeks_change", "evidence": "" });
+        let threads: serde_json::Map<_, _> = ids
+            .iter()
+            .map(|id| ((*id).to_owned(), deal.clone()))
+            .collect();
         serde_json::json!({ "response": {
             "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
             "escalation": "", "validated_head": "",
         } })
     };
-    assert!(ids.len() > 1 && schema.is_valid(&feedback("resolve")) && schema.is_valid(&feedback("escalate")));
-    assert!(!schema.is_valid(&feedback("reply")), "the last round takes no reply");
+    assert!(
+        ids.len() > 1
+            && schema.is_valid(&feedback("resolve"))
+            && schema.is_valid(&feedback("escalate"))
+    );
+    assert!(
+        !schema.is_valid(&feedback("reply")),
+        "the last round takes no reply"
+    );
 
     // The author asks again: the new brief takes a free name, the old one stays as it was.
-    let again = posts[3]
-        .text
-        .replace("claude-003", "claude-004")
-        .replace("  pr: 86\n", &format!("  pr: 86\n  supersedes_message_id: {}\n", seed::id(&posts[3].text)));
+    let again = posts[3].text.replace("claude-003", "claude-004").replace(
+        "  pr: 86\n",
+        &format!(
+            "  pr: 86\n  supersedes_message_id: {}\n",
+            seed::id(&posts[3].text)
+        ),
+    );
     mailroom.post("claude", "request-2b.yaml", &again);
     mailroom.delivered("codex", "request-2b.yaml");
     assert!(daemon.interrupt().success());
@@ -70,18 +97,31 @@ fn a_person_who_decides_while_a_request_is_open_brings_a_new_brief() {
     }
     let before = brief(&mailroom, "86_claude_codex_r2.yaml");
     let output = mailroom.at_terminal(&["resolve", "86", "F-001"], "it is as we want it");
-    assert!(output.status.success(), "{}", settled_tests::mailroom::said(&output));
+    assert!(
+        output.status.success(),
+        "{}",
+        settled_tests::mailroom::said(&output)
+    );
     let briefs = names(mailroom.root().join("packets/briefs"));
-    let newest = briefs.iter().find(|name| name.starts_with("86_claude_codex_r2.") && name.len() > 23);
-    let newest = brief(&mailroom, newest.unwrap_or_else(|| panic!("a numbered name in {briefs:?}")));
+    let newest = briefs
+        .iter()
+        .find(|name| name.starts_with("86_claude_codex_r2.") && name.len() > 23);
+    let newest = brief(
+        &mailroom,
+        newest.unwrap_or_else(|| panic!("a numbered name in {briefs:?}")),
+    );
     assert_eq!(newest["request"], before["request"]);
     let ids = |brief: &serde_json::Value| -> Vec<String> {
         let threads = brief["open_threads"].as_array().expect("a list");
-        threads.iter().filter_map(|thread| thread["id"].as_str().map(str::to_owned)).collect()
+        threads
+            .iter()
+            .filter_map(|thread| thread["id"].as_str().map(str::to_owned))
+            .collect()
     };
     let takes = |brief: &serde_json::Value, ids: &[String]| {
         let deal = serde_json::json!({ "action": "resolve", "stance": "accepts", "evidence": "" });
-        let threads: serde_json::Map<_, _> = ids.iter().map(|id| (id.clone(), deal.clone())).collect();
+        let threads: serde_json::Map<_, _> =
+            ids.iter().map(|id| (id.clone(), deal.clone())).collect();
         let mut response = serde_json::json!({ "response": {
             "type": "review_feedback", "threads": threads, "new_findings": [], "commands_run": [],
             "escalation": "", "validated_head": "",
@@ -90,10 +130,15 @@ fn a_person_who_decides_while_a_request_is_open_brings_a_new_brief() {
             // What a person settled can still be escalated.
             response["response"]["escalate"] = serde_json::json!([]);
         }
-        jsonschema::validator_for(&brief["response_schema"]).expect("a schema").is_valid(&response)
+        jsonschema::validator_for(&brief["response_schema"])
+            .expect("a schema")
+            .is_valid(&response)
     };
     let (old, new) = (ids(&before), ids(&newest));
-    assert!(old.iter().any(|id| id == "F-001") && new.iter().all(|id| id != "F-001"), "{old:?} {new:?}");
+    assert!(
+        old.iter().any(|id| id == "F-001") && new.iter().all(|id| id != "F-001"),
+        "{old:?} {new:?}"
+    );
     assert_eq!([&old, &new].map(|ids| takes(&before, ids)), [true, false]);
     assert_eq!([&old, &new].map(|ids| takes(&newest, ids)), [false, true]);
 }

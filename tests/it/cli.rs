@@ -85,10 +85,19 @@ fn text(output: &Output) -> String {
 /// The text without what differs from run to run: the root, instants, digests, ages.
 fn steady(text: &str, mailroom: &Mailroom) -> String {
     let text = text.replace(&mailroom.root().display().to_string(), "ROOT");
-    let words = |line: &str| line.split(' ').map(steady_word).collect::<Vec<_>>().join(" ");
-    let text: String = text.split_inclusive('\n').map(|line| steady_size(&words(line))).collect();
+    let words = |line: &str| {
+        line.split(' ')
+            .map(steady_word)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let text: String = text
+        .split_inclusive('\n')
+        .map(|line| steady_size(&words(line)))
+        .collect();
     (0..120).fold(text, |text, seconds| {
-        let since = |text: &str, end| text.replace(&format!(" {seconds} s{end}"), &format!(" N s{end}"));
+        let since =
+            |text: &str, end| text.replace(&format!(" {seconds} s{end}"), &format!(" N s{end}"));
         since(&since(&since(&text, " ago"), " of "), "\n")
     })
 }
@@ -124,7 +133,11 @@ fn after_a_review() -> Mailroom {
     let note = |id, to| seed::note("question", id, "claude", to, "?");
     mailroom.post("claude", "lost.yaml", &note("q-1", "nobody"));
     mailroom.once();
-    mailroom.post("codex", "again.yaml", &posts[4].text.replace("codex-002", "codex-003"));
+    mailroom.post(
+        "codex",
+        "again.yaml",
+        &posts[4].text.replace("codex-002", "codex-003"),
+    );
     mailroom.once();
     mailroom.post("claude", "request-1.yaml", &posts[0].text);
     mailroom.once();
@@ -134,34 +147,63 @@ fn after_a_review() -> Mailroom {
 #[test]
 fn every_command_explains_itself_with_an_example() {
     for &command in COMMANDS {
-        let output =
-            settled().args(command).arg("--help").env("COLUMNS", "100").output().expect("settled can be run");
+        let output = settled()
+            .args(command)
+            .arg("--help")
+            .env("COLUMNS", "100")
+            .output()
+            .expect("settled can be run");
         let help = text(&output);
         assert!(
-            help.contains("Examples:") || ["ledger", "dead-letter", "robot", "hook"].contains(&command[0]),
+            help.contains("Examples:")
+                || ["ledger", "dead-letter", "robot", "hook"].contains(&command[0]),
             "{command:?} has no example"
         );
-        let name = ["help", "settled"].iter().chain(command).copied().collect::<Vec<_>>().join("-");
+        let name = ["help", "settled"]
+            .iter()
+            .chain(command)
+            .copied()
+            .collect::<Vec<_>>()
+            .join("-");
         golden::check(&format!("{name}.txt"), &help);
     }
 }
 
 #[test]
 fn no_command_is_missing_from_these_tests() {
-    let help = text(&settled().arg("--help").output().expect("settled can be run"));
-    let listed =
-        help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("commands");
+    let help = text(
+        &settled()
+            .arg("--help")
+            .output()
+            .expect("settled can be run"),
+    );
+    let listed = help
+        .split("Commands:\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n\n").next())
+        .expect("commands");
     for line in listed.lines() {
         let command = line.split_whitespace().next().expect("a command's name");
-        let is_tested = COMMANDS.iter().any(|tested| tested.first() == Some(&command));
-        assert!(is_tested || command == "help", "`settled {command}` has no kept help text");
+        let is_tested = COMMANDS
+            .iter()
+            .any(|tested| tested.first() == Some(&command));
+        assert!(
+            is_tested || command == "help",
+            "`settled {command}` has no kept help text"
+        );
     }
 }
 
 #[test]
 fn the_version_is_the_packages() {
-    let output = settled().arg("--version").output().expect("settled can be run");
-    assert_eq!(text(&output), format!("settled {}\n", env!("CARGO_PKG_VERSION")));
+    let output = settled()
+        .arg("--version")
+        .output()
+        .expect("settled can be run");
+    assert_eq!(
+        text(&output),
+        format!("settled {}\n", env!("CARGO_PKG_VERSION"))
+    );
 }
 
 #[test]
@@ -171,10 +213,19 @@ fn init_says_what_it_made_and_makes_nothing_twice() {
     golden::check("init.txt", &steady(&first, &mailroom));
     mailroom.put("settled.toml", "[rounds]\nmax = 3\n");
     let again = text(&mailroom.run(&["init", "--agents", "claude,codex"]));
-    assert_eq!(steady(&again, &mailroom), "ROOT is complete; nothing was changed\n");
-    assert_eq!(read(mailroom.root().join("settled.toml")), "[rounds]\nmax = 3\n");
+    assert_eq!(
+        steady(&again, &mailroom),
+        "ROOT is complete; nothing was changed\n"
+    );
+    assert_eq!(
+        read(mailroom.root().join("settled.toml")),
+        "[rounds]\nmax = 3\n"
+    );
     text(&mailroom.run(&["init", "--agents", "gemini"]));
-    assert_eq!(names(mailroom.root().join("agents")), ["claude", "codex", "gemini"]);
+    assert_eq!(
+        names(mailroom.root().join("agents")),
+        ["claude", "codex", "gemini"]
+    );
 }
 
 #[test]
@@ -183,13 +234,22 @@ fn up_makes_a_workspace_serves_it_and_says_what_is_next() {
     let daemon = mailroom.up(&["claude", "codex"]);
     golden::check("up.txt", &steady(&daemon.out(), &mailroom));
     assert!(daemon.interrupt().success());
-    assert_eq!(names(mailroom.root()), [".settled", "agents", "events", "packets", "settled.toml"]);
+    assert_eq!(
+        names(mailroom.root()),
+        [".settled", "agents", "events", "packets", "settled.toml"]
+    );
 
-    write(mailroom.agent("claude", "inbox").join("kept.yaml"), "mine\n");
+    write(
+        mailroom.agent("claude", "inbox").join("kept.yaml"),
+        "mine\n",
+    );
     let daemon = mailroom.up(&["claude", "codex"]);
     golden::check("up-again.txt", &steady(&daemon.out(), &mailroom));
     assert!(daemon.terminate().success());
-    assert_eq!(read(mailroom.agent("claude", "inbox").join("kept.yaml")), "mine\n");
+    assert_eq!(
+        read(mailroom.agent("claude", "inbox").join("kept.yaml")),
+        "mine\n"
+    );
 }
 
 #[test]
@@ -199,7 +259,10 @@ fn up_without_agents_makes_no_workspace_nobody_could_use() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(!mailroom.root().exists());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("try: settled up ") && said.contains(" --agents claude,codex\n"), "{said}");
+    assert!(
+        said.contains("try: settled up ") && said.contains(" --agents claude,codex\n"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -218,13 +281,20 @@ fn status_shows_every_review_and_whose_move_it_is() {
     golden::check("status-empty.txt", &text(&mailroom.run(&["status"])));
     let mailroom = after_a_review();
     let [request, ..] = seed::review();
-    let other = request.text.replace("claude-001", "claude-100").replace("86", "87");
+    let other = request
+        .text
+        .replace("claude-001", "claude-100")
+        .replace("86", "87");
     mailroom.post("claude", "other.yaml", &other);
     mailroom.once();
     // A slow machine makes an age two digits wide, and all columns with it.
     let table = steady(&text(&mailroom.run(&["status"])), &mailroom);
     let cells = |line: &str| {
-        line.split("  ").filter(|cell| !cell.is_empty()).map(str::trim).collect::<Vec<_>>().join("  ")
+        line.split("  ")
+            .filter(|cell| !cell.is_empty())
+            .map(str::trim)
+            .collect::<Vec<_>>()
+            .join("  ")
     };
     let table: String = table.lines().map(|line| cells(line) + "\n").collect();
     golden::check("status.txt", &table);
@@ -233,25 +303,44 @@ fn status_shows_every_review_and_whose_move_it_is() {
 #[test]
 fn log_shows_every_decision_with_its_reason() {
     let mailroom = after_a_review();
-    golden::check("log.txt", &steady(&text(&mailroom.run(&["log"])), &mailroom));
+    golden::check(
+        "log.txt",
+        &steady(&text(&mailroom.run(&["log"])), &mailroom),
+    );
     let json = text(&mailroom.run(&["log", "--json"]));
-    let lines: Vec<Value> =
-        json.lines().map(|line| serde_json::from_str(line).expect("a JSON document a line")).collect();
+    let lines: Vec<Value> = json
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON document a line"))
+        .collect();
     assert_eq!(lines.len(), 8);
     for (n, line) in lines.iter().enumerate() {
-        assert_eq!((&line["schema_version"], &line["data"]["seq"]), (&1.into(), &(n + 1).into()));
+        assert_eq!(
+            (&line["schema_version"], &line["data"]["seq"]),
+            (&1.into(), &(n + 1).into())
+        );
     }
-    let verdicts: Vec<_> = lines.iter().filter_map(|line| line["data"]["verdict"].as_str()).collect();
-    assert_eq!(verdicts[4..], ["accepted", "refused", "refused", "duplicate"]);
-    let delivered =
-        serde_json::json!(["codex/inbox/request-1.yaml", "packets/briefs/86_claude_codex_r1.yaml"]);
+    let verdicts: Vec<_> = lines
+        .iter()
+        .filter_map(|line| line["data"]["verdict"].as_str())
+        .collect();
+    assert_eq!(
+        verdicts[4..],
+        ["accepted", "refused", "refused", "duplicate"]
+    );
+    let delivered = serde_json::json!([
+        "codex/inbox/request-1.yaml",
+        "packets/briefs/86_claude_codex_r1.yaml"
+    ]);
     assert_eq!(lines[0]["data"]["delivered"], delivered);
 }
 
 #[test]
 fn status_as_json_is_one_versioned_document() {
     let answer = after_a_review().json(&["status"]);
-    assert_eq!((&answer["schema_version"], &answer["ok"]), (&1.into(), &true.into()));
+    assert_eq!(
+        (&answer["schema_version"], &answer["ok"]),
+        (&1.into(), &true.into())
+    );
     let status = &answer["data"];
     assert_eq!(
         (&status["accepted"], &status["refused"], &status["waiting"]),
@@ -259,7 +348,12 @@ fn status_as_json_is_one_versioned_document() {
     );
     assert_eq!(status["serving"], false);
     let review = &status["reviews"][0];
-    let keys: Vec<_> = review.as_object().expect("a review").keys().map(String::as_str).collect();
+    let keys: Vec<_> = review
+        .as_object()
+        .expect("a review")
+        .keys()
+        .map(String::as_str)
+        .collect();
     golden::check("status-json-keys.txt", &(keys.join("\n") + "\n"));
     assert_eq!(
         (&review["phase"], &review["round"], &review["rounds"]),
@@ -271,26 +365,49 @@ fn status_as_json_is_one_versioned_document() {
 #[test]
 fn verify_counts_the_records_and_names_the_line_that_was_changed() {
     let mailroom = after_a_review();
-    golden::check("ledger-verify.txt", &steady(&text(&mailroom.run(&["ledger", "verify"])), &mailroom));
+    golden::check(
+        "ledger-verify.txt",
+        &steady(&text(&mailroom.run(&["ledger", "verify"])), &mailroom),
+    );
 
     let segment = settled_tests::list(mailroom.root().join(".settled/ledger")).remove(0);
-    let forged = read(&segment).replacen("claude/review-loop-protocol", "claude/review-loop-protocoI", 1);
+    let forged = read(&segment).replacen(
+        "claude/review-loop-protocol",
+        "claude/review-loop-protocoI",
+        1,
+    );
     write(&segment, &forged);
     let output = mailroom.run(&["ledger", "verify"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("the ledger is damaged at") && said.contains(".jsonl:2"), "{said}");
-    assert_eq!(mailroom.once().status.code(), Some(6), "a damaged ledger is not served");
+    assert!(
+        said.contains("the ledger is damaged at") && said.contains(".jsonl:2"),
+        "{said}"
+    );
+    assert_eq!(
+        mailroom.once().status.code(),
+        Some(6),
+        "a damaged ledger is not served"
+    );
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let mailroom = after_a_review();
-    let script =
-        format!("'{}' log '{}' --json | head -c 1", binaries::settled().display(), mailroom.root().display());
-    let output =
-        Command::new("bash").args(["-o", "pipefail", "-c", &script]).output().expect("bash can be run");
-    assert!(output.status.success() && output.stderr.is_empty(), "{}", said(&output));
+    let script = format!(
+        "'{}' log '{}' --json | head -c 1",
+        binaries::settled().display(),
+        mailroom.root().display()
+    );
+    let output = Command::new("bash")
+        .args(["-o", "pipefail", "-c", &script])
+        .output()
+        .expect("bash can be run");
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
@@ -301,38 +418,65 @@ fn looking_changes_nothing_and_needs_no_lock() {
     for command in [&["status"][..], &["log"], &["ledger", "verify"]] {
         text(&mailroom.run(command));
     }
-    assert_eq!(read(settled_tests::list(mailroom.root().join(".settled/ledger")).remove(0)), before);
+    assert_eq!(
+        read(settled_tests::list(mailroom.root().join(".settled/ledger")).remove(0)),
+        before
+    );
     assert_eq!(mailroom.status()["serving"], true);
 }
 
 #[test]
 fn the_root_may_come_from_the_environment() {
     let mailroom = after_a_review();
-    let output =
-        settled().arg("status").env("SETTLED_ROOT", mailroom.root()).output().expect("settled can be run");
+    let output = settled()
+        .arg("status")
+        .env("SETTLED_ROOT", mailroom.root())
+        .output()
+        .expect("settled can be run");
     let (from_environment, from_option) = (text(&output), text(&mailroom.run(&["status"])));
     let root = format!(" --root {}", mailroom.root().display());
     // The commands that come next are told what this one was told, and are aligned by their length.
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
     assert!(!from_environment.contains("--root"), "{from_environment}");
-    assert_eq!(words(&from_environment), words(&from_option.replace(&root, "")));
+    assert_eq!(
+        words(&from_environment),
+        words(&from_option.replace(&root, ""))
+    );
 }
 
 #[test]
 fn a_wrong_command_line_is_a_usage_error() {
-    for args in [&["frobnicate"][..], &["status", "--jsn", "x"], &["up", "x", "--agents"]] {
+    for args in [
+        &["frobnicate"][..],
+        &["status", "--jsn", "x"],
+        &["up", "x", "--agents"],
+    ] {
         let output = settled().args(args).output().expect("settled can be run");
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", said(&output));
     }
-    let output = settled().args(["frobnicate", "--json"]).output().expect("settled can be run");
+    let output = settled()
+        .args(["frobnicate", "--json"])
+        .output()
+        .expect("settled can be run");
     let answer: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    assert_eq!((&answer["ok"], &answer["error"]["exit"]), (&false.into(), &2.into()));
+    assert_eq!(
+        (&answer["ok"], &answer["error"]["exit"]),
+        (&false.into(), &2.into())
+    );
 }
 
 #[test]
 fn a_workspace_that_was_not_named_is_not_guessed() {
     let mailroom = Mailroom::new(&["claude"]);
-    let output = settled().arg("status").current_dir(mailroom.root()).output().expect("settled can be run");
+    let output = settled()
+        .arg("status")
+        .current_dir(mailroom.root())
+        .output()
+        .expect("settled can be run");
     assert_eq!(output.status.code(), Some(5), "{}", said(&output));
     assert!(said(&output).contains("SETTLED_ROOT"), "{}", said(&output));
 }
@@ -340,7 +484,12 @@ fn a_workspace_that_was_not_named_is_not_guessed() {
 #[test]
 fn a_failure_as_json_has_the_form_of_every_answer() {
     let answer = Mailroom::absent().json(&["status"]);
-    let keys: Vec<_> = answer.as_object().expect("an answer").keys().map(String::as_str).collect();
+    let keys: Vec<_> = answer
+        .as_object()
+        .expect("an answer")
+        .keys()
+        .map(String::as_str)
+        .collect();
     assert_eq!(keys, ["alerts", "error", "next", "ok", "schema_version"]);
     let run = answer["next"][0]["run"].as_str().expect("a next command");
     assert!(run.starts_with("settled up "), "{run}");

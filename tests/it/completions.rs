@@ -15,8 +15,16 @@ fn run(args: &[&str]) -> Output {
 fn bash_completes_commands_options_and_what_lies_below_a_command() {
     let directory = tempfile::tempdir().expect("a directory");
     let script = directory.path().join("settled.bash");
-    write(&script, &String::from_utf8_lossy(&run(&["completions", "bash"]).stdout));
-    let bash = |args: &[&str]| Command::new("bash").args(args).output().expect("bash can be run");
+    write(
+        &script,
+        &String::from_utf8_lossy(&run(&["completions", "bash"]).stdout),
+    );
+    let bash = |args: &[&str]| {
+        Command::new("bash")
+            .args(args)
+            .output()
+            .expect("bash can be run")
+    };
     let path = script.display().to_string();
     let read = bash(&["-n", &path]);
     assert!(read.status.success(), "{}", said(&read));
@@ -37,7 +45,11 @@ fn bash_completes_commands_options_and_what_lies_below_a_command() {
         );
         let output = bash(&["-c", &asked]);
         let offered = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(offered.lines().any(|word| word == expected), "{line}: {}", said(&output));
+        assert!(
+            offered.lines().any(|word| word == expected),
+            "{line}: {}",
+            said(&output)
+        );
     }
 }
 
@@ -47,7 +59,10 @@ fn every_shell_has_completions_and_another_word_is_a_usage_error() {
         let script = String::from_utf8_lossy(&run(&["completions", shell]).stdout).into_owned();
         assert!(script.contains("wont-fix"), "{shell}: {script}");
     }
-    let output = settled().args(["completions", "tcsh"]).output().expect("settled can be run");
+    let output = settled()
+        .args(["completions", "tcsh"])
+        .output()
+        .expect("settled can be run");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }
 
@@ -57,15 +72,30 @@ fn every_command_has_a_manual_page_that_a_formatter_takes() {
     let pages = directory.path().join("man1");
     run(&["man", &pages.display().to_string()]);
     let names = names(&pages);
-    for page in ["settled.1", "settled-gate-check.1", "settled-wont-fix.1", "settled-pr-merged.1"] {
-        assert!(names.iter().any(|name| name == page), "{page} is not among {names:?}");
+    for page in [
+        "settled.1",
+        "settled-gate-check.1",
+        "settled-wont-fix.1",
+        "settled-pr-merged.1",
+    ] {
+        assert!(
+            names.iter().any(|name| name == page),
+            "{page} is not among {names:?}"
+        );
     }
     let has_groff = Command::new("groff").arg("--version").output().is_ok();
     for path in list(&pages) {
         let text = read(&path);
-        assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{}", path.display());
+        assert!(
+            text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"),
+            "{}",
+            path.display()
+        );
         if has_groff {
-            let output = Command::new("groff").args(["-man", "-Tascii", "-ww"]).arg(&path).output();
+            let output = Command::new("groff")
+                .args(["-man", "-Tascii", "-ww"])
+                .arg(&path)
+                .output();
             let output = output.expect("groff can be run");
             assert!(
                 output.status.success() && output.stderr.is_empty(),
@@ -76,13 +106,19 @@ fn every_command_has_a_manual_page_that_a_formatter_takes() {
         }
     }
     let check = read(pages.join("settled-gate-check.1"));
-    assert!(check.contains("\n.nf\n") && check.contains("gate check \\-\\-pr 86"), "{check}");
+    assert!(
+        check.contains("\n.nf\n") && check.contains("gate check \\-\\-pr 86"),
+        "{check}"
+    );
     let first = String::from_utf8_lossy(&run(&["man"]).stdout).into_owned();
     assert_eq!(first, read(pages.join("settled.1")));
 }
 
 #[test]
 fn a_directory_that_cannot_be_made_is_a_failure() {
-    let output = settled().args(["man", "/dev/null/x"]).output().expect("settled can be run");
+    let output = settled()
+        .args(["man", "/dev/null/x"])
+        .output()
+        .expect("settled can be run");
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
 }

@@ -7,7 +7,12 @@ use settled_tests::{golden, names, read, repository};
 fn steady(text: &str) -> String {
     let mut words: Vec<String> = text.split(' ').map(str::to_owned).collect();
     for at in 1..words.len() {
-        let unit = words[at].trim_end_matches([',', '\n']).split('\n').next().unwrap_or_default().to_owned();
+        let unit = words[at]
+            .trim_end_matches([',', '\n'])
+            .split('\n')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         if words[at - 1].parse::<u64>().is_ok() && ["s", "KiB,"].contains(&unit.as_str()) {
             words[at - 1] = "0".to_owned();
         }
@@ -36,8 +41,12 @@ fn the_demonstration_is_a_whole_review_and_the_readme_shows_it() {
 fn a_demonstration_leaves_nothing_behind_or_a_workspace_that_was_asked_for() {
     let directory = tempfile::tempdir().expect("a directory");
     let run = |args: &[&str]| {
-        let output =
-            settled().arg("demo").args(args).env("TMPDIR", directory.path()).current_dir(&directory).output();
+        let output = settled()
+            .arg("demo")
+            .args(args)
+            .env("TMPDIR", directory.path())
+            .current_dir(&directory)
+            .output();
         output.expect("settled can be run")
     };
     assert!(run(&[]).status.success());
@@ -47,14 +56,27 @@ fn a_demonstration_leaves_nothing_behind_or_a_workspace_that_was_asked_for() {
     let lines = String::from_utf8(kept.stdout).expect("we print UTF-8");
     let exits: Vec<i64> = lines
         .lines()
-        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a JSON document a line"))
+        .map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).expect("a JSON document a line")
+        })
         .map(|document| document["data"]["exit"].as_i64().expect("an exit code"))
         .collect();
-    assert_eq!(exits.iter().filter(|exit| **exit == 7).count(), 1, "{exits:?}");
-    let status =
-        settled().args(["status", "kept", "--json"]).current_dir(&directory).output().expect("settled runs");
-    let status: serde_json::Value = serde_json::from_slice(&status.stdout).expect("one JSON document");
-    assert_eq!((&status["data"]["serving"], &status["data"]["accepted"]), (&false.into(), &5.into()));
+    assert_eq!(
+        exits.iter().filter(|exit| **exit == 7).count(),
+        1,
+        "{exits:?}"
+    );
+    let status = settled()
+        .args(["status", "kept", "--json"])
+        .current_dir(&directory)
+        .output()
+        .expect("settled runs");
+    let status: serde_json::Value =
+        serde_json::from_slice(&status.stdout).expect("one JSON document");
+    assert_eq!(
+        (&status["data"]["serving"], &status["data"]["accepted"]),
+        (&false.into(), &5.into())
+    );
     let again = run(&["--dir", "kept"]);
     assert_eq!(again.status.code(), Some(2), "{}", said(&again));
 }

@@ -21,11 +21,16 @@ const UNRUN_MAX: usize = 1;
 fn pages() -> Vec<PathBuf> {
     let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
     let root = ["README.md", "CONTRIBUTING.md"].map(|name| repository().join(name));
-    root.into_iter().chain(list(repository().join("docs")).into_iter().filter(is_page)).collect()
+    root.into_iter()
+        .chain(list(repository().join("docs")).into_iter().filter(is_page))
+        .collect()
 }
 
 fn name(page: &Path) -> String {
-    page.strip_prefix(repository()).expect("a page of the repository").display().to_string()
+    page.strip_prefix(repository())
+        .expect("a page of the repository")
+        .display()
+        .to_string()
 }
 
 /// A reader who follows a page from top to bottom in an empty directory.
@@ -50,9 +55,17 @@ impl Reader {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("bash");
         command
-            .args(["-euo", "pipefail", "-c", &format!("{}{script}", self.exports)])
+            .args([
+                "-euo",
+                "pipefail",
+                "-c",
+                &format!("{}{script}", self.exports),
+            ])
             .current_dir(self.directory.path())
-            .env("PATH", format!("{}:{path}", binaries::directory().display()))
+            .env(
+                "PATH",
+                format!("{}:{path}", binaries::directory().display()),
+            )
             .env("COLUMNS", "100")
             .env_remove("SETTLED_ROOT")
             .env_remove("SETTLED_AGENT")
@@ -64,10 +77,15 @@ impl Reader {
     fn run(&mut self, script: &str) -> Output {
         let output = self.bash(script).output().expect("bash can be run");
         self.exports.extend(
-            script.lines().filter(|line| line.starts_with("export ")).map(|line| format!("{line}\n")),
+            script
+                .lines()
+                .filter(|line| line.starts_with("export "))
+                .map(|line| format!("{line}\n")),
         );
         if let Some((_, root)) = &self.daemon {
-            wait::until("the mailroom to be idle", || self.status(root)["waiting"] == 0);
+            wait::until("the mailroom to be idle", || {
+                self.status(root)["waiting"] == 0
+            });
         }
         output
     }
@@ -78,9 +96,15 @@ impl Reader {
         let words: Vec<&str> = script.split_whitespace().collect();
         let root = words.get(2).expect("settled up ROOT").to_string();
         let mut command = self.bash(&format!("exec {}", script.trim()));
-        let daemon = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("bash can be run");
+        let daemon = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("bash can be run");
         self.daemon = Some((daemon, root.clone()));
-        wait::until(&format!("`{}` to serve", script.trim()), || self.status(&root)["serving"] == true);
+        wait::until(&format!("`{}` to serve", script.trim()), || {
+            self.status(&root)["serving"] == true
+        });
     }
 
     fn status(&self, root: &str) -> serde_json::Value {
@@ -89,7 +113,8 @@ impl Reader {
             .current_dir(self.directory.path())
             .output()
             .expect("settled");
-        let mut answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let mut answer: serde_json::Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_default();
         answer["data"].take()
     }
 
@@ -117,7 +142,9 @@ fn serves(script: &str) -> bool {
     let command = script.trim();
     !command.contains('\n')
         && !command.contains("--once")
-        && ["settled up ", "settled serve "].iter().any(|start| command.starts_with(start))
+        && ["settled up ", "settled serve "]
+            .iter()
+            .any(|start| command.starts_with(start))
 }
 
 /// Follows the page; gives how many blocks were not run.
@@ -126,7 +153,13 @@ fn follow(page: &Path) -> usize {
     let mut unrun = 0;
     let mut last: Option<String> = None;
     for block in markdown::blocks(&read(page)) {
-        let Block { info, text, line, comment, follows_a_block } = block;
+        let Block {
+            info,
+            text,
+            line,
+            comment,
+            follows_a_block,
+        } = block;
         let place = format!("{}:{line}", name(page));
         match info.as_str() {
             "sh" => {
@@ -136,18 +169,28 @@ fn follow(page: &Path) -> usize {
                     last = None;
                 } else {
                     let output = reader.run(&script);
-                    assert!(output.status.success(), "{place}: {}\n{script}", said(&output));
+                    assert!(
+                        output.status.success(),
+                        "{place}: {}\n{script}",
+                        said(&output)
+                    );
                     last = Some(String::from_utf8_lossy(&output.stdout).into_owned());
                 }
             }
             "sh no-run" => {
                 let reason = comment.unwrap_or_default();
-                assert!(reason.starts_with("not run: "), "{place}: a comment says why it is not run");
+                assert!(
+                    reason.starts_with("not run: "),
+                    "{place}: a comment says why it is not run"
+                );
                 unrun += 1;
             }
             "text" if follows_a_block => {
                 let said = last.take().unwrap_or_default();
-                assert!(markdown::shows(&text, &said), "{place} shows\n{text}but this came out\n{said}");
+                assert!(
+                    markdown::shows(&text, &said),
+                    "{place} shows\n{text}but this came out\n{said}"
+                );
             }
             "text" | "yaml" | "toml" | "json" | "rust" | "mermaid" => {}
             other => panic!("{place}: nobody checks a block of `{other}`"),
@@ -165,7 +208,12 @@ fn every_command_in_the_readme_works_and_shows_what_came_out() {
 #[test]
 fn every_command_in_the_other_documents_works_and_shows_what_came_out() {
     for page in pages().iter().filter(|page| !page.ends_with("README.md")) {
-        assert_eq!(follow(page), 0, "{} has a block that is not run", name(page));
+        assert_eq!(
+            follow(page),
+            0,
+            "{} has a block that is not run",
+            name(page)
+        );
     }
 }
 
@@ -179,8 +227,16 @@ fn every_link_leads_somewhere() {
             }
             let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
             let directory = page.parent().expect("a page lies in a directory");
-            let target = if path.is_empty() { page.clone() } else { directory.join(path) };
-            assert!(target.exists(), "{} links to {link}, which is not there", name(&page));
+            let target = if path.is_empty() {
+                page.clone()
+            } else {
+                directory.join(path)
+            };
+            assert!(
+                target.exists(),
+                "{} links to {link}, which is not there",
+                name(&page)
+            );
             if !anchor.is_empty() {
                 let anchors = markdown::anchors(&read(&target));
                 assert!(
@@ -201,7 +257,11 @@ fn every_path_of_the_repository_that_is_named_exists() {
                 .iter()
                 .any(|d| span.starts_with(d));
             if is_path && !span.contains(['<', '*', ' ']) {
-                assert!(repository().join(&span).exists(), "{} names `{span}`", name(&page));
+                assert!(
+                    repository().join(&span).exists(),
+                    "{} names `{span}`",
+                    name(&page)
+                );
             }
         }
     }
@@ -214,7 +274,10 @@ fn every_code_is_on_the_page_of_codes() {
 
 #[test]
 fn the_page_of_states_is_what_settled_prints() {
-    let printed = Command::new(binaries::settled()).arg("states").output().expect("settled runs");
+    let printed = Command::new(binaries::settled())
+        .arg("states")
+        .output()
+        .expect("settled runs");
     let printed = String::from_utf8(printed.stdout).expect("text");
     golden::check_file(&repository().join("docs/states.md"), &printed);
 }
@@ -246,14 +309,26 @@ fn codes() -> String {
 fn every_command_has_its_place_in_the_page_of_commands() {
     let page = read(repository().join("docs/cli.md"));
     let headings = markdown::anchors(&page);
-    let output = settled().arg("--help").output().expect("settled can be run");
+    let output = settled()
+        .arg("--help")
+        .output()
+        .expect("settled can be run");
     let help = String::from_utf8_lossy(&output.stdout).into_owned();
-    let commands =
-        help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).expect("commands");
-    for command in commands.lines().filter_map(|line| line.split_whitespace().next()) {
+    let commands = help
+        .split("Commands:\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n\n").next())
+        .expect("commands");
+    for command in commands
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+    {
         let anchor = format!("settled-{command}");
         let has_place = headings.iter().any(|heading| heading.starts_with(&anchor));
-        assert!(has_place || command == "help", "docs/cli.md has no heading for `settled {command}`");
+        assert!(
+            has_place || command == "help",
+            "docs/cli.md has no heading for `settled {command}`"
+        );
     }
 }
 
@@ -261,14 +336,24 @@ fn every_command_has_its_place_in_the_page_of_commands() {
 fn every_key_of_the_config_is_in_the_page_of_operations() {
     let page = read(repository().join("docs/operations.md"));
     let mut reader = Reader::new();
-    assert!(reader.run("settled init ./mailroom --agents claude,codex").status.success());
+    assert!(
+        reader
+            .run("settled init ./mailroom --agents claude,codex")
+            .status
+            .success()
+    );
     let template = read(reader.directory.path().join("mailroom/settled.toml"));
-    let keys =
-        template.lines().filter_map(|line| line.strip_prefix("#: ")).filter_map(|line| line.split_once(" ="));
+    let keys = template
+        .lines()
+        .filter_map(|line| line.strip_prefix("#: "))
+        .filter_map(|line| line.split_once(" ="));
     let keys: Vec<&str> = keys.map(|(key, _)| key).collect();
     assert!(keys.len() >= 6, "the template shows its keys: {keys:?}");
     for key in keys {
-        assert!(page.contains(&format!("{key}`")), "docs/operations.md does not explain `{key}`");
+        assert!(
+            page.contains(&format!("{key}`")),
+            "docs/operations.md does not explain `{key}`"
+        );
     }
     reader.stop();
 }

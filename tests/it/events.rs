@@ -12,22 +12,33 @@ fn hurried() -> (Mailroom, String) {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     mailroom.put("settled.toml", "runtime_clock = \"delivery\"\n");
     let [request, ..] = seed::review();
-    let request = request.text.replace("max_runtime_s_reviewer: 600", "max_runtime_s_reviewer: 1");
+    let request = request
+        .text
+        .replace("max_runtime_s_reviewer: 600", "max_runtime_s_reviewer: 1");
     (mailroom, request)
 }
 
 /// The feedback the daemon wrote into the author's inbox, if it has.
 fn feedback(mailroom: &Mailroom) -> Option<PathBuf> {
     let is_feedback = |path: &PathBuf| path.to_string_lossy().contains("_settled_feedback_");
-    list(mailroom.agent("claude", "inbox")).into_iter().find(is_feedback)
+    list(mailroom.agent("claude", "inbox"))
+        .into_iter()
+        .find(is_feedback)
 }
 
 /// Both validators take the message, ours with the packet it names.
 fn keeps_the_rules(message: &PathBuf) {
     peer::validates(message).unwrap_or_else(|said| panic!("{}{said}", read(message)));
-    let output = Command::new(binaries::validate_message()).arg(message).output();
+    let output = Command::new(binaries::validate_message())
+        .arg(message)
+        .output();
     let output = output.expect("validate-message can be run");
-    assert!(output.status.success(), "{}{}", read(message), said(&output));
+    assert!(
+        output.status.success(),
+        "{}{}",
+        read(message),
+        said(&output)
+    );
 }
 
 #[test]
@@ -39,13 +50,30 @@ fn a_reviewer_over_its_time_is_answered_for_by_the_daemon() {
     keeps_the_rules(&letter);
 
     let message = yaml(&letter);
-    assert_eq!((&message["from"], &message["type"]), (&"settled".into(), &"review_feedback".into()));
-    assert_eq!(message["parent_message_id"], "msg-20260213T1000Z-claude-001");
+    assert_eq!(
+        (&message["from"], &message["type"]),
+        (&"settled".into(), &"review_feedback".into())
+    );
+    assert_eq!(
+        message["parent_message_id"],
+        "msg-20260213T1000Z-claude-001"
+    );
     let body = message["body"].as_str().expect("a text");
-    assert!(body.contains("escalation: reviewer_budget_exceeded"), "{body}");
-    let packet = mailroom.root().join(message["related_packet"].as_str().expect("a packet"));
+    assert!(
+        body.contains("escalation: reviewer_budget_exceeded"),
+        "{body}"
+    );
+    let packet = mailroom
+        .root()
+        .join(message["related_packet"].as_str().expect("a packet"));
     let packet = yaml(&packet);
-    assert_eq!((&packet["round"], packet["findings"].as_array().map(Vec::len)), (&1.into(), Some(0)));
+    assert_eq!(
+        (
+            &packet["round"],
+            packet["findings"].as_array().map(Vec::len)
+        ),
+        (&1.into(), Some(0))
+    );
     let review = &mailroom.status()["reviews"][0];
     assert_eq!(
         (&review["phase"], &review["reason"]),
@@ -79,7 +107,11 @@ fn a_review_whose_author_is_gone_ends_without_a_letter_that_could_never_arrive()
     std::fs::remove_dir_all(mailroom.agent("claude", "")).expect("an agent to remove");
     wait::until("the deadline", || {
         let output = mailroom.once();
-        assert!(output.status.success(), "nothing waits for a mailbox: {}", said(&output));
+        assert!(
+            output.status.success(),
+            "nothing waits for a mailbox: {}",
+            said(&output)
+        );
         mailroom.status()["reviews"][0]["phase"] == "escalated"
     });
     assert!(!mailroom.agent("claude", "").exists());
@@ -102,23 +134,47 @@ fn an_approval_that_took_more_turns_than_there_were_is_answered_for_by_the_daemo
         "86",
         "quality_gate_result: pass\nmerge_ready: true",
     );
-    mailroom.post("codex", "lgtm.yaml", &lgtm.replace("subject:", "turns: 9\nsubject:"));
+    mailroom.post(
+        "codex",
+        "lgtm.yaml",
+        &lgtm.replace("subject:", "turns: 9\nsubject:"),
+    );
     mailroom.once();
-    assert_eq!(mailroom.refused("codex", "lgtm.yaml")["refused"], "turn_budget_exceeded");
+    assert_eq!(
+        mailroom.refused("codex", "lgtm.yaml")["refused"],
+        "turn_budget_exceeded"
+    );
     let letter = feedback(&mailroom).expect("the daemon's feedback");
     keeps_the_rules(&letter);
     let message = yaml(&letter);
-    assert_eq!(message["parent_message_id"], "msg-20260213T1110Z-claude-003");
+    assert_eq!(
+        message["parent_message_id"],
+        "msg-20260213T1110Z-claude-003"
+    );
     let body = message["body"].as_str().expect("a text");
-    assert!(body.contains("round: 2") && body.contains("blocking_count: 2"), "{body}");
-    let packet = yaml(&mailroom.root().join(message["related_packet"].as_str().expect("a packet")));
-    assert_eq!(packet["findings"].as_array().map(Vec::len), Some(3), "every thread is carried as it stands");
+    assert!(
+        body.contains("round: 2") && body.contains("blocking_count: 2"),
+        "{body}"
+    );
+    let packet = yaml(
+        &mailroom
+            .root()
+            .join(message["related_packet"].as_str().expect("a packet")),
+    );
+    assert_eq!(
+        packet["findings"].as_array().map(Vec::len),
+        Some(3),
+        "every thread is carried as it stands"
+    );
 }
 
 #[test]
 fn every_kind_of_letter_in_the_corpus_passes_oacp_validate() {
     let letters = list(repository().join("packets/valid/inbox"));
-    assert!(letters.len() >= 5, "feedback, handoff, and three kinds of word: {letters:?}");
+    assert!(
+        letters.len() >= 5,
+        "feedback, handoff, and three kinds of word: {letters:?}"
+    );
     for letter in letters {
         peer::validates(&letter).unwrap_or_else(|said| panic!("{}{said}", read(&letter)));
     }

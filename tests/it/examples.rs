@@ -16,10 +16,15 @@ const DEMO_PATIENCE_S: &str = "60";
 
 /// The examples of a command and of those below it, as they stand in the help.
 fn examples(command: &clap::Command, all: &mut Vec<String>) {
-    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let help = command
+        .get_after_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let mut lines = help.lines().peekable();
     while let Some(line) = lines.next() {
-        let Some(example) = line.strip_prefix("  settled") else { continue };
+        let Some(example) = line.strip_prefix("  settled") else {
+            continue;
+        };
         let mut script = format!("settled{example}");
         if script.ends_with("<<'EOF'") {
             for line in lines.by_ref() {
@@ -31,18 +36,27 @@ fn examples(command: &clap::Command, all: &mut Vec<String>) {
         }
         all.push(script);
     }
-    command.get_subcommands().for_each(|command| examples(command, all));
+    command
+        .get_subcommands()
+        .for_each(|command| examples(command, all));
 }
 
 /// The command without the remark behind it and without other people's programs.
 fn alone(example: &str) -> String {
-    let (first, rest) = example.split_once('\n').map_or((example, ""), |(first, rest)| (first, rest));
+    let (first, rest) = example
+        .split_once('\n')
+        .map_or((example, ""), |(first, rest)| (first, rest));
     let first = first.split("   ").next().unwrap_or(first);
-    let first =
-        [" | ", " && ", " || "].iter().fold(first, |text, mark| text.split(mark).next().unwrap_or(text));
+    let first = [" | ", " && ", " || "]
+        .iter()
+        .fold(first, |text, mark| text.split(mark).next().unwrap_or(text));
     // Nothing outside the temporary directory is touched.
     let first = first.replace("/srv/", "./srv/");
-    if rest.is_empty() { first } else { format!("{first}\n{rest}") }
+    if rest.is_empty() {
+        first
+    } else {
+        format!("{first}\n{rest}")
+    }
 }
 
 /// A directory as the examples take it for granted.
@@ -54,7 +68,10 @@ fn prepared() -> Mailroom {
         mailroom.once();
     }
     for (name, text) in [
-        ("findings.yaml", "- {severity: P1, title: It does nothing, file: src/a.rs, line: 1}\n"),
+        (
+            "findings.yaml",
+            "- {severity: P1, title: It does nothing, file: src/a.rs, line: 1}\n",
+        ),
         ("answer.md", "That one.\n"),
         ("task.md", "Let there be light.\n"),
         ("author.sh", "echo DONE\n"),
@@ -76,17 +93,28 @@ fn prepared() -> Mailroom {
 }
 
 fn directory(mailroom: &Mailroom) -> std::path::PathBuf {
-    mailroom.root().parent().expect("a directory around it").to_owned()
+    mailroom
+        .root()
+        .parent()
+        .expect("a directory around it")
+        .to_owned()
 }
 
 fn run(mailroom: &Mailroom, script: &str) -> Output {
     let directory = directory(mailroom);
-    let patience = if script.starts_with("settled demo") { DEMO_PATIENCE_S } else { PATIENCE_S };
+    let patience = if script.starts_with("settled demo") {
+        DEMO_PATIENCE_S
+    } else {
+        PATIENCE_S
+    };
     let path = std::env::var("PATH").unwrap_or_default();
     Command::new("timeout")
         .args([patience, "bash", "-c", script])
         .current_dir(&directory)
-        .env("PATH", format!("{}:{path}", binaries::directory().display()))
+        .env(
+            "PATH",
+            format!("{}:{path}", binaries::directory().display()),
+        )
         .env("HOME", directory.join("home"))
         .env("SETTLED_ROOT", mailroom.root())
         .env("SETTLED_AGENT", "codex")
@@ -101,13 +129,18 @@ fn run(mailroom: &Mailroom, script: &str) -> Output {
 #[test]
 fn every_example_of_every_help_is_a_command_that_is_understood() {
     let mailroom = prepared();
-    for made in
-        ["home/.local/share/bash-completion/completions", "home/.config/fish/completions", "home/.zfunc"]
-    {
+    for made in [
+        "home/.local/share/bash-completion/completions",
+        "home/.config/fish/completions",
+        "home/.zfunc",
+    ] {
         std::fs::create_dir_all(directory(&mailroom).join(made)).expect("a directory");
     }
-    std::os::unix::fs::symlink(repository().join("tests"), directory(&mailroom).join("tests"))
-        .expect("a link");
+    std::os::unix::fs::symlink(
+        repository().join("tests"),
+        directory(&mailroom).join("tests"),
+    )
+    .expect("a link");
     let mut all = Vec::new();
     examples(&Cli::command(), &mut all);
     assert!(all.len() > 100, "only {} examples were found", all.len());
@@ -116,8 +149,15 @@ fn every_example_of_every_help_is_a_command_that_is_understood() {
         let output = run(&mailroom, &script);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let is_usage = stderr.contains("\nUsage: ") || stderr.starts_with("error: ");
-        let is_run = output.status.code().is_some_and(|code| ![101, 126, 127].contains(&code));
-        assert!(!is_usage && is_run, "`{example}`, run as `{script}`: {}", said(&output));
+        let is_run = output
+            .status
+            .code()
+            .is_some_and(|code| ![101, 126, 127].contains(&code));
+        assert!(
+            !is_usage && is_run,
+            "`{example}`, run as `{script}`: {}",
+            said(&output)
+        );
     }
     assert!(read(directory(&mailroom).join("demo.svg")).starts_with("<svg"));
 }

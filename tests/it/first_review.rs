@@ -16,15 +16,34 @@ type Way<'a> = Box<dyn Fn(&str, &Path) + 'a>;
 /// The one review of a status, when there is one.
 fn phase(mailroom: &Mailroom) -> Option<String> {
     let status = mailroom.status();
-    Some(status["reviews"].as_array()?.first()?["phase"].as_str()?.to_owned())
+    Some(
+        status["reviews"].as_array()?.first()?["phase"]
+            .as_str()?
+            .to_owned(),
+    )
 }
 
 /// What must be true of a message once it was accepted and delivered.
 fn assert_arrived(mailroom: &Mailroom, post: &Post) {
-    assert_eq!(mailroom.delivered(post.to, post.file), post.text, "{} changed on its way", post.file);
+    assert_eq!(
+        mailroom.delivered(post.to, post.file),
+        post.text,
+        "{} changed on its way",
+        post.file
+    );
     mailroom.cleared(post.from);
-    assert_eq!(read(mailroom.agent(post.from, "sent").join(post.file)), post.text, "{} in sent/", post.file);
-    assert_eq!(phase(mailroom).as_deref(), Some(post.phase), "after {}", post.file);
+    assert_eq!(
+        read(mailroom.agent(post.from, "sent").join(post.file)),
+        post.text,
+        "{} in sent/",
+        post.file
+    );
+    assert_eq!(
+        phase(mailroom).as_deref(),
+        Some(post.phase),
+        "after {}",
+        post.file
+    );
 }
 
 /// Every message is in exactly one inbox, once, and was accepted once.
@@ -34,9 +53,16 @@ fn assert_nothing_lost_and_nothing_twice(mailroom: &Mailroom, posts: &[Post]) {
     for post in posts {
         let id = seed::id(&post.text);
         assert_eq!(accepted.get(id), Some(&1), "{id} in the ledger");
-        let copies: Vec<_> = AGENTS.iter().flat_map(|agent| mailroom.with_id(agent, "inbox", id)).collect();
+        let copies: Vec<_> = AGENTS
+            .iter()
+            .flat_map(|agent| mailroom.with_id(agent, "inbox", id))
+            .collect();
         assert_eq!(copies.len(), 1, "{id} lies in {copies:?}");
-        assert_eq!(mailroom.with_id(post.from, "sent", id).len(), 1, "{id} in sent/");
+        assert_eq!(
+            mailroom.with_id(post.from, "sent", id).len(),
+            1,
+            "{id} in sent/"
+        );
     }
 }
 
@@ -67,7 +93,10 @@ fn a_message_arrives_whichever_way_its_file_is_written() {
     let elsewhere = mailroom.root().join("packets/briefs");
     let _daemon = mailroom.serve();
     let ways: [(&str, Way<'_>); 5] = [
-        ("an editor's write in place", Box::new(|text, to| write(to, text))),
+        (
+            "an editor's write in place",
+            Box::new(|text, to| write(to, text)),
+        ),
         (
             "shell redirection",
             Box::new(|text, to| shell(&format!("cat > '{}' <<'EOF'\n{text}EOF", to.display()))),
@@ -91,7 +120,9 @@ fn a_message_arrives_whichever_way_its_file_is_written() {
         (
             "line by line, with pauses",
             Box::new(|text, to| {
-                let lines = text.split_inclusive('\n').map(|line| format!("printf '%s' {}\n", quoted(line)));
+                let lines = text
+                    .split_inclusive('\n')
+                    .map(|line| format!("printf '%s' {}\n", quoted(line)));
                 shell(&format!(
                     "{{ {}sleep 0.2\n{} }} > '{}'",
                     lines.clone().take(9).collect::<String>(),
@@ -102,9 +133,16 @@ fn a_message_arrives_whichever_way_its_file_is_written() {
         ),
     ];
     for (post, (way, drop_file)) in seed::review().iter().zip(&ways) {
-        drop_file(&post.text, &mailroom.agent(post.from, "outbox").join(post.file));
+        drop_file(
+            &post.text,
+            &mailroom.agent(post.from, "outbox").join(post.file),
+        );
         assert_arrived(&mailroom, post);
-        assert_eq!(mailroom.status()["refused"], 0, "refused although it was written by {way}");
+        assert_eq!(
+            mailroom.status()["refused"],
+            0,
+            "refused although it was written by {way}"
+        );
     }
 }
 
@@ -113,16 +151,30 @@ fn a_request_without_a_branch_is_refused_with_its_place_and_its_sender_is_told()
     let mailroom = Mailroom::new(&AGENTS);
     let _daemon = mailroom.serve();
     let [request, ..] = seed::review();
-    let wrong = request.text.replace("  branch: claude/review-loop-protocol\n", "");
+    let wrong = request
+        .text
+        .replace("  branch: claude/review-loop-protocol\n", "");
     mailroom.post("claude", "request-1.yaml", &wrong);
 
     let report = mailroom.refused("claude", "request-1.yaml");
     assert_eq!(report["refused"], "body_field_missing");
     assert_eq!(report["violations"][0]["field"], "body.branch");
-    assert_eq!(report["violations"][0]["line"], 10, "the body's first line: {report}");
+    assert_eq!(
+        report["violations"][0]["line"], 10,
+        "the body's first line: {report}"
+    );
     assert_eq!(report["retryable"], true);
-    assert_eq!(read(mailroom.agent("claude", "dead_letter").join("request-1.yaml")), wrong);
-    wait::until("the notice", || mailroom.notices("claude", "body_field_missing").len() == 1);
+    assert_eq!(
+        read(
+            mailroom
+                .agent("claude", "dead_letter")
+                .join("request-1.yaml")
+        ),
+        wrong
+    );
+    wait::until("the notice", || {
+        mailroom.notices("claude", "body_field_missing").len() == 1
+    });
     assert_eq!(names(mailroom.agent("codex", "inbox")), [""; 0]);
 
     // The id of a refused message stays free: the corrected file goes through under the same name.
@@ -135,17 +187,28 @@ fn a_forged_sender_is_refused_and_the_owner_of_the_outbox_is_told() {
     let mailroom = Mailroom::new(&AGENTS);
     let _daemon = mailroom.serve();
     let [request, ..] = seed::review();
-    let forged = request.text.replace("from: claude\nto: codex", "from: codex\nto: claude");
+    let forged = request
+        .text
+        .replace("from: claude\nto: codex", "from: codex\nto: claude");
     mailroom.post("claude", "forged.yaml", &forged);
 
     let report = mailroom.refused("claude", "forged.yaml");
     assert_eq!(report["refused"], "sender_mismatch");
     assert_eq!(
-        (&report["violations"][0]["line"], &report["violations"][0]["found"]),
+        (
+            &report["violations"][0]["line"],
+            &report["violations"][0]["found"]
+        ),
         (&2.into(), &"codex".into())
     );
-    wait::until("the notice", || mailroom.notices("claude", "sender_mismatch").len() == 1);
-    assert_eq!(names(mailroom.agent("codex", "inbox")), [""; 0], "the forged name hears nothing");
+    wait::until("the notice", || {
+        mailroom.notices("claude", "sender_mismatch").len() == 1
+    });
+    assert_eq!(
+        names(mailroom.agent("codex", "inbox")),
+        [""; 0],
+        "the forged name hears nothing"
+    );
     assert_eq!(mailroom.status()["reviews"], serde_json::json!([]));
 }
 
@@ -165,11 +228,22 @@ fn a_second_verdict_is_refused_and_the_first_one_stands() {
         let report = mailroom.refused("codex", file);
         assert_eq!(report["refused"], "duplicate_terminal_response");
         assert_eq!(report["review"], "#86 claude -> codex");
-        assert_eq!(report["legal_next"][0], "claude: review_addressed with round: 1");
+        assert_eq!(
+            report["legal_next"][0],
+            "claude: review_addressed with round: 1"
+        );
     }
-    wait::until("both notices", || mailroom.notices("codex", "duplicate_terminal_response").len() == 2);
+    wait::until("both notices", || {
+        mailroom
+            .notices("codex", "duplicate_terminal_response")
+            .len()
+            == 2
+    });
     assert_eq!(phase(&mailroom).as_deref(), Some("fixing"));
-    assert_eq!(names(mailroom.agent("claude", "inbox")), ["feedback-1.yaml"]);
+    assert_eq!(
+        names(mailroom.agent("claude", "inbox")),
+        ["feedback-1.yaml"]
+    );
 }
 
 #[test]
@@ -194,20 +268,32 @@ fn a_third_round_is_refused_once_both_rounds_are_used() {
             .text
             .replace("codex-001", "codex-002")
             .replace("20260213_review_loop_codex_r1", "r2")
-            .replace("round: 1\n  blocking_count: 2", "round: 2\n  blocking_count: 1"),
+            .replace(
+                "round: 1\n  blocking_count: 2",
+                "round: 2\n  blocking_count: 1",
+            ),
         phase: "escalated",
         ..feedback.clone()
     };
     mailroom.post(last.from, last.file, &last.text);
     assert_arrived(&mailroom, &last);
-    assert_eq!(mailroom.status()["reviews"][0]["reason"], "max_rounds_exceeded");
+    assert_eq!(
+        mailroom.status()["reviews"][0]["reason"],
+        "max_rounds_exceeded"
+    );
     assert_eq!(mailroom.status()["reviews"][0]["mover"], "person");
 
-    mailroom.post("claude", "request-3.yaml", &second.text.replace("claude-003", "claude-005"));
+    mailroom.post(
+        "claude",
+        "request-3.yaml",
+        &second.text.replace("claude-003", "claude-005"),
+    );
     let report = mailroom.refused("claude", "request-3.yaml");
     assert_eq!(report["refused"], "round_limit_exceeded");
     assert_eq!(report["retryable"], false);
-    wait::until("the notice", || mailroom.notices("claude", "round_limit_exceeded").len() == 1);
+    wait::until("the notice", || {
+        mailroom.notices("claude", "round_limit_exceeded").len() == 1
+    });
     assert_eq!(phase(&mailroom).as_deref(), Some("escalated"));
 }
 
@@ -220,8 +306,15 @@ fn a_daemon_stopped_after_every_message_goes_on_where_it_was() {
         let daemon = mailroom.serve();
         mailroom.post(post.from, post.file, &post.text);
         assert_arrived(&mailroom, post);
-        let status = if n % 2 == 0 { daemon.interrupt() } else { daemon.terminate() };
-        assert!(status.success(), "a stop that was asked for is no failure: {status}");
+        let status = if n % 2 == 0 {
+            daemon.interrupt()
+        } else {
+            daemon.terminate()
+        };
+        assert!(
+            status.success(),
+            "a stop that was asked for is no failure: {status}"
+        );
         assert_eq!(mailroom.status()["serving"], false);
     }
     assert!(mailroom.serve().interrupt().success());
@@ -237,8 +330,15 @@ fn a_daemon_stopped_in_the_middle_of_a_message_loses_nothing_and_repeats_nothing
         let daemon = mailroom.serve();
         mailroom.post(post.from, post.file, &post.text);
         // Nobody waits for the message: it may be unread, committed or delivered.
-        let status = if n % 2 == 0 { daemon.terminate() } else { daemon.interrupt() };
-        assert!(status.success(), "a stop that was asked for is no failure: {status}");
+        let status = if n % 2 == 0 {
+            daemon.terminate()
+        } else {
+            daemon.interrupt()
+        };
+        assert!(
+            status.success(),
+            "a stop that was asked for is no failure: {status}"
+        );
         // Dropped while nobody serves, or not: the next daemon finds it.
         let _daemon = mailroom.serve();
         assert_arrived(&mailroom, post);
@@ -268,8 +368,10 @@ fn messages_dropped_while_nobody_serves_are_judged_in_the_order_they_were_writte
 }
 
 fn shell(script: &str) {
-    let status =
-        Command::new("bash").args(["-euo", "pipefail", "-c", script]).status().expect("bash can be run");
+    let status = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", script])
+        .status()
+        .expect("bash can be run");
     assert!(status.success(), "{script}");
 }
 
@@ -292,6 +394,9 @@ fn messages_of_one_sender_are_judged_in_the_order_they_were_dropped() {
     mailroom.cleared("claude");
     assert!(daemon.interrupt().success());
     let records = ledger::records(mailroom.root());
-    let judged: Vec<&str> = records.iter().filter_map(|record| record["id"].as_str()).collect();
+    let judged: Vec<&str> = records
+        .iter()
+        .filter_map(|record| record["id"].as_str())
+        .collect();
     assert_eq!(judged, ids);
 }

@@ -13,9 +13,15 @@ fn check(mailroom: &Mailroom, head: &str, more: &[&str]) -> Output {
 /// The exit code and the first reason.
 fn verdict(mailroom: &Mailroom, head: &str, more: &[&str]) -> (i32, String) {
     let output = check(mailroom, head, &[more, &["--json"]].concat());
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    let reviews = answer["data"]["reviews"].as_array().cloned().unwrap_or_default();
-    let reasons = reviews.iter().filter_map(|review| review["reasons"][0].as_str());
+    let answer: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let reviews = answer["data"]["reviews"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let reasons = reviews
+        .iter()
+        .filter_map(|review| review["reasons"][0].as_str());
     let code = output.status.code().expect("it ends by itself");
     assert_eq!(answer["ok"], code == 0, "{answer}");
     (code, reasons.collect::<Vec<_>>().join(" "))
@@ -32,7 +38,10 @@ fn yes() -> (i32, String) {
 #[test]
 fn an_approval_holds_for_exactly_its_commit() {
     let mailroom = approved(HEAD);
-    golden::check("gate-check.txt", &String::from_utf8_lossy(&check(&mailroom, HEAD, &[]).stdout));
+    golden::check(
+        "gate-check.txt",
+        &String::from_utf8_lossy(&check(&mailroom, HEAD, &[]).stdout),
+    );
     assert_eq!(verdict(&mailroom, HEAD, &[]), yes());
     assert_eq!(verdict(&mailroom, &HEAD.to_uppercase(), &[]), yes());
     assert_eq!(verdict(&mailroom, OTHER, &[]), no("other_commit"));
@@ -40,11 +49,15 @@ fn an_approval_holds_for_exactly_its_commit() {
     let near = format!("{}0", &HEAD[..39]);
     assert_eq!(verdict(&mailroom, &near, &[]), no("other_commit"));
     let output = check(&mailroom, OTHER, &[]);
-    let told =
-        String::from_utf8_lossy(&output.stderr).replace(&mailroom.root().display().to_string(), "ROOT");
+    let told = String::from_utf8_lossy(&output.stderr)
+        .replace(&mailroom.root().display().to_string(), "ROOT");
     golden::check("gate-check-other.txt", &told);
     for bad in ["9b2f41", "", "main"] {
-        assert_eq!(check(&mailroom, bad, &[]).status.code(), Some(2), "{bad:?} is no commit");
+        assert_eq!(
+            check(&mailroom, bad, &[]).status.code(),
+            Some(2),
+            "{bad:?} is no commit"
+        );
     }
 }
 
@@ -54,12 +67,19 @@ fn the_command_that_mends_another_commit_is_taken_as_it_is_printed() {
     let mailroom = approved(HEAD);
     let answer = mailroom.json(&["gate", "check", "--pr", "86", "--head", OTHER]);
     let run = answer["next"][0]["run"].as_str().expect("a command");
-    assert!(run.starts_with("settled send review_request --to codex --pr 86 "), "{run}");
+    assert!(
+        run.starts_with("settled send review_request --to codex --pr 86 "),
+        "{run}"
+    );
     let daemon = mailroom.serve();
     let sent = mailroom.shell(&run.replace("BRANCH", "parser").replace("TEXT", "again"));
     assert!(sent.status.success(), "{run}\n{}", said(&sent));
     daemon.terminate();
-    approve(&mailroom, "codex", &format!("merge_ready: true\nround: 2\nvalidated_head: \"{OTHER}\""));
+    approve(
+        &mailroom,
+        "codex",
+        &format!("merge_ready: true\nround: 2\nvalidated_head: \"{OTHER}\""),
+    );
     assert_eq!(verdict(&mailroom, OTHER, &[]), yes());
 }
 
@@ -67,9 +87,13 @@ fn the_command_that_mends_another_commit_is_taken_as_it_is_printed() {
 fn a_head_that_is_cut_short_is_told() {
     let mailroom = approved(HEAD);
     let answer = mailroom.json(&["gate", "check", "--pr", "86", "--head", &HEAD[..12]]);
-    assert_eq!((&answer["ok"], &answer["alerts"][0]["code"]), (&true.into(), &"head_abbreviated".into()));
+    assert_eq!(
+        (&answer["ok"], &answer["alerts"][0]["code"]),
+        (&true.into(), &"head_abbreviated".into())
+    );
     assert!(
-        mailroom.json(&["gate", "check", "--pr", "86", "--head", HEAD])["alerts"] == serde_json::json!([])
+        mailroom.json(&["gate", "check", "--pr", "86", "--head", HEAD])["alerts"]
+            == serde_json::json!([])
     );
 }
 
@@ -77,7 +101,13 @@ fn a_head_that_is_cut_short_is_told() {
 fn the_keys_of_the_answer_are_kept() {
     let data = approved(HEAD).json(&["gate", "check", "--pr", "86", "--head", HEAD])["data"].take();
     let keys = |value: &serde_json::Value| {
-        value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>().join(" ")
+        value
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     assert_eq!(keys(&data), "head passes pr reviews");
     assert_eq!(
@@ -90,7 +120,8 @@ fn the_keys_of_the_answer_are_kept() {
 fn an_approval_without_a_commit_holds_for_none() {
     let mailroom = mailroom();
     let body = "pr: 86\nbranch: parser\ndiff_summary: A parser.";
-    let text = settled_tests::seed::review_message("review_request", "r-1", "claude", "codex", "86", body);
+    let text =
+        settled_tests::seed::review_message("review_request", "r-1", "claude", "codex", "86", body);
     mailroom.post("claude", "r-1.yaml", &text);
     mailroom.once();
     approve(&mailroom, "codex", "merge_ready: true");
@@ -104,15 +135,27 @@ fn an_approval_that_waits_counts_only_where_that_is_allowed() {
     approve(&mailroom, "codex", "merge_ready: false");
     assert_eq!(verdict(&mailroom, HEAD, &[]), no("waiting"));
     assert_eq!(verdict(&mailroom, HEAD, &["--allow-waiting"]), yes());
-    assert_eq!(verdict(&mailroom, OTHER, &["--allow-waiting"]), no("other_commit"));
+    assert_eq!(
+        verdict(&mailroom, OTHER, &["--allow-waiting"]),
+        no("other_commit")
+    );
 }
 
 #[test]
 fn an_approval_that_went_stale_holds_no_more() {
     let mailroom = approved(HEAD);
     for head in [OTHER, HEAD] {
-        assert!(mailroom.run(&["pr", "synchronize", "86", "--head", head]).status.success());
-        assert_eq!(verdict(&mailroom, HEAD, &[]), no("stale"), "once and for good");
+        assert!(
+            mailroom
+                .run(&["pr", "synchronize", "86", "--head", head])
+                .status
+                .success()
+        );
+        assert_eq!(
+            verdict(&mailroom, HEAD, &[]),
+            no("stale"),
+            "once and for good"
+        );
     }
     assert_eq!(verdict(&mailroom, OTHER, &[]), no("other_commit"));
 }
@@ -120,29 +163,58 @@ fn an_approval_that_went_stale_holds_no_more() {
 #[test]
 fn what_is_not_approved_is_told_with_what_comes_next() {
     let mailroom = mailroom();
-    assert_eq!(verdict(&mailroom, HEAD, &[]), (3, String::new()), "no review");
+    assert_eq!(
+        verdict(&mailroom, HEAD, &[]),
+        (3, String::new()),
+        "no review"
+    );
     ask(&mailroom, "codex", HEAD);
     assert_eq!(verdict(&mailroom, HEAD, &[]), no("no_approval"));
     let said_so = said(&check(&mailroom, HEAD, &[]));
-    assert!(said_so.contains("codex moves") && said_so.contains("try: settled status --root"), "{said_so}");
+    assert!(
+        said_so.contains("codex moves") && said_so.contains("try: settled status --root"),
+        "{said_so}"
+    );
 
-    assert!(mailroom.run(&["turn", "86", "--count", "8"]).status.success());
+    assert!(
+        mailroom
+            .run(&["turn", "86", "--count", "8"])
+            .status
+            .success()
+    );
     assert_eq!(verdict(&mailroom, HEAD, &[]), no("escalated"));
     let said_so = said(&check(&mailroom, HEAD, &[]));
-    assert!(said_so.contains("reviewer_budget_exceeded") && said_so.contains("reopen 86 --reviewer codex"));
+    assert!(
+        said_so.contains("reviewer_budget_exceeded")
+            && said_so.contains("reopen 86 --reviewer codex")
+    );
 
     let mailroom = self::mailroom();
     ask(&mailroom, "codex", HEAD);
     assert!(mailroom.run(&["pr", "closed", "86"]).status.success());
     assert_eq!(verdict(&mailroom, HEAD, &[]), no("closed"));
-    assert_eq!(mailroom.run(&["gate", "check", "--pr", "87", "--head", HEAD]).status.code(), Some(3));
+    assert_eq!(
+        mailroom
+            .run(&["gate", "check", "--pr", "87", "--head", HEAD])
+            .status
+            .code(),
+        Some(3)
+    );
 }
 
 #[test]
 fn an_approval_against_the_gate_is_none() {
     let mailroom = mailroom();
-    mailroom.put("settled.toml", "profile = \"advisory\"\n[gate]\nrequire_validation = true\n");
-    assert!(mailroom.run(&["pr", "opened", "86", "--author", "octocat"]).status.success());
+    mailroom.put(
+        "settled.toml",
+        "profile = \"advisory\"\n[gate]\nrequire_validation = true\n",
+    );
+    assert!(
+        mailroom
+            .run(&["pr", "opened", "86", "--author", "octocat"])
+            .status
+            .success()
+    );
     ask(&mailroom, "codex", HEAD);
     approve(&mailroom, "codex", "merge_ready: true");
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "approved");
@@ -155,11 +227,23 @@ fn of_several_reviewers_all_have_to_approve_or_those_that_are_named() {
     ask(&mailroom, "gemini", HEAD);
     assert_eq!(verdict(&mailroom, HEAD, &[]), no("no_approval"));
     assert_eq!(verdict(&mailroom, HEAD, &["--reviewer", "codex"]), yes());
-    assert_eq!(verdict(&mailroom, HEAD, &["--reviewer", "codex", "--reviewer", "gemini"]).0, 8);
+    assert_eq!(
+        verdict(
+            &mailroom,
+            HEAD,
+            &["--reviewer", "codex", "--reviewer", "gemini"]
+        )
+        .0,
+        8
+    );
     assert_eq!(verdict(&mailroom, HEAD, &["--reviewer", "claude"]).0, 3);
     approve(&mailroom, "gemini", "merge_ready: true");
     assert_eq!(verdict(&mailroom, HEAD, &[]), yes());
-    assert_eq!(verdict(&mailroom, HEAD, &["--repo", "owner/name"]), yes(), "no repository was ever named");
+    assert_eq!(
+        verdict(&mailroom, HEAD, &["--repo", "owner/name"]),
+        yes(),
+        "no repository was ever named"
+    );
 }
 
 #[test]

@@ -17,7 +17,9 @@ struct Repo {
 
 impl Repo {
     fn new() -> Self {
-        let repo = Self { directory: tempfile::tempdir().expect("a temporary directory") };
+        let repo = Self {
+            directory: tempfile::tempdir().expect("a temporary directory"),
+        };
         repo.git(&["init", "--quiet", "--initial-branch=main"]);
         std::fs::create_dir_all(repo.path().join("agents/claude/outbox")).expect("room");
         repo
@@ -35,19 +37,31 @@ impl Repo {
         command
             .current_dir(self.path())
             .stdin(Stdio::null())
-            .env("PATH", format!("{}:{}:{path}", binaries::directory().display(), managers.display()))
+            .env(
+                "PATH",
+                format!(
+                    "{}:{}:{path}",
+                    binaries::directory().display(),
+                    managers.display()
+                ),
+            )
             .env("HOME", self.path())
             .env("XDG_CACHE_HOME", self.path().join(".git/cache"))
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1");
         for role in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{role}_NAME"), "a").env(format!("GIT_{role}_EMAIL"), "a@example.com");
+            command
+                .env(format!("GIT_{role}_NAME"), "a")
+                .env(format!("GIT_{role}_EMAIL"), "a@example.com");
         }
         command
     }
 
     fn run(&self, program: &str, args: &[&str]) -> Output {
-        self.command(program).args(args).output().expect("the program can be run")
+        self.command(program)
+            .args(args)
+            .output()
+            .expect("the program can be run")
     }
 
     fn git(&self, args: &[&str]) -> Output {
@@ -71,7 +85,13 @@ impl Repo {
 }
 
 fn good(n: usize) -> String {
-    seed::note("question", &format!("q-{n}"), "claude", "codex", "what is it?")
+    seed::note(
+        "question",
+        &format!("q-{n}"),
+        "claude",
+        "codex",
+        "what is it?",
+    )
 }
 
 fn bad() -> String {
@@ -82,24 +102,52 @@ fn bad() -> String {
 fn holds(repo: &Repo, name: &str) {
     repo.stage(&bad());
     let output = repo.commit();
-    assert!(!output.status.success(), "{name}: a bad message was committed: {}", said(&output));
-    assert!(said(&output).contains("priority"), "{name}: {}", said(&output));
+    assert!(
+        !output.status.success(),
+        "{name}: a bad message was committed: {}",
+        said(&output)
+    );
+    assert!(
+        said(&output).contains("priority"),
+        "{name}: {}",
+        said(&output)
+    );
 
     repo.stage(&good(1));
     let output = repo.commit();
-    assert!(output.status.success(), "{name}: a good message: {}", said(&output));
+    assert!(
+        output.status.success(),
+        "{name}: a good message: {}",
+        said(&output)
+    );
 
     // The index counts: good there and bad in the working tree passes, and stays as it lies.
     repo.stage(&good(2));
     repo.lay(&bad());
     let output = repo.commit();
-    assert!(output.status.success(), "{name}: good in the index: {}", said(&output));
-    assert_eq!(read(repo.path().join(MESSAGE)), bad(), "{name}: the working tree is left alone");
+    assert!(
+        output.status.success(),
+        "{name}: good in the index: {}",
+        said(&output)
+    );
+    assert_eq!(
+        read(repo.path().join(MESSAGE)),
+        bad(),
+        "{name}: the working tree is left alone"
+    );
     repo.stage(&bad());
     repo.lay(&good(3));
     let output = repo.commit();
-    assert!(!output.status.success(), "{name}: bad in the index: {}", said(&output));
-    assert_eq!(read(repo.path().join(MESSAGE)), good(3), "{name}: the working tree is left alone");
+    assert!(
+        !output.status.success(),
+        "{name}: bad in the index: {}",
+        said(&output)
+    );
+    assert_eq!(
+        read(repo.path().join(MESSAGE)),
+        good(3),
+        "{name}: the working tree is left alone"
+    );
     repo.git(&["reset", "--quiet", "--hard"]);
 }
 
@@ -117,7 +165,12 @@ fn merges(repo: &Repo, name: &str) {
         assert!(output.status.success(), "{name}: {}", said(&output));
         repo.git(&["merge", "--quiet", "--no-ff", "--no-commit", branch]);
         let output = repo.commit();
-        assert_eq!(output.status.success(), is_good, "{name}: merge of {branch}: {}", said(&output));
+        assert_eq!(
+            output.status.success(),
+            is_good,
+            "{name}: merge of {branch}: {}",
+            said(&output)
+        );
         if !is_good {
             repo.git(&["merge", "--abort"]);
         }
@@ -125,7 +178,11 @@ fn merges(repo: &Repo, name: &str) {
 }
 
 fn install(repo: &Repo, args: &[&str]) -> Output {
-    let output = repo.command(binaries::validate_message()).arg("install-hook").args(args).output();
+    let output = repo
+        .command(binaries::validate_message())
+        .arg("install-hook")
+        .args(args)
+        .output();
     output.expect("the command can be run")
 }
 
@@ -140,7 +197,10 @@ fn the_plain_hook_judges_what_a_commit_holds() {
     // A merge without conflicts makes its commit by itself.
     let merge = |branch: &str| {
         let mut command = repo.command("git");
-        command.args(["merge", "--quiet", "--no-ff", "--no-edit", branch]).output().expect("git runs")
+        command
+            .args(["merge", "--quiet", "--no-ff", "--no-edit", branch])
+            .output()
+            .expect("git runs")
     };
     write(repo.path().join("agents/claude/outbox/bad.yaml"), &bad());
     repo.git(&["checkout", "--quiet", "-b", "worse"]);
@@ -149,7 +209,11 @@ fn the_plain_hook_judges_what_a_commit_holds() {
     repo.git(&["checkout", "--quiet", "main"]);
     repo.git(&["commit", "--quiet", "--allow-empty", "--message", "ours"]);
     let output = merge("worse");
-    assert!(!output.status.success() && said(&output).contains("priority"), "{}", said(&output));
+    assert!(
+        !output.status.success() && said(&output).contains("priority"),
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
@@ -163,15 +227,25 @@ fn installing_again_changes_nothing_and_uninstalling_removes_only_ours() {
     assert_eq!((read(&hook), read(&of_merges)), (written.clone(), written));
     assert!(install(&repo, &["--uninstall"]).status.success());
     assert!(!hook.exists() && !of_merges.exists());
-    assert!(install(&repo, &["--uninstall"]).status.success(), "there is nothing left to do");
+    assert!(
+        install(&repo, &["--uninstall"]).status.success(),
+        "there is nothing left to do"
+    );
 
     write(&hook, "#!/bin/sh\nexit 0\n");
     for args in [&[][..], &["--uninstall"]] {
         let output = install(&repo, args);
         assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-        assert!(said(&output).contains("validate-message --staged || exit $?"), "{}", said(&output));
+        assert!(
+            said(&output).contains("validate-message --staged || exit $?"),
+            "{}",
+            said(&output)
+        );
         assert_eq!(read(&hook), "#!/bin/sh\nexit 0\n");
-        assert!(!of_merges.exists(), "one of the two alone would be half a promise");
+        assert!(
+            !of_merges.exists(),
+            "one of the two alone would be half a promise"
+        );
     }
 }
 
@@ -182,21 +256,36 @@ fn the_hook_goes_where_git_looks_for_it() {
     repo.git(&["worktree", "add", "--quiet", "tree"]);
     let in_tree = |directory: &str| {
         let mut command = repo.command(binaries::validate_message());
-        command.current_dir(repo.path().join(directory)).arg("install-hook").output().expect("it runs")
+        command
+            .current_dir(repo.path().join(directory))
+            .arg("install-hook")
+            .output()
+            .expect("it runs")
     };
     let output = in_tree("tree");
     assert!(output.status.success(), "{}", said(&output));
-    assert!(repo.path().join(".git/hooks/pre-commit").exists(), "worktrees share their hooks");
+    assert!(
+        repo.path().join(".git/hooks/pre-commit").exists(),
+        "worktrees share their hooks"
+    );
 
     repo.git(&["config", "core.hooksPath", "own/hooks"]);
     let output = in_tree("agents/claude");
     assert!(output.status.success(), "{}", said(&output));
-    assert!(repo.path().join("own/hooks/pre-commit").exists(), "{}", said(&output));
+    assert!(
+        repo.path().join("own/hooks/pre-commit").exists(),
+        "{}",
+        said(&output)
+    );
     holds(&repo, "core.hooksPath");
 
     let nowhere = tempfile::tempdir().expect("a temporary directory");
     let mut command = repo.command(binaries::validate_message());
-    let output = command.current_dir(nowhere.path()).arg("install-hook").output().expect("it runs");
+    let output = command
+        .current_dir(nowhere.path())
+        .arg("install-hook")
+        .output()
+        .expect("it runs");
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }
 
@@ -210,14 +299,22 @@ fn a_hook_whose_program_has_gone_stops_the_commit_and_says_so() {
     repo.stage(&good(1));
     let commit = |path: &str| {
         let mut command = repo.command("git");
-        command.args(["commit", "--quiet", "--message", "mail"]).env("PATH", path).output().expect("git runs")
+        command
+            .args(["commit", "--quiet", "--message", "mail"])
+            .env("PATH", path)
+            .output()
+            .expect("git runs")
     };
     let bare = std::env::var("PATH").unwrap_or_default();
     let output = commit(&bare);
     assert!(!output.status.success(), "{}", said(&output));
     assert!(said(&output).contains("--no-verify"), "{}", said(&output));
     let output = commit(&format!("{}:{bare}", binaries::directory().display()));
-    assert!(output.status.success(), "the PATH is the second choice: {}", said(&output));
+    assert!(
+        output.status.success(),
+        "the PATH is the second choice: {}",
+        said(&output)
+    );
 }
 
 /// Our manifest, its hooks that need no compiler, in a repository as users name it in their configuration.
@@ -226,17 +323,27 @@ fn configured(repo: &Repo, hook: &str) -> PathBuf {
     let manifest = repo.path().join(".git/manifest");
     std::fs::create_dir_all(&manifest).expect("room");
     let git = |args: &[&str]| {
-        let output = repo.command("git").current_dir(&manifest).args(args).output().expect("git runs");
+        let output = repo
+            .command("git")
+            .current_dir(&manifest)
+            .args(args)
+            .output()
+            .expect("git runs");
         assert!(output.status.success(), "{}", said(&output));
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
-    write(manifest.join(".pre-commit-hooks.yaml"), &read(repository().join(".pre-commit-hooks.yaml")));
+    write(
+        manifest.join(".pre-commit-hooks.yaml"),
+        &read(repository().join(".pre-commit-hooks.yaml")),
+    );
     git(&["init", "--quiet"]);
     git(&["add", "."]);
     git(&["commit", "--quiet", "--message", "hooks"]);
     let rev = git(&["rev-parse", "HEAD"]);
-    let text =
-        format!("repos:\n  - repo: {}\n    rev: {rev}\n    hooks:\n      - id: {hook}\n", manifest.display());
+    let text = format!(
+        "repos:\n  - repo: {}\n    rev: {rev}\n    hooks:\n      - id: {hook}\n",
+        manifest.display()
+    );
     write(&config, &text);
     repo.git(&["add", ".pre-commit-config.yaml"]);
     config

@@ -16,19 +16,31 @@ fn mailroom() -> Mailroom {
         mailroom.post(post.from, post.file, &post.text);
         mailroom.once();
     }
-    mailroom.post("claude", "lost.yaml", &seed::note("question", "q-1", "claude", "nobody", "?"));
+    mailroom.post(
+        "claude",
+        "lost.yaml",
+        &seed::note("question", "q-1", "claude", "nobody", "?"),
+    );
     mailroom.once();
     let note = seed::review_message("question", "q-2", "claude", "gemini", "87", "?");
     mailroom.post("claude", "note.yaml", &note);
     mailroom.once();
-    mailroom.post(feedback.from, "again.yaml", &feedback.text.replace("codex-001", "codex-009"));
+    mailroom.post(
+        feedback.from,
+        "again.yaml",
+        &feedback.text.replace("codex-001", "codex-009"),
+    );
     mailroom.once();
     mailroom
 }
 
 fn numbers(text: &str) -> Vec<u64> {
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("an envelope a line"));
-    lines.map(|line| line["data"]["seq"].as_u64().expect("a number")).collect()
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("an envelope a line"));
+    lines
+        .map(|line| line["data"]["seq"].as_u64().expect("a number"))
+        .collect()
 }
 
 fn shown(mailroom: &Mailroom, args: &[&str]) -> Vec<u64> {
@@ -48,12 +60,24 @@ impl Following {
         let out = tempfile::NamedTempFile::new().expect("a file");
         let stdout = File::create(out.path()).expect("a file for the output");
         let mut command = settled();
-        command.args(["log", "--follow", "--json", "--root"]).arg(mailroom.root()).args(args).stdout(stdout);
-        Self { child: command.stderr(Stdio::null()).spawn().expect("settled can be run"), out }
+        command
+            .args(["log", "--follow", "--json", "--root"])
+            .arg(mailroom.root())
+            .args(args)
+            .stdout(stdout);
+        Self {
+            child: command
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("settled can be run"),
+            out,
+        }
     }
 
     fn waits_for(&self, expected: &[u64]) {
-        wait::until(&format!("records {expected:?}"), || numbers(&self.whole()) == expected);
+        wait::until(&format!("records {expected:?}"), || {
+            numbers(&self.whole()) == expected
+        });
     }
 
     /// What it printed, as far as its lines are whole.
@@ -104,33 +128,59 @@ fn what_comes_is_shown_as_it_comes() {
     let refusals = Following::start(&mailroom, &["-n", "0", "--verdict", "refused"]);
     following.waits_for(&[5]);
     let daemon = mailroom.serve();
-    mailroom.post("claude", "one.yaml", &seed::note("question", "q-3", "claude", "codex", "?"));
+    mailroom.post(
+        "claude",
+        "one.yaml",
+        &seed::note("question", "q-3", "claude", "codex", "?"),
+    );
     following.waits_for(&[5, 6]);
-    mailroom.post("claude", "two.yaml", &seed::note("question", "q-4", "claude", "nobody", "?"));
+    mailroom.post(
+        "claude",
+        "two.yaml",
+        &seed::note("question", "q-4", "claude", "nobody", "?"),
+    );
     following.waits_for(&[5, 6, 7]);
     refusals.waits_for(&[7]);
-    assert!(daemon.terminate().success(), "a follower holds up no daemon");
+    assert!(
+        daemon.terminate().success(),
+        "a follower holds up no daemon"
+    );
 }
 
 #[test]
 fn it_ends_when_its_reader_has_gone_away() {
     let mailroom = mailroom();
     let mut command = settled();
-    command.args(["log", "--follow", "--root"]).arg(mailroom.root());
-    let mut child = command.stdout(Stdio::piped()).spawn().expect("settled can be run");
+    command
+        .args(["log", "--follow", "--root"])
+        .arg(mailroom.root());
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("settled can be run");
     drop(child.stdout.take());
-    let status = wait::for_some("the end of the command", || child.try_wait().expect("it is our child"));
+    let status = wait::for_some("the end of the command", || {
+        child.try_wait().expect("it is our child")
+    });
     assert!(status.success(), "{status}");
 }
 
 #[test]
 fn a_ledger_put_back_while_it_is_followed_is_told() {
     let mailroom = mailroom();
-    let segment = mailroom.root().join(".settled/ledger/00000000000000000001.jsonl");
+    let segment = mailroom
+        .root()
+        .join(".settled/ledger/00000000000000000001.jsonl");
     let mut following = Following::start(&mailroom, &[]);
     following.waits_for(&[1, 2, 3, 4, 5]);
-    let first = read(&segment).split_inclusive('\n').next().expect("a record").to_owned();
+    let first = read(&segment)
+        .split_inclusive('\n')
+        .next()
+        .expect("a record")
+        .to_owned();
     std::fs::write(&segment, first).expect("an older ledger");
-    let end = wait::for_some("its end", || following.child.try_wait().expect("it is our child"));
+    let end = wait::for_some("its end", || {
+        following.child.try_wait().expect("it is our child")
+    });
     assert_eq!(end.code(), Some(1));
 }

@@ -17,9 +17,11 @@ const AT_SOCKET: &str = "[metrics]\nlisten = \"unix:.settled/metrics.sock\"\n";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn connect(mailroom: &Mailroom) -> UnixStream {
-    let stream =
-        UnixStream::connect(mailroom.root().join(".settled/metrics.sock")).expect("the socket is there");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
+    let stream = UnixStream::connect(mailroom.root().join(".settled/metrics.sock"))
+        .expect("the socket is there");
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .expect("a time-out can be set");
     stream
 }
 
@@ -37,7 +39,10 @@ fn answer(mut stream: UnixStream, request: &[u8]) -> String {
 }
 
 fn get(mailroom: &Mailroom, path: &str) -> String {
-    answer(connect(mailroom), format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+    answer(
+        connect(mailroom),
+        format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes(),
+    )
 }
 
 /// A mailroom whose first review was approved, with one refusal, and the page it then shows.
@@ -50,7 +55,11 @@ fn after_a_review() -> (Mailroom, settled_tests::mailroom::Daemon, String) {
         mailroom.post(post.from, post.file, &post.text);
         mailroom.cleared(post.from);
     }
-    mailroom.post("claude", "lost.yaml", &seed::note("question", "q-1", "claude", "nobody", "?"));
+    mailroom.post(
+        "claude",
+        "lost.yaml",
+        &seed::note("question", "q-1", "claude", "nobody", "?"),
+    );
     mailroom.refused("claude", "lost.yaml");
     let page = wait::for_some("the counts of the review", || {
         let page = get(&mailroom, "/metrics");
@@ -79,15 +88,26 @@ fn the_page_counts_what_happened() {
         "settled_agents 2",
         "settled_mailboxes_parked 0",
     ] {
-        assert!(page.lines().any(|found| found == line), "no `{line}` in\n{page}");
+        assert!(
+            page.lines().any(|found| found == line),
+            "no `{line}` in\n{page}"
+        );
     }
     for measured in ["commit", "sweep", "checkpoint"] {
         let count = format!("settled_{measured}_seconds_count ");
-        let count =
-            page.lines().find_map(|line| line.strip_prefix(&count)).and_then(|count| count.parse().ok());
-        assert!(count.is_some_and(|count: u64| count > 0), "{measured}:\n{page}");
+        let count = page
+            .lines()
+            .find_map(|line| line.strip_prefix(&count))
+            .and_then(|count| count.parse().ok());
+        assert!(
+            count.is_some_and(|count: u64| count > 0),
+            "{measured}:\n{page}"
+        );
     }
-    assert!(!page.contains("claude"), "numbers and our own words, no names:\n{page}");
+    assert!(
+        !page.contains("claude"),
+        "numbers and our own words, no names:\n{page}"
+    );
     assert!(daemon.terminate().success());
 }
 
@@ -98,11 +118,16 @@ fn whoever_asks_badly_or_slowly_holds_up_nobody() {
     let daemon = mailroom.serve();
     assert!(get(&mailroom, "/health").starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(get(&mailroom, "/else").starts_with("HTTP/1.1 404 "));
-    assert!(answer(connect(&mailroom), b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(
+        answer(connect(&mailroom), b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 ")
+    );
     assert!(answer(connect(&mailroom), b"\0\xff\r\n\r\n").starts_with("HTTP/1.1 405 "));
     let long = [b"GET /".as_slice(), &[b'a'; 100_000]].concat();
     let said = answer(connect(&mailroom), &long);
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 404 "), "{said}");
+    assert!(
+        said.is_empty() || said.starts_with("HTTP/1.1 404 "),
+        "{said}"
+    );
 
     // More than are answered at once, none of which ever says anything.
     let silent: Vec<UnixStream> = (0..8).map(|_| connect(&mailroom)).collect();
@@ -110,10 +135,17 @@ fn whoever_asks_badly_or_slowly_holds_up_nobody() {
     for stream in silent {
         assert_eq!(answer(stream, b""), "", "it was hung up on");
     }
-    mailroom.post("claude", "note.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    mailroom.post(
+        "claude",
+        "note.yaml",
+        &seed::note("question", "q-1", "claude", "codex", "?"),
+    );
     mailroom.delivered("codex", "note.yaml");
     assert!(daemon.terminate().success());
-    assert!(!mailroom.root().join(".settled/metrics.sock").exists(), "it goes with the daemon");
+    assert!(
+        !mailroom.root().join(".settled/metrics.sock").exists(),
+        "it goes with the daemon"
+    );
 }
 
 #[test]
@@ -130,9 +162,19 @@ fn a_socket_left_by_a_kill_is_replaced_and_a_place_that_is_taken_is_refused() {
     let config = mailroom.root().join("settled.toml");
     write(&config, &format!("[metrics]\nlisten = \"{at}\"\n"));
     daemon.hang_up();
-    wait::until("the refusal", || daemon.log().contains("settled.toml is refused whole"));
-    assert!(daemon.log().contains("metrics.listen cannot be listened to"), "{}", daemon.log());
-    wait::until("the gauge", || get(&mailroom, "/metrics").contains("settled_config_refused 1"));
+    wait::until("the refusal", || {
+        daemon.log().contains("settled.toml is refused whole")
+    });
+    assert!(
+        daemon
+            .log()
+            .contains("metrics.listen cannot be listened to"),
+        "{}",
+        daemon.log()
+    );
+    wait::until("the gauge", || {
+        get(&mailroom, "/metrics").contains("settled_config_refused 1")
+    });
 
     drop(taken);
     daemon.hang_up();
@@ -152,7 +194,10 @@ fn a_socket_left_by_a_kill_is_replaced_and_a_place_that_is_taken_is_refused() {
 /// The names of ours in a text.
 fn names(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.filter(|word| word.starts_with("settled_")).map(str::to_owned).collect()
+    words
+        .filter(|word| word.starts_with("settled_"))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -165,18 +210,32 @@ fn rules_and_dashboard_ask_for_counts_there_are() {
     let monitoring = repository().join("docs/monitoring");
     let rules = read(monitoring.join("alerts.yml"));
     let dashboard = read(monitoring.join("grafana.json"));
-    let parsed: serde_json::Value = serde_json::from_str(&dashboard).expect("the dashboard is JSON");
-    assert!(parsed["panels"].as_array().is_some_and(|panels| panels.len() >= 10));
+    let parsed: serde_json::Value =
+        serde_json::from_str(&dashboard).expect("the dashboard is JSON");
+    assert!(
+        parsed["panels"]
+            .as_array()
+            .is_some_and(|panels| panels.len() >= 10)
+    );
     for name in names(&rules).union(&names(&dashboard)) {
         assert!(known.contains(name), "{name} is on no page:\n{body}");
     }
     let groups: serde_json::Value = serde_yaml::from_str(&rules).expect("the rules are YAML");
     let operations = read(repository().join("docs/operations.md"));
-    for rule in groups["groups"][0]["rules"].as_array().expect("a list of rules") {
+    for rule in groups["groups"][0]["rules"]
+        .as_array()
+        .expect("a list of rules")
+    {
         let alert = rule["alert"].as_str().expect("a name");
-        assert!(operations.contains(&format!("#### {alert}\n")), "{alert} is not explained");
+        assert!(
+            operations.contains(&format!("#### {alert}\n")),
+            "{alert} is not explained"
+        );
         let runbook = rule["annotations"]["runbook"].as_str().expect("a runbook");
-        assert_eq!(runbook, format!("docs/operations.md#{}", alert.to_lowercase()));
+        assert_eq!(
+            runbook,
+            format!("docs/operations.md#{}", alert.to_lowercase())
+        );
     }
     check_with_promtool(&monitoring.join("alerts.yml"), body);
 }
@@ -186,13 +245,30 @@ fn check_with_promtool(rules: &std::path::Path, page: &str) {
     if Command::new("promtool").arg("--version").output().is_err() {
         let told = b"promtool is not installed: the rules were parsed as YAML and their names compared, and no more\n";
         // Not through the test's own output, which nobody sees when it passes.
-        std::io::stderr().write_all(told).expect("the output of the tests");
+        std::io::stderr()
+            .write_all(told)
+            .expect("the output of the tests");
         return;
     }
-    let checked = Command::new("promtool").args(["check", "rules"]).arg(rules).output().expect("promtool");
-    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
-    let mut lint =
-        Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::piped()).spawn().expect("promtool");
-    lint.stdin.take().expect("a pipe").write_all(page.as_bytes()).expect("it reads");
+    let checked = Command::new("promtool")
+        .args(["check", "rules"])
+        .arg(rules)
+        .output()
+        .expect("promtool");
+    assert!(
+        checked.status.success(),
+        "{}",
+        String::from_utf8_lossy(&checked.stderr)
+    );
+    let mut lint = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("promtool");
+    lint.stdin
+        .take()
+        .expect("a pipe")
+        .write_all(page.as_bytes())
+        .expect("it reads");
     assert!(lint.wait().expect("it is our child").success());
 }

@@ -13,7 +13,10 @@ use settled_tests::{binaries, names, read, seed, write};
 /// A command in the directory around the mailroom, as an agent that names it in its environment.
 fn command(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Command {
     let mut command = settled();
-    command.args(args).env("SETTLED_ROOT", "mailroom").env("SETTLED_AGENT", agent);
+    command
+        .args(args)
+        .env("SETTLED_ROOT", "mailroom")
+        .env("SETTLED_AGENT", agent);
     command.current_dir(mailroom.root().parent().expect("a directory around it"));
     command
 }
@@ -26,7 +29,11 @@ fn fed(mut command: Command, text: &str) -> Output {
         .spawn()
         .expect("settled can be run");
     // A command that does not listen ends the pipe.
-    let _ = child.stdin.take().expect("it was piped").write_all(text.as_bytes());
+    let _ = child
+        .stdin
+        .take()
+        .expect("it was piped")
+        .write_all(text.as_bytes());
     child.wait_with_output().expect("it is our child")
 }
 
@@ -35,29 +42,44 @@ fn answer(output: &Output) -> Value {
     let answer: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("no JSON document ({error}): {}", said(output)));
     assert_eq!(answer["schema_version"], 1, "{answer}");
-    assert!(answer["alerts"].is_array() && answer["next"].is_array(), "{answer}");
+    assert!(
+        answer["alerts"].is_array() && answer["next"].is_array(),
+        "{answer}"
+    );
     let exit = output.status.code().expect("it was not killed");
     match answer["ok"].as_bool().expect("whether it did as asked") {
-        true => assert!(answer["error"].is_null() && [0, 6].contains(&exit), "{exit}: {answer}"),
+        true => assert!(
+            answer["error"].is_null() && [0, 6].contains(&exit),
+            "{exit}: {answer}"
+        ),
         false => assert_eq!(answer["error"]["exit"], exit, "{answer}"),
     }
     answer
 }
 
 fn ask(mailroom: &Mailroom, agent: &str, args: &[&str]) -> Value {
-    answer(&fed(command(mailroom, agent, &[args, &["--json"]].concat()), ""))
+    answer(&fed(
+        command(mailroom, agent, &[args, &["--json"]].concat()),
+        "",
+    ))
 }
 
 fn runs(answer: &Value) -> Vec<String> {
     let next = answer["next"].as_array().expect("a list");
-    next.iter().map(|next| next["run"].as_str().expect("a command").to_owned()).collect()
+    next.iter()
+        .map(|next| next["run"].as_str().expect("a command").to_owned())
+        .collect()
 }
 
 /// Runs a command as a shell reads it, on a copy of the workspace as it stands.
 fn try_it(mailroom: &Mailroom, agent: &str, run: &str) {
     let copy = tempfile::tempdir().expect("a directory");
     let around = mailroom.root().parent().expect("a directory around it");
-    let copied = Command::new("cp").arg("-a").arg(around.join("mailroom")).arg(copy.path()).status();
+    let copied = Command::new("cp")
+        .arg("-a")
+        .arg(around.join("mailroom"))
+        .arg(copy.path())
+        .status();
     assert!(copied.expect("cp can be run").success());
     let word = run.split_whitespace().nth(1).unwrap_or_default();
     let ends_soon = match word {
@@ -66,7 +88,11 @@ fn try_it(mailroom: &Mailroom, agent: &str, run: &str) {
         "up" => format!("{run} --help"),
         _ => run.to_owned(),
     };
-    let path = format!("{}:{}", binaries::directory().display(), std::env::var("PATH").unwrap_or_default());
+    let path = format!(
+        "{}:{}",
+        binaries::directory().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
     let output = Command::new("sh")
         .args(["-c", &ends_soon])
         .env("PATH", path)
@@ -77,17 +103,32 @@ fn try_it(mailroom: &Mailroom, agent: &str, run: &str) {
         .output()
         .expect("sh can be run");
     let exit = output.status.code();
-    assert!(![Some(2), Some(126), Some(127), None].contains(&exit), "`{run}`: {exit:?}: {}", said(&output));
+    assert!(
+        ![Some(2), Some(126), Some(127), None].contains(&exit),
+        "`{run}`: {exit:?}: {}",
+        said(&output)
+    );
     for word in run.split_whitespace() {
         let is_placeholder = ["FILE", "DIR", "NAME", "PR", "SHA", "ID", "…", "..."].contains(&word);
         assert!(!is_placeholder, "`{run}` has to be filled in first");
     }
 }
 
-const REQUEST: &[&str] =
-    &["send", "review_request", "--to", "codex", "--pr", "86", "--branch", "b", "--diff-summary", "a lock"];
+const REQUEST: &[&str] = &[
+    "send",
+    "review_request",
+    "--to",
+    "codex",
+    "--pr",
+    "86",
+    "--branch",
+    "b",
+    "--diff-summary",
+    "a lock",
+];
 
-const FINDINGS: &str = "findings:\n- {severity: P1, title: the lock is never released, file: src/lock.rs}\n";
+const FINDINGS: &str =
+    "findings:\n- {severity: P1, title: the lock is never released, file: src/lock.rs}\n";
 
 /// Questions that may be asked at any time, most of which have no good answer.
 const ANY_TIME: &[&[&str]] = &[
@@ -120,8 +161,24 @@ const ANY_TIME: &[&[&str]] = &[
     &["agents-md", "--check", "nope.md"],
     &["doctor"],
     &["ledger", "verify"],
-    &["send", "question", "--body", "whom?", "--pr", "99", "--dry-run"],
-    &["send", "review_request", "--to", "codex", "--pr", "86", "--dry-run"],
+    &[
+        "send",
+        "question",
+        "--body",
+        "whom?",
+        "--pr",
+        "99",
+        "--dry-run",
+    ],
+    &[
+        "send",
+        "review_request",
+        "--to",
+        "codex",
+        "--pr",
+        "86",
+        "--dry-run",
+    ],
     &["send", "nope"],
     &["wait", "--for", "reply"],
     &["inbox", "--root", "a b"],
@@ -155,26 +212,79 @@ fn every_command_that_is_told_to_come_next_runs_as_it_stands() {
     let steps: &[(&str, &[&str], &str, i64)] = &[
         ("claude", REQUEST, "", 0),
         ("claude", REQUEST, "", 7),
-        ("claude", &["send", "question", "--to", "codex", "--id=-x", "--body", "?"], "", 0),
-        ("claude", &["send", "question", "--to", "codex", "--id=-x", "--body", "!"], "", 1),
-        ("claude", &["send", "question", "--to", "nobody", "--body", "?"], "", 7),
-        ("codex", &["take"], "", 0),
-        ("codex", &["take"], "", 0),
-        ("codex", &["feedback", "86", "--findings", "-"], "findings:\n- {severity: P2, title: x}\n", 7),
-        ("codex", &["feedback", "86", "--findings", "-"], FINDINGS, 0),
-        ("claude", &["send", "review_addressed", "--pr", "86", "--commit-sha", "abc1234"], "", 7),
         (
             "claude",
-            &["send", "review_addressed", "--pr", "86", "--commit-sha", "abc1234", "--changes-summary", "so"],
+            &[
+                "send", "question", "--to", "codex", "--id=-x", "--body", "?",
+            ],
+            "",
+            0,
+        ),
+        (
+            "claude",
+            &[
+                "send", "question", "--to", "codex", "--id=-x", "--body", "!",
+            ],
+            "",
+            1,
+        ),
+        (
+            "claude",
+            &["send", "question", "--to", "nobody", "--body", "?"],
+            "",
+            7,
+        ),
+        ("codex", &["take"], "", 0),
+        ("codex", &["take"], "", 0),
+        (
+            "codex",
+            &["feedback", "86", "--findings", "-"],
+            "findings:\n- {severity: P2, title: x}\n",
+            7,
+        ),
+        ("codex", &["feedback", "86", "--findings", "-"], FINDINGS, 0),
+        (
+            "claude",
+            &[
+                "send",
+                "review_addressed",
+                "--pr",
+                "86",
+                "--commit-sha",
+                "abc1234",
+            ],
+            "",
+            7,
+        ),
+        (
+            "claude",
+            &[
+                "send",
+                "review_addressed",
+                "--pr",
+                "86",
+                "--commit-sha",
+                "abc1234",
+                "--changes-summary",
+                "so",
+            ],
             "",
             0,
         ),
         ("claude", REQUEST, "", 0),
         ("codex", &["lgtm", "86", "--action", "F-1-001=veto"], "", 8),
-        ("codex", &["feedback", "86", "--action", "F-1-001=escalate"], "", 0),
+        (
+            "codex",
+            &["feedback", "86", "--action", "F-1-001=escalate"],
+            "",
+            0,
+        ),
     ];
     for (agent, args, input, exit) in steps {
-        let told = answer(&fed(command(&mailroom, agent, &[args, &["--json"][..]].concat()), input));
+        let told = answer(&fed(
+            command(&mailroom, agent, &[args, &["--json"][..]].concat()),
+            input,
+        ));
         let found = told["error"]["exit"].as_i64().unwrap_or(0);
         assert_eq!(found, *exit, "{args:?}: {told}");
         let follow = |agent: &str, answer: &Value| {
@@ -200,22 +310,51 @@ fn a_review_is_held_by_waiting_for_verdicts_without_putting_anything_away() {
     assert_eq!(none["error"]["exit"], 4, "{none}");
     assert_eq!(runs(&none), ["settled wait --for verdict --pr 86"]);
 
-    let given = ["feedback", "86", "--findings", "-", "--id", "fb-1", "--json"];
-    assert_eq!(answer(&fed(command(&mailroom, "codex", &given), FINDINGS))["ok"], true);
+    let given = [
+        "feedback",
+        "86",
+        "--findings",
+        "-",
+        "--id",
+        "fb-1",
+        "--json",
+    ];
+    assert_eq!(
+        answer(&fed(command(&mailroom, "codex", &given), FINDINGS))["ok"],
+        true
+    );
     let came = ask(&mailroom, "claude", &verdict);
     assert_eq!(came["data"]["letters"][0]["id"], "fb-1");
 
-    let addressed =
-        ["send", "review_addressed", "--pr", "86", "--commit-sha", "abc1234", "--changes-summary", "so"];
+    let addressed = [
+        "send",
+        "review_addressed",
+        "--pr",
+        "86",
+        "--commit-sha",
+        "abc1234",
+        "--changes-summary",
+        "so",
+    ];
     assert_eq!(ask(&mailroom, "claude", &addressed)["ok"], true);
     assert_eq!(ask(&mailroom, "claude", REQUEST)["ok"], true);
     let none = ask(&mailroom, "claude", &verdict);
-    assert_eq!(none["error"]["exit"], 4, "the verdict of the round before is none on this one: {none}");
+    assert_eq!(
+        none["error"]["exit"], 4,
+        "the verdict of the round before is none on this one: {none}"
+    );
 
-    assert_eq!(ask(&mailroom, "codex", &["lgtm", "86", "--id", "ok-1"])["ok"], true);
+    assert_eq!(
+        ask(&mailroom, "codex", &["lgtm", "86", "--id", "ok-1"])["ok"],
+        true
+    );
     let came = ask(&mailroom, "claude", &verdict);
-    let ids: Vec<&Value> =
-        came["data"]["letters"].as_array().expect("letters").iter().map(|it| &it["id"]).collect();
+    let ids: Vec<&Value> = came["data"]["letters"]
+        .as_array()
+        .expect("letters")
+        .iter()
+        .map(|it| &it["id"])
+        .collect();
     assert_eq!(ids, ["ok-1"]);
 }
 
@@ -227,7 +366,11 @@ fn a_refusal_that_leaves_its_sender_to_move_ends_the_wait_for_a_verdict() {
     assert_ne!(wrong, request.text);
     mailroom.post("claude", "wrong.yaml", &wrong);
     mailroom.once();
-    let came = ask(&mailroom, "claude", &["wait", "--for", "verdict", "--pr", "86", "--timeout", "0"]);
+    let came = ask(
+        &mailroom,
+        "claude",
+        &["wait", "--for", "verdict", "--pr", "86", "--timeout", "0"],
+    );
     assert_eq!(came["data"]["letters"][0]["from"], "settled", "{came}");
 }
 
@@ -237,21 +380,48 @@ fn what_was_answered_is_put_away_by_the_command_that_comes_next() {
     let _daemon = mailroom.serve();
     ask(&mailroom, "claude", &[REQUEST, &["--id", "req-1"]].concat());
     ask(&mailroom, "codex", &["take"]);
-    let given = ["feedback", "86", "--findings", "-", "--id", "fb-1", "--json"];
+    let given = [
+        "feedback",
+        "86",
+        "--findings",
+        "-",
+        "--id",
+        "fb-1",
+        "--json",
+    ];
     let told = answer(&fed(command(&mailroom, "codex", &given), FINDINGS));
-    assert_eq!(told["next"], json!([{ "run": "settled done req-1", "why": "it is answered" }]));
+    assert_eq!(
+        told["next"],
+        json!([{ "run": "settled done req-1", "why": "it is answered" }])
+    );
     // An agent that was killed before it heard of it says it once more.
     let again = answer(&fed(command(&mailroom, "codex", &given), FINDINGS));
-    assert_eq!((&again["data"]["again"], &again["data"]["outcome"]), (&json!(true), &json!("accepted")));
+    assert_eq!(
+        (&again["data"]["again"], &again["data"]["outcome"]),
+        (&json!(true), &json!("accepted"))
+    );
     assert_eq!(again["alerts"][0]["code"], "not_compared");
     let other = ["lgtm", "86", "--id", "fb-1", "--json"];
-    assert_eq!(answer(&fed(command(&mailroom, "codex", &other), ""))["error"]["exit"], 3);
-    let addressed = ["reply", "fb-1", "--commit-sha", "abc1234", "--body", "released"];
+    assert_eq!(
+        answer(&fed(command(&mailroom, "codex", &other), ""))["error"]["exit"],
+        3
+    );
+    let addressed = [
+        "reply",
+        "fb-1",
+        "--commit-sha",
+        "abc1234",
+        "--body",
+        "released",
+    ];
     let told = ask(&mailroom, "claude", &addressed);
     assert_eq!(runs(&told), ["settled done fb-1"]);
     ask(&mailroom, "claude", &["done", "fb-1"]);
     ask(&mailroom, "codex", &["done", "req-1"]);
-    assert_eq!(ask(&mailroom, "codex", &["robot", "triage"])["data"]["inbox"]["in_hand"], 0);
+    assert_eq!(
+        ask(&mailroom, "codex", &["robot", "triage"])["data"]["inbox"]["in_hand"],
+        0
+    );
 }
 
 #[test]
@@ -268,7 +438,12 @@ fn a_usage_error_is_told_whole_and_only_to_a_hook_as_no_failure() {
         (&["hook", "turn-begin"], 0),
     ] {
         let output = fed(command(&mailroom, "claude", args), "");
-        assert_eq!(output.status.code(), Some(exit), "{args:?}: {}", said(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(exit),
+            "{args:?}: {}",
+            said(&output)
+        );
     }
 }
 
@@ -283,7 +458,10 @@ fn a_block_is_kept_in_files_of_any_line_end_and_never_in_one_that_was_not_read_w
     let (windows, large) = (around.join("windows.md"), around.join("large.md"));
     write(&windows, "# Rules\r\n");
     assert_eq!(keep(&windows, &[]), Some(0));
-    assert_eq!(read(&windows).matches('\n').count(), read(&windows).matches("\r\n").count());
+    assert_eq!(
+        read(&windows).matches('\n').count(),
+        read(&windows).matches("\r\n").count()
+    );
     assert_eq!(keep(&windows, &["--check"]), Some(0));
     let long = "x".repeat(5 * 1024 * 1024);
     write(&large, &long);
@@ -297,7 +475,10 @@ fn what_files_and_messages_are_called_moves_no_cursor() {
     let letter = |from: &str| seed::note("question", "same", from, "codex", "?");
     mailroom.put("agents/codex/inbox/a\u{1b}[2Jb.yaml", &letter("claude"));
     mailroom.put("agents/codex/inbox/c\u{1b}[2Jd.yaml", &letter("other"));
-    mailroom.put("agents/codex/inbox/e\u{1b}[2J.yaml", "id: \"\\e[2J\"\nfrom: claude\n");
+    mailroom.put(
+        "agents/codex/inbox/e\u{1b}[2J.yaml",
+        "id: \"\\e[2J\"\nfrom: claude\n",
+    );
     for args in [
         &["done", "same"][..],
         &["show", "a\u{1b}[2Jb.yaml"],
@@ -311,7 +492,11 @@ fn what_files_and_messages_are_called_moves_no_cursor() {
         &["done", "\u{1b}[2J"],
     ] {
         let output = fed(command(&mailroom, "codex", args), "");
-        assert!(!said(&output).contains('\u{1b}'), "{args:?}: {:?}", said(&output));
+        assert!(
+            !said(&output).contains('\u{1b}'),
+            "{args:?}: {:?}",
+            said(&output)
+        );
     }
     assert!(names(mailroom.agent("codex", "archive")).len() <= 2);
 }

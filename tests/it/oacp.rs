@@ -22,7 +22,9 @@ fn project() -> (PathBuf, Mailroom) {
 
 /// Sends with `oacp`; gives the file's name, the same in inbox and outbox.
 fn send(home: &Path, mailroom: &Mailroom, kind: &str, body: &str) -> String {
-    let before: BTreeSet<String> = names(mailroom.agent("claude", "outbox")).into_iter().collect();
+    let before: BTreeSet<String> = names(mailroom.agent("claude", "outbox"))
+        .into_iter()
+        .collect();
     let output = peer::oacp(
         home,
         &[
@@ -42,31 +44,47 @@ fn send(home: &Path, mailroom: &Mailroom, kind: &str, body: &str) -> String {
     );
     assert!(output.status.success(), "{}", said(&output));
     let new = |name: &String| !before.contains(name);
-    names(mailroom.agent("claude", "outbox")).into_iter().find(new).expect("a copy in the sender's outbox")
+    names(mailroom.agent("claude", "outbox"))
+        .into_iter()
+        .find(new)
+        .expect("a copy in the sender's outbox")
 }
 
 fn messages(directory: PathBuf) -> Vec<String> {
-    names(directory).into_iter().filter(|name| name.ends_with(".yaml")).collect()
+    names(directory)
+        .into_iter()
+        .filter(|name| name.ends_with(".yaml"))
+        .collect()
 }
 
 #[test]
 fn what_oacp_sent_is_judged_and_its_recipient_has_it_once() {
     let (home, mailroom) = project();
     let question = send(&home, &mailroom, "question", "what is it?");
-    let request = send(&home, &mailroom, "review_request", "pr: 7\nbranch: b\ndiff_summary: all of it\n");
+    let request = send(
+        &home,
+        &mailroom,
+        "review_request",
+        "pr: 7\nbranch: b\ndiff_summary: all of it\n",
+    );
     let output = mailroom.once();
     assert!(output.status.success(), "{}", said(&output));
 
     let mut both = vec![question, request];
     both.sort();
-    assert_eq!(messages(mailroom.agent("codex", "inbox")), both, "each once");
+    assert_eq!(
+        messages(mailroom.agent("codex", "inbox")),
+        both,
+        "each once"
+    );
     assert_eq!(messages(mailroom.agent("claude", "sent")), both);
     assert_eq!(messages(mailroom.agent("claude", "outbox")), [""; 0]);
     assert_eq!(mailroom.status()["reviews"][0]["phase"], "reviewing");
     assert_eq!(ledger::accepted(&ledger::records(mailroom.root())).len(), 2);
 
     let listed = peer::oacp(&home, &["inbox", "demo", "--agent", "codex", "--json"]);
-    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("one JSON document");
+    let listed: serde_json::Value =
+        serde_json::from_slice(&listed.stdout).expect("one JSON document");
     assert_eq!(listed["agents"][0]["message_count"], 2, "{listed}");
 }
 
@@ -75,10 +93,17 @@ fn a_refused_message_is_taken_out_of_the_inbox_oacp_wrote_it_into() {
     let (home, mailroom) = project();
     let kept = send(&home, &mailroom, "question", "a good one");
     let wrong = send(&home, &mailroom, "review_request", "pr: 7\n");
-    assert_eq!(messages(mailroom.agent("codex", "inbox")).len(), 2, "oacp itself delivers both");
+    assert_eq!(
+        messages(mailroom.agent("codex", "inbox")).len(),
+        2,
+        "oacp itself delivers both"
+    );
     assert_eq!(mailroom.once().status.code(), Some(7));
     assert_eq!(messages(mailroom.agent("codex", "inbox")), [kept]);
-    assert_eq!(mailroom.refused("claude", &wrong)["refused"], "body_field_missing");
+    assert_eq!(
+        mailroom.refused("claude", &wrong)["refused"],
+        "body_field_missing"
+    );
 }
 
 #[test]
@@ -94,12 +119,21 @@ fn what_its_reader_has_changed_is_not_taken_out_of_an_inbox() {
 #[test]
 fn what_settled_delivers_is_listed_by_oacp() {
     let (home, mailroom) = project();
-    mailroom.post("codex", "a.yaml", &seed::note("question", "q-1", "codex", "claude", "?"));
+    mailroom.post(
+        "codex",
+        "a.yaml",
+        &seed::note("question", "q-1", "codex", "claude", "?"),
+    );
     assert!(mailroom.once().status.success());
     let listed = peer::oacp(&home, &["inbox", "demo", "--agent", "claude", "--json"]);
-    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("one JSON document");
+    let listed: serde_json::Value =
+        serde_json::from_slice(&listed.stdout).expect("one JSON document");
     let message = &listed["agents"][0]["messages"][0];
-    assert_eq!((&message["from"], &message["type"]), (&"codex".into(), &"question".into()), "{listed}");
+    assert_eq!(
+        (&message["from"], &message["type"]),
+        (&"codex".into(), &"question".into()),
+        "{listed}"
+    );
 }
 
 #[test]
@@ -111,20 +145,41 @@ fn every_letter_of_the_daemon_passes_oacp_validate() {
     // Three approvals that contradict themselves use up the attempts: the author gets a letter.
     for n in 1..=3 {
         let lgtm = "quality_gate_result: fail\nmerge_ready: true";
-        let text = seed::review_message("review_lgtm", &format!("l-{n}"), "codex", "claude", "86", lgtm);
+        let text = seed::review_message(
+            "review_lgtm",
+            &format!("l-{n}"),
+            "codex",
+            "claude",
+            "86",
+            lgtm,
+        );
         mailroom.post("codex", &format!("lgtm-{n}.yaml"), &text);
         mailroom.once();
     }
-    assert_eq!(mailroom.status()["reviews"][0]["reason"], "protocol_violation");
+    assert_eq!(
+        mailroom.status()["reviews"][0]["reason"],
+        "protocol_violation"
+    );
     let nasty = [
         ("it's \"quoted\": - #x.yaml", "id: x\nfrom: 'a\n"),
-        ("ünïcode 🦀.yaml", "{\"id\": \"\\u0007\", \"from\": [1, 2], \"subject\": \"tab\\there\"}"),
-        ("--- .yaml", "id: \u{feff}\u{2028}\nfrom: claude\nto: codex\n"),
+        (
+            "ünïcode 🦀.yaml",
+            "{\"id\": \"\\u0007\", \"from\": [1, 2], \"subject\": \"tab\\there\"}",
+        ),
+        (
+            "--- .yaml",
+            "id: \u{feff}\u{2028}\nfrom: claude\nto: codex\n",
+        ),
         ("line\nbreak.yaml", "- a\n- b\n"),
         ("yes.yaml", "id: ~\n\"a\\nb\": c\n? complex\n: key\n"),
         (
             "long.yaml",
-            &format!("id: x\n{}", (0..2_000).map(|n| format!("unknown_{n}: \"#\"\n")).collect::<String>()),
+            &format!(
+                "id: x\n{}",
+                (0..2_000)
+                    .map(|n| format!("unknown_{n}: \"#\"\n"))
+                    .collect::<String>()
+            ),
         ),
     ];
     for (file, text) in &nasty {
@@ -138,7 +193,11 @@ fn every_letter_of_the_daemon_passes_oacp_validate() {
         .flat_map(|agent| list(mailroom.agent(agent, "inbox")))
         .filter(is_letter)
         .collect();
-    assert_eq!(letters.len(), 3 + 1 + nasty.len(), "three notices, the escalation, one notice a file");
+    assert_eq!(
+        letters.len(),
+        3 + 1 + nasty.len(),
+        "three notices, the escalation, one notice a file"
+    );
     for letter in letters {
         peer::validates(&letter).unwrap_or_else(|said| panic!("{}{said}", read(&letter)));
     }
@@ -194,7 +253,9 @@ fn envelope(kind: MessageType, n: usize) -> Envelope {
         expires_at: None,
         channel: None,
         autonomy_hint: None,
-        model: kind.may_carry_telemetry().then(|| NASTY[(n + 3) % NASTY.len()].to_owned()),
+        model: kind
+            .may_carry_telemetry()
+            .then(|| NASTY[(n + 3) % NASTY.len()].to_owned()),
         turns: kind.may_carry_telemetry().then_some(8),
         input_tokens: None,
         output_tokens: None,
@@ -207,7 +268,8 @@ fn envelope(kind: MessageType, n: usize) -> Envelope {
 
 /// A body of a review message with a nasty text in every free field.
 fn review_body(kind: MessageType, text: &str) -> Option<Body> {
-    let nit = json!({"nit_id": text, "tier": "P3", "summary": text, "owner": text, "next_action": text});
+    let nit =
+        json!({"nit_id": text, "tier": "P3", "summary": text, "owner": text, "next_action": text});
     let body = match kind {
         MessageType::ReviewRequest => serde_json::from_value(json!({
             "pr": "0086", "branch": text, "diff_summary": text, "handoff_ref": text, "round": 1,
@@ -250,12 +312,23 @@ fn render_all(directory: &Path) -> Vec<Rendered> {
     let render = |(n, kind): (usize, &MessageType)| {
         let envelope = envelope(*kind, n);
         let free = BODIES[(n / MessageType::ALL.len() + n) % BODIES.len()];
-        let body = review_body(*kind, &envelope.subject).unwrap_or_else(|| Body::Text(free.to_owned()));
+        let body =
+            review_body(*kind, &envelope.subject).unwrap_or_else(|| Body::Text(free.to_owned()));
         let file = directory.join(format!("{n}.yaml"));
         settled_tests::write(&file, &message_schema::render_message(&envelope, &body));
-        Rendered { file, envelope, body }
+        Rendered {
+            file,
+            envelope,
+            body,
+        }
     };
-    MessageType::ALL.iter().cycle().take(3 * MessageType::ALL.len()).enumerate().map(render).collect()
+    MessageType::ALL
+        .iter()
+        .cycle()
+        .take(3 * MessageType::ALL.len())
+        .enumerate()
+        .map(render)
+        .collect()
 }
 
 #[test]
@@ -266,22 +339,32 @@ fn every_message_we_render_passes_oacp_validate_and_reads_back_the_same() {
         peer::validates(file).unwrap_or_else(|said| panic!("{}\n{said}", read(file)));
     }
     let messages = peer::yaml(rendered.iter().map(|rendered| read(&rendered.file)));
-    let texts = messages.iter().map(|message| message["body"].as_str().expect("a body is text"));
+    let texts = messages
+        .iter()
+        .map(|message| message["body"].as_str().expect("a body is text"));
     for ((Rendered { envelope, body, .. }, message), text) in
         rendered.iter().zip(&messages).zip(texts.clone())
     {
         assert_eq!(message["subject"], envelope.subject.as_str());
-        assert_eq!(message["context_keys"].as_str(), envelope.context_keys.as_deref());
+        assert_eq!(
+            message["context_keys"].as_str(),
+            envelope.context_keys.as_deref()
+        );
         if let Body::Text(written) = body {
             // White space around a text does not count.
             assert_eq!(text.trim(), written.trim());
         }
     }
 
-    let of_reviews = rendered.iter().zip(texts).filter(|(rendered, _)| rendered.envelope.kind.is_review());
+    let of_reviews = rendered
+        .iter()
+        .zip(texts)
+        .filter(|(rendered, _)| rendered.envelope.kind.is_review());
     let bodies = peer::yaml(of_reviews.clone().map(|(_, text)| text.to_owned()));
     for ((Rendered { envelope, .. }, text), body) in of_reviews.zip(&bodies) {
-        let plain = ["branch", "escalation", "changes_summary"].iter().find_map(|key| body.get(*key));
+        let plain = ["branch", "escalation", "changes_summary"]
+            .iter()
+            .find_map(|key| body.get(*key));
         let said = plain.unwrap_or_else(|| &body["nits"][0]["summary"]);
         assert_eq!(said, envelope.subject.as_str(), "{text}");
     }
@@ -293,10 +376,19 @@ fn a_message_its_reader_has_archived_already_is_not_delivered_again() {
         let file = send(&home, &mailroom, "question", archive);
         let archive = mailroom.agent("codex", archive);
         std::fs::create_dir_all(&archive).expect("an archive");
-        std::fs::rename(mailroom.agent("codex", "inbox").join(&file), archive.join(&file)).expect("a rename");
+        std::fs::rename(
+            mailroom.agent("codex", "inbox").join(&file),
+            archive.join(&file),
+        )
+        .expect("a rename");
         let output = mailroom.once();
         assert!(output.status.success(), "{}", said(&output));
-        assert_eq!(messages(mailroom.agent("codex", "inbox")), [""; 0], "{}", archive.display());
+        assert_eq!(
+            messages(mailroom.agent("codex", "inbox")),
+            [""; 0],
+            "{}",
+            archive.display()
+        );
         assert_eq!(messages(archive), [file]);
     }
 }

@@ -11,7 +11,11 @@ fn assert_exit(output: &Output, code: i32) {
 }
 
 fn last_line(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned()
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]
@@ -31,7 +35,10 @@ fn a_whole_review_runs_without_a_daemon_that_stays() {
         let output = mailroom.once();
         assert_exit(&output, 0);
         assert_eq!(last_line(&output), "1 accepted, 0 refused, 0 duplicates");
-        assert_eq!(read(mailroom.agent(post.to, "inbox").join(post.file)), post.text);
+        assert_eq!(
+            read(mailroom.agent(post.to, "inbox").join(post.file)),
+            post.text
+        );
         assert_eq!(mailroom.status()["reviews"][0]["phase"], post.phase);
     }
 }
@@ -50,7 +57,11 @@ fn the_eight_other_types_are_delivered_and_start_no_review() {
         "brainstorm_followup",
     ];
     for kind in kinds {
-        mailroom.post("claude", &format!("{kind}.yaml"), &seed::note(kind, kind, "claude", "codex", "text"));
+        mailroom.post(
+            "claude",
+            &format!("{kind}.yaml"),
+            &seed::note(kind, kind, "claude", "codex", "text"),
+        );
     }
     let output = mailroom.once();
     assert_exit(&output, 0);
@@ -82,10 +93,20 @@ fn two_outboxes_are_emptied_and_a_bad_file_in_one_holds_up_nothing() {
     let output = mailroom.once();
     assert_exit(&output, 7);
     assert_eq!(last_line(&output), "6 accepted, 1 refused, 0 duplicates");
-    assert_eq!(names(mailroom.agent("codex", "inbox")), ["2.yaml", "3.yaml", "4.yaml"]);
-    assert_eq!(names(mailroom.agent("claude", "dead_letter")), ["1-bad.report.yaml", "1-bad.yaml"]);
+    assert_eq!(
+        names(mailroom.agent("codex", "inbox")),
+        ["2.yaml", "3.yaml", "4.yaml"]
+    );
+    assert_eq!(
+        names(mailroom.agent("claude", "dead_letter")),
+        ["1-bad.report.yaml", "1-bad.yaml"]
+    );
     for agent in ["claude", "codex"] {
-        assert_eq!(names(mailroom.agent(agent, "outbox")), [""; 0], "left in the outbox of {agent}");
+        assert_eq!(
+            names(mailroom.agent(agent, "outbox")),
+            [""; 0],
+            "left in the outbox of {agent}"
+        );
         assert_eq!(names(mailroom.agent(agent, "sent")).len(), 3);
     }
 }
@@ -93,7 +114,13 @@ fn two_outboxes_are_emptied_and_a_bad_file_in_one_holds_up_nothing() {
 #[test]
 fn a_message_to_several_recipients_reaches_each_once() {
     let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
-    let text = seed::note("notification", "n-1", "claude", "[codex, gemini]", "for both");
+    let text = seed::note(
+        "notification",
+        "n-1",
+        "claude",
+        "[codex, gemini]",
+        "for both",
+    );
     mailroom.post("claude", "both.yaml", &text);
     assert_exit(&mailroom.once(), 0);
     for agent in ["codex", "gemini"] {
@@ -118,18 +145,33 @@ fn the_same_bytes_again_are_put_away_without_effect_or_notice() {
     }
     assert_eq!(names(mailroom.agent("codex", "inbox")), ["a.yaml"]);
     for directory in ["outbox", "inbox", "dead_letter"] {
-        assert_eq!(names(mailroom.agent("claude", directory)), [""; 0], "{directory} of the sender");
+        assert_eq!(
+            names(mailroom.agent("claude", directory)),
+            [""; 0],
+            "{directory} of the sender"
+        );
     }
 }
 
 #[test]
 fn other_bytes_under_a_used_id_are_refused() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    mailroom.post("claude", "a.yaml", &seed::note("notification", "n-1", "claude", "codex", "first"));
+    mailroom.post(
+        "claude",
+        "a.yaml",
+        &seed::note("notification", "n-1", "claude", "codex", "first"),
+    );
     assert_exit(&mailroom.once(), 0);
-    mailroom.post("claude", "b.yaml", &seed::note("notification", "n-1", "claude", "codex", "changed"));
+    mailroom.post(
+        "claude",
+        "b.yaml",
+        &seed::note("notification", "n-1", "claude", "codex", "changed"),
+    );
     assert_exit(&mailroom.once(), 7);
-    assert_eq!(mailroom.refused("claude", "b.yaml")["refused"], "id_collision");
+    assert_eq!(
+        mailroom.refused("claude", "b.yaml")["refused"],
+        "id_collision"
+    );
     assert_eq!(names(mailroom.agent("codex", "inbox")), ["a.yaml"]);
 }
 
@@ -144,14 +186,24 @@ fn two_messages_in_files_of_one_name_both_arrive() {
         );
         assert_exit(&mailroom.once(), 0);
     }
-    assert_eq!(names(mailroom.agent("codex", "inbox")), ["m.2.yaml", "m.3.yaml", "m.yaml"]);
-    assert_eq!(names(mailroom.agent("claude", "sent")), ["m.2.yaml", "m.3.yaml", "m.yaml"]);
+    assert_eq!(
+        names(mailroom.agent("codex", "inbox")),
+        ["m.2.yaml", "m.3.yaml", "m.yaml"]
+    );
+    assert_eq!(
+        names(mailroom.agent("claude", "sent")),
+        ["m.2.yaml", "m.3.yaml", "m.yaml"]
+    );
 }
 
 #[test]
 fn an_unknown_recipient_is_refused_and_gets_no_mailbox() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "codx", "?"));
+    mailroom.post(
+        "claude",
+        "a.yaml",
+        &seed::note("question", "q-1", "claude", "codx", "?"),
+    );
     assert_exit(&mailroom.once(), 7);
     let report = mailroom.refused("claude", "a.yaml");
     assert_eq!(report["refused"], "unknown_recipient");
@@ -163,26 +215,49 @@ fn an_unknown_recipient_is_refused_and_gets_no_mailbox() {
 #[test]
 fn mail_to_the_daemon_is_refused_without_a_notice() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "settled", "why?"));
+    mailroom.post(
+        "claude",
+        "a.yaml",
+        &seed::note("question", "q-1", "claude", "settled", "why?"),
+    );
     assert_exit(&mailroom.once(), 7);
-    assert_eq!(mailroom.refused("claude", "a.yaml")["refused"], "not_for_the_daemon");
+    assert_eq!(
+        mailroom.refused("claude", "a.yaml")["refused"],
+        "not_for_the_daemon"
+    );
     assert_eq!(names(mailroom.agent("claude", "inbox")), [""; 0]);
 }
 
 #[test]
 fn an_answer_to_a_notice_gets_no_notice_of_its_own() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "codx", "?"));
+    mailroom.post(
+        "claude",
+        "a.yaml",
+        &seed::note("question", "q-1", "claude", "codx", "?"),
+    );
     assert_exit(&mailroom.once(), 7);
     let notices = mailroom.notices("claude", "unknown_recipient");
-    let id = yaml(&notices[0])["id"].as_str().expect("a notice has an id").to_owned();
+    let id = yaml(&notices[0])["id"]
+        .as_str()
+        .expect("a notice has an id")
+        .to_owned();
 
-    let answer = seed::note("question", "q-2", "claude", "codx", "??")
-        .replace("subject:", &format!("parent_message_id: \"{id}\"\nsubject:"));
+    let answer = seed::note("question", "q-2", "claude", "codx", "??").replace(
+        "subject:",
+        &format!("parent_message_id: \"{id}\"\nsubject:"),
+    );
     mailroom.post("claude", "b.yaml", &answer);
     assert_exit(&mailroom.once(), 7);
-    assert_eq!(mailroom.refused("claude", "b.yaml")["refused"], "unknown_recipient");
-    assert_eq!(mailroom.notices("claude", "unknown_recipient"), notices, "one notice, the first");
+    assert_eq!(
+        mailroom.refused("claude", "b.yaml")["refused"],
+        "unknown_recipient"
+    );
+    assert_eq!(
+        mailroom.notices("claude", "unknown_recipient"),
+        notices,
+        "one notice, the first"
+    );
 }
 
 #[test]
@@ -196,7 +271,10 @@ fn a_packet_outside_the_workspace_is_not_read() {
     std::os::unix::fs::symlink(&outside, mailroom.root().join(seed::PACKET)).expect("a link");
     mailroom.post("codex", "feedback.yaml", &feedback.text);
     assert_exit(&mailroom.once(), 7);
-    assert_eq!(mailroom.refused("codex", "feedback.yaml")["refused"], "packet_unsafe");
+    assert_eq!(
+        mailroom.refused("codex", "feedback.yaml")["refused"],
+        "packet_unsafe"
+    );
 }
 
 #[test]
@@ -216,7 +294,11 @@ fn only_one_process_serves_a_workspace() {
 #[test]
 fn a_bad_config_stops_everything_with_its_place() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    mailroom.post(
+        "claude",
+        "a.yaml",
+        &seed::note("question", "q-1", "claude", "codex", "?"),
+    );
     for (config, place) in [
         ("[rounds]\nmax = 4\n", "settled.toml:2:7: config_invalid"),
         ("round = 2\n", "settled.toml:1:1: config_invalid"),
@@ -224,19 +306,35 @@ fn a_bad_config_stops_everything_with_its_place() {
         mailroom.put("settled.toml", config);
         let output = mailroom.once();
         assert_exit(&output, 2);
-        assert!(String::from_utf8_lossy(&output.stderr).contains(place), "{}", said(&output));
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(place),
+            "{}",
+            said(&output)
+        );
     }
-    assert_eq!(names(mailroom.agent("claude", "outbox")), ["a.yaml"], "nothing starts on half a config");
+    assert_eq!(
+        names(mailroom.agent("claude", "outbox")),
+        ["a.yaml"],
+        "nothing starts on half a config"
+    );
 }
 
 #[test]
 fn no_workspace_is_not_found_and_the_next_command_is_named() {
     let mailroom = Mailroom::absent();
-    for command in [&["serve", "--once"][..], &["status"], &["log"], &["ledger", "verify"]] {
+    for command in [
+        &["serve", "--once"][..],
+        &["status"],
+        &["log"],
+        &["ledger", "verify"],
+    ] {
         let output = mailroom.run(command);
         assert_exit(&output, 3);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let next = format!("try: settled up {} --agents claude,codex", mailroom.root().display());
+        let next = format!(
+            "try: settled up {} --agents claude,codex",
+            mailroom.root().display()
+        );
         assert!(said.contains(&next), "{said}");
     }
     assert!(!mailroom.root().exists(), "looking makes nothing");
@@ -257,7 +355,11 @@ fn sixty_an_hour_between_two_agents_is_the_default_and_the_config_changes_it() {
     assert_exit(&output, 7);
     assert_eq!(last_line(&output), "60 accepted, 1 refused, 0 duplicates");
     mailroom.put("settled.toml", "[limits]\nmessages_per_hour = 61\n");
-    mailroom.post("claude", "again.yaml", &seed::note("notification", "again", "claude", "codex", "x"));
+    mailroom.post(
+        "claude",
+        "again.yaml",
+        &seed::note("notification", "again", "claude", "codex", "x"),
+    );
     assert_exit(&mailroom.once(), 0);
 }
 
@@ -272,20 +374,38 @@ fn a_flood_of_refusals_is_summed_up() {
         );
     }
     assert_exit(&mailroom.once(), 7);
-    assert_eq!(names(mailroom.agent("claude", "dead_letter")).len(), 80, "each with its report");
-    assert_eq!(mailroom.notices("claude", "unknown_recipient").len(), 30, "at most 30 a minute");
+    assert_eq!(
+        names(mailroom.agent("claude", "dead_letter")).len(),
+        80,
+        "each with its report"
+    );
+    assert_eq!(
+        mailroom.notices("claude", "unknown_recipient").len(),
+        30,
+        "at most 30 a minute"
+    );
 }
 
 #[test]
 fn a_workspace_is_the_same_from_wherever_it_is_named() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    mailroom.post("claude", "a.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
-    let inside = settled().args(["serve", "--once", "."]).current_dir(mailroom.root()).output();
+    mailroom.post(
+        "claude",
+        "a.yaml",
+        &seed::note("question", "q-1", "claude", "codex", "?"),
+    );
+    let inside = settled()
+        .args(["serve", "--once", "."])
+        .current_dir(mailroom.root())
+        .output();
     assert_exit(&inside.expect("settled can be run"), 0);
-    let beside =
-        settled().args(["status", "--json", "mailroom/"]).current_dir(mailroom.root().join("..")).output();
+    let beside = settled()
+        .args(["status", "--json", "mailroom/"])
+        .current_dir(mailroom.root().join(".."))
+        .output();
     let beside: serde_json::Value =
-        serde_json::from_slice(&beside.expect("settled can be run").stdout).expect("one JSON document");
+        serde_json::from_slice(&beside.expect("settled can be run").stdout)
+            .expect("one JSON document");
     assert_eq!(beside["data"]["accepted"], 1);
 }
 
@@ -293,14 +413,24 @@ fn a_workspace_is_the_same_from_wherever_it_is_named() {
 #[test]
 fn a_record_that_is_not_understood_is_not_tried_again() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    mailroom.post("claude", "one.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    mailroom.post(
+        "claude",
+        "one.yaml",
+        &seed::note("question", "q-1", "claude", "codex", "?"),
+    );
     age(mailroom.agent("claude", "outbox").join("one.yaml"));
     assert_exit(&mailroom.once(), 0);
-    let segment = list(mailroom.root().join(".settled/ledger")).pop().expect("a ledger has a segment");
+    let segment = list(mailroom.root().join(".settled/ledger"))
+        .pop()
+        .expect("a ledger has a segment");
     let kept = read(&segment);
     // The last record is checked by none that follows, so it is read, and says what nobody can understand.
     write(&segment, &kept.replacen("\"at\":\"2", "\"at\":\"x", 1));
     let output = mailroom.once();
     assert_exit(&output, 6);
-    assert!(said(&output).contains("record 1 of the ledger was not understood"), "{}", said(&output));
+    assert!(
+        said(&output).contains("record 1 of the ledger was not understood"),
+        "{}",
+        said(&output)
+    );
 }

@@ -50,13 +50,22 @@ fn a_person_reopens_an_escalated_review_with_a_daemon_and_without() {
     for with_daemon in [true, false] {
         let mailroom = escalated();
         let daemon = with_daemon.then(|| mailroom.serve());
-        let output = mailroom.at_terminal(&["reopen", "86", "--by", "ann"], "the reviewer was cut off");
+        let output =
+            mailroom.at_terminal(&["reopen", "86", "--by", "ann"], "the reviewer was cut off");
         assert_exit(&output, 0);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(said.contains("ann, why?") && said.contains("awaiting, round 2"), "{said}");
+        assert!(
+            said.contains("ann, why?") && said.contains("awaiting, round 2"),
+            "{said}"
+        );
         let now = review(&mailroom);
         assert_eq!(
-            (&now["phase"], &now["mover"], &now["generation"], &now["round"]),
+            (
+                &now["phase"],
+                &now["mover"],
+                &now["generation"],
+                &now["round"]
+            ),
             (&"awaiting".into(), &"claude".into(), &2.into(), &2.into())
         );
         assert_eq!(now["waits_for"], "author");
@@ -73,9 +82,15 @@ fn a_person_reopens_an_escalated_review_with_a_daemon_and_without() {
         }
         assert_eq!(review(&mailroom)["phase"], "reviewing");
         let records = ledger::records(mailroom.root());
-        let decided = records.iter().find(|record| record["kind"] == "decided").expect("a decision");
+        let decided = records
+            .iter()
+            .find(|record| record["kind"] == "decided")
+            .expect("a decision");
         let person = &decided["decision"]["happened"]["event"]["person"];
-        assert_eq!((&person["by"], &person["reason"]), (&"ann".into(), &"the reviewer was cut off".into()));
+        assert_eq!(
+            (&person["by"], &person["reason"]),
+            (&"ann".into(), &"the reviewer was cut off".into())
+        );
         assert_eq!(names(mailroom.root().join(".settled/orders")), [""; 0]);
     }
 }
@@ -86,20 +101,36 @@ fn no_script_of_an_agent_can_decide_like_a_person() {
     let before = ledger::records(mailroom.root()).len();
     for (args, how) in [
         (&["reopen", "86"][..], "at a terminal"),
-        (&["reopen", "86", "--reason", "because"], "leave out --reason"),
-        (&["grant", "86", "--rounds", "1", "--reason", "because"], "leave out --reason"),
+        (
+            &["reopen", "86", "--reason", "because"],
+            "leave out --reason",
+        ),
+        (
+            &["grant", "86", "--rounds", "1", "--reason", "because"],
+            "leave out --reason",
+        ),
         (&["wont-fix", "86", "F-001"], "at a terminal"),
     ] {
         let output = mailroom.run(args);
         assert_exit(&output, 5);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("claude runs as the same user") && said.contains(how), "{said}");
+        assert!(
+            said.contains("claude runs as the same user") && said.contains(how),
+            "{said}"
+        );
     }
     // The terminal alone is not enough: the reason is typed there, and it says something.
-    assert_exit(&mailroom.at_terminal(&["reopen", "86", "--reason", "because"], ""), 5);
+    assert_exit(
+        &mailroom.at_terminal(&["reopen", "86", "--reason", "because"], ""),
+        5,
+    );
     assert_exit(&mailroom.at_terminal(&["reopen", "86"], "  "), 2);
     assert_eq!(review(&mailroom)["phase"], "escalated");
-    assert_eq!(ledger::records(mailroom.root()).len(), before, "nothing of it is recorded");
+    assert_eq!(
+        ledger::records(mailroom.root()).len(),
+        before,
+        "nothing of it is recorded"
+    );
     assert_eq!(names(mailroom.root().join(".settled/orders")), [""; 0]);
 }
 
@@ -108,7 +139,10 @@ fn a_merged_pull_request_closes_its_review_and_a_push_makes_an_approval_stale() 
     let mailroom = reviewing();
     let _daemon = mailroom.serve();
     let closed = json(&mailroom, &["pr", "merged", "86"]);
-    assert_eq!((&closed["verdict"], &closed["reviews"][0]["reason"]), (&"pull".into(), &"merged".into()));
+    assert_eq!(
+        (&closed["verdict"], &closed["reviews"][0]["reason"]),
+        (&"pull".into(), &"merged".into())
+    );
     assert_eq!(review(&mailroom)["phase"], "closed");
 
     let mailroom = Mailroom::new(&["claude", "codex"]);
@@ -117,10 +151,19 @@ fn a_merged_pull_request_closes_its_review_and_a_push_makes_an_approval_stale() 
         mailroom.post(post.from, post.file, &post.text);
         assert_exit(&mailroom.once(), 0);
     }
-    let approved = review(&mailroom)["approved_commit"].as_str().expect("a commit").to_owned();
-    assert_exit(&mailroom.run(&["pr", "synchronize", "86", "--head", &approved]), 0);
+    let approved = review(&mailroom)["approved_commit"]
+        .as_str()
+        .expect("a commit")
+        .to_owned();
+    assert_exit(
+        &mailroom.run(&["pr", "synchronize", "86", "--head", &approved]),
+        0,
+    );
     assert_eq!(review(&mailroom)["stale"], false, "the same commit");
-    assert_exit(&mailroom.run(&["pr", "synchronize", "0086", "--head", "1234567"]), 0);
+    assert_exit(
+        &mailroom.run(&["pr", "synchronize", "0086", "--head", "1234567"]),
+        0,
+    );
     assert_eq!(review(&mailroom)["stale"], true);
     let table = String::from_utf8_lossy(&mailroom.run(&["status"]).stdout).into_owned();
     assert!(table.contains("approved (stale)"), "{table}");
@@ -140,12 +183,18 @@ fn a_payload_of_the_forge_is_read_and_what_moves_nothing_is_said_to_be_ignored()
     };
     let output = payload("labeled", false);
     assert_exit(&output, 0);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "ignored: `labeled` moves no review\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "ignored: `labeled` moves no review\n"
+    );
     assert_eq!(ledger::records(mailroom.root()).len(), 1);
     assert_exit(&payload("closed", true), 0);
     assert_eq!(review(&mailroom)["reason"], "merged");
 
-    write(mailroom.root().join("payload.json"), "{\"action\": \"opened\"}");
+    write(
+        mailroom.root().join("payload.json"),
+        "{\"action\": \"opened\"}",
+    );
     let path = mailroom.root().join("payload.json");
     let output = mailroom.run(&["pr", "ingest", &path.to_string_lossy()]);
     assert_exit(&output, 1);
@@ -163,19 +212,35 @@ fn turns_are_counted_to_the_budget_and_a_late_response_comes_too_late() {
     let first = json(&mailroom, &["turn", "86"]);
     assert_eq!(first["reviews"][0]["turns_left"], 7);
     let now = review(&mailroom);
-    assert_eq!((&now["turns_left"], &now["waits_for"]), (&7.into(), &"runtime".into()));
-    assert!(now["taken_at"].is_string(), "the first turn is a take: {now}");
+    assert_eq!(
+        (&now["turns_left"], &now["waits_for"]),
+        (&7.into(), &"runtime".into())
+    );
+    assert!(
+        now["taken_at"].is_string(),
+        "the first turn is a take: {now}"
+    );
 
-    assert_exit(&mailroom.run(&["turn", "86", "--reviewer", "codex", "--count", "7"]), 0);
+    assert_exit(
+        &mailroom.run(&["turn", "86", "--reviewer", "codex", "--count", "7"]),
+        0,
+    );
     assert_eq!(review(&mailroom)["reason"], "reviewer_budget_exceeded");
     let [_, feedback, ..] = seed::review();
     mailroom.post("codex", feedback.file, &feedback.text);
-    assert_eq!(mailroom.refused("codex", feedback.file)["refused"], "invocation_closed");
+    assert_eq!(
+        mailroom.refused("codex", feedback.file)["refused"],
+        "invocation_closed"
+    );
     assert!(daemon.interrupt().success());
 
     let late = mailroom.run(&["turn", "86"]);
     assert_exit(&late, 3);
-    assert!(String::from_utf8_lossy(&late.stderr).contains("no_open_request"), "{}", said(&late));
+    assert!(
+        String::from_utf8_lossy(&late.stderr).contains("no_open_request"),
+        "{}",
+        said(&late)
+    );
     assert_exit(&mailroom.run(&["take", "--pr", "87"]), 3);
 }
 
@@ -186,8 +251,10 @@ fn a_response_that_lay_finished_is_judged_before_the_turn_that_would_end_it() {
     let output = mailroom.run(&["turn", "86", "--count", "8"]);
     assert_exit(&output, 3);
     assert_eq!(review(&mailroom)["phase"], "fixing");
-    let kinds: Vec<Value> =
-        ledger::records(mailroom.root()).iter().map(|record| record["kind"].clone()).collect();
+    let kinds: Vec<Value> = ledger::records(mailroom.root())
+        .iter()
+        .map(|record| record["kind"].clone())
+        .collect();
     assert_eq!(kinds, ["accepted", "accepted", "declined"]);
 }
 
@@ -200,7 +267,9 @@ fn moving_the_request_out_of_the_inbox_takes_it() {
     let [inbox, archive] =
         ["inbox", "archive"].map(|directory| mailroom.agent("codex", directory).join(file));
     std::fs::rename(inbox, archive).expect("the reviewer takes its request");
-    wait::until("the request to be taken", || review(&mailroom)["taken_at"].is_string());
+    wait::until("the request to be taken", || {
+        review(&mailroom)["taken_at"].is_string()
+    });
     assert_eq!(review(&mailroom)["waits_for"], "runtime");
     assert!(daemon.interrupt().success());
     // Neither a later take nor a restart changes when it was.
@@ -228,7 +297,10 @@ fn an_order_left_over_after_a_crash_counts_once() {
     wait::until("the orders to be heard", || names(&orders).is_empty());
     assert_eq!(review(&mailroom)["turns_left"], 6);
     assert!(daemon.interrupt().success());
-    let turns = ledger::records(mailroom.root()).iter().filter(|record| record["kind"] == "turns").count();
+    let turns = ledger::records(mailroom.root())
+        .iter()
+        .filter(|record| record["kind"] == "turns")
+        .count();
     assert_eq!(turns, 2);
 }
 
@@ -237,13 +309,22 @@ fn what_is_no_order_is_put_aside_and_holds_up_no_other() {
     let mailroom = reviewing();
     mailroom.put(".settled/orders/0.json", "{");
     age(mailroom.root().join(".settled/orders/0.json"));
-    std::os::unix::fs::symlink("/etc/hostname", mailroom.root().join(".settled/orders/1.json"))
-        .expect("a link");
+    std::os::unix::fs::symlink(
+        "/etc/hostname",
+        mailroom.root().join(".settled/orders/1.json"),
+    )
+    .expect("a link");
     mailroom.put(".settled/orders/half-written", "not yet");
     assert_exit(&mailroom.run(&["turn", "86"]), 0);
     assert_eq!(review(&mailroom)["turns_left"], 7);
-    assert_eq!(names(mailroom.root().join(".settled/orders")), ["half-written", "unreadable"]);
-    assert_eq!(names(mailroom.root().join(".settled/orders/unreadable")), ["0.json", "1.json"]);
+    assert_eq!(
+        names(mailroom.root().join(".settled/orders")),
+        ["half-written", "unreadable"]
+    );
+    assert_eq!(
+        names(mailroom.root().join(".settled/orders/unreadable")),
+        ["0.json", "1.json"]
+    );
 }
 
 #[test]
@@ -261,20 +342,39 @@ fn a_person_holds_releases_and_resolves_threads() {
         ("drop", "open"),
         ("wont-fix", "resolved"),
     ] {
-        assert_exit(&mailroom.at_terminal(&[command, "86", "F-001"], "for a reason"), 0);
+        assert_exit(
+            &mailroom.at_terminal(&[command, "86", "F-001"], "for a reason"),
+            0,
+        );
         assert_eq!(threads(&mailroom)["F-001"], state, "after {command}");
     }
-    assert_exit(&mailroom.at_terminal(&["resolve", "86", "F-001"], "again"), 1);
-    assert_exit(&mailroom.at_terminal(&["drop", "86", "F-001"], "it is not queued"), 1);
-    assert_exit(&mailroom.at_terminal(&["resolve", "86", "F-999"], "what?"), 3);
-    assert_exit(&mailroom.at_terminal(&["grant", "86", "--rounds", "1"], "it is nearly done"), 0);
+    assert_exit(
+        &mailroom.at_terminal(&["resolve", "86", "F-001"], "again"),
+        1,
+    );
+    assert_exit(
+        &mailroom.at_terminal(&["drop", "86", "F-001"], "it is not queued"),
+        1,
+    );
+    assert_exit(
+        &mailroom.at_terminal(&["resolve", "86", "F-999"], "what?"),
+        3,
+    );
+    assert_exit(
+        &mailroom.at_terminal(&["grant", "86", "--rounds", "1"], "it is nearly done"),
+        0,
+    );
     assert_eq!(review(&mailroom)["rounds"], 3);
 }
 
 #[test]
 fn without_a_workspace_nothing_is_ordered() {
     let mailroom = Mailroom::absent();
-    for args in [&["turn", "86"][..], &["pr", "closed", "86"], &["reopen", "86"]] {
+    for args in [
+        &["turn", "86"][..],
+        &["pr", "closed", "86"],
+        &["reopen", "86"],
+    ] {
         assert_exit(&mailroom.run(args), 3);
     }
     assert!(!mailroom.root().exists());

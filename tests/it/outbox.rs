@@ -11,7 +11,11 @@ fn assert_exit(output: &Output, code: i32) {
 }
 
 fn last_line(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned()
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .last()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[test]
@@ -20,10 +24,16 @@ fn an_empty_file_is_refused_only_after_its_writer_had_time() {
     let _daemon = mailroom.serve();
     mailroom.post("claude", "slow.yaml", "");
     // The daemon has looked at everything that lay there before this one arrived.
-    mailroom.post("claude", "other.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    mailroom.post(
+        "claude",
+        "other.yaml",
+        &seed::note("question", "q-1", "claude", "codex", "?"),
+    );
     mailroom.delivered("codex", "other.yaml");
     let outbox = mailroom.agent("claude", "outbox");
-    wait::until("the other file to be put away", || names(&outbox) == ["slow.yaml"]);
+    wait::until("the other file to be put away", || {
+        names(&outbox) == ["slow.yaml"]
+    });
     assert_eq!(mailroom.status()["refused"], 0);
     let text = seed::note("question", "q-2", "claude", "codex", "now it is written");
     mailroom.post("claude", "slow.yaml", &text);
@@ -52,7 +62,10 @@ fn temporary_and_hidden_files_are_left_alone() {
         mailroom.post("claude", file, &text);
     }
     assert_exit(&mailroom.once(), 0);
-    assert_eq!(names(mailroom.agent("claude", "outbox")), [".a.yaml", "README", "a.txt", "a.yaml.tmp"]);
+    assert_eq!(
+        names(mailroom.agent("claude", "outbox")),
+        [".a.yaml", "README", "a.txt", "a.yaml.tmp"]
+    );
     assert_eq!(names(mailroom.agent("codex", "inbox")), [""; 0]);
 }
 
@@ -62,7 +75,11 @@ fn json_and_yml_are_messages_too() {
     let json = r#"{"id": "j-1", "from": "claude", "to": "codex", "type": "question", "priority": "P2",
         "created_at_utc": "2026-02-13T10:00:00Z", "subject": "JSON is YAML", "body": "?"}"#;
     mailroom.post("claude", "a.json", json);
-    mailroom.post("claude", "b.yml", &seed::note("question", "q-1", "claude", "codex", "?"));
+    mailroom.post(
+        "claude",
+        "b.yml",
+        &seed::note("question", "q-1", "claude", "codex", "?"),
+    );
     assert_exit(&mailroom.once(), 0);
     assert_eq!(names(mailroom.agent("codex", "inbox")), ["a.json", "b.yml"]);
 }
@@ -71,13 +88,20 @@ fn json_and_yml_are_messages_too() {
 fn what_is_no_regular_file_is_refused_unread() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let secret = mailroom.root().join("packets/secret");
-    write(&secret, &seed::note("question", "q-1", "claude", "codex", "the secret"));
+    write(
+        &secret,
+        &seed::note("question", "q-1", "claude", "codex", "the secret"),
+    );
     let outbox = mailroom.agent("claude", "outbox");
     std::os::unix::fs::symlink(&secret, outbox.join("link.yaml")).expect("a link");
     std::fs::create_dir(outbox.join("directory.yaml")).expect("a directory");
     assert_exit(&mailroom.once(), 7);
     for file in ["link.yaml", "directory.yaml"] {
-        assert_eq!(mailroom.refused("claude", file)["refused"], "not_a_file", "{file}");
+        assert_eq!(
+            mailroom.refused("claude", file)["refused"],
+            "not_a_file",
+            "{file}"
+        );
     }
     assert_eq!(names(mailroom.agent("codex", "inbox")), [""; 0]);
     assert!(secret.exists(), "what a link points to stays where it is");
@@ -88,7 +112,10 @@ fn more_than_256_kib_are_refused_unread() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     mailroom.post("claude", "huge.yaml", &"x".repeat(256 * 1024 + 1));
     assert_exit(&mailroom.once(), 7);
-    assert_eq!(mailroom.refused("claude", "huge.yaml")["refused"], "too_large");
+    assert_eq!(
+        mailroom.refused("claude", "huge.yaml")["refused"],
+        "too_large"
+    );
 }
 
 #[test]
@@ -99,7 +126,9 @@ fn an_agent_added_while_the_daemon_runs_is_served() {
     let text = seed::note("question", "q-1", "codex", "claude", "new here");
     mailroom.post("codex", "hello.yaml", &text);
     assert_eq!(mailroom.delivered("claude", "hello.yaml"), text);
-    wait::until("the original in sent/", || mailroom.agent("codex", "sent").join("hello.yaml").exists());
+    wait::until("the original in sent/", || {
+        mailroom.agent("codex", "sent").join("hello.yaml").exists()
+    });
 }
 
 #[test]
@@ -108,11 +137,22 @@ fn directories_an_agent_removed_are_made_again() {
     for directory in ["sent", "dead_letter", "archive"] {
         std::fs::remove_dir(mailroom.agent("claude", directory)).expect("an empty directory");
     }
-    mailroom.post("claude", "good.yaml", &seed::note("question", "q-1", "claude", "codex", "?"));
-    mailroom.post("claude", "bad.yaml", &seed::note("question", "q-2", "claude", "nobody", "?"));
+    mailroom.post(
+        "claude",
+        "good.yaml",
+        &seed::note("question", "q-1", "claude", "codex", "?"),
+    );
+    mailroom.post(
+        "claude",
+        "bad.yaml",
+        &seed::note("question", "q-2", "claude", "nobody", "?"),
+    );
     assert_exit(&mailroom.once(), 7);
     assert_eq!(names(mailroom.agent("claude", "sent")), ["good.yaml"]);
-    assert_eq!(names(mailroom.agent("claude", "dead_letter")), ["bad.report.yaml", "bad.yaml"]);
+    assert_eq!(
+        names(mailroom.agent("claude", "dead_letter")),
+        ["bad.report.yaml", "bad.yaml"]
+    );
 }
 
 #[test]

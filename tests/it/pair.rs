@@ -25,7 +25,11 @@ struct Room {
 impl Room {
     fn new() -> Self {
         let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
-        let place = mailroom.root().parent().expect("it lies in a directory").to_owned();
+        let place = mailroom
+            .root()
+            .parent()
+            .expect("it lies in a directory")
+            .to_owned();
         mailroom.run(&["init", "--agents", "claude,codex,gemini"]);
         write(place.join("task.md"), "Let there be light.\n");
         Self { mailroom, place }
@@ -34,49 +38,89 @@ impl Room {
     /// How often a fake was started, by the first word of its line.
     fn starts(&self, who: &str) -> usize {
         let notes = std::fs::read_to_string(self.place.join("notes")).unwrap_or_default();
-        notes.lines().filter(|line| line.split(' ').next() == Some(who)).count()
+        notes
+            .lines()
+            .filter(|line| line.split(' ').next() == Some(who))
+            .count()
     }
 
     fn fake(&self, name: &str, behaviour: &str) -> String {
-        format!("'{}' {behaviour}", repository().join("tests/fakes").join(name).display())
+        format!(
+            "'{}' {behaviour}",
+            repository().join("tests/fakes").join(name).display()
+        )
     }
 
     /// `settled pair` with these options.
     fn command(&self, options: &[&str]) -> Command {
         let mut command = settled();
-        command.arg("pair").args(options).arg("--root").arg(self.mailroom.root());
-        command.env("FAKE_NOTES", self.place.join("notes")).current_dir(&self.place);
+        command
+            .arg("pair")
+            .args(options)
+            .arg("--root")
+            .arg(self.mailroom.root());
+        command
+            .env("FAKE_NOTES", self.place.join("notes"))
+            .current_dir(&self.place);
         // The fakes use the commands under test.
         let others = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{others}", binaries::directory().display()));
+        command.env(
+            "PATH",
+            format!("{}:{others}", binaries::directory().display()),
+        );
         command
     }
 
     /// A pair of fakes; of a reviewer without a behaviour there is none.
     fn pair(&self, author: &str, reviewer: &str, more: &[&str]) -> Command {
-        let (author, reviewer_command) = (self.fake("author.sh", author), self.fake("reviewer.sh", reviewer));
-        let mut options = vec!["--author", "claude", "--author-command", &author, "--task", "task.md"];
+        let (author, reviewer_command) = (
+            self.fake("author.sh", author),
+            self.fake("reviewer.sh", reviewer),
+        );
+        let mut options = vec![
+            "--author",
+            "claude",
+            "--author-command",
+            &author,
+            "--task",
+            "task.md",
+        ];
         if !reviewer.is_empty() {
-            options.extend(["--reviewer", "codex", "--reviewer-command", &reviewer_command]);
+            options.extend([
+                "--reviewer",
+                "codex",
+                "--reviewer-command",
+                &reviewer_command,
+            ]);
         }
         self.command(&[&options, more].concat())
     }
 
     fn held(&self, author: &str, reviewer: &str, more: &[&str]) -> Held {
-        Held::of(&self.pair(author, reviewer, more).output().expect("settled can be run"))
+        Held::of(
+            &self
+                .pair(author, reviewer, more)
+                .output()
+                .expect("settled can be run"),
+        )
     }
 
     /// The steps of the pairs in the ledger, as `working began`.
     fn steps(&self) -> Vec<String> {
         let records = ledger::records(self.mailroom.root());
-        let happened = records.iter().filter_map(|record| record["decision"]["happened"].as_object());
+        let happened = records
+            .iter()
+            .filter_map(|record| record["decision"]["happened"].as_object());
         let steps = happened.filter_map(|happened| {
             let what = &happened["event"]["pair"]["what"];
             let word = what
                 .as_str()
                 .map(str::to_owned)
                 .or_else(|| Some(what.as_object()?.keys().next()?.clone()))?;
-            Some(format!("{} {word}", happened["pair"]["pair"]["run"].as_str()?))
+            Some(format!(
+                "{} {word}",
+                happened["pair"]["pair"]["run"].as_str()?
+            ))
         });
         steps.collect()
     }
@@ -93,19 +137,32 @@ struct Held {
 impl Held {
     fn of(output: &Output) -> Self {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        Self { code: output.status.code(), lines, said: said(output) }
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        Self {
+            code: output.status.code(),
+            lines,
+            said: said(output),
+        }
     }
 
     /// The last line's data.
     fn end(&self) -> &Value {
-        &self.lines.last().unwrap_or_else(|| panic!("nothing was said: {self:?}"))["data"]
+        &self
+            .lines
+            .last()
+            .unwrap_or_else(|| panic!("nothing was said: {self:?}"))["data"]
     }
 
     /// `complete`, or why it failed.
     fn word(&self) -> &str {
         let end = self.end();
-        end["failure"].as_str().or(end["state"].as_str()).unwrap_or_default()
+        end["failure"]
+            .as_str()
+            .or(end["state"].as_str())
+            .unwrap_or_default()
     }
 
     fn id(&self) -> &str {
@@ -114,7 +171,10 @@ impl Held {
 
     /// Why each run failed that did.
     fn reasons(&self) -> Vec<&str> {
-        self.lines.iter().filter_map(|line| line["data"]["why"].as_str()).collect()
+        self.lines
+            .iter()
+            .filter_map(|line| line["data"]["why"].as_str())
+            .collect()
     }
 }
 
@@ -123,7 +183,10 @@ struct Going(Option<Child>);
 
 impl Going {
     fn start(mut command: Command) -> Self {
-        let started = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let started = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
         Self(Some(started.expect("settled can be run")))
     }
 

@@ -12,7 +12,11 @@ use settled_tests::{binaries, golden, ledger, seed, wait};
 
 fn text(output: &Output, exit: i32) -> String {
     assert_eq!(output.status.code(), Some(exit), "{}", said(output));
-    let stream = if output.stdout.is_empty() { &output.stderr } else { &output.stdout };
+    let stream = if output.stdout.is_empty() {
+        &output.stderr
+    } else {
+        &output.stdout
+    };
     String::from_utf8(stream.clone()).expect("we print UTF-8")
 }
 
@@ -22,7 +26,8 @@ fn steady(text: &str, mailroom: &Mailroom) -> String {
     let mut steady = String::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split(' ').collect();
-        let is_instant = |word: &str| word.starts_with("202") && word.ends_with('Z') && word.contains('T');
+        let is_instant =
+            |word: &str| word.starts_with("202") && word.ends_with('Z') && word.contains('T');
         let said: Vec<&str> = words
             .iter()
             .enumerate()
@@ -34,7 +39,11 @@ fn steady(text: &str, mailroom: &Mailroom) -> String {
             })
             .collect();
         let line = said.join(" ");
-        let line = if line.starts_with("ledger: ") { "ledger: …" } else { line.trim_end() };
+        let line = if line.starts_with("ledger: ") {
+            "ledger: …"
+        } else {
+            line.trim_end()
+        };
         steady += &format!("{line}\n");
     }
     steady
@@ -68,12 +77,20 @@ fn after_a_refusal() -> Mailroom {
 
 fn escalated() -> Mailroom {
     let mailroom = after(1);
-    assert!(mailroom.run(&["turn", "86", "--count", "8"]).status.success());
+    assert!(
+        mailroom
+            .run(&["turn", "86", "--count", "8"])
+            .status
+            .success()
+    );
     mailroom
 }
 
 fn approved_commit(mailroom: &Mailroom) -> String {
-    mailroom.status()["reviews"][0]["approved_commit"].as_str().expect("an approval").to_owned()
+    mailroom.status()["reviews"][0]["approved_commit"]
+        .as_str()
+        .expect("an approval")
+        .to_owned()
 }
 
 /// What `why 86` says of everything that can be missing.
@@ -100,7 +117,12 @@ fn why_names_the_one_missing_thing_in_every_phase() {
     ask("the last round", &after(4), 0);
     let approved = after(5);
     ask("approved", &approved, 0);
-    assert!(approved.run(&["pr", "synchronize", "86", "--head", "0dd5eed"]).status.success());
+    assert!(
+        approved
+            .run(&["pr", "synchronize", "86", "--head", "0dd5eed"])
+            .status
+            .success()
+    );
     ask("approved, stale", &approved, 0);
     let escalated = escalated();
     ask("escalated", &escalated, 0);
@@ -109,7 +131,11 @@ fn why_names_the_one_missing_thing_in_every_phase() {
     ask("awaiting", &escalated, 0);
     let held = after(2);
     for thread in ["F-001", "F-002"] {
-        assert!(held.at_terminal(&["hold", "86", thread, "--by", "ann"], "mine").status.success());
+        assert!(
+            held.at_terminal(&["hold", "86", thread, "--by", "ann"], "mine")
+                .status
+                .success()
+        );
         ask(&format!("{thread} is held"), &held, 0);
     }
     let closed = after(1);
@@ -123,19 +149,40 @@ fn why_as_json_names_who_moves_and_commands_that_run_as_they_stand() {
     let mailroom = after_a_refusal();
     let answer = mailroom.json(&["why", "86"]);
     let why = &answer["data"]["reviews"][0];
-    assert_eq!((&why["kind"], &why["by"]), (&"correction".into(), &"claude".into()));
-    let keys: Vec<_> = why.as_object().expect("a review").keys().map(String::as_str).collect();
+    assert_eq!(
+        (&why["kind"], &why["by"]),
+        (&"correction".into(), &"claude".into())
+    );
+    let keys: Vec<_> = why
+        .as_object()
+        .expect("a review")
+        .keys()
+        .map(String::as_str)
+        .collect();
     golden::check("why-json-keys.txt", &(keys.join("\n") + "\n"));
     let run = answer["next"][0]["run"].as_str().expect("a command");
-    assert!(run.contains("'addressed 1.yaml'") && run.ends_with("--agent claude"), "{run}");
+    assert!(
+        run.contains("'addressed 1.yaml'") && run.ends_with("--agent claude"),
+        "{run}"
+    );
 
     let mailroom = after(2);
     let answer = mailroom.json(&["why", "86"]);
     assert_eq!(answer["data"]["reviews"][0]["kind"], "report");
-    assert_eq!(answer["next"], Value::Array(Vec::new()), "only the author knows the commit");
-    assert_eq!(answer["data"]["reviews"][0]["mends"][0]["fill"], serde_json::json!(["SHA", "TEXT"]));
+    assert_eq!(
+        answer["next"],
+        Value::Array(Vec::new()),
+        "only the author knows the commit"
+    );
+    assert_eq!(
+        answer["data"]["reviews"][0]["mends"][0]["fill"],
+        serde_json::json!(["SHA", "TEXT"])
+    );
     assert_eq!(mailroom.json(&["why", "87"])["error"]["exit"], 3);
-    assert_eq!(mailroom.json(&["why", "86", "--reviewer", "gemini"])["error"]["exit"], 3);
+    assert_eq!(
+        mailroom.json(&["why", "86", "--reviewer", "gemini"])["error"]["exit"],
+        3
+    );
 }
 
 #[test]
@@ -146,10 +193,15 @@ fn a_corrected_message_is_missed_no_more() {
     mailroom.post("claude", addressed.file, &addressed.text);
     assert!(mailroom.once().status.success());
     assert_eq!(mailroom.status()["dead_letters"], Value::Null);
-    assert_eq!(mailroom.json(&["why", "86"])["data"]["reviews"][0]["kind"], "request");
+    assert_eq!(
+        mailroom.json(&["why", "86"])["data"]["reviews"][0]["kind"],
+        "request"
+    );
 
     let mailroom = after_a_refusal();
-    let dead = mailroom.agent("claude", "dead_letter").join("addressed 1.yaml");
+    let dead = mailroom
+        .agent("claude", "dead_letter")
+        .join("addressed 1.yaml");
     std::fs::remove_file(dead).expect("the sender takes it away");
     assert_eq!(mailroom.status()["dead_letters"], Value::Null);
 }
@@ -157,23 +209,46 @@ fn a_corrected_message_is_missed_no_more() {
 #[test]
 fn threads_tell_what_may_be_done_now_and_by_what_it_came_there() {
     let mailroom = after(4);
-    golden::check("threads.txt", &steady(&text(&mailroom.run(&["threads", "86"]), 0), &mailroom));
+    golden::check(
+        "threads.txt",
+        &steady(&text(&mailroom.run(&["threads", "86"]), 0), &mailroom),
+    );
     let answer = mailroom.json(&["threads", "86"]);
     let thread = &answer["data"]["reviews"][0]["threads"][0];
-    let keys: Vec<_> = thread.as_object().expect("a thread").keys().map(String::as_str).collect();
+    let keys: Vec<_> = thread
+        .as_object()
+        .expect("a thread")
+        .keys()
+        .map(String::as_str)
+        .collect();
     golden::check("threads-json-keys.txt", &(keys.join("\n") + "\n"));
-    assert_eq!(thread["legal"]["seeks_change"], serde_json::json!(["resolve", "veto", "escalate"]));
+    assert_eq!(
+        thread["legal"]["seeks_change"],
+        serde_json::json!(["resolve", "veto", "escalate"])
+    );
     assert_eq!(thread["person"][0]["by"], "person");
 
     let settled = after(5);
     let held = after(2);
-    assert!(held.at_terminal(&["hold", "86", "F-002", "--by", "ann"], "mine").status.success());
+    assert!(
+        held.at_terminal(&["hold", "86", "F-002", "--by", "ann"], "mine")
+            .status
+            .success()
+    );
     let history = |mailroom: &Mailroom, id: &str| {
         let answer = mailroom.json(&["threads", "86"]);
-        let threads = answer["data"]["reviews"][0]["threads"].as_array().expect("threads").clone();
-        let thread = threads.into_iter().find(|thread| thread["id"] == id).expect("the thread");
+        let threads = answer["data"]["reviews"][0]["threads"]
+            .as_array()
+            .expect("threads")
+            .clone();
+        let thread = threads
+            .into_iter()
+            .find(|thread| thread["id"] == id)
+            .expect("the thread");
         let acts = thread["history"].as_array().expect("a history");
-        acts.iter().map(|act| act["act"].as_str().expect("a word").to_owned()).collect::<Vec<_>>()
+        acts.iter()
+            .map(|act| act["act"].as_str().expect("a word").to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(history(&settled, "F-001"), ["opened", "resolve"]);
     assert_eq!(history(&settled, "F-003"), ["opened", "defer"]);
@@ -184,29 +259,81 @@ fn threads_tell_what_may_be_done_now_and_by_what_it_came_there() {
 #[test]
 fn problems_are_told_worst_first_each_with_its_command() {
     let mailroom = after(5);
-    assert_eq!(text(&mailroom.run(&["problems"]), 0), "nothing needs anybody\n");
-    assert_eq!(mailroom.json(&["problems"])["data"]["problems"], serde_json::json!([]));
+    assert_eq!(
+        text(&mailroom.run(&["problems"]), 0),
+        "nothing needs anybody\n"
+    );
+    assert_eq!(
+        mailroom.json(&["problems"])["data"]["problems"],
+        serde_json::json!([])
+    );
 
-    assert!(mailroom.run(&["pr", "synchronize", "86", "--head", "0dd5eed"]).status.success());
-    mailroom.post("claude", "lost.yaml", &seed::note("question", "q-1", "claude", "nobody", "?"));
+    assert!(
+        mailroom
+            .run(&["pr", "synchronize", "86", "--head", "0dd5eed"])
+            .status
+            .success()
+    );
+    mailroom.post(
+        "claude",
+        "lost.yaml",
+        &seed::note("question", "q-1", "claude", "nobody", "?"),
+    );
     mailroom.once();
-    let other = seed::review()[0].text.replace("claude-001", "claude-100").replace("86", "87");
+    let other = seed::review()[0]
+        .text
+        .replace("claude-001", "claude-100")
+        .replace("86", "87");
     mailroom.post("claude", "other.yaml", &other);
     mailroom.once();
-    assert!(mailroom.run(&["turn", "87", "--count", "8"]).status.success());
-    mailroom.post("codex", "late.yaml", &seed::note("question", "q-2", "codex", "claude", "?"));
+    assert!(
+        mailroom
+            .run(&["turn", "87", "--count", "8"])
+            .status
+            .success()
+    );
+    mailroom.post(
+        "codex",
+        "late.yaml",
+        &seed::note("question", "q-2", "codex", "claude", "?"),
+    );
 
-    golden::check("problems.txt", &steady(&text(&mailroom.run(&["problems"]), 6), &mailroom));
+    golden::check(
+        "problems.txt",
+        &steady(&text(&mailroom.run(&["problems"]), 6), &mailroom),
+    );
     let answer = mailroom.json(&["problems"]);
     assert_eq!(answer["ok"], true);
-    let kinds: Vec<_> = answer["data"]["problems"].as_array().expect("problems").iter().collect();
-    let kinds: Vec<_> = kinds.iter().filter_map(|problem| problem["kind"].as_str()).collect();
-    assert_eq!(kinds, ["mail_unjudged", "review_escalated", "approval_stale", "dead_letter"]);
+    let kinds: Vec<_> = answer["data"]["problems"]
+        .as_array()
+        .expect("problems")
+        .iter()
+        .collect();
+    let kinds: Vec<_> = kinds
+        .iter()
+        .filter_map(|problem| problem["kind"].as_str())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "mail_unjudged",
+            "review_escalated",
+            "approval_stale",
+            "dead_letter"
+        ]
+    );
     // The same stands in the status, with the first commands.
-    golden::check("status-troubled.txt", &steady(&text(&mailroom.run(&["status"]), 0), &mailroom));
+    golden::check(
+        "status-troubled.txt",
+        &steady(&text(&mailroom.run(&["status"]), 0), &mailroom),
+    );
     let alerts = mailroom.json(&["status"])["alerts"].take();
-    let codes: Vec<_> =
-        alerts.as_array().expect("alerts").iter().filter_map(|a| a["code"].as_str()).collect();
+    let codes: Vec<_> = alerts
+        .as_array()
+        .expect("alerts")
+        .iter()
+        .filter_map(|a| a["code"].as_str())
+        .collect();
     assert_eq!(codes, kinds);
 }
 
@@ -214,15 +341,25 @@ fn problems_are_told_worst_first_each_with_its_command() {
 fn status_fits_the_columns_it_is_given() {
     let long = format!("a{}", "x".repeat(60));
     let mailroom = Mailroom::new(&[&long, "codex"]);
-    let request = seed::review()[0].text.replace("from: claude", &format!("from: {long}"));
+    let request = seed::review()[0]
+        .text
+        .replace("from: claude", &format!("from: {long}"));
     mailroom.post(&long, "request-1.yaml", &request);
     assert!(mailroom.once().status.success());
     for columns in ["60", "100"] {
         let mut status = settled();
-        let output =
-            status.arg("status").arg(mailroom.root()).env("COLUMNS", columns).output().expect("settled");
+        let output = status
+            .arg("status")
+            .arg(mailroom.root())
+            .env("COLUMNS", columns)
+            .output()
+            .expect("settled");
         let said = text(&output, 0);
-        let widest = said.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        let widest = said
+            .lines()
+            .map(|line| line.chars().count())
+            .max()
+            .unwrap_or(0);
         assert!(widest <= columns.parse().expect("a number"), "{said}");
         assert!(said.contains('…'), "{said}");
     }
@@ -236,9 +373,17 @@ fn a_damaged_ledger_sends_whoever_looks_to_the_doctor() {
     };
     let damaged = settled_tests::read(segment).replacen("claude", "clauxe", 1);
     settled_tests::write(segment, &damaged);
-    for args in [&["status"][..], &["why", "86"], &["threads", "86"], &["problems"]] {
+    for args in [
+        &["status"][..],
+        &["why", "86"],
+        &["threads", "86"],
+        &["problems"],
+    ] {
         let said = text(&mailroom.run(args), 1);
-        assert!(said.contains("is damaged at") && said.contains("try: settled doctor --root "), "{said}");
+        assert!(
+            said.contains("is damaged at") && said.contains("try: settled doctor --root "),
+            "{said}"
+        );
     }
 }
 
@@ -275,8 +420,15 @@ impl Watching {
     fn start(mut command: Command) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let out = directory.path().join("out");
-        let child = command.stdin(Stdio::piped()).stdout(File::create(&out).expect("a file")).spawn();
-        Self { child: child.expect("it can be run"), out, _directory: directory }
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(File::create(&out).expect("a file"))
+            .spawn();
+        Self {
+            child: child.expect("it can be run"),
+            out,
+            _directory: directory,
+        }
     }
 
     fn said(&self) -> String {
@@ -306,13 +458,19 @@ fn watch_in_a_pipe_prints_a_document_a_line_at_each_change() {
         let answer: Value = serde_json::from_str(line).unwrap_or_default();
         answer["data"]["status"]["reviews"][0]["phase"].as_str() == Some("reviewing")
     };
-    wait::until("the review", || watching.said().lines().last().is_some_and(phase));
+    wait::until("the review", || {
+        watching.said().lines().last().is_some_and(phase)
+    });
     let said = watching.said();
     assert!(!said.contains('\u{1b}'), "{said}");
-    let last: Value = serde_json::from_str(said.lines().last().unwrap_or_default()).expect("a document");
+    let last: Value =
+        serde_json::from_str(said.lines().last().unwrap_or_default()).expect("a document");
     assert_eq!(last["data"]["decisions"][0]["verdict"], "accepted");
     let lines: Vec<&str> = said.lines().collect();
-    assert!(lines.windows(2).all(|pair| pair[0] != pair[1]), "a line is a change: {said}");
+    assert!(
+        lines.windows(2).all(|pair| pair[0] != pair[1]),
+        "a line is a change: {said}"
+    );
     kill_process(Pid::from_child(&watching.child), Signal::INT).expect("it still runs");
     assert!(watching.child.wait().expect("it is our child").success());
 }
@@ -322,42 +480,81 @@ fn watch_at_a_terminal_draws_anew_and_leaves_the_screen_as_it_was() {
     let mailroom = mailroom();
     let _daemon = mailroom.serve();
     // A shell that stays in between dies of the key that the program catches.
-    let line =
-        format!("exec '{}' watch --root '{}'", binaries::settled().display(), mailroom.root().display());
+    let line = format!(
+        "exec '{}' watch --root '{}'",
+        binaries::settled().display(),
+        mailroom.root().display()
+    );
     let mut script = Command::new("script");
-    script.args(["-qec", &line, "/dev/null"]).env_remove("SETTLED_ROOT").env("TERM", "xterm");
+    script
+        .args(["-qec", &line, "/dev/null"])
+        .env_remove("SETTLED_ROOT")
+        .env("TERM", "xterm");
     let mut watching = Watching::start(script);
-    wait::until("the first frame", || watching.said().contains("no review yet"));
+    wait::until("the first frame", || {
+        watching.said().contains("no review yet")
+    });
     let post = &seed::review()[0];
     mailroom.post(post.from, post.file, &post.text);
-    wait::until("the review", || watching.said().contains("#86 claude -> codex  reviewing"));
-    assert!(watching.said().starts_with("\u{1b}[?1049h"), "{:?}", watching.said());
+    wait::until("the review", || {
+        watching.said().contains("#86 claude -> codex  reviewing")
+    });
+    assert!(
+        watching.said().starts_with("\u{1b}[?1049h"),
+        "{:?}",
+        watching.said()
+    );
     // Ctrl-C.
     let mut keyboard = watching.child.stdin.take().expect("it was piped");
-    keyboard.write_all(b"\x03").and_then(|()| keyboard.flush()).expect("the terminal takes a key");
+    keyboard
+        .write_all(b"\x03")
+        .and_then(|()| keyboard.flush())
+        .expect("the terminal takes a key");
     let ended = watching.child.wait().expect("it is our child");
     assert!(ended.success(), "{ended}");
-    assert!(watching.said().trim_end().ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{:?}", watching.said());
+    assert!(
+        watching
+            .said()
+            .trim_end()
+            .ends_with("\u{1b}[?25h\u{1b}[?1049l"),
+        "{:?}",
+        watching.said()
+    );
 }
 
 #[test]
 fn watch_once_draws_one_frame_of_status_and_decisions() {
     let mailroom = after(2);
-    golden::check("watch.txt", &steady(&text(&mailroom.run(&["watch", "--once"]), 0), &mailroom));
+    golden::check(
+        "watch.txt",
+        &steady(&text(&mailroom.run(&["watch", "--once"]), 0), &mailroom),
+    );
     let output = mailroom.run(&["watch", "--once", "--json"]);
     assert_eq!(text(&output, 0).lines().count(), 1);
     let answer = mailroom.json(&["watch", "--once"]);
-    assert_eq!(answer["data"]["decisions"].as_array().map(Vec::len), Some(2));
-    assert_eq!(Mailroom::absent().run(&["watch", "--once"]).status.code(), Some(3));
+    assert_eq!(
+        answer["data"]["decisions"].as_array().map(Vec::len),
+        Some(2)
+    );
+    assert_eq!(
+        Mailroom::absent().run(&["watch", "--once"]).status.code(),
+        Some(3)
+    );
 }
 
 #[test]
 fn an_approval_that_holds_misses_nothing_and_is_checked_by_its_commit() {
     let mailroom = after(5);
     let why = mailroom.json(&["why", "86"])["data"]["reviews"][0].take();
-    assert_eq!((&why["kind"], &why["missing"]), (&"nothing".into(), &Value::Null));
+    assert_eq!(
+        (&why["kind"], &why["missing"]),
+        (&"nothing".into(), &Value::Null)
+    );
     let run = why["mends"][0]["run"].as_str().expect("a command");
-    assert!(run.contains(&format!("--head {}", approved_commit(&mailroom))), "{run}");
+    assert!(
+        run.contains(&format!("--head {}", approved_commit(&mailroom))),
+        "{run}"
+    );
 }
 
 #[test]
@@ -367,13 +564,26 @@ fn no_file_name_steers_the_terminal_of_whoever_looks() {
     let addressed = seed::review()[2].text.replace("round: 1", "round: 7");
     mailroom.post("claude", trap, &addressed);
     mailroom.once();
-    mailroom.post("claude", "-x.yaml", &addressed.replace("claude-002", "claude-003"));
+    mailroom.post(
+        "claude",
+        "-x.yaml",
+        &addressed.replace("claude-002", "claude-003"),
+    );
     mailroom.once();
     mailroom.post("codex", trap, &seed::review()[4].text);
-    for args in [&["status"][..], &["why", "86"], &["threads", "86"], &["problems"], &["watch", "--once"]] {
+    for args in [
+        &["status"][..],
+        &["why", "86"],
+        &["threads", "86"],
+        &["problems"],
+        &["watch", "--once"],
+    ] {
         let output = mailroom.run(args);
         let said = said(&output);
-        assert!(!said.contains(['\u{1b}', '\u{202e}']) && !said.contains("show -x"), "{args:?}: {said}");
+        assert!(
+            !said.contains(['\u{1b}', '\u{202e}']) && !said.contains("show -x"),
+            "{args:?}: {said}"
+        );
     }
     assert_eq!(mailroom.status()["dead_letters"][0]["count"], 2);
 }

@@ -43,7 +43,10 @@ fn printed(answer: &Value, found: &mut BTreeSet<(String, bool)>) {
             if let Some(run) = keys.get("run").and_then(Value::as_str) {
                 found.insert((run.to_owned(), is_for_a_person(run)));
             }
-            let fix = keys.get("fix").and_then(Value::as_str).filter(|fix| fix.starts_with("settled "));
+            let fix = keys
+                .get("fix")
+                .and_then(Value::as_str)
+                .filter(|fix| fix.starts_with("settled "));
             found.extend(fix.map(|fix| (fix.to_owned(), false)));
             keys.values().for_each(|value| printed(value, found));
         }
@@ -53,8 +56,12 @@ fn printed(answer: &Value, found: &mut BTreeSet<(String, bool)>) {
 }
 
 fn is_for_a_person(run: &str) -> bool {
-    let decisions = ["reopen", "grant", "resolve", "wont-fix", "queue", "hold", "release", "drop"];
-    run.split(' ').nth(1).is_some_and(|word| decisions.contains(&word))
+    let decisions = [
+        "reopen", "grant", "resolve", "wont-fix", "queue", "hold", "release", "drop",
+    ];
+    run.split(' ')
+        .nth(1)
+        .is_some_and(|word| decisions.contains(&word))
 }
 
 /// The command with the words in capitals filled in, and ending by itself.
@@ -84,25 +91,46 @@ fn all_can_be_run(situation: &str, mailroom: &Mailroom, known: &mut BTreeSet<Str
             assert_eq!(answer["schema_version"], 1, "{situation}: {asked:?}");
             printed(&answer, &mut found);
         }
-        assert_ne!(output.status.code(), None, "{situation}: {asked:?} was killed: {}", said(&output));
+        assert_ne!(
+            output.status.code(),
+            None,
+            "{situation}: {asked:?} was killed: {}",
+            said(&output)
+        );
     }
     let paper = tempfile::tempdir().expect("a directory");
     let findings = paper.path().join("findings.yaml");
     write(&findings, "findings: []\n");
     for (number, (run, is_for_a_person)) in found.into_iter().enumerate() {
         let root = mailroom.root().display().to_string();
-        assert!(!run.starts_with("settled ") || run.contains(&root), "{situation}: `{run}` says not where");
+        assert!(
+            !run.starts_with("settled ") || run.contains(&root),
+            "{situation}: `{run}` says not where"
+        );
         if !known.insert(run.replace(&root, "ROOT")) {
             continue;
         }
         let copy = paper.path().join(number.to_string());
-        let copied = Command::new("cp").arg("-a").arg(mailroom.root()).arg(&copy).status();
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(mailroom.root())
+            .arg(&copy)
+            .status();
         assert!(copied.expect("cp can be run").success());
-        let line = filled(&run, &findings.display().to_string()).replace(&root, &copy.display().to_string());
+        let line = filled(&run, &findings.display().to_string())
+            .replace(&root, &copy.display().to_string());
         let output = mailroom.shell(&line);
         let code = output.status.code().expect("it ends by itself");
-        let is_right = if is_for_a_person { code != 2 } else { !WRONG.contains(&code) && code < 126 };
-        assert!(is_right, "{situation}: `{run}`\nas `{line}`\n{}", said(&output));
+        let is_right = if is_for_a_person {
+            code != 2
+        } else {
+            !WRONG.contains(&code) && code < 126
+        };
+        assert!(
+            is_right,
+            "{situation}: `{run}`\nas `{line}`\n{}",
+            said(&output)
+        );
     }
 }
 
@@ -124,7 +152,12 @@ fn what_is_printed_while_a_review_goes_on_can_be_run() {
     let unjudged = after(0);
     unjudged.post("claude", "request.yaml", &seed::review()[0].text);
     all_can_be_run("the request lies unjudged", &unjudged, &mut known);
-    for (count, phase) in [(1, "reviewing"), (2, "fixing"), (3, "addressed"), (4, "the last round")] {
+    for (count, phase) in [
+        (1, "reviewing"),
+        (2, "fixing"),
+        (3, "addressed"),
+        (4, "the last round"),
+    ] {
         all_can_be_run(phase, &after(count), &mut known);
     }
 }
@@ -135,7 +168,12 @@ fn what_is_printed_at_the_end_of_a_review_can_be_run() {
     all_can_be_run("approved", &after(5), &mut known);
     let stale = approval::approved(HEAD);
     all_can_be_run("approved at another commit", &stale, &mut known);
-    assert!(stale.run(&["pr", "synchronize", "86", "--head", OTHER]).status.success());
+    assert!(
+        stale
+            .run(&["pr", "synchronize", "86", "--head", OTHER])
+            .status
+            .success()
+    );
     all_can_be_run("stale", &stale, &mut known);
     let spent = after(1);
     assert!(spent.run(&["turn", "86", "--count", "8"]).status.success());
@@ -153,29 +191,48 @@ fn what_is_printed_at_the_end_of_a_review_can_be_run() {
 fn what_is_printed_of_one_of_two_repositories_means_that_one() {
     let mailroom = after(0);
     for repo in ["ours/here", "ours/there"] {
-        let request = seed::review()[0].text.replace("  pr: 86\n", &format!("  pr: 86\n  repo: {repo}\n"));
+        let request = seed::review()[0]
+            .text
+            .replace("  pr: 86\n", &format!("  pr: 86\n  repo: {repo}\n"));
         assert!(request.contains(repo), "{request}");
         let id = format!("ask-{}", &repo[5..]);
-        mailroom.post("claude", &format!("{id}.yaml"), &request.replace(seed::id(&request), &id));
+        mailroom.post(
+            "claude",
+            &format!("{id}.yaml"),
+            &request.replace(seed::id(&request), &id),
+        );
         let output = mailroom.once();
         assert!(output.status.success(), "{}", said(&output));
     }
     let mends = mailroom.json(&["why", "86"])["data"]["reviews"][0]["mends"].take();
-    let brief =
-        mends.as_array().expect("a list").iter().find_map(|mend| {
-            mend["run"].as_str().filter(|run| run.starts_with("settled brief 86 --repo ours/"))
-        });
-    let asked = mailroom.shell(brief.unwrap_or_else(|| panic!("no brief of one repository: {mends}")));
+    let brief = mends.as_array().expect("a list").iter().find_map(|mend| {
+        mend["run"]
+            .as_str()
+            .filter(|run| run.starts_with("settled brief 86 --repo ours/"))
+    });
+    let asked =
+        mailroom.shell(brief.unwrap_or_else(|| panic!("no brief of one repository: {mends}")));
     assert!(asked.status.success(), "{}", said(&asked));
     for repo in ["ours/here", "ours/there"] {
-        assert!(mailroom.run(&["turn", "86", "--repo", repo, "--count", "8"]).status.success());
-        let reopened = mailroom.at_terminal(&["reopen", "86", "--repo", repo, "--by", "ann"], "again");
+        assert!(
+            mailroom
+                .run(&["turn", "86", "--repo", repo, "--count", "8"])
+                .status
+                .success()
+        );
+        let reopened =
+            mailroom.at_terminal(&["reopen", "86", "--repo", repo, "--by", "ann"], "again");
         assert!(reopened.status.success(), "{}", said(&reopened));
     }
     let why = mailroom.json(&["why", "86"]);
     for review in why["data"]["reviews"].as_array().expect("a list") {
-        let (of, run) = (review["review"].as_str(), review["mends"][0]["run"].as_str());
-        let repo = if of.is_some_and(|of| of.contains("here")) && of.is_some_and(|of| !of.contains("there")) {
+        let (of, run) = (
+            review["review"].as_str(),
+            review["mends"][0]["run"].as_str(),
+        );
+        let repo = if of.is_some_and(|of| of.contains("here"))
+            && of.is_some_and(|of| !of.contains("there"))
+        {
             "--repo ours/here "
         } else {
             "--repo ours/there "
@@ -188,16 +245,29 @@ fn what_is_printed_of_one_of_two_repositories_means_that_one() {
 fn what_is_printed_where_something_is_wrong_can_be_run() {
     let mut known = BTreeSet::new();
     let refused = after(1);
-    let again = seed::review()[0].text.replace(seed::id(&seed::review()[0].text), "again");
+    let again = seed::review()[0]
+        .text
+        .replace(seed::id(&seed::review()[0].text), "again");
     refused.post("claude", "again and again.yaml", &again);
     assert_eq!(refused.once().status.code(), Some(7));
     all_can_be_run("a dead letter", &refused, &mut known);
-    refused.put("agents/codex/inbox/stray.yaml", &seed::note("question", "s-1", "claude", "codex", "?"));
+    refused.put(
+        "agents/codex/inbox/stray.yaml",
+        &seed::note("question", "s-1", "claude", "codex", "?"),
+    );
     let mended = refused.once();
     assert!(mended.status.success(), "{}", said(&mended));
     std::fs::remove_dir(refused.agent("codex", "archive")).expect("it is empty");
-    all_can_be_run("a directory is missing, and mail nobody sent", &refused, &mut known);
+    all_can_be_run(
+        "a directory is missing, and mail nobody sent",
+        &refused,
+        &mut known,
+    );
     let held = after(2);
-    assert!(held.at_terminal(&["hold", "86", "F-001", "--by", "ann"], "mine").status.success());
+    assert!(
+        held.at_terminal(&["hold", "86", "F-001", "--by", "ann"], "mine")
+            .status
+            .success()
+    );
     all_can_be_run("a thread is with a person", &held, &mut known);
 }

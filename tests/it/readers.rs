@@ -64,7 +64,10 @@ enum Edit {
 }
 
 fn edit() -> impl Strategy<Value = Edit> {
-    let tokens: Vec<Vec<u8>> = TOKENS.iter().map(|token| token.as_bytes().to_vec()).collect();
+    let tokens: Vec<Vec<u8>> = TOKENS
+        .iter()
+        .map(|token| token.as_bytes().to_vec())
+        .collect();
     prop_oneof![
         (any::<Index>(), select(tokens)).prop_map(|(at, token)| Edit::Put(at, token)),
         (any::<Index>(), vec(any::<u8>(), 1..4)).prop_map(|(at, bytes)| Edit::Put(at, bytes)),
@@ -113,20 +116,33 @@ fn edited(mut bytes: Vec<u8>, edits: &[Edit]) -> Vec<u8> {
 fn hold(cases: u32, seeds: Vec<Vec<u8>>, reader: fn(&[u8])) {
     assert!(!seeds.is_empty());
     seeds.iter().for_each(|seed| reader(seed));
-    let mutilated = (select(seeds), vec(edit(), 1..6)).prop_map(|(seed, edits)| edited(seed, &edits));
+    let mutilated =
+        (select(seeds), vec(edit(), 1..6)).prop_map(|(seed, edits)| edited(seed, &edits));
     let input = prop_oneof![9 => mutilated, 1 => vec(any::<u8>(), 0..300)].prop_map(Input);
-    let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     proptest!(config, |(bytes in input)| reader(&bytes.0));
 }
 
 fn files(directory: &str) -> Vec<Vec<u8>> {
-    let files = list(repository().join(directory)).into_iter().filter(|path| path.is_file());
-    files.map(|path| std::fs::read(path).expect("a seed")).collect()
+    let files = list(repository().join(directory))
+        .into_iter()
+        .filter(|path| path.is_file());
+    files
+        .map(|path| std::fs::read(path).expect("a seed"))
+        .collect()
 }
 
 #[test]
 fn no_bytes_break_the_reader_of_messages_and_every_refusal_has_a_place() {
-    hold(CASES, [files("packets/valid"), files("packets/invalid")].concat(), readers::message);
+    hold(
+        CASES,
+        [files("packets/valid"), files("packets/invalid")].concat(),
+        readers::message,
+    );
 }
 
 #[test]
@@ -139,15 +155,27 @@ fn no_bytes_break_the_reader_of_packets_and_every_refusal_has_a_place() {
 #[test]
 fn no_bytes_break_the_reader_of_the_config_and_every_refusal_has_a_place() {
     let template = settled::config::TEMPLATE;
-    let every_key: Vec<String> =
-        template.lines().map(|line| line.trim_start_matches("#: ").to_owned()).collect();
-    hold(CASES, vec![template.into(), every_key.join("\n").into()], readers::config);
+    let every_key: Vec<String> = template
+        .lines()
+        .map(|line| line.trim_start_matches("#: ").to_owned())
+        .collect();
+    hold(
+        CASES,
+        vec![template.into(), every_key.join("\n").into()],
+        readers::config,
+    );
 }
 
 #[test]
 fn the_reader_of_the_ledger_accepts_no_line_that_does_not_fit() {
     let (ledger, _) = readers::seeds();
-    hold(CASES_ON_DISK, [0, 1].map(|mode| [&[mode], ledger.as_slice()].concat()).to_vec(), readers::ledger);
+    hold(
+        CASES_ON_DISK,
+        [0, 1]
+            .map(|mode| [&[mode], ledger.as_slice()].concat())
+            .to_vec(),
+        readers::ledger,
+    );
 }
 
 #[test]

@@ -18,7 +18,9 @@ const TEXT: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\ne
 
 impl Repository {
     fn new() -> Self {
-        let repository = Self { directory: tempfile::tempdir().expect("a directory") };
+        let repository = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+        };
         repository.git(&["init", "--quiet", "--initial-branch=main", "."]);
         repository.commit("text.txt", TEXT);
         repository.git(&["checkout", "--quiet", "-b", "work"]);
@@ -60,7 +62,14 @@ impl Repository {
 
 fn git(directory: &Path, args: &[&str]) -> String {
     let output = Command::new("git")
-        .args(["-c", "user.name=t", "-c", "user.email=t@example.com", "-c", "core.autocrlf=false"])
+        .args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.com",
+            "-c",
+            "core.autocrlf=false",
+        ])
         .args(args)
         .current_dir(directory)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -73,15 +82,24 @@ fn git(directory: &Path, args: &[&str]) -> String {
 }
 
 fn check(mailroom: &Mailroom, head: &str, clone: &Path, base: &str) -> Output {
-    let [clone, base] = [format!("--repo-dir={}", clone.display()), format!("--base={base}")];
-    mailroom.run(&["gate", "check", "--pr", "86", "--head", head, &clone, &base, "--json"])
+    let [clone, base] = [
+        format!("--repo-dir={}", clone.display()),
+        format!("--base={base}"),
+    ];
+    mailroom.run(&[
+        "gate", "check", "--pr", "86", "--head", head, &clone, &base, "--json",
+    ])
 }
 
 /// The exit code and what was found of the comparison.
 fn remap(mailroom: &Mailroom, head: &str, clone: &Path) -> (i32, serde_json::Value) {
     let output = check(mailroom, head, clone, "main");
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
-    (output.status.code().expect("it ends by itself"), answer["data"]["reviews"][0]["remap"].clone())
+    let answer: serde_json::Value =
+        serde_json::from_slice(&output.stdout).expect("one JSON document");
+    (
+        output.status.code().expect("it ends by itself"),
+        answer["data"]["reviews"][0]["remap"].clone(),
+    )
 }
 
 fn assert_void(mailroom: &Mailroom, head: &str, clone: &Path, why: &str) {
@@ -101,23 +119,45 @@ fn a_rebase_that_changes_nothing_keeps_the_approval() {
     let after = repository.rebase();
     assert_ne!(before, after);
     let mailroom = approved(&before);
-    assert_eq!(mailroom.run(&["gate", "check", "--pr", "86", "--head", &after]).status.code(), Some(8));
+    assert_eq!(
+        mailroom
+            .run(&["gate", "check", "--pr", "86", "--head", &after])
+            .status
+            .code(),
+        Some(8)
+    );
     // Stale for the daemon, and it stays so: a check changes nothing.
-    assert!(mailroom.run(&["pr", "synchronize", "86", "--head", &after]).status.success());
+    assert!(
+        mailroom
+            .run(&["pr", "synchronize", "86", "--head", &after])
+            .status
+            .success()
+    );
     let (code, remap) = remap(&mailroom, &after, &repository.path());
     assert_eq!((code, &remap["remapped"]), (0, &true.into()), "{remap}");
-    assert_eq!((&remap["from"], &remap["to"]), (&before.into(), &after.as_str().into()));
+    assert_eq!(
+        (&remap["from"], &remap["to"]),
+        (&before.into(), &after.as_str().into())
+    );
     assert_eq!(remap["patch_id"].as_str().map(str::len), Some(40));
     assert_eq!(mailroom.status()["reviews"][0]["stale"], true);
 
     let paper = tempfile::tempdir().expect("a directory");
     let file = paper.path().join("verdict.txt").display().to_string();
-    assert!(mailroom.run(&["verdict", "export", "86", "-o", &file]).status.success());
+    assert!(
+        mailroom
+            .run(&["verdict", "export", "86", "-o", &file])
+            .status
+            .success()
+    );
     let clone = repository.path().display().to_string();
     let verify = ["verdict", "verify", &file, "--head", &after];
     assert_eq!(mailroom.run(&verify).status.code(), Some(8));
     assert!(
-        mailroom.run(&[&verify[..], &["--repo-dir", &clone, "--base", "main"]].concat()).status.success()
+        mailroom
+            .run(&[&verify[..], &["--repo-dir", &clone, "--base", "main"]].concat())
+            .status
+            .success()
     );
 }
 
@@ -126,7 +166,10 @@ fn commits_that_were_squashed_keep_the_approval() {
     let repository = Repository::new();
     repository.commit("text.txt", &TEXT.replace("two", "TWO"));
     repository.commit("more.txt", "more\n");
-    let before = repository.commit("text.txt", &TEXT.replace("two", "TWO").replace("eleven", "ELEVEN"));
+    let before = repository.commit(
+        "text.txt",
+        &TEXT.replace("two", "TWO").replace("eleven", "ELEVEN"),
+    );
     repository.git(&["reset", "--quiet", "--soft", "main"]);
     repository.git(&["commit", "--quiet", "--message", "all of it"]);
     let after = repository.head();
@@ -140,7 +183,12 @@ fn a_conflict_that_was_resolved_otherwise_is_another_change() {
     repository.main_moves("text.txt", &TEXT.replace("two", "2"));
     repository.git(&["reset", "--quiet", "--hard", "main"]);
     let after = repository.commit("text.txt", &TEXT.replace("two", "2 TWO"));
-    assert_void(&approved(&before), &after, &repository.path(), "they differ in text.txt");
+    assert_void(
+        &approved(&before),
+        &after,
+        &repository.path(),
+        "they differ in text.txt",
+    );
 }
 
 #[test]
@@ -150,7 +198,12 @@ fn a_blank_more_is_another_change() {
     let before = repository.commit("code.py", "if a:\n    b()\nc()\n");
     repository.git(&["reset", "--quiet", "--hard", "main"]);
     let after = repository.commit("code.py", "if a:\n    b()\n    c()\n");
-    assert_void(&approved(&before), &after, &repository.path(), "they differ in code.py");
+    assert_void(
+        &approved(&before),
+        &after,
+        &repository.path(),
+        "they differ in code.py",
+    );
 }
 
 #[test]
@@ -159,7 +212,12 @@ fn what_a_binary_file_holds_counts() {
     let before = repository.commit("picture", "a\0b");
     repository.git(&["reset", "--quiet", "--hard", "main"]);
     let after = repository.commit("picture", "a\0c");
-    assert_void(&approved(&before), &after, &repository.path(), "they differ in picture");
+    assert_void(
+        &approved(&before),
+        &after,
+        &repository.path(),
+        "they differ in picture",
+    );
 
     let repository = Repository::new();
     let before = repository.commit("picture", "a\0b");
@@ -174,9 +232,19 @@ fn a_mode_and_a_file_more_are_another_change() {
     let before = repository.commit("tool.sh", "true\n");
     repository.git(&["update-index", "--chmod=+x", "tool.sh"]);
     repository.git(&["commit", "--quiet", "--message", "a mode"]);
-    assert_void(&approved(&before), &repository.head(), &repository.path(), "they differ in tool.sh");
+    assert_void(
+        &approved(&before),
+        &repository.head(),
+        &repository.path(),
+        "they differ in tool.sh",
+    );
     let after = repository.commit("more.txt", "more\n");
-    assert_void(&approved(&before), &after, &repository.path(), "they differ in more.txt");
+    assert_void(
+        &approved(&before),
+        &after,
+        &repository.path(),
+        "they differ in more.txt",
+    );
 }
 
 #[test]
@@ -184,14 +252,30 @@ fn nothing_changed_is_nothing_approved() {
     let repository = Repository::new();
     repository.git(&["commit", "--quiet", "--allow-empty", "--message", "nothing"]);
     let before = repository.head();
-    repository.git(&["commit", "--quiet", "--allow-empty", "--message", "nothing again"]);
-    assert_void(&approved(&before), &repository.head(), &repository.path(), "changes nothing against main");
+    repository.git(&[
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "--message",
+        "nothing again",
+    ]);
+    assert_void(
+        &approved(&before),
+        &repository.head(),
+        &repository.path(),
+        "changes nothing against main",
+    );
     // What was merged has no change left to compare.
     let before = repository.commit("more.txt", "more\n");
     repository.git(&["checkout", "--quiet", "main"]);
     repository.git(&["merge", "--quiet", "--ff-only", "work"]);
     let after = repository.commit("text.txt", "other\n");
-    assert_void(&approved(&before), &after, &repository.path(), "changes nothing against main");
+    assert_void(
+        &approved(&before),
+        &after,
+        &repository.path(),
+        "changes nothing against main",
+    );
 }
 
 #[test]
@@ -202,20 +286,53 @@ fn a_commit_the_clone_does_not_have_is_told_with_the_command_that_brings_it() {
     let after = repository.rebase();
     let directory = tempfile::tempdir().expect("a directory");
     let source = format!("file://{}", repository.path().display());
-    git(directory.path(), &["clone", "--quiet", "--depth=1", "--branch=work", &source, "shallow"]);
+    git(
+        directory.path(),
+        &[
+            "clone",
+            "--quiet",
+            "--depth=1",
+            "--branch=work",
+            &source,
+            "shallow",
+        ],
+    );
     let clone = directory.path().join("shallow");
-    git(&clone, &["fetch", "--quiet", "--depth=1", "origin", "main:main"]);
+    git(
+        &clone,
+        &["fetch", "--quiet", "--depth=1", "origin", "main:main"],
+    );
     let mailroom = approved(&before);
     assert_void(&mailroom, &after, &clone, "is not in the clone");
     let output = check(&mailroom, &after, &clone, "main");
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let next = answer["next"][0]["run"].as_str().expect("a command").to_owned();
+    let next = answer["next"][0]["run"]
+        .as_str()
+        .expect("a command")
+        .to_owned();
     assert!(next.ends_with(&format!("fetch origin {before}")), "{next}");
     // Fetched alone, it has no history that leads to the branch; with all of it, the approval holds.
-    git(&repository.path(), &["config", "uploadpack.allowAnySHA1InWant", "true"]);
-    git(&clone, &["fetch", "--quiet", "--depth=1", "origin", &before]);
+    git(
+        &repository.path(),
+        &["config", "uploadpack.allowAnySHA1InWant", "true"],
+    );
+    git(
+        &clone,
+        &["fetch", "--quiet", "--depth=1", "origin", &before],
+    );
     assert_void(&mailroom, &after, &clone, "no common commit");
-    git(&clone, &["fetch", "--quiet", "--unshallow", "origin", &before, "work", "main"]);
+    git(
+        &clone,
+        &[
+            "fetch",
+            "--quiet",
+            "--unshallow",
+            "origin",
+            &before,
+            "work",
+            "main",
+        ],
+    );
     assert_eq!(remap(&mailroom, &after, &clone).0, 0);
 }
 
@@ -224,7 +341,12 @@ fn a_branch_named_like_a_commit_is_not_taken_for_it() {
     let repository = Repository::new();
     let good = repository.commit("text.txt", &TEXT.replace("two", "TWO"));
     repository.git(&["branch", &OTHER[..10], &good]);
-    assert_void(&approved(&OTHER[..10]), &good, &repository.path(), "is not in the clone");
+    assert_void(
+        &approved(&OTHER[..10]),
+        &good,
+        &repository.path(),
+        "is not in the clone",
+    );
 }
 
 /// Two functions that look alike around the place where the line goes.
@@ -237,12 +359,20 @@ fn the_same_lines_at_another_place_of_the_same_file_are_another_change() {
     repository.git(&["checkout", "--quiet", "main"]);
     repository.commit("twins.rs", TWINS);
     repository.git(&["checkout", "--quiet", "-B", "work"]);
-    let before = repository.commit("twins.rs", &TWINS.replacen("    c();\n", "    c();\n    skip();\n", 1));
+    let before = repository.commit(
+        "twins.rs",
+        &TWINS.replacen("    c();\n", "    c();\n    skip();\n", 1),
+    );
     repository.git(&["reset", "--quiet", "--hard", "main"]);
     let (test, live) = TWINS.split_at(TWINS.find("fn live").expect("the second one"));
     let moved = test.to_owned() + &live.replace("    c();\n", "    c();\n    skip();\n");
     let after = repository.commit("twins.rs", &moved);
-    assert_void(&approved(&before), &after, &repository.path(), "they differ in twins.rs");
+    assert_void(
+        &approved(&before),
+        &after,
+        &repository.path(),
+        "they differ in twins.rs",
+    );
 }
 
 #[test]
@@ -254,7 +384,12 @@ fn no_gitmodules_hides_a_submodule_that_moved() {
     repository.git(&["update-index", "--add", "--cacheinfo", &entry]);
     repository.git(&["commit", "--quiet", "--message", "another submodule"]);
     let after = repository.head();
-    assert_void(&approved(&before), &after, &repository.path(), "they differ in sub");
+    assert_void(
+        &approved(&before),
+        &after,
+        &repository.path(),
+        "they differ in sub",
+    );
 }
 
 #[test]
@@ -263,13 +398,25 @@ fn settings_of_whoever_asks_change_no_answer() {
     let before = repository.commit("text.txt", &TEXT.replace("two", "TWO"));
     repository.git(&["reset", "--quiet", "--hard", "main"]);
     let after = repository.commit("text.txt", &TEXT.replace("two", "TWO!"));
-    for (key, value) in [("diff.external", "true"), ("diff.noprefix", "true"), ("diff.context", "0")] {
+    for (key, value) in [
+        ("diff.external", "true"),
+        ("diff.noprefix", "true"),
+        ("diff.context", "0"),
+    ] {
         repository.git(&["config", key, value]);
     }
-    write(repository.path().join(".git/info/attributes"), "*.txt diff=nothing\n");
+    write(
+        repository.path().join(".git/info/attributes"),
+        "*.txt diff=nothing\n",
+    );
     repository.git(&["config", "diff.nothing.textconv", "true"]);
     repository.git(&["config", "diff.nothing.command", "true"]);
-    assert_void(&approved(&before), &after, &repository.path(), "they differ in text.txt");
+    assert_void(
+        &approved(&before),
+        &after,
+        &repository.path(),
+        "they differ in text.txt",
+    );
 }
 
 #[test]
@@ -282,7 +429,11 @@ fn the_same_change_does_not_mend_what_else_is_wrong() {
     ask(&mailroom, "codex", &before);
     approve(&mailroom, "codex", "merge_ready: false");
     let (code, remap) = remap(&mailroom, &after, &repository.path());
-    assert_eq!((code, &remap["remapped"]), (8, &true.into()), "it still waits");
+    assert_eq!(
+        (code, &remap["remapped"]),
+        (8, &true.into()),
+        "it still waits"
+    );
 }
 
 #[test]
@@ -294,7 +445,21 @@ fn a_clone_or_a_branch_that_is_none_is_a_failure() {
         let output = check(&mailroom, &commit, &repository.path(), base);
         assert_eq!(output.status.code(), Some(1), "{base}: {}", said(&output));
     }
-    assert_eq!(check(&mailroom, &commit, mailroom.root(), "main").status.code(), Some(1));
-    let half = mailroom.run(&["gate", "check", "--pr", "86", "--head", &commit, "--repo-dir", "."]);
+    assert_eq!(
+        check(&mailroom, &commit, mailroom.root(), "main")
+            .status
+            .code(),
+        Some(1)
+    );
+    let half = mailroom.run(&[
+        "gate",
+        "check",
+        "--pr",
+        "86",
+        "--head",
+        &commit,
+        "--repo-dir",
+        ".",
+    ]);
     assert_eq!(half.status.code(), Some(2), "{}", said(&half));
 }

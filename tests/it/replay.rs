@@ -15,7 +15,11 @@ fn after_a_review() -> Mailroom {
         mailroom.post(post.from, post.file, &post.text);
         mailroom.once();
     }
-    mailroom.post("claude", "lost.yaml", &seed::note("question", "q-1", "claude", "nobody", "?"));
+    mailroom.post(
+        "claude",
+        "lost.yaml",
+        &seed::note("question", "q-1", "claude", "nobody", "?"),
+    );
     mailroom.post("claude", "again.yaml", &posts[0].text);
     mailroom.once();
     let merged = mailroom.run(&["pr", "merged", "86", "--head", "9b2f41c0"]);
@@ -29,7 +33,14 @@ fn under(mailroom: &Mailroom, config: &str) -> Value {
     mailroom.put("other.toml", config);
     let root = mailroom.root().display().to_string();
     let output = settled_tests::mailroom::settled()
-        .args(["simulate", "--json", "--ledger", &root, "--config", &format!("{root}/other.toml")])
+        .args([
+            "simulate",
+            "--json",
+            "--ledger",
+            &root,
+            "--config",
+            &format!("{root}/other.toml"),
+        ])
         .output()
         .expect("settled can be run");
     assert!(output.status.success(), "{}", said(&output));
@@ -52,11 +63,21 @@ fn under_another_policy_every_decision_that_follows_is_told() {
     let different = replay["different"].as_array().expect("a list");
     assert_eq!(different[0]["seq"], 2, "{replay}");
     assert_eq!(different[0]["then"][0], "accepted -> fixing round 1");
-    assert_eq!(different[0]["now"][0], "accepted -> escalated round 1 max_rounds_exceeded");
-    let now: Vec<_> = different[1..4].iter().map(|one| one["now"][0].as_str().expect("a line")).collect();
+    assert_eq!(
+        different[0]["now"][0],
+        "accepted -> escalated round 1 max_rounds_exceeded"
+    );
+    let now: Vec<_> = different[1..4]
+        .iter()
+        .map(|one| one["now"][0].as_str().expect("a line"))
+        .collect();
     assert_eq!(
         now,
-        ["refused review_closed", "refused round_limit_exceeded", "refused duplicate_terminal_response"],
+        [
+            "refused review_closed",
+            "refused round_limit_exceeded",
+            "refused duplicate_terminal_response"
+        ],
         "{replay}"
     );
     let review = &replay["reviews"][0];
@@ -72,8 +93,15 @@ fn a_refused_message_that_is_gone_is_counted() {
     std::fs::remove_file(dead.join("lost.yaml")).expect("it is there");
     let replay = under(&mailroom, "");
     let seq = replay["not_replayed"][0].as_u64().expect("one is gone");
-    assert!((6..=7).contains(&seq), "the two files of one pass come in any order: {replay}");
-    assert_eq!((&replay["records"], &replay["same"]), (&8.into(), &7.into()), "{replay}");
+    assert!(
+        (6..=7).contains(&seq),
+        "the two files of one pass come in any order: {replay}"
+    );
+    assert_eq!(
+        (&replay["records"], &replay["same"]),
+        (&8.into(), &7.into()),
+        "{replay}"
+    );
 }
 
 #[test]
@@ -87,12 +115,23 @@ fn a_config_that_cannot_be_used_and_a_place_that_is_no_workspace_end_it() {
         (vec!["--ledger", &root, "--config", &file("wrong.toml")], 2),
         (vec!["--ledger", &root], 2),
         (vec!["--config", &file("right.toml")], 2),
-        (vec!["--ledger", &file("absent"), "--config", &file("right.toml")], 3),
+        (
+            vec!["--ledger", &file("absent"), "--config", &file("right.toml")],
+            3,
+        ),
         (vec!["--ledger", &root, "--config", &file("absent.toml")], 3),
         (vec!["--ledger", &root, "--config", &file("right.toml")], 0),
     ] {
-        let output =
-            settled_tests::mailroom::settled().arg("simulate").args(&args).output().expect("settled");
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", said(&output));
+        let output = settled_tests::mailroom::settled()
+            .arg("simulate")
+            .args(&args)
+            .output()
+            .expect("settled");
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{args:?}: {}",
+            said(&output)
+        );
     }
 }

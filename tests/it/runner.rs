@@ -24,18 +24,29 @@ struct Room {
 impl Room {
     /// The fake reviewer with this behaviour, and more lines for its section.
     fn new(behaviour: &[&str], more: &str) -> Self {
-        let fake = repository().join("tests/fakes/reviewer.sh").display().to_string();
-        let words: Vec<String> =
-            [fake.as_str()].iter().chain(behaviour).map(|word| format!("'''{word}'''")).collect();
+        let fake = repository()
+            .join("tests/fakes/reviewer.sh")
+            .display()
+            .to_string();
+        let words: Vec<String> = [fake.as_str()]
+            .iter()
+            .chain(behaviour)
+            .map(|word| format!("'''{word}'''"))
+            .collect();
         Self::with_command(&words.join(", "), more)
     }
 
     fn with_command(command: &str, more: &str) -> Self {
         let mailroom = Mailroom::new(&["claude", "codex", "gemini"]);
-        let notes = mailroom.root().parent().expect("it lies in a directory").join("notes");
+        let notes = mailroom
+            .root()
+            .parent()
+            .expect("it lies in a directory")
+            .join("notes");
         let env = format!("env = {{ FAKE_NOTES = '''{}''' }}", notes.display());
-        let config =
-            format!("[runner]\nconcurrent = 2\n[agents.codex]\ncommand = [{command}]\n{env}\n{more}\n");
+        let config = format!(
+            "[runner]\nconcurrent = 2\n[agents.codex]\ncommand = [{command}]\n{env}\n{more}\n"
+        );
         write(mailroom.root().join("settled.toml"), &config);
         Self { mailroom, notes }
     }
@@ -55,7 +66,10 @@ impl Room {
     }
 
     fn post(&self, agent: &str, id: &str, text: &str) {
-        let path = self.mailroom.agent(agent, "outbox").join(format!("{id}.yaml"));
+        let path = self
+            .mailroom
+            .agent(agent, "outbox")
+            .join(format!("{id}.yaml"));
         let temporary = path.with_extension("tmp");
         write(&temporary, text);
         std::fs::rename(temporary, path).expect("within one directory");
@@ -105,7 +119,10 @@ impl Room {
 
     /// What the ledger has of this kind.
     fn events(&self, kind: &str) -> usize {
-        ledger::records(self.mailroom.root()).iter().filter(|record| record["kind"] == kind).count()
+        ledger::records(self.mailroom.root())
+            .iter()
+            .filter(|record| record["kind"] == kind)
+            .count()
     }
 
     fn serve(&self) -> Daemon {
@@ -116,14 +133,18 @@ impl Room {
 /// Whether a process of that number runs.
 pub(crate) fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
 /// A message of codex that approves.
 fn approval() -> NamedTempFile {
     let file = NamedTempFile::new().expect("a temporary file");
     let body = "quality_gate_result: pass\nmerge_ready: true";
-    write(file.path(), &seed::review_message("review_lgtm", "made-up", "codex", "claude", "86", body));
+    write(
+        file.path(),
+        &seed::review_message("review_lgtm", "made-up", "codex", "claude", "86", body),
+    );
     file
 }
 

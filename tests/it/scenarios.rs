@@ -22,7 +22,10 @@ fn find(directory: &Path, files: &mut Vec<PathBuf>) {
     for path in list(directory) {
         if path.is_dir() {
             find(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
             files.push(path);
         }
     }
@@ -52,9 +55,16 @@ fn every_scenario_comes_out_as_it_says() {
 #[test]
 fn no_two_scenarios_claim_the_same() {
     let titles: Vec<String> = files().iter().map(|file| play(file).title).collect();
-    assert!(titles.len() >= 150, "the search for scenarios found only {}", titles.len());
+    assert!(
+        titles.len() >= 150,
+        "the search for scenarios found only {}",
+        titles.len()
+    );
     let mut distinct = BTreeSet::new();
-    let twice: Vec<&String> = titles.iter().filter(|title| !distinct.insert(*title)).collect();
+    let twice: Vec<&String> = titles
+        .iter()
+        .filter(|title| !distinct.insert(*title))
+        .collect();
     assert!(twice.is_empty(), "two scenarios have one title: {twice:?}");
 }
 
@@ -63,7 +73,8 @@ fn every_scenario_is_of_the_shape_the_schema_describes() {
     let schema: Value = serde_json::from_str(simulate::SCHEMA).expect("a schema is JSON");
     let validator = jsonschema::draft202012::new(&schema).expect("a schema of the draft");
     let check = |name: &str, text: &str| {
-        let document: Value = serde_yaml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let document: Value =
+            serde_yaml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
         let breaches: Vec<String> = validator
             .iter_errors(&document)
             .map(|error| format!("{}: {error}", error.instance_path()))
@@ -78,9 +89,18 @@ fn every_scenario_is_of_the_shape_the_schema_describes() {
     for (what, text) in [
         ("no title", "steps: [{send: question}]"),
         ("no step", "title: x\nsteps: []"),
-        ("an unknown key", "title: x\nsteps: [{send: question}]\ncolour: red"),
-        ("a step that does two things", "title: x\nsteps: [{send: question, wait: 2h}]"),
-        ("a step that does nothing", "title: x\nsteps: [{expect: accepted}]"),
+        (
+            "an unknown key",
+            "title: x\nsteps: [{send: question}]\ncolour: red",
+        ),
+        (
+            "a step that does two things",
+            "title: x\nsteps: [{send: question, wait: 2h}]",
+        ),
+        (
+            "a step that does nothing",
+            "title: x\nsteps: [{expect: accepted}]",
+        ),
         ("no span", "title: x\nsteps: [{wait: soon}]"),
         ("no action", "title: x\nsteps: [{pr: squashed}]"),
     ] {
@@ -93,14 +113,28 @@ fn every_scenario_is_of_the_shape_the_schema_describes() {
 #[test]
 fn every_code_is_reached_by_a_scenario() {
     let transcripts: Vec<Transcript> = files().iter().map(|file| play(file)).collect();
-    let outcomes = transcripts.iter().flat_map(|played| &played.steps).flat_map(|step| &step.outcomes);
+    let outcomes = transcripts
+        .iter()
+        .flat_map(|played| &played.steps)
+        .flat_map(|step| &step.outcomes);
     let reached: BTreeSet<Code> = outcomes.filter_map(|outcome| outcome.code).collect();
-    let unreached = Code::ALL.iter().filter(|code| !reached.contains(code)).map(|code| code.as_str());
-    assert_eq!(unreached.collect::<Vec<_>>(), [""; 0], "no scenario reaches these codes");
+    let unreached = Code::ALL
+        .iter()
+        .filter(|code| !reached.contains(code))
+        .map(|code| code.as_str());
+    assert_eq!(
+        unreached.collect::<Vec<_>>(),
+        [""; 0],
+        "no scenario reaches these codes"
+    );
 }
 
 fn settled(directory: &Path, args: &[&str]) -> Output {
-    Command::new(binaries::settled()).args(args).current_dir(directory).output().expect("settled can be run")
+    Command::new(binaries::settled())
+        .args(args)
+        .current_dir(directory)
+        .output()
+        .expect("settled can be run")
 }
 
 #[test]
@@ -111,32 +145,63 @@ fn the_command_tells_right_from_wrong_by_its_exit_code() {
             "good.yaml",
             "title: a question is delivered\nsteps: [{send: question, expect: accepted -> delivered to codex}]\n",
         ),
-        ("other.yaml", "title: a question is refused\nsteps: [{send: question, expect: refused expired}]\n"),
-        ("broken.yaml", "title: nothing can be read\nsteps:\n  - sned: question\n"),
-        ("config.yaml", "title: four rounds\nconfig: {rounds: {max: 4}}\nsteps: [{send: question}]\n"),
+        (
+            "other.yaml",
+            "title: a question is refused\nsteps: [{send: question, expect: refused expired}]\n",
+        ),
+        (
+            "broken.yaml",
+            "title: nothing can be read\nsteps:\n  - sned: question\n",
+        ),
+        (
+            "config.yaml",
+            "title: four rounds\nconfig: {rounds: {max: 4}}\nsteps: [{send: question}]\n",
+        ),
     ];
     for (name, text) in files {
         write(directory.path().join(name), text);
     }
     for (args, code, says) in [
         (&["good.yaml"][..], 0, "accepted -> delivered to codex"),
-        (&["good.yaml", "other.yaml"], 1, "other.yaml:2: step 1: expected: refused expired\n"),
+        (
+            &["good.yaml", "other.yaml"],
+            1,
+            "other.yaml:2: step 1: expected: refused expired\n",
+        ),
         (&["broken.yaml"], 2, "broken.yaml:3:5: a step has no `sned`"),
-        (&["config.yaml"], 2, "config.yaml:2:19: config_invalid: rounds.max is 4"),
+        (
+            &["config.yaml"],
+            2,
+            "config.yaml:2:19: config_invalid: rounds.max is 4",
+        ),
         (&["absent.yaml"], 3, "absent.yaml: "),
     ] {
         let output = settled(directory.path(), &[&["simulate"], args].concat());
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {}", said(&output));
-        let text =
-            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-        assert!(text.contains(says), "{args:?} does not say {says:?}: {text}");
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{args:?}: {}",
+            said(&output)
+        );
+        let text = [output.stdout, output.stderr]
+            .map(|text| String::from_utf8_lossy(&text).into_owned())
+            .concat();
+        assert!(
+            text.contains(says),
+            "{args:?} does not say {says:?}: {text}"
+        );
     }
-    let output = settled(directory.path(), &["simulate", "--json", "good.yaml", "other.yaml"]);
+    let output = settled(
+        directory.path(),
+        &["simulate", "--json", "good.yaml", "other.yaml"],
+    );
     let documents = String::from_utf8(output.stdout).expect("we print UTF-8");
     let pretty: String = documents
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("a JSON document a line"))
-        .map(|document| serde_json::to_string_pretty(&document).expect("a tree of values is JSON") + "\n")
+        .map(|document| {
+            serde_json::to_string_pretty(&document).expect("a tree of values is JSON") + "\n"
+        })
         .collect();
     golden::check("simulate.json", &pretty);
 }

@@ -23,12 +23,25 @@ fn systemd_analyze(args: &[&str], file: &Path) -> Output {
 /// Runs `settled service` without any environment, and puts files into a directory beside the workspace.
 fn service(mailroom: &Mailroom, args: &[&str]) -> Output {
     let mut command = settled();
-    command.env_clear().arg("service").args(args).arg("--root").arg(mailroom.root());
-    command.arg("--into").arg(units(mailroom)).output().expect("settled can be run")
+    command
+        .env_clear()
+        .arg("service")
+        .args(args)
+        .arg("--root")
+        .arg(mailroom.root());
+    command
+        .arg("--into")
+        .arg(units(mailroom))
+        .output()
+        .expect("settled can be run")
 }
 
 fn units(mailroom: &Mailroom) -> PathBuf {
-    mailroom.root().parent().expect("it lies in a temporary directory").join("units")
+    mailroom
+        .root()
+        .parent()
+        .expect("it lies in a temporary directory")
+        .join("units")
 }
 
 fn install(mailroom: &Mailroom, args: &[&str]) -> PathBuf {
@@ -39,15 +52,28 @@ fn install(mailroom: &Mailroom, args: &[&str]) -> PathBuf {
 
 fn proves(tool: &[&str], file: &Path) {
     let output = systemd_analyze(tool, file);
-    assert!(output.status.success(), "{tool:?}: {}\n{}", said(&output), read(file));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{tool:?} complains of\n{}", read(file));
+    assert!(
+        output.status.success(),
+        "{tool:?}: {}\n{}",
+        said(&output),
+        read(file)
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "",
+        "{tool:?} complains of\n{}",
+        read(file)
+    );
 }
 
 #[test]
 fn systemd_finds_nothing_wrong_with_any_unit() {
-    for args in
-        [&["--system"][..], &["--user"], &["--system", "--starts-agents"], &["--user", "--starts-agents"]]
-    {
+    for args in [
+        &["--system"][..],
+        &["--user"],
+        &["--system", "--starts-agents"],
+        &["--user", "--starts-agents"],
+    ] {
         let mailroom = Mailroom::new(&["claude", "codex"]);
         proves(&["verify"], &install(&mailroom, args));
     }
@@ -56,7 +82,13 @@ fn systemd_finds_nothing_wrong_with_any_unit() {
 #[test]
 fn a_daemon_that_starts_no_agents_is_confined() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    let score = ["security", "--offline=true", "--no-pager", "--threshold", EXPOSURE_MAX];
+    let score = [
+        "security",
+        "--offline=true",
+        "--no-pager",
+        "--threshold",
+        EXPOSURE_MAX,
+    ];
     proves(&score, &install(&mailroom, &["--system"]));
     // Whose file is whose can only be seen with more open.
     mailroom.put("settled.toml", "[agents.claude]\nuid = 61001\n");
@@ -70,26 +102,50 @@ fn a_daemon_that_starts_no_agents_is_confined() {
 
 #[test]
 fn a_unit_names_everything_by_its_whole_path_whatever_the_path_is() {
-    for path in ["mail room", "100%n", "$HOME", "it's \"quoted\" \\ so", "@NAME@", "ümlaut"] {
+    for path in [
+        "mail room",
+        "100%n",
+        "$HOME",
+        "it's \"quoted\" \\ so",
+        "@NAME@",
+        "ümlaut",
+    ] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let mailroom = Mailroom::at(directory, path);
-        assert!(mailroom.run(&["init", "--agents", "claude"]).status.success());
+        assert!(
+            mailroom
+                .run(&["init", "--agents", "claude"])
+                .status
+                .success()
+        );
         let unit = install(&mailroom, &["--system"]);
         proves(&["verify"], &unit);
         let text = read(&unit);
-        let start =
-            text.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("it starts something");
+        let start = text
+            .lines()
+            .find_map(|line| line.strip_prefix("ExecStart="))
+            .expect("it starts something");
         assert!(start.starts_with('/'), "{start}");
-        assert!(service(&mailroom, &["status", "--system"]).status.code() == Some(0), "{path}");
+        assert!(
+            service(&mailroom, &["status", "--system"]).status.code() == Some(0),
+            "{path}"
+        );
         let plist = service(&mailroom, &["install", "--system", "--launchd"]);
         assert!(plist.status.success(), "{}", said(&plist));
-        let reader =
-            "import plistlib,sys; print(plistlib.load(open(sys.argv[1],'rb'))['ProgramArguments'][2])";
+        let reader = "import plistlib,sys; print(plistlib.load(open(sys.argv[1],'rb'))['ProgramArguments'][2])";
         let mut python = Command::new("python3");
-        python.args(["-c", reader]).arg(units(&mailroom).join("settled.plist"));
-        let output = python.env("PYTHONIOENCODING", "utf-8").output().expect("python3 can be run");
+        python
+            .args(["-c", reader])
+            .arg(units(&mailroom).join("settled.plist"));
+        let output = python
+            .env("PYTHONIOENCODING", "utf-8")
+            .output()
+            .expect("python3 can be run");
         let root = mailroom.root().canonicalize().expect("it is there");
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), root.to_string_lossy());
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout).trim_end(),
+            root.to_string_lossy()
+        );
     }
 }
 
@@ -97,7 +153,12 @@ fn a_unit_names_everything_by_its_whole_path_whatever_the_path_is() {
 fn a_path_that_breaks_lines_is_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mailroom = Mailroom::at(directory, "a\nUser=root");
-    assert!(mailroom.run(&["init", "--agents", "claude"]).status.success());
+    assert!(
+        mailroom
+            .run(&["init", "--agents", "claude"])
+            .status
+            .success()
+    );
     let output = service(&mailroom, &["install", "--system"]);
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert_eq!(names(units(&mailroom)), Vec::<String>::new());
@@ -112,7 +173,11 @@ fn a_file_is_written_once_and_changed_only_if_it_is_ours() {
     assert!(said_of(&service(&mailroom, &["install"])).starts_with("made "));
     assert!(said_of(&service(&mailroom, &["install"])).starts_with("unchanged "));
     assert_eq!(code(&["status"]), Some(0));
-    assert_eq!(code(&["status", "--starts-agents"]), Some(6), "another one would be written");
+    assert_eq!(
+        code(&["status", "--starts-agents"]),
+        Some(6),
+        "another one would be written"
+    );
 
     let unit = units(&mailroom).join("settled.service");
     let ours = read(&unit);
@@ -129,7 +194,11 @@ fn a_file_is_written_once_and_changed_only_if_it_is_ours() {
     std::os::unix::fs::symlink(&unit, wants.join("settled.service")).expect("a link");
     let enabled = service(&mailroom, &["uninstall", "--system"]);
     assert_eq!(enabled.status.code(), Some(6), "{}", said(&enabled));
-    assert!(said(&enabled).contains("systemctl disable --now settled.service"), "{}", said(&enabled));
+    assert!(
+        said(&enabled).contains("systemctl disable --now settled.service"),
+        "{}",
+        said(&enabled)
+    );
     std::fs::remove_file(wants.join("settled.service")).expect("the link");
     assert_eq!(code(&["uninstall", "--system", "--dry-run"]), Some(0));
     assert!(unit.exists());

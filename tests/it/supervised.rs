@@ -24,7 +24,13 @@ impl Supervisor {
     fn of(mailroom: &Mailroom) -> Self {
         let path = mailroom.root().with_extension("notify");
         let socket = UnixDatagram::bind(&path).expect("a socket in a temporary directory");
-        Self { socket, path: path.to_str().expect("temporary directories are named in ASCII").to_owned() }
+        Self {
+            socket,
+            path: path
+                .to_str()
+                .expect("temporary directories are named in ASCII")
+                .to_owned(),
+        }
     }
 
     fn start(&self, mailroom: &Mailroom) -> Daemon {
@@ -35,17 +41,23 @@ impl Supervisor {
     /// The next notification, if one comes in time.
     fn next_within(&self, time: Duration) -> Option<String> {
         let mut bytes = [0; 4096];
-        self.socket.set_read_timeout(Some(time)).expect("a time-out can be set");
+        self.socket
+            .set_read_timeout(Some(time))
+            .expect("a time-out can be set");
         match self.socket.recv(&mut bytes) {
             Ok(length) => Some(String::from_utf8_lossy(&bytes[..length]).into_owned()),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                None
+            }
             Err(error) => panic!("the notify socket: {error}"),
         }
     }
 
     /// The next notification that holds this; those before it are passed over.
     fn hears(&self, what: &str) -> String {
-        wait::for_some(what, || self.next_within(SOON).filter(|said| said.contains(what)))
+        wait::for_some(what, || {
+            self.next_within(SOON).filter(|said| said.contains(what))
+        })
     }
 }
 
@@ -58,10 +70,16 @@ fn ready_is_said_once_after_the_first_sweep_and_then_the_counts() {
     let daemon = supervisor.start(&mailroom);
     let first = supervisor.next_within(SOON).expect("a notification");
     // What lay in the outbox was seen, and not yet judged.
-    assert_eq!(first, "READY=1\nSTATUS=2 agents, 0 reviews open, 0 messages accepted, 1 waiting");
+    assert_eq!(
+        first,
+        "READY=1\nSTATUS=2 agents, 0 reviews open, 0 messages accepted, 1 waiting"
+    );
     let then = supervisor.hears("STATUS=");
     assert!(!then.contains("READY"), "{then}");
-    assert!(then.contains("1 reviews open, 1 messages accepted"), "{then}");
+    assert!(
+        then.contains("1 reviews open, 1 messages accepted"),
+        "{then}"
+    );
     assert!(daemon.terminate().success());
     supervisor.hears("STOPPING=1");
 }
@@ -72,7 +90,11 @@ fn a_daemon_that_cannot_start_never_says_that_it_is_ready() {
     let first = mailroom.serve();
     let supervisor = Supervisor::of(&mailroom);
     let second = supervisor.start(&mailroom);
-    assert_eq!(second.ended().code(), Some(9), "another daemon serves the workspace");
+    assert_eq!(
+        second.ended().code(),
+        Some(9),
+        "another daemon serves the workspace"
+    );
     assert_eq!(supervisor.next_within(Duration::from_millis(1)), None);
     assert!(first.terminate().success());
 }
@@ -86,15 +108,28 @@ fn a_loop_that_hangs_gives_no_sign_of_life() {
     supervisor.hears("READY=1");
     for beat in 0..3 {
         let said = supervisor.next_within(PATIENCE);
-        assert!(said.is_some_and(|said| said == "WATCHDOG=1"), "beat {beat} did not come in time");
+        assert!(
+            said.is_some_and(|said| said == "WATCHDOG=1"),
+            "beat {beat} did not come in time"
+        );
     }
 
     let config = mailroom.root().join("settled.toml");
     std::fs::remove_file(&config).expect("the config is there");
-    assert!(Command::new("mkfifo").arg(&config).status().expect("mkfifo can be run").success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(&config)
+            .status()
+            .expect("mkfifo can be run")
+            .success()
+    );
     daemon.hang_up();
     supervisor.hears("RELOADING=1");
-    assert_eq!(supervisor.next_within(PATIENCE), None, "the watchdog's time is up");
+    assert_eq!(
+        supervisor.next_within(PATIENCE),
+        None,
+        "the watchdog's time is up"
+    );
 
     // What a supervisor does then.
     assert!(!daemon.kill().success());
@@ -116,26 +151,57 @@ fn a_config_read_anew_is_applied_whole_or_refused_whole() {
     write(&config, "[limits]\nmessages_per_hour = 1\n");
     daemon.hang_up();
     let reloading = supervisor.hears("RELOADING=1");
-    let usec = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
-    assert!(usec.is_some_and(|usec| usec.parse::<u64>().is_ok_and(|usec| usec > 0)), "{reloading}");
+    let usec = reloading
+        .lines()
+        .find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
+    assert!(
+        usec.is_some_and(|usec| usec.parse::<u64>().is_ok_and(|usec| usec > 0)),
+        "{reloading}"
+    );
     supervisor.hears("READY=1");
     mailroom.post("claude", "one.yaml", &note("q-1"));
     mailroom.delivered("codex", "one.yaml");
     mailroom.post("claude", "two.yaml", &note("q-2"));
-    assert_eq!(mailroom.refused("claude", "two.yaml")["refused"], "rate_limited");
+    assert_eq!(
+        mailroom.refused("claude", "two.yaml")["refused"],
+        "rate_limited"
+    );
 
     // Its first half would lift the limit.
-    write(&config, "[limits]\nmessages_per_hour = 60\n[rounds]\nmax = 4\n");
+    write(
+        &config,
+        "[limits]\nmessages_per_hour = 60\n[rounds]\nmax = 4\n",
+    );
     daemon.hang_up();
     let refused = supervisor.hears("READY=1");
-    assert!(refused.contains("the old config stays in force"), "{refused}");
-    assert!(refused.contains("settled.toml:4:7: config_invalid: rounds.max is 4"), "{refused}");
-    assert!(daemon.log().contains("settled.toml is refused whole"), "{}", daemon.log());
+    assert!(
+        refused.contains("the old config stays in force"),
+        "{refused}"
+    );
+    assert!(
+        refused.contains("settled.toml:4:7: config_invalid: rounds.max is 4"),
+        "{refused}"
+    );
+    assert!(
+        daemon.log().contains("settled.toml is refused whole"),
+        "{}",
+        daemon.log()
+    );
     mailroom.post("claude", "three.yaml", &note("q-3"));
-    assert_eq!(mailroom.refused("claude", "three.yaml")["refused"], "rate_limited");
-    mailroom.post("codex", "five.yaml", &seed::note("question", "q-5", "codex", "claude", "?"));
+    assert_eq!(
+        mailroom.refused("claude", "three.yaml")["refused"],
+        "rate_limited"
+    );
+    mailroom.post(
+        "codex",
+        "five.yaml",
+        &seed::note("question", "q-5", "codex", "claude", "?"),
+    );
     let later = supervisor.hears("STATUS=");
-    assert!(later.contains("the old config stays in force"), "said as long as it lasts: {later}");
+    assert!(
+        later.contains("the old config stays in force"),
+        "said as long as it lasts: {later}"
+    );
 
     write(&config, "[limits]\nmessages_per_hour = 60\n");
     daemon.hang_up();
@@ -168,10 +234,20 @@ fn a_stop_finishes_the_batch_in_hand_and_leaves_the_rest() {
     supervisor.hears("STOPPING=1");
 
     let delivered = names(&inbox).len();
-    assert!((1..count).contains(&delivered), "it stopped in the middle: {delivered} of {count}");
+    assert!(
+        (1..count).contains(&delivered),
+        "it stopped in the middle: {delivered} of {count}"
+    );
     let accepted = mailroom.json(&["status"])["data"]["accepted"].as_u64();
-    assert_eq!(accepted, Some(delivered as u64), "what was promised is there, and nothing else");
-    assert_eq!(names(mailroom.agent("claude", "outbox")).len(), count - delivered);
+    assert_eq!(
+        accepted,
+        Some(delivered as u64),
+        "what was promised is there, and nothing else"
+    );
+    assert_eq!(
+        names(mailroom.agent("claude", "outbox")).len(),
+        count - delivered
+    );
     assert!(mailroom.once().status.success());
     assert_eq!(names(&inbox).len(), count);
 }
@@ -187,14 +263,27 @@ fn log_of(settings: &[(&str, &str)]) -> String {
     let note = seed::note("question", "q-1", "claude", "codex", SECRET)
         .replace("subject: \"", &format!("subject: \"{SECRET} "));
     mailroom.post("claude", "a\nb.yaml", &note);
-    mailroom.post("claude", "unknown.yaml", &note.replace("q-1", "q-2").replace("to: codex", "to: nobody"));
-    mailroom.post("claude", "broken.yaml", &format!("id: q-3\nfrom: \"{SECRET}\n"));
+    mailroom.post(
+        "claude",
+        "unknown.yaml",
+        &note
+            .replace("q-1", "q-2")
+            .replace("to: codex", "to: nobody"),
+    );
+    mailroom.post(
+        "claude",
+        "broken.yaml",
+        &format!("id: q-3\nfrom: \"{SECRET}\n"),
+    );
     mailroom.delivered("codex", "a\nb.yaml");
     mailroom.refused("claude", "unknown.yaml");
     mailroom.refused("claude", "broken.yaml");
     let log = daemon.log();
     assert!(daemon.terminate().success());
-    assert!(!log.contains(SECRET), "the log tells what messages say:\n{log}");
+    assert!(
+        !log.contains(SECRET),
+        "the log tells what messages say:\n{log}"
+    );
     log
 }
 
@@ -202,10 +291,16 @@ fn log_of(settings: &[(&str, &str)]) -> String {
 fn a_log_in_json_is_one_object_a_line_and_tells_no_secrets() {
     let log = log_of(&[("SETTLED_LOG_FORMAT", "json")]);
     let line = |line: &str| {
-        serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        serde_json::from_str::<serde_json::Value>(line)
+            .unwrap_or_else(|error| panic!("{error}: {line}"))
     };
     let lines: Vec<serde_json::Value> = log.lines().map(line).collect();
-    assert!(lines.iter().all(|line| line["time"].is_string() && line["level"].is_string()), "{log}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["time"].is_string() && line["level"].is_string()),
+        "{log}"
+    );
     let fact = |verdict: &str| lines.iter().find(|line| line["verdict"] == verdict);
     let accepted = fact("accepted").unwrap_or_else(|| panic!("no acceptance in\n{log}"));
     assert_eq!(
@@ -213,7 +308,10 @@ fn a_log_in_json_is_one_object_a_line_and_tells_no_secrets() {
         (&"info".into(), &"claude".into(), &"q-1".into())
     );
     assert!(accepted["seq"].is_u64(), "{accepted}");
-    assert!(lines.iter().any(|line| line["code"] == "unknown_recipient"), "{log}");
+    assert!(
+        lines.iter().any(|line| line["code"] == "unknown_recipient"),
+        "{log}"
+    );
 }
 
 #[test]
@@ -221,24 +319,34 @@ fn a_log_for_the_journal_has_a_priority_before_every_line() {
     let log = log_of(&[("SETTLED_LOG_FORMAT", "journald")]);
     for line in log.lines() {
         let priority = line.strip_prefix('<').and_then(|line| line.split_once('>'));
-        assert!(priority.is_some_and(|(number, rest)| "3467".contains(number) && !rest.is_empty()), "{line}");
+        assert!(
+            priority.is_some_and(|(number, rest)| "3467".contains(number) && !rest.is_empty()),
+            "{line}"
+        );
     }
-    assert!(log.contains("<6>seq=") || log.contains("verdict=accepted"), "{log}");
+    assert!(
+        log.contains("<6>seq=") || log.contains("verdict=accepted"),
+        "{log}"
+    );
     let text = log_of(&[("SETTLED_LOG_FORMAT", "text")]);
-    assert!(text.lines().all(|line| line.starts_with("20")), "one line a fact:\n{text}");
+    assert!(
+        text.lines().all(|line| line.starts_with("20")),
+        "one line a fact:\n{text}"
+    );
 }
 
 #[test]
 fn the_journal_is_known_by_its_stream_and_nothing_else() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
     let elsewhere = mailroom.spawn_with(&[("JOURNAL_STREAM", "1:1")]);
-    wait::until("the daemon to serve", || elsewhere.log().contains("serving"));
+    wait::until("the daemon to serve", || {
+        elsewhere.log().contains("serving")
+    });
     assert!(!elsewhere.log().starts_with('<'), "{}", elsewhere.log());
     assert!(elsewhere.terminate().success());
     // The shell puts the stream's numbers where systemd would.
     let log = mailroom.root().with_extension("log");
-    let script =
-        "exec 2>\"$1\"; export JOURNAL_STREAM=$(stat -L -c %d:%i \"$1\"); exec \"$2\" serve --once \"$3\"";
+    let script = "exec 2>\"$1\"; export JOURNAL_STREAM=$(stat -L -c %d:%i \"$1\"); exec \"$2\" serve --once \"$3\"";
     let status = Command::new("bash")
         .args(["-c", script, "bash"])
         .arg(&log)
@@ -249,5 +357,8 @@ fn the_journal_is_known_by_its_stream_and_nothing_else() {
         .expect("bash can be run");
     assert!(status.success(), "{status}");
     let log = settled_tests::read(log);
-    assert!(!log.is_empty() && log.lines().all(|line| line.starts_with("<6>")), "{log}");
+    assert!(
+        !log.is_empty() && log.lines().all(|line| line.starts_with("<6>")),
+        "{log}"
+    );
 }

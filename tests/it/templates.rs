@@ -9,7 +9,11 @@ use settled_tests::{binaries, names};
 
 fn template(kind: &str, flags: &[&str]) -> String {
     let mut command = Command::new(binaries::validate_message());
-    let output = command.args(["new", kind]).args(flags).output().expect("validate-message can be run");
+    let output = command
+        .args(["new", kind])
+        .args(flags)
+        .output()
+        .expect("validate-message can be run");
     assert!(output.status.success(), "{}", said(&output));
     String::from_utf8(output.stdout).expect("text")
 }
@@ -26,7 +30,10 @@ fn the_templates_of_a_review_end_in_an_approval() {
         ("review_request", "claude", "codex", "2", "reviewing"),
         ("review_lgtm", "codex", "claude", "2", "approved"),
     ] {
-        let text = template(kind, &["--from", from, "--to", to, "--pr", "86", "--round", round]);
+        let text = template(
+            kind,
+            &["--from", from, "--to", to, "--pr", "86", "--round", round],
+        );
         mailroom.post(from, &format!("{kind}-{round}.yaml"), &text);
         let output = mailroom.once();
         assert!(output.status.success(), "{kind}: {}\n{text}", said(&output));
@@ -37,7 +44,10 @@ fn the_templates_of_a_review_end_in_an_approval() {
 #[test]
 fn the_template_of_every_other_type_is_delivered() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    let others: Vec<&MessageType> = MessageType::ALL.iter().filter(|kind| !kind.is_review()).collect();
+    let others: Vec<&MessageType> = MessageType::ALL
+        .iter()
+        .filter(|kind| !kind.is_review())
+        .collect();
     for kind in &others {
         let text = template(kind.as_str(), &["--from", "claude", "--to", "codex"]);
         mailroom.post("claude", &format!("{kind}.yaml"), &text);

@@ -8,13 +8,18 @@ const PRIMER_MAX: usize = 700;
 
 /// Counted as the models do that have a public vocabulary; others differ by some ten in a hundred.
 fn tokens(text: &str) -> usize {
-    tiktoken_rs::o200k_base_singleton().encode_ordinary(text).len()
+    tiktoken_rs::o200k_base_singleton()
+        .encode_ordinary(text)
+        .len()
 }
 
 /// What a command prints, whatever it ends with.
 fn printed(mailroom: &Mailroom, agent: &str, args: &[&str]) -> String {
     let mut command = settled();
-    command.args(args).env("SETTLED_ROOT", "R").env("SETTLED_AGENT", agent);
+    command
+        .args(args)
+        .env("SETTLED_ROOT", "R")
+        .env("SETTLED_AGENT", agent);
     let output = command
         .current_dir(mailroom.root().parent().expect("a directory around it"))
         .output()
@@ -24,7 +29,10 @@ fn printed(mailroom: &Mailroom, agent: &str, args: &[&str]) -> String {
 
 #[test]
 fn the_primer_costs_less_than_seven_hundred_tokens() {
-    let primer = settled().args(["robot", "help"]).output().expect("settled can be run");
+    let primer = settled()
+        .args(["robot", "help"])
+        .output()
+        .expect("settled can be run");
     let count = tokens(&String::from_utf8(primer.stdout).expect("we print UTF-8"));
     assert!(count <= PRIMER_MAX, "the primer has {count} tokens");
 }
@@ -33,11 +41,23 @@ fn the_primer_costs_less_than_seven_hundred_tokens() {
 fn what_the_common_commands_cost_is_known() {
     let mailroom = Mailroom::absent();
     let root = mailroom.root().with_file_name("R");
-    let output = settled().arg("init").arg(&root).args(["--agents", "claude,codex"]).output();
+    let output = settled()
+        .arg("init")
+        .arg(&root)
+        .args(["--agents", "claude,codex"])
+        .output();
     assert!(output.expect("settled can be run").status.success());
     let [request, ..] = seed::review();
-    settled_tests::write(root.join("agents/claude/outbox/request.yaml"), &request.text);
-    settled().arg("serve").arg("--once").arg(&root).output().expect("settled can be run");
+    settled_tests::write(
+        root.join("agents/claude/outbox/request.yaml"),
+        &request.text,
+    );
+    settled()
+        .arg("serve")
+        .arg("--once")
+        .arg(&root)
+        .output()
+        .expect("settled can be run");
     let mut table = String::new();
     for args in [
         &[][..],

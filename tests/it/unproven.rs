@@ -10,8 +10,12 @@ fn note(id: &str) -> String {
 fn unproven(mailroom: &Mailroom) -> Vec<String> {
     let status = mailroom.status();
     let troubles = status["troubles"].as_array().cloned().unwrap_or_default();
-    let unproven = troubles.iter().filter(|trouble| trouble["kind"] == "sender_unproven");
-    unproven.map(|trouble| trouble["path"].as_str().expect("a path").to_owned()).collect()
+    let unproven = troubles
+        .iter()
+        .filter(|trouble| trouble["kind"] == "sender_unproven");
+    unproven
+        .map(|trouble| trouble["path"].as_str().expect("a path").to_owned())
+        .collect()
 }
 
 #[test]
@@ -22,13 +26,19 @@ fn a_file_that_was_put_into_an_inbox_is_told_once_and_left_alone() {
     mailroom.delivered("claude", "proven.yaml");
     mailroom.post("claude", "bad.yaml", "no: message\n");
     mailroom.refused("claude", "bad.yaml");
-    wait::until("the notice", || names(mailroom.agent("claude", "inbox")).len() == 2);
+    wait::until("the notice", || {
+        names(mailroom.agent("claude", "inbox")).len() == 2
+    });
     let forged = mailroom.agent("claude", "inbox").join("forged.yaml");
     let text = seed::review()[1].text.clone();
     std::fs::write(&forged, &text).expect("anybody who shares the user can");
     wait::until("the status to tell", || !unproven(&mailroom).is_empty());
     let told = || daemon.log().matches("sender_unproven").count();
-    assert_eq!(unproven(&mailroom), [forged.to_string_lossy()], "and no other");
+    assert_eq!(
+        unproven(&mailroom),
+        [forged.to_string_lossy()],
+        "and no other"
+    );
     assert_eq!(told(), 1, "{}", daemon.log());
     assert_eq!(read(&forged), text);
     assert!(daemon.terminate().success());
@@ -39,10 +49,20 @@ fn a_file_that_was_put_into_an_inbox_is_told_once_and_left_alone() {
     std::fs::write(&other, note("q-9")).expect("a file");
     wait::until("the second to be told", || unproven(&mailroom).len() == 2);
     let log = daemon.log();
-    assert_eq!(log.matches("sender_unproven").count(), 1, "the first was told before the restart: {log}");
-    assert_eq!(ledger::accepted(&ledger::records(mailroom.root())).len(), 1, "it moved nothing");
+    assert_eq!(
+        log.matches("sender_unproven").count(),
+        1,
+        "the first was told before the restart: {log}"
+    );
+    assert_eq!(
+        ledger::accepted(&ledger::records(mailroom.root())).len(),
+        1,
+        "it moved nothing"
+    );
     std::fs::remove_file(&forged).expect("its reader takes it");
-    wait::until("the status to forget", || unproven(&mailroom) == [other.to_string_lossy()]);
+    wait::until("the status to forget", || {
+        unproven(&mailroom) == [other.to_string_lossy()]
+    });
 }
 
 #[test]
@@ -58,8 +78,19 @@ fn a_copy_of_what_lies_in_an_outbox_waits_for_its_judgement() {
     let daemon = mailroom.serve();
     mailroom.cleared("codex");
     std::fs::write(&original, note("q-1")).expect("the original");
-    wait::until("the forged one to be told", || !unproven(&mailroom).is_empty());
-    assert_eq!(unproven(&mailroom), [forged.to_string_lossy()], "{}", daemon.log());
+    wait::until("the forged one to be told", || {
+        !unproven(&mailroom).is_empty()
+    });
+    assert_eq!(
+        unproven(&mailroom),
+        [forged.to_string_lossy()],
+        "{}",
+        daemon.log()
+    );
     let output = mailroom.run(&["status"]);
-    assert!(said(&output).contains("sender_unproven"), "{}", said(&output));
+    assert!(
+        said(&output).contains("sender_unproven"),
+        "{}",
+        said(&output)
+    );
 }

@@ -43,10 +43,18 @@ fn uid_of(agent: &str) -> u32 {
 impl Room {
     fn new() -> Self {
         let is_root = rustix::process::geteuid().is_root();
-        assert!(is_root, "this test acts as several users and needs root: run it as root, or in a container");
+        assert!(
+            is_root,
+            "this test acts as several users and needs root: run it as root, or in a container"
+        );
         let mailroom = Mailroom::absent();
-        let above = mailroom.root().parent().expect("it lies in a directory").to_owned();
-        std::fs::set_permissions(&above, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+        let above = mailroom
+            .root()
+            .parent()
+            .expect("it lies in a directory")
+            .to_owned();
+        std::fs::set_permissions(&above, std::fs::Permissions::from_mode(0o755))
+            .expect("permissions");
         let program = above.join("settled");
         std::fs::copy(binaries::settled(), &program).expect("a copy of the program");
         let room = Self { mailroom, program };
@@ -56,14 +64,21 @@ impl Room {
     }
 
     fn init(&self, args: &[&str]) -> Output {
-        self.mailroom.run(&[&["init", "--separate-users"], args].concat())
+        self.mailroom
+            .run(&[&["init", "--separate-users"], args].concat())
     }
 
     /// What a user does, from the root of the workspace.
     fn act(&self, uid: u32, script: &str) -> Output {
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("umask 022\n{script}")]).current_dir(self.mailroom.root());
-        shell.env("SETTLED", &self.program).uid(uid).gid(uid).stdin(Stdio::null());
+        shell
+            .args(["-c", &format!("umask 022\n{script}")])
+            .current_dir(self.mailroom.root());
+        shell
+            .env("SETTLED", &self.program)
+            .uid(uid)
+            .gid(uid)
+            .stdin(Stdio::null());
         shell.output().expect("a shell")
     }
 
@@ -71,15 +86,32 @@ impl Room {
     fn write(&self, uid: u32, path: &str, text: &str) {
         let mut shell = Command::new("sh");
         let script = format!("umask 022; cat > '{path}.tmp' && mv '{path}.tmp' '{path}'");
-        shell.args(["-c", &script]).current_dir(self.mailroom.root()).uid(uid).gid(uid).stdin(Stdio::piped());
+        shell
+            .args(["-c", &script])
+            .current_dir(self.mailroom.root())
+            .uid(uid)
+            .gid(uid)
+            .stdin(Stdio::piped());
         let mut child = shell.spawn().expect("a shell");
-        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("the shell reads");
-        assert!(child.wait().expect("our child").success(), "{uid} cannot write {path}");
+        child
+            .stdin
+            .take()
+            .expect("piped")
+            .write_all(text.as_bytes())
+            .expect("the shell reads");
+        assert!(
+            child.wait().expect("our child").success(),
+            "{uid} cannot write {path}"
+        );
     }
 
     fn serve(&self) -> Served {
         let log = self.mailroom.root().with_extension("log");
-        let file = std::fs::OpenOptions::new().append(true).create(true).open(&log).expect("a log");
+        let file = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&log)
+            .expect("a log");
         let before = read(&log).matches("serving").count();
         let mut program = Command::new(&self.program);
         program
@@ -89,21 +121,34 @@ impl Room {
             .gid(DAEMON)
             .stderr(file)
             .stdin(Stdio::null());
-        let served = Served { child: program.spawn().expect("the daemon starts"), log };
-        wait::until("the daemon to serve", || served.log().matches("serving").count() > before);
+        let served = Served {
+            child: program.spawn().expect("the daemon starts"),
+            log,
+        };
+        wait::until("the daemon to serve", || {
+            served.log().matches("serving").count() > before
+        });
         served
     }
 
     fn can(&self, uid: u32, script: &str) {
         let output = self.act(uid, script);
-        assert!(output.status.success(), "{uid} should be able to: {script}\n{}", said(&output));
+        assert!(
+            output.status.success(),
+            "{uid} should be able to: {script}\n{}",
+            said(&output)
+        );
     }
 
     fn cannot(&self, uid: u32, script: &str) {
         let output = self.act(uid, script);
         let text = said(&output);
-        assert!(!output.status.success(), "{uid} was able to: {script}\n{text}");
-        let is_for_want_of_rights = text.contains("ermission denied") || text.contains("not permitted");
+        assert!(
+            !output.status.success(),
+            "{uid} was able to: {script}\n{text}"
+        );
+        let is_for_want_of_rights =
+            text.contains("ermission denied") || text.contains("not permitted");
         assert!(
             is_for_want_of_rights || output.status.code() == Some(5),
             "{uid} failed otherwise: {script}\n{text}"
@@ -125,10 +170,19 @@ fn note(id: &str, from: &str, to: &str) -> String {
 fn take(room: &Room, post: &Post) {
     let (to, file) = (post.to, post.file);
     room.mailroom.delivered(to, file);
-    room.can(uid_of(to), &format!("mv agents/{to}/inbox/{file} agents/{to}/archive/{file}"));
-    assert_eq!(read(room.mailroom.agent(to, "archive").join(file)), post.text);
+    room.can(
+        uid_of(to),
+        &format!("mv agents/{to}/inbox/{file} agents/{to}/archive/{file}"),
+    );
+    assert_eq!(
+        read(room.mailroom.agent(to, "archive").join(file)),
+        post.text
+    );
     room.mailroom.cleared(post.from);
-    room.can(uid_of(post.from), &format!("cat agents/{}/sent/{file}", post.from));
+    room.can(
+        uid_of(post.from),
+        &format!("cat agents/{}/sent/{file}", post.from),
+    );
 }
 
 #[test]
@@ -136,23 +190,53 @@ fn users_of_their_own_hold_a_review_with_the_commands_that_write() {
     let room = Room::new();
     let _served = room.serve();
     let act = |agent: &str, code: i32, command: &str| {
-        let output =
-            room.act(uid_of(agent), &format!("$SETTLED {command} --root . --agent {agent} --timeout 30"));
-        assert_eq!(output.status.code(), Some(code), "{agent}: {command}\n{}", said(&output));
+        let output = room.act(
+            uid_of(agent),
+            &format!("$SETTLED {command} --root . --agent {agent} --timeout 30"),
+        );
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{agent}: {command}\n{}",
+            said(&output)
+        );
         said(&output)
     };
     let request = "send review_request --to codex --pr 86 --branch b --body 'A parser.'";
     act("claude", 0, &format!("{request} --id req-1"));
     let finding = "{severity: P1, title: no lock, file: src/a.rs, line: 7}";
-    room.write(CODEX, "agents/codex/outbox/.findings.tmp", &format!("- {finding}\n"));
-    act("codex", 0, "feedback --findings agents/codex/outbox/.findings.tmp --id fb-1");
-    act("claude", 0, "send review_addressed --pr 86 --commit-sha abc1234 --body 'A lock.' --id ad-1");
+    room.write(
+        CODEX,
+        "agents/codex/outbox/.findings.tmp",
+        &format!("- {finding}\n"),
+    );
+    act(
+        "codex",
+        0,
+        "feedback --findings agents/codex/outbox/.findings.tmp --id fb-1",
+    );
+    act(
+        "claude",
+        0,
+        "send review_addressed --pr 86 --commit-sha abc1234 --body 'A lock.' --id ad-1",
+    );
     act("claude", 0, &format!("{request} --id req-2"));
-    let unsaid = act("codex", 7, "feedback 86 --findings /dev/null --action F-1-001=reply");
+    let unsaid = act(
+        "codex",
+        7,
+        "feedback 86 --findings /dev/null --action F-1-001=reply",
+    );
     assert!(unsaid.contains("it is empty"), "{unsaid}");
     let illegal = act("codex", 7, "feedback 86 --action F-1-001=reply");
-    assert!(illegal.contains("F-1-001: reply is not legal now; legal: resolve, veto, escalate"), "{illegal}");
-    act("codex", 0, "lgtm 86 --action F-1-001=resolve --head abc1234 --id ok-1");
+    assert!(
+        illegal.contains("F-1-001: reply is not legal now; legal: resolve, veto, escalate"),
+        "{illegal}"
+    );
+    act(
+        "codex",
+        0,
+        "lgtm 86 --action F-1-001=resolve --head abc1234 --id ok-1",
+    );
     assert_eq!(room.mailroom.status()["reviews"][0]["phase"], "approved");
     let again = act("codex", 3, "lgtm 86");
     assert!(again.contains("nothing is asked of codex"), "{again}");
@@ -162,18 +246,35 @@ fn users_of_their_own_hold_a_review_with_the_commands_that_write() {
 fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
     let room = Room::new();
     let served = room.serve();
-    room.write(CODEX, seed::PACKET, &read(settled_tests::repository().join(seed::PACKET)));
+    room.write(
+        CODEX,
+        seed::PACKET,
+        &read(settled_tests::repository().join(seed::PACKET)),
+    );
     for post in &seed::review() {
-        room.write(uid_of(post.from), &format!("agents/{}/outbox/{}", post.from, post.file), &post.text);
+        room.write(
+            uid_of(post.from),
+            &format!("agents/{}/outbox/{}", post.from, post.file),
+            &post.text,
+        );
         take(&room, post);
     }
     for agent in ["claude", "codex"] {
-        room.write(uid_of(agent), &format!("agents/{agent}/outbox/bad.yaml"), "no: message\n");
+        room.write(
+            uid_of(agent),
+            &format!("agents/{agent}/outbox/bad.yaml"),
+            "no: message\n",
+        );
         room.mailroom.refused(agent, "bad.yaml");
-        wait::until("the notice", || !room.mailroom.notices(agent, "envelope_field").is_empty());
+        wait::until("the notice", || {
+            !room.mailroom.notices(agent, "envelope_field").is_empty()
+        });
     }
     let records = ledger::accepted(&ledger::records(room.mailroom.root()));
-    assert!(records.len() == 5 && records.values().all(|count| *count == 1), "{records:?}");
+    assert!(
+        records.len() == 5 && records.values().all(|count| *count == 1),
+        "{records:?}"
+    );
     room.write(CLAUDE, "packets/findings/of_claude.yaml", "findings: []\n");
     for (own, other) in [("claude", "codex"), ("codex", "claude")] {
         let (uid, them) = (uid_of(own), uid_of(other));
@@ -223,14 +324,35 @@ fn a_review_goes_both_ways_between_users_who_cannot_get_at_each_other() {
             "$SETTLED serve --once .",
             "$SETTLED init . --separate-users",
         ] {
-            let theirs = if own == "claude" { seed::PACKET } else { "packets/findings/of_claude.yaml" };
-            let theirs = theirs.strip_prefix("packets/findings/").expect("it lies there");
-            let script = forbidden.replace("OWN", own).replace("OTHER", other).replace("THEIRS", theirs);
+            let theirs = if own == "claude" {
+                seed::PACKET
+            } else {
+                "packets/findings/of_claude.yaml"
+            };
+            let theirs = theirs
+                .strip_prefix("packets/findings/")
+                .expect("it lies there");
+            let script = forbidden
+                .replace("OWN", own)
+                .replace("OTHER", other)
+                .replace("THEIRS", theirs);
             room.cannot(uid, &script);
         }
-        assert_eq!(room.mailroom.agent(other, "outbox").metadata().expect("an outbox").uid(), them);
+        assert_eq!(
+            room.mailroom
+                .agent(other, "outbox")
+                .metadata()
+                .expect("an outbox")
+                .uid(),
+            them
+        );
     }
-    assert_eq!(room.act(CODEX, "$SETTLED take --pr 86 --root .").status.code(), Some(5));
+    assert_eq!(
+        room.act(CODEX, "$SETTLED take --pr 86 --root .")
+            .status
+            .code(),
+        Some(5)
+    );
     assert!(!served.log().contains("ERROR"), "{}", served.log());
 }
 
@@ -245,7 +367,11 @@ fn what_belongs_to_another_user_is_not_from_the_agent() {
         std::fs::Permissions::from_mode(0o755),
     )
     .expect("permissions");
-    room.write(CODEX, "agents/claude/outbox/forged.yaml", &note("q-1", "claude", "codex"));
+    room.write(
+        CODEX,
+        "agents/claude/outbox/forged.yaml",
+        &note("q-1", "claude", "codex"),
+    );
     let report = room.mailroom.refused("claude", "forged.yaml");
     assert_eq!(report["refused"], "wrong_owner");
     assert_eq!(report["violations"][0]["found"], "uid 61002");
@@ -263,14 +389,28 @@ fn what_belongs_to_another_user_is_not_from_the_agent() {
         (&report["refused"], &report["violations"][0]["found"]),
         (&"wrong_owner".into(), &"uid 61001".into())
     );
-    assert_eq!(room.mailroom.status()["reviews"][0]["attempts_left"], 3, "it cost nothing");
+    assert_eq!(
+        room.mailroom.status()["reviews"][0]["attempts_left"],
+        3,
+        "it cost nothing"
+    );
     // One of the daemon's own, or the sender's own, is read.
     for (owner, file) in [(DAEMON, "ours.yaml"), (CODEX, "own.yaml")] {
         let path = format!("packets/findings/{file}");
         room.write(owner, &path, &packet);
-        assert_eq!(room.mailroom.root().join(&path).metadata().expect("a packet").uid(), owner);
+        assert_eq!(
+            room.mailroom
+                .root()
+                .join(&path)
+                .metadata()
+                .expect("a packet")
+                .uid(),
+            owner
+        );
     }
-    let text = feedback.text.replace(seed::PACKET, "packets/findings/own.yaml");
+    let text = feedback
+        .text
+        .replace(seed::PACKET, "packets/findings/own.yaml");
     room.write(CODEX, "agents/codex/outbox/feedback-2.yaml", &text);
     room.mailroom.delivered("claude", "feedback-2.yaml");
 }
@@ -279,35 +419,59 @@ fn what_belongs_to_another_user_is_not_from_the_agent() {
 fn what_the_daemon_may_not_read_is_told_once_and_holds_up_nobody() {
     let room = Room::new();
     let served = room.serve();
-    room.can(CLAUDE, "umask 0777; cat > agents/claude/outbox/shut.yaml < /dev/null");
+    room.can(
+        CLAUDE,
+        "umask 0777; cat > agents/claude/outbox/shut.yaml < /dev/null",
+    );
     let shut = room.mailroom.agent("claude", "outbox").join("shut.yaml");
     std::fs::write(&shut, note("q-1", "claude", "codex")).expect("root writes anything");
-    room.write(CLAUDE, "agents/claude/outbox/open.yaml", &note("q-2", "claude", "codex"));
+    room.write(
+        CLAUDE,
+        "agents/claude/outbox/open.yaml",
+        &note("q-2", "claude", "codex"),
+    );
     room.mailroom.delivered("codex", "open.yaml");
     let told = || room.mailroom.status()["troubles"][0].clone();
     wait::until("the status to tell", || told()["kind"] == "unreadable");
     assert_eq!(told()["path"], shut.to_string_lossy().as_ref());
     drop(served);
     let served = room.serve();
-    room.write(CLAUDE, "agents/claude/outbox/later.yaml", &note("q-3", "claude", "codex"));
+    room.write(
+        CLAUDE,
+        "agents/claude/outbox/later.yaml",
+        &note("q-3", "claude", "codex"),
+    );
     room.mailroom.delivered("codex", "later.yaml");
-    let lines = served.log().lines().filter(|line| line.contains("may not read")).count();
+    let lines = served
+        .log()
+        .lines()
+        .filter(|line| line.contains("may not read"))
+        .count();
     assert_eq!(lines, 1, "told once, over a restart: {}", served.log());
     assert!(shut.exists(), "it is nobody's refusal");
     room.can(CLAUDE, "chmod 644 agents/claude/outbox/shut.yaml");
     room.mailroom.delivered("codex", "shut.yaml");
-    wait::until("the status to forget", || room.mailroom.status()["troubles"].is_null());
+    wait::until("the status to forget", || {
+        room.mailroom.status()["troubles"].is_null()
+    });
 
     chown(room.mailroom.agent("claude", "outbox"), Some(CODEX), None).expect("root gives it away");
-    wait::until("the status to tell the owner", || told()["kind"] == "outbox_owner");
+    wait::until("the status to tell the owner", || {
+        told()["kind"] == "outbox_owner"
+    });
     assert!(room.init(&[]).status.success());
-    wait::until("the status to forget", || room.mailroom.status()["troubles"].is_null());
+    wait::until("the status to forget", || {
+        room.mailroom.status()["troubles"].is_null()
+    });
 }
 
 #[test]
 fn a_run_that_ends_does_not_wait_for_what_it_may_not_read() {
     let room = Room::new();
-    room.can(CLAUDE, "umask 0777; cat > agents/claude/outbox/shut.yaml < /dev/null");
+    room.can(
+        CLAUDE,
+        "umask 0777; cat > agents/claude/outbox/shut.yaml < /dev/null",
+    );
     let output = room.act(DAEMON, "$SETTLED serve --once .");
     assert_eq!(output.status.code(), Some(9), "{}", said(&output));
     assert_eq!(room.mailroom.status()["troubles"][0]["kind"], "unreadable");
@@ -322,20 +486,43 @@ fn users_are_separated_once_and_only_by_root() {
         "{}",
         said(&again)
     );
-    assert_eq!(read(room.mailroom.root().join("settled.toml")).matches("\nuid = ").count(), 2);
+    assert_eq!(
+        read(room.mailroom.root().join("settled.toml"))
+            .matches("\nuid = ")
+            .count(),
+        2
+    );
     let close = room.init(&["--agents", "gemini=61003:61001"]);
     assert_eq!(close.status.code(), Some(2), "{}", said(&close));
     let unknown = room.init(&["--agents", "nobody-by-this-name"]);
     assert_eq!(unknown.status.code(), Some(2), "{}", said(&unknown));
     assert!(!room.mailroom.agent("gemini", "outbox").exists());
     let dry = room.init(&["--agents", "gemini=61003", "--dry-run"]);
-    assert!(dry.status.success() && !room.mailroom.agent("gemini", "outbox").exists(), "{}", said(&dry));
+    assert!(
+        dry.status.success() && !room.mailroom.agent("gemini", "outbox").exists(),
+        "{}",
+        said(&dry)
+    );
     let added = room.init(&["--agents", "gemini=61003"]);
     assert!(added.status.success(), "{}", said(&added));
     room.can(61_003, "touch agents/gemini/outbox/x.tmp");
-    assert_eq!(room.act(CLAUDE, "$SETTLED init . --separate-users").status.code(), Some(5));
-    let root = settled().args(["serve", "--once"]).arg(room.mailroom.root()).output().expect("it runs");
-    assert_eq!(root.status.code(), Some(5), "what root makes the daemon could not write to: {}", said(&root));
+    assert_eq!(
+        room.act(CLAUDE, "$SETTLED init . --separate-users")
+            .status
+            .code(),
+        Some(5)
+    );
+    let root = settled()
+        .args(["serve", "--once"])
+        .arg(room.mailroom.root())
+        .output()
+        .expect("it runs");
+    assert_eq!(
+        root.status.code(),
+        Some(5),
+        "what root makes the daemon could not write to: {}",
+        said(&root)
+    );
 }
 
 #[test]
@@ -345,8 +532,11 @@ fn no_link_leads_root_out_of_the_workspace() {
     std::fs::create_dir(&outside).expect("a directory");
     let canary = outside.join("canary");
     std::fs::write(&canary, "x").expect("a file");
-    let before =
-        |path: &Path| path.metadata().map(|data| (data.uid(), data.gid(), data.mode())).expect("it is there");
+    let before = |path: &Path| {
+        path.metadata()
+            .map(|data| (data.uid(), data.gid(), data.mode()))
+            .expect("it is there")
+    };
     let (was, file_was) = (before(&outside), before(&canary));
     let archive = room.mailroom.agent("claude", "archive");
     std::fs::hard_link(&canary, archive.join("hard.yaml")).expect("a link");

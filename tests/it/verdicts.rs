@@ -48,7 +48,10 @@ struct Case {
 }
 
 fn seed() -> u64 {
-    std::env::var("VERDICTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(SEED)
+    std::env::var("VERDICTS_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(SEED)
 }
 
 fn letters(seed: u64) -> Vec<Vec<u8>> {
@@ -72,19 +75,33 @@ fn cases(directory: &Path, letters: Vec<Vec<u8>>) -> Vec<Case> {
     let theirs = peer::judged(&files);
     let ours = ours(&files);
     let both = files.into_iter().zip(letters).zip(theirs).zip(ours);
-    both.map(|(((file, bytes), theirs), ours)| Case { file, bytes, theirs, ours }).collect()
+    both.map(|(((file, bytes), theirs), ours)| Case {
+        file,
+        bytes,
+        theirs,
+        ours,
+    })
+    .collect()
 }
 
 /// What the command says against each file's envelope, in one process.
 fn ours(files: &[PathBuf]) -> Vec<Vec<Violation>> {
     let mut command = Command::new(binaries::validate_message());
-    let output = command.args(["--format", "json"]).args(files).stdin(Stdio::null()).output();
+    let output = command
+        .args(["--format", "json"])
+        .args(files)
+        .stdin(Stdio::null())
+        .output();
     let output = output.expect("the command can be run");
     let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
     let told = report["files"].as_array().expect("a list of files");
     assert_eq!(told.len(), files.len(), "one verdict for each file");
     let of_file = |(told, file): (&Value, &PathBuf)| {
-        assert_eq!(told["file"], file.to_string_lossy().as_ref(), "in the order they were given");
+        assert_eq!(
+            told["file"],
+            file.to_string_lossy().as_ref(),
+            "in the order they were given"
+        );
         let violations = told["violations"].as_array().expect("a list of violations");
         violations.iter().filter_map(of_the_envelope).collect()
     };
@@ -93,7 +110,9 @@ fn ours(files: &[PathBuf]) -> Vec<Vec<Violation>> {
 
 fn of_the_envelope(violation: &Value) -> Option<Violation> {
     let code = violation["code"].as_str().expect("a code");
-    let is_beyond = BEYOND_THE_ENVELOPE.iter().any(|beyond| beyond.as_str() == code);
+    let is_beyond = BEYOND_THE_ENVELOPE
+        .iter()
+        .any(|beyond| beyond.as_str() == code);
     let is_error = violation["level"] == "error";
     (is_error && !is_beyond).then(|| Violation {
         code: code.to_owned(),
@@ -105,8 +124,12 @@ fn of_the_envelope(violation: &Value) -> Option<Violation> {
 /// The names of the differences on the list in `docs/oacp.md`.
 fn listed() -> BTreeSet<String> {
     let page = read(repository().join("docs/oacp.md"));
-    let (_, list) = page.split_once("## Where the verdicts differ").expect("docs/oacp.md has the list");
-    let rows = list.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
+    let (_, list) = page
+        .split_once("## Where the verdicts differ")
+        .expect("docs/oacp.md has the list");
+    let rows = list
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"));
     let names: BTreeSet<String> = rows.map(|(name, _)| name.to_owned()).collect();
     assert!(!names.is_empty(), "docs/oacp.md has a table of differences");
     names
@@ -122,14 +145,23 @@ fn envelope_verdicts_agree_with_oacp_but_for_the_listed_differences() {
     let mut unlisted = Vec::new();
     for case in &cases {
         match differ::reasons(&case.bytes, &case.theirs, &case.ours) {
-            Ok(reasons) => reasons.into_iter().for_each(|reason| *seen.entry(reason).or_default() += 1),
+            Ok(reasons) => reasons
+                .into_iter()
+                .for_each(|reason| *seen.entry(reason).or_default() += 1),
             Err(what) => unlisted.push(format!("{what}\n{}", shown(case))),
         }
     }
     let few: String = unlisted.iter().take(10).cloned().collect();
-    assert!(unlisted.is_empty(), "seed {seed}: {} unlisted disagreements\n{few}", unlisted.len());
+    assert!(
+        unlisted.is_empty(),
+        "seed {seed}: {} unlisted disagreements\n{few}",
+        unlisted.len()
+    );
     let occurred: BTreeSet<String> = seen.keys().map(|name| (*name).to_owned()).collect();
-    assert_eq!(occurred, listed, "seed {seed}: those that occur, and those on the list of docs/oacp.md");
+    assert_eq!(
+        occurred, listed,
+        "seed {seed}: those that occur, and those on the list of docs/oacp.md"
+    );
     enough_of_each(&cases);
     the_process_says_the_same(&cases, seed);
 }
@@ -153,19 +185,40 @@ fn shown(case: &Case) -> String {
 /// A comparison of files that both sides refuse for the same slip would show nothing.
 fn enough_of_each(cases: &[Case]) {
     let both = |accept: bool| {
-        let is_so = |case: &&Case| case.theirs.errors.is_empty() == accept && case.ours.is_empty() == accept;
+        let is_so = |case: &&Case| {
+            case.theirs.errors.is_empty() == accept && case.ours.is_empty() == accept
+        };
         cases.iter().filter(is_so).count()
     };
-    assert!(both(true) >= 500, "{} messages are accepted by both", both(true));
-    assert!(both(false) >= 500, "{} messages are refused by both", both(false));
-    let wrong =
-        cases.iter().take(CORRECT).find(|case| !case.ours.is_empty() || !case.theirs.errors.is_empty());
-    assert!(wrong.is_none(), "a correct message is refused:\n{}", wrong.map(shown).unwrap_or_default());
+    assert!(
+        both(true) >= 500,
+        "{} messages are accepted by both",
+        both(true)
+    );
+    assert!(
+        both(false) >= 500,
+        "{} messages are refused by both",
+        both(false)
+    );
+    let wrong = cases
+        .iter()
+        .take(CORRECT)
+        .find(|case| !case.ours.is_empty() || !case.theirs.errors.is_empty());
+    assert!(
+        wrong.is_none(),
+        "a correct message is refused:\n{}",
+        wrong.map(shown).unwrap_or_default()
+    );
 }
 
 fn the_process_says_the_same(cases: &[Case], seed: u64) {
     for case in cases.iter().step_by(cases.len() / SAMPLES) {
         let accepted = peer::validates(&case.file).is_ok();
-        assert_eq!(accepted, case.theirs.errors.is_empty(), "seed {seed}: `oacp validate`\n{}", shown(case));
+        assert_eq!(
+            accepted,
+            case.theirs.errors.is_empty(),
+            "seed {seed}: `oacp validate`\n{}",
+            shown(case)
+        );
     }
 }

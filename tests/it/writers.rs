@@ -36,15 +36,27 @@ fn a_packet_whose_writer_pauses_is_judged_with_what_comes_after_the_pause() {
         .replace("verdict: changes_requested", "verdict: approve")
         .replace("P1", "P3")
         .replace("blocking: true", "blocking: false");
-    let (head, _) = harmless.split_once("  - id: F-002").expect("a second finding");
-    let (_, blocking) = packet.split_once("  - id: F-002").expect("a second finding");
+    let (head, _) = harmless
+        .split_once("  - id: F-002")
+        .expect("a second finding");
+    let (_, blocking) = packet
+        .split_once("  - id: F-002")
+        .expect("a second finding");
     let mut writer = begin(&mailroom.root().join(seed::PACKET), head);
 
     let [.., lgtm] = seed::review();
-    let text = format!("{}  round: 1\n  findings_packet: {}\n", lgtm.text, seed::PACKET);
+    let text = format!(
+        "{}  round: 1\n  findings_packet: {}\n",
+        lgtm.text,
+        seed::PACKET
+    );
     mailroom.post("codex", lgtm.file, &text);
     wait::a_moment(PAUSE);
-    assert_eq!(names(mailroom.agent("codex", "outbox")), [lgtm.file], "judged before its packet was whole");
+    assert_eq!(
+        names(mailroom.agent("codex", "outbox")),
+        [lgtm.file],
+        "judged before its packet was whole"
+    );
     let rest = format!("  - id: F-002{blocking}").replace("severity: P1", "severity: P0");
     writer.write_all(rest.as_bytes()).expect("room");
     drop(writer);
@@ -63,7 +75,9 @@ fn a_message_whose_writer_pauses_longer_than_a_file_is_made_arrives_whole() {
     let mut writer = begin(&mailroom.agent("claude", "outbox").join("a.yaml"), head);
     // The daemon is asked for more than the two seconds after which a linked file counts.
     wait::a_moment(4 * PAUSE);
-    writer.write_all(format!("two{rest}").as_bytes()).expect("room");
+    writer
+        .write_all(format!("two{rest}").as_bytes())
+        .expect("room");
     drop(writer);
     assert_eq!(mailroom.delivered("codex", "a.yaml"), text);
 }
@@ -77,7 +91,11 @@ fn a_feedback_that_waits_for_its_packet_is_not_overtaken_by_a_later_lgtm() {
     // Its name comes first, so only the order of writing can be what counts.
     mailroom.post("codex", "a-lgtm.yaml", &lgtm.text);
     // Other mail of the same outbox goes on, and by then both have been looked at.
-    mailroom.post("codex", "note.yaml", &seed::note("question", "q-1", "codex", "claude", "?"));
+    mailroom.post(
+        "codex",
+        "note.yaml",
+        &seed::note("question", "q-1", "codex", "claude", "?"),
+    );
     mailroom.delivered("claude", "note.yaml");
     seed::lay_packet(mailroom.root());
     mailroom.delivered("claude", feedback.file);

@@ -29,14 +29,20 @@ struct Sample {
 impl Sample {
     fn new() -> Self {
         let memory = Path::new("/dev/shm");
-        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let directory = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        };
         let directory = directory.expect("a directory");
         let root = directory.path();
         Layout::init(root, &["codex"]).expect("a tree");
         let opened = Spool::open(root, std::sync::Arc::new(Os), &mut |_| Ok(())).expect("a start");
         let mut spool = opened.spool;
         for number in 1..=RECORDS {
-            spool.commit(number, vec![record(number)]).expect("a commit");
+            spool
+                .commit(number, vec![record(number)])
+                .expect("a commit");
         }
         spool.deliver(0).expect("a delivery");
         spool.checkpoint().expect("a checkpoint");
@@ -44,7 +50,12 @@ impl Sample {
         let segment = root.join(".settled/ledger/00000000000000000001.jsonl");
         let ledger = std::fs::read(&segment).expect("a ledger");
         let cursor = std::fs::read(root.join(CURSOR)).expect("a cursor");
-        Self { directory, segment, ledger, cursor }
+        Self {
+            directory,
+            segment,
+            ledger,
+            cursor,
+        }
     }
 
     fn root(&self) -> &Path {
@@ -63,7 +74,11 @@ fn record(number: u64) -> Draft {
         review: None,
         id: None,
         original: None,
-        deliveries: vec![Delivery { mailbox, file, content: Content::Text(format!("text {number}\n")) }],
+        deliveries: vec![Delivery {
+            mailbox,
+            file,
+            content: Content::Text(format!("text {number}\n")),
+        }],
         decision: serde_json::value::RawValue::from_string("{}".to_owned()).expect("JSON"),
     }
 }
@@ -71,7 +86,10 @@ fn record(number: u64) -> Draft {
 /// The workspace the readers are tried on; one at a time.
 fn sample() -> std::sync::MutexGuard<'static, Sample> {
     static SAMPLE: OnceLock<Mutex<Sample>> = OnceLock::new();
-    SAMPLE.get_or_init(|| Mutex::new(Sample::new())).lock().unwrap_or_else(PoisonError::into_inner)
+    SAMPLE
+        .get_or_init(|| Mutex::new(Sample::new()))
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The ledger and the cursor of the sample, to begin with when inputs are made.
@@ -83,8 +101,14 @@ pub fn seeds() -> (Vec<u8>, Vec<u8>) {
 /// Reads the bytes as a ledger's only segment. An odd first byte asks for lines whose chain is mended
 /// first, so that what lies behind the chain's check is reached as well.
 pub fn ledger(bytes: &[u8]) {
-    let Some((mode, bytes)) = bytes.split_first() else { return };
-    let bytes = if mode % 2 == 1 { chained(bytes) } else { bytes.to_vec() };
+    let Some((mode, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let bytes = if mode % 2 == 1 {
+        chained(bytes)
+    } else {
+        bytes.to_vec()
+    };
     let sample = sample();
     std::fs::write(&sample.segment, &bytes).expect("room");
     let mut accepted = 0;
@@ -100,11 +124,21 @@ pub fn ledger(bytes: &[u8]) {
             let whole = usize::try_from(accepted).expect("a few lines");
             fits(&lines[..whole], &verified.last.to_string());
             let good: usize = lines[..whole].iter().map(|line| line.len()).sum();
-            let torn = verified.torn.map_or((good as u64, 0), |torn| (torn.offset, torn.bytes));
-            assert_eq!(torn, (good as u64, (bytes.len() - good) as u64), "every byte is a record or torn");
+            let torn = verified
+                .torn
+                .map_or((good as u64, 0), |torn| (torn.offset, torn.bytes));
+            assert_eq!(
+                torn,
+                (good as u64, (bytes.len() - good) as u64),
+                "every byte is a record or torn"
+            );
         }
         Err(SpoolError::Damaged { line, .. } | SpoolError::TooNew { line, .. }) => {
-            assert!((1..=lines.len() as u64).contains(&line), "line {line} of {}", lines.len());
+            assert!(
+                (1..=lines.len() as u64).contains(&line),
+                "line {line} of {}",
+                lines.len()
+            );
         }
         Err(error) => panic!("{error}: {:?}", std::error::Error::source(&error)),
     }
@@ -116,7 +150,11 @@ fn fits(lines: &[&[u8]], last: &str) {
     for line in lines {
         let text = line.strip_suffix(b"\n").expect("a record's line ends");
         let value: serde_json::Value = serde_json::from_slice(text).expect("a record is JSON");
-        assert_eq!(value["prev"], format!("sha256:{prev}"), "a record that does not fit was accepted");
+        assert_eq!(
+            value["prev"],
+            format!("sha256:{prev}"),
+            "a record that does not fit was accepted"
+        );
         prev = digest(text);
     }
     assert_eq!(last, format!("sha256:{prev}"));
@@ -128,8 +166,12 @@ fn chained(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let mut line = line.to_vec();
-        let at = line.windows(PREV.len()).position(|window| window == PREV.as_bytes());
-        if let Some(digits) = at.and_then(|at| line.get_mut(at + PREV.len()..at + PREV.len() + DIGITS)) {
+        let at = line
+            .windows(PREV.len())
+            .position(|window| window == PREV.as_bytes());
+        if let Some(digits) =
+            at.and_then(|at| line.get_mut(at + PREV.len()..at + PREV.len() + DIGITS))
+        {
             digits.copy_from_slice(prev.as_bytes());
         }
         prev = digest(line.strip_suffix(b"\n").unwrap_or(&line));
@@ -153,9 +195,14 @@ pub fn cursor(bytes: &[u8]) {
     drop(opened.unwrap_or_else(|error| panic!("verified, and then not opened: {error}")));
     // Whatever the cursor says is done or not, the files that are there are the delivery.
     let inbox = sample.root().join("agents/codex/inbox");
-    let names = crate::names(&inbox).into_iter().filter(|name| !name.starts_with('.'));
+    let names = crate::names(&inbox)
+        .into_iter()
+        .filter(|name| !name.starts_with('.'));
     assert_eq!(names.collect::<Vec<_>>(), ["1.yaml", "2.yaml", "3.yaml"]);
     for number in 1..=RECORDS {
-        assert_eq!(crate::read(inbox.join(format!("{number}.yaml"))), format!("text {number}\n"));
+        assert_eq!(
+            crate::read(inbox.join(format!("{number}.yaml"))),
+            format!("text {number}\n")
+        );
     }
 }

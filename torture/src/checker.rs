@@ -46,24 +46,37 @@ pub fn check(case: &Case<'_>) -> Vec<String> {
 pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String> {
     let mut known: BTreeSet<(String, Vec<u8>)> = BTreeSet::new();
     for record in whole_lines(root) {
-        known.extend(made_by(&record).into_iter().map(|(mailbox, _, bytes)| (mailbox, bytes)));
+        known.extend(
+            made_by(&record)
+                .into_iter()
+                .map(|(mailbox, _, bytes)| (mailbox, bytes)),
+        );
     }
     let mut wrong = Vec::new();
     let mut see = |mailbox: String, file: &str, bytes: Vec<u8>| {
         let length = bytes.len();
         // Agents lay findings there themselves, and refused originals lie beside their reports.
-        let is_findings =
-            mailbox == "packets/findings" && letters.iter().any(|letter| letter.text.contains(file));
+        let is_findings = mailbox == "packets/findings"
+            && letters.iter().any(|letter| letter.text.contains(file));
         let is_original = mailbox.ends_with("/dead_letter") && !file.contains(".report");
         if !is_findings && !is_original && !known.contains(&(mailbox.clone(), bytes)) {
-            wrong.push(format!("{file} shows in {mailbox} with {length} bytes that no record names"));
+            wrong.push(format!(
+                "{file} shows in {mailbox} with {length} bytes that no record names"
+            ));
         }
     };
     for take in takes {
-        see(format!("{}/inbox", take.agent), &take.file, take.bytes.clone());
+        see(
+            format!("{}/inbox", take.agent),
+            &take.file,
+            take.bytes.clone(),
+        );
     }
     for mailbox in mailboxes(root) {
-        for path in places(&mailbox).iter().flat_map(|place| visible(&root.join(place))) {
+        for path in places(&mailbox)
+            .iter()
+            .flat_map(|place| visible(&root.join(place)))
+        {
             // Its reader may have taken it since.
             if let Ok(bytes) = std::fs::read(&path) {
                 see(mailbox.clone(), &name_of(&path), bytes);
@@ -75,11 +88,17 @@ pub fn in_between(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String
 
 /// Every directory in which files are made.
 fn mailboxes(root: &Path) -> Vec<String> {
-    let mut mailboxes = ["findings", "handoff", "briefs"].map(|folder| format!("packets/{folder}")).to_vec();
+    let mut mailboxes = ["findings", "handoff", "briefs"]
+        .map(|folder| format!("packets/{folder}"))
+        .to_vec();
     for agent in settled_tests::names(root.join("agents")) {
         mailboxes.extend(["inbox", "dead_letter"].map(|directory| format!("{agent}/{directory}")));
     }
-    mailboxes.extend(settled_tests::names(root.join("events/pr")).iter().map(|pr| format!("events/pr/{pr}")));
+    mailboxes.extend(
+        settled_tests::names(root.join("events/pr"))
+            .iter()
+            .map(|pr| format!("events/pr/{pr}")),
+    );
     mailboxes
 }
 
@@ -88,7 +107,9 @@ fn whole_lines(root: &Path) -> Vec<Value> {
     let mut records = Vec::new();
     for segment in visible(&root.join(".settled/ledger")) {
         let bytes = std::fs::read(&segment).unwrap_or_default();
-        let whole = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+        let whole = bytes
+            .split_inclusive(|byte| *byte == b'\n')
+            .filter(|line| line.ends_with(b"\n"));
         records.extend(whole.filter_map(|line| serde_json::from_slice(line).ok()));
     }
     records
@@ -121,10 +142,17 @@ pub fn records(root: &Path) -> Result<Vec<Value>, String> {
         if bytes.last().is_some_and(|last| *last != b'\n') {
             return Err(format!("{name} ends in half a line"));
         }
-        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let record: Value = serde_json::from_slice(line).map_err(|error| format!("{name}: {error}"))?;
+        for line in bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty())
+        {
+            let record: Value =
+                serde_json::from_slice(line).map_err(|error| format!("{name}: {error}"))?;
             if record["prev"] != prev.as_str() || record["seq"] != records.len() as u64 + 1 {
-                return Err(format!("{name}: the chain is broken before record {}", record["seq"]));
+                return Err(format!(
+                    "{name}: the chain is broken before record {}",
+                    record["seq"]
+                ));
             }
             prev = format!("sha256:{}", digest(line));
             records.push(record);
@@ -138,22 +166,33 @@ pub fn orders(root: &Path, ids: &[&str]) -> Vec<String> {
     let records = records(root).unwrap_or_default();
     let mut wrong = Vec::new();
     for id in ids {
-        let times =
-            records.iter().filter(|record| record["id"] == *id && record["original"].is_null()).count();
+        let times = records
+            .iter()
+            .filter(|record| record["id"] == *id && record["original"].is_null())
+            .count();
         if times != 1 {
             wrong.push(format!("the order {id} was heard {times} times"));
         }
     }
     let left = visible(&root.join(".settled/orders"));
-    wrong.extend(left.iter().map(|path| format!("the order {} still lies there", name_of(path))));
+    wrong.extend(
+        left.iter()
+            .map(|path| format!("the order {} still lies there", name_of(path))),
+    );
     wrong
 }
 
 /// The lines of a ledger, whatever is in them.
 pub fn lines(root: &Path) -> Vec<Vec<u8>> {
     let segments = visible(&root.join(".settled/ledger")).into_iter();
-    let bytes: Vec<u8> = segments.flat_map(|segment| std::fs::read(segment).unwrap_or_default()).collect();
-    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect()
+    let bytes: Vec<u8> = segments
+        .flat_map(|segment| std::fs::read(segment).unwrap_or_default())
+        .collect();
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 /// Every letter has exactly the record its fate asks for.
@@ -161,7 +200,10 @@ fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for record in records {
         let file = record["original"]["file"].as_str().unwrap_or_default();
-        kinds.entry(file).or_default().push(record["kind"].as_str().unwrap_or_default());
+        kinds
+            .entry(file)
+            .or_default()
+            .push(record["kind"].as_str().unwrap_or_default());
     }
     for letter in case.letters {
         let found = kinds.remove(letter.file.as_str()).unwrap_or_default();
@@ -171,7 +213,10 @@ fn fates(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
             Fate::Duplicate => ["duplicate"],
         };
         if found != expected {
-            wrong.push(format!("{}: its records are {found:?}, expected {expected:?}", letter.file));
+            wrong.push(format!(
+                "{}: its records are {found:?}, expected {expected:?}",
+                letter.file
+            ));
         }
     }
     for (file, kinds) in kinds.into_iter().filter(|(file, _)| !file.is_empty()) {
@@ -193,19 +238,28 @@ pub fn arrivals(root: &Path, records: &[Value], takes: &[Take], may_repeat: bool
     let mut found: BTreeMap<(String, Vec<u8>), Vec<String>> = BTreeMap::new();
     for take in takes {
         let mailbox = format!("{}/inbox", take.agent);
-        found.entry((mailbox, take.bytes.clone())).or_default().push(take.file.clone());
+        found
+            .entry((mailbox, take.bytes.clone()))
+            .or_default()
+            .push(take.file.clone());
     }
     for mailbox in &mailboxes {
         for directory in places(mailbox) {
             for path in visible(&root.join(&directory)) {
                 // An original that was refused lies beside its report.
-                let is_original = mailbox.ends_with("/dead_letter") && !name_of(&path).contains(".report");
-                let Ok(bytes) = std::fs::read(&path) else { continue };
+                let is_original =
+                    mailbox.ends_with("/dead_letter") && !name_of(&path).contains(".report");
+                let Ok(bytes) = std::fs::read(&path) else {
+                    continue;
+                };
                 // Agents lay findings of their own beside those the daemon writes.
-                let is_theirs =
-                    mailbox == "packets/findings" && !wanted.contains_key(&(mailbox.clone(), bytes.clone()));
+                let is_theirs = mailbox == "packets/findings"
+                    && !wanted.contains_key(&(mailbox.clone(), bytes.clone()));
                 if !is_original && !is_theirs {
-                    found.entry((mailbox.clone(), bytes)).or_default().push(name_of(&path));
+                    found
+                        .entry((mailbox.clone(), bytes))
+                        .or_default()
+                        .push(name_of(&path));
                 }
             }
         }
@@ -213,11 +267,18 @@ pub fn arrivals(root: &Path, records: &[Value], takes: &[Take], may_repeat: bool
     for (key, files) in &wanted {
         let times = found.remove(key).map_or(0, |found| found.len());
         if times < files.len() || (times > files.len() && !may_repeat) {
-            wrong.push(format!("{files:?} in {} {times} times, expected {}", key.0, files.len()));
+            wrong.push(format!(
+                "{files:?} in {} {times} times, expected {}",
+                key.0,
+                files.len()
+            ));
         }
     }
     for ((mailbox, bytes), files) in found {
-        wrong.push(format!("{files:?} in {mailbox} with {} bytes that no record names", bytes.len()));
+        wrong.push(format!(
+            "{files:?} in {mailbox} with {} bytes that no record names",
+            bytes.len()
+        ));
     }
     wrong
 }
@@ -225,7 +286,10 @@ pub fn arrivals(root: &Path, records: &[Value], takes: &[Take], may_repeat: bool
 /// Where the files of a mailbox may lie, relative to the root.
 fn places(mailbox: &str) -> Vec<String> {
     match mailbox.split_once('/') {
-        Some((agent, "inbox")) => vec![format!("agents/{agent}/inbox"), format!("agents/{agent}/archive")],
+        Some((agent, "inbox")) => vec![
+            format!("agents/{agent}/inbox"),
+            format!("agents/{agent}/archive"),
+        ],
         Some((agent, "dead_letter")) => vec![format!("agents/{agent}/dead_letter")],
         Some(_) | None => vec![mailbox.to_owned()],
     }
@@ -235,15 +299,26 @@ fn places(mailbox: &str) -> Vec<String> {
 fn originals(case: &Case<'_>, records: &[Value], wrong: &mut Vec<String>) {
     for letter in case.letters {
         let agent = case.root.join("agents").join(letter.from);
-        let record = records.iter().find(|record| record["original"]["file"] == letter.file.as_str());
-        let Some(away) = record.and_then(|record| record["original"]["away"].as_str()) else { continue };
+        let record = records
+            .iter()
+            .find(|record| record["original"]["file"] == letter.file.as_str());
+        let Some(away) = record.and_then(|record| record["original"]["away"].as_str()) else {
+            continue;
+        };
         match std::fs::read(agent.join(away)) {
             Ok(bytes) if bytes == letter.text.as_bytes() => {}
-            Ok(bytes) => wrong.push(format!("{away} of {} holds {} other bytes", letter.from, bytes.len())),
+            Ok(bytes) => wrong.push(format!(
+                "{away} of {} holds {} other bytes",
+                letter.from,
+                bytes.len()
+            )),
             Err(error) => wrong.push(format!("{away} of {}: {error}", letter.from)),
         }
         if agent.join("outbox").join(&letter.file).exists() {
-            wrong.push(format!("{} still lies in the outbox of {}", letter.file, letter.from));
+            wrong.push(format!(
+                "{} still lies in the outbox of {}",
+                letter.file, letter.from
+            ));
         }
     }
 }

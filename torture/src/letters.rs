@@ -80,11 +80,16 @@ pub fn post(root: &Path, letter: &Letter) {
     let outbox = root.join("agents").join(letter.from).join("outbox");
     let temporary = outbox.join(format!(".{}.part", letter.file));
     settled_tests::write(&temporary, &letter.text);
-    std::fs::rename(&temporary, outbox.join(&letter.file)).expect("both names lie in one directory");
+    std::fs::rename(&temporary, outbox.join(&letter.file))
+        .expect("both names lie in one directory");
 }
 
 fn pair(n: usize) -> (&'static str, &'static str) {
-    if n.is_multiple_of(3) { ("codex", "claude") } else { ("claude", "codex") }
+    if n.is_multiple_of(3) {
+        ("codex", "claude")
+    } else {
+        ("claude", "codex")
+    }
 }
 
 fn note(n: usize, lot: u64) -> Letter {
@@ -92,7 +97,14 @@ fn note(n: usize, lot: u64) -> Letter {
     let id = format!("note-{lot}-{n:05}");
     let body = "a line of the note\n".repeat(n * 7 % 60) + &id;
     let text = seed::note("notification", &id, from, to, &body);
-    Letter { from, to, file: format!("{id}.yaml"), id, text, fate: Fate::Accepted }
+    Letter {
+        from,
+        to,
+        file: format!("{id}.yaml"),
+        id,
+        text,
+        fate: Fate::Accepted,
+    }
 }
 
 fn request(n: usize, lot: u64) -> Letter {
@@ -101,8 +113,22 @@ fn request(n: usize, lot: u64) -> Letter {
     let body = format!(
         "pr: {pr}\nbranch: claude/change-{pr}\ndiff_summary: \"Change {pr}\"\nmax_turns_reviewer: 8\nmax_runtime_s_reviewer: 86400"
     );
-    let text = seed::review_message("review_request", &id, "claude", "codex", &pr.to_string(), &body);
-    Letter { from: "claude", to: "codex", file: format!("{id}.yaml"), id, text, fate: Fate::Accepted }
+    let text = seed::review_message(
+        "review_request",
+        &id,
+        "claude",
+        "codex",
+        &pr.to_string(),
+        &body,
+    );
+    Letter {
+        from: "claude",
+        to: "codex",
+        file: format!("{id}.yaml"),
+        id,
+        text,
+        fate: Fate::Accepted,
+    }
 }
 
 fn refusal(n: usize, lot: u64) -> Letter {
@@ -114,9 +140,20 @@ fn refusal(n: usize, lot: u64) -> Letter {
         1 => whole.replace("priority: P2", "priority: urgent"),
         _ => whole.replace(&format!("to: {to}"), "to: nobody"),
     };
-    Letter { from, to, file: format!("{id}.yaml"), id, text, fate: Fate::Refused }
+    Letter {
+        from,
+        to,
+        file: format!("{id}.yaml"),
+        id,
+        text,
+        fate: Fate::Refused,
+    }
 }
 
 fn repeat(of: &Letter, n: usize, lot: u64) -> Letter {
-    Letter { file: format!("repeat-{lot}-{n:05}.yaml"), fate: Fate::Duplicate, ..of.clone() }
+    Letter {
+        file: format!("repeat-{lot}-{n:05}.yaml"),
+        fate: Fate::Duplicate,
+        ..of.clone()
+    }
 }

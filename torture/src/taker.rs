@@ -42,7 +42,9 @@ impl Taker {
     /// Takes what is there, stops, and gives all it took.
     pub fn stop(self) -> Vec<Take> {
         self.done.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
@@ -52,17 +54,26 @@ pub fn take_all(root: &Path, agent: &str, takes: &mut Vec<Take>) {
         let bytes = std::fs::read(&path).expect("only this reader takes from this inbox");
         std::fs::remove_file(&path).expect("only this reader takes from this inbox");
         let file = name_of(&path);
-        takes.push(Take { agent: agent.to_owned(), file, bytes });
+        takes.push(Take {
+            agent: agent.to_owned(),
+            file,
+            bytes,
+        });
     }
 }
 
 /// The regular files of a directory whose names do not begin with a dot.
 pub(crate) fn visible(directory: &Path) -> Vec<PathBuf> {
     let shown = |path: &PathBuf| path.is_file() && !name_of(path).starts_with('.');
-    settled_tests::list(directory).into_iter().filter(shown).collect()
+    settled_tests::list(directory)
+        .into_iter()
+        .filter(shown)
+        .collect()
 }
 
 /// A path's last component as text.
 pub(crate) fn name_of(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }

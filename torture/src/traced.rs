@@ -51,16 +51,32 @@ pub struct Ran {
 
 /// Runs `settled ARGS` to its end with one injection.
 pub fn strike(args: &[&str], strike: &Strike<'_>) -> Ran {
-    let Strike { call, nth, and_on, path, inject } = strike;
+    let Strike {
+        call,
+        nth,
+        and_on,
+        path,
+        inject,
+    } = strike;
     let what = match inject {
         Inject::Kill => "signal=KILL".to_owned(),
         Inject::Error(error) => format!("error={error}"),
         Inject::Returns(value) => format!("retval={value}"),
     };
-    let when = if *and_on { format!("{nth}+") } else { nth.to_string() };
+    let when = if *and_on {
+        format!("{nth}+")
+    } else {
+        nth.to_string()
+    };
     let path = path.map(|path| path.display().to_string());
-    let mut options = vec![format!("trace={call}"), format!("inject={call}:{what}:when={when}")];
-    options = options.into_iter().flat_map(|option| ["-e".to_owned(), option]).collect();
+    let mut options = vec![
+        format!("trace={call}"),
+        format!("inject={call}:{what}:when={when}"),
+    ];
+    options = options
+        .into_iter()
+        .flat_map(|option| ["-e".to_owned(), option])
+        .collect();
     options.extend(path.into_iter().flat_map(|path| ["-P".to_owned(), path]));
     run(&options, args)
 }
@@ -81,25 +97,51 @@ pub fn counts(calls: &[String]) -> BTreeMap<&str, usize> {
 
 /// The name of the call a line of `strace -f` is about.
 pub fn name(line: &str) -> Option<&str> {
-    let line = line.trim_start_matches(|digit: char| digit.is_ascii_digit()).trim_start();
+    let line = line
+        .trim_start_matches(|digit: char| digit.is_ascii_digit())
+        .trim_start();
     let (name, _) = line.split_once('(')?;
-    name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_').then_some(name)
+    name.chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+        .then_some(name)
 }
 
 fn run(options: &[String], args: &[&str]) -> Ran {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let trace: PathBuf = directory.path().join("trace");
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-o"]).arg(&trace).args(options).arg(binaries::settled()).args(args);
-    strace.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").stdin(Stdio::null());
+    strace
+        .args(["-f", "-qq", "-o"])
+        .arg(&trace)
+        .args(options)
+        .arg(binaries::settled())
+        .args(args);
+    strace
+        .env_remove("SETTLED_ROOT")
+        .env_remove("SETTLED_LOG")
+        .stdin(Stdio::null());
     let output = strace.output().unwrap_or_else(|error| {
         panic!("these tests strike system calls with `strace`, which cannot be run: {error} (Debian: apt install strace)")
     });
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
-    let text = std::fs::read(&trace).unwrap_or_else(|error| panic!("strace wrote no trace: {error}\n{log}"));
+    let text = std::fs::read(&trace)
+        .unwrap_or_else(|error| panic!("strace wrote no trace: {error}\n{log}"));
     let text = String::from_utf8_lossy(&text);
-    let calls: Vec<String> = text.lines().filter(|line| name(line).is_some()).map(str::to_owned).collect();
+    let calls: Vec<String> = text
+        .lines()
+        .filter(|line| name(line).is_some())
+        .map(str::to_owned)
+        .collect();
     let killed = usize::from(text.contains("+++ killed by SIGKILL +++"));
-    let struck = text.lines().filter(|line| line.contains("(INJECTED)")).count().max(killed);
-    Ran { status: output.status, log, calls, struck }
+    let struck = text
+        .lines()
+        .filter(|line| line.contains("(INJECTED)"))
+        .count()
+        .max(killed);
+    Ran {
+        status: output.status,
+        log,
+        calls,
+        struck,
+    }
 }

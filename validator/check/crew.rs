@@ -16,7 +16,9 @@ pub(crate) fn in_order<I: Sync, R: Send>(
     work: impl Fn(&I) -> R + Sync,
     mut each: impl FnMut(R),
 ) {
-    let hands = thread::available_parallelism().map_or(1, usize::from).min(items.len() / PORTION);
+    let hands = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(items.len() / PORTION);
     if hands < 2 {
         return items.iter().map(work).for_each(each);
     }
@@ -28,7 +30,9 @@ pub(crate) fn in_order<I: Sync, R: Send>(
             scope.spawn(move || {
                 loop {
                     let number = taken.fetch_add(1, Ordering::Relaxed);
-                    let Some(portion) = items.chunks(PORTION).nth(number) else { return };
+                    let Some(portion) = items.chunks(PORTION).nth(number) else {
+                        return;
+                    };
                     let done: Vec<R> = portion.iter().map(work).collect();
                     if sender.send((number, done)).is_err() {
                         return;
@@ -62,6 +66,10 @@ mod tests {
         let work = |item: &usize| (0..turns(*item)).fold(*item, |sum, _| std::hint::black_box(sum));
         in_order(&items, work, |result| got.push(result));
         assert_eq!(got, items);
-        in_order(&[] as &[usize], |item| *item, |_| panic!("nothing was given"));
+        in_order(
+            &[] as &[usize],
+            |item| *item,
+            |_| panic!("nothing was given"),
+        );
     }
 }

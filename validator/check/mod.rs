@@ -35,7 +35,12 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
 
     /// How to print what is found [default: full on a terminal, else concise]
-    #[arg(long, value_enum, env = "VALIDATE_MESSAGE_FORMAT", hide_env_values = true)]
+    #[arg(
+        long,
+        value_enum,
+        env = "VALIDATE_MESSAGE_FORMAT",
+        hide_env_values = true
+    )]
     format: Option<Format>,
 
     /// Whether to colour it; auto is on a terminal, unless NO_COLOR is set
@@ -128,8 +133,14 @@ pub(crate) fn run(args: Args) -> ExitCode {
     );
     write(&printer.tail(totals, &notes));
     let is_lost = print::lost(written.and_then(|()| out.flush()));
-    let _ = io::stderr().lock().write_all(summary(totals, &notes).as_bytes());
-    if is_lost { ExitCode::from(3) } else { exit_code(totals) }
+    let _ = io::stderr()
+        .lock()
+        .write_all(summary(totals, &notes).as_bytes());
+    if is_lost {
+        ExitCode::from(3)
+    } else {
+        exit_code(totals)
+    }
 }
 
 fn piece(subject: &Subject, lookup: &Lookup, printer: &Printer) -> Piece {
@@ -140,7 +151,11 @@ fn piece(subject: &Subject, lookup: &Lookup, printer: &Printer) -> Piece {
         None if verdict.is_cut() => Some(Note::Cut(verdict.file.clone())),
         None => None,
     };
-    Piece { printed, totals: verdict.totals(), note }
+    Piece {
+        printed,
+        totals: verdict.totals(),
+        note,
+    }
 }
 
 /// Why nothing was checked.
@@ -165,11 +180,15 @@ fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
     if files.is_empty() && args.stdin_filename.is_some() {
         files.push(PathBuf::from("-"));
     }
-    let lost = |error: io::Error| Failure::Unreadable(format!("what is staged cannot be read: {error}"));
+    let lost =
+        |error: io::Error| Failure::Unreadable(format!("what is staged cannot be read: {error}"));
     let (staged, subjects) = if args.staged {
         let staged = Staged::open().map_err(lost)?;
         let blobs = staged.messages(&files).map_err(lost)?;
-        (Some(staged), blobs.into_iter().map(Subject::Staged).collect())
+        (
+            Some(staged),
+            blobs.into_iter().map(Subject::Staged).collect(),
+        )
     } else {
         (None, Subject::named(files, args.stdin_filename.as_deref()))
     };
@@ -179,7 +198,15 @@ fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
         (None, false) => Severities::nearest(&subjects),
     };
     let severities = severities.map_err(Failure::Usage)?;
-    Ok((Lookup { root: args.root, packet: args.packet, staged, severities }, subjects))
+    Ok((
+        Lookup {
+            root: args.root,
+            packet: args.packet,
+            staged,
+            severities,
+        },
+        subjects,
+    ))
 }
 
 /// What could not be read, and one line that counts.

@@ -36,7 +36,11 @@ impl Found {
 pub(crate) fn workspace_of(file: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(file).ok()?;
     let is_workspace = |dir: &&Path| dir.join("agents").is_dir() && dir.join("packets").is_dir();
-    absolute.ancestors().skip(1).find(is_workspace).map(Path::to_owned)
+    absolute
+        .ancestors()
+        .skip(1)
+        .find(is_workspace)
+        .map(Path::to_owned)
 }
 
 /// Opens a packet without following a symlink below the root. The path's type keeps it from
@@ -64,7 +68,10 @@ pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<Found> 
 /// Refuses what lies elsewhere: the daemon opens nothing outside of `packets/`, and what lies in
 /// mailboxes is nobody's packet.
 pub(crate) fn outside_of_packets(path: &PacketPath) -> Option<Found> {
-    let first = path.as_str().split('/').find(|part| !part.is_empty() && *part != ".");
+    let first = path
+        .as_str()
+        .split('/')
+        .find(|part| !part.is_empty() && *part != ".");
     (first != Some("packets")).then(|| Found::Unsafe("it does not lie in packets/".to_owned()))
 }
 

@@ -10,7 +10,9 @@ const MAILBOXES: [&str; 4] = ["inbox", "outbox", "sent", "archive"];
 
 /// Says whether the file is called as messages are.
 pub(crate) fn is_named_as_message(path: &Path) -> bool {
-    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let is_hidden = path
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let extension = path.extension().and_then(|extension| extension.to_str());
     !is_hidden && extension.is_some_and(|extension| matches!(extension, "yaml" | "yml" | "json"))
 }
@@ -30,7 +32,9 @@ pub(crate) fn workspace_around_mailbox(path: &Path) -> Option<&Path> {
 /// Says whether the daemon delivers into the file's directory, or its reader puts there what it
 /// is done with.
 pub(crate) fn is_behind_the_daemon(path: &Path) -> bool {
-    let Ok(absolute) = std::path::absolute(path) else { return false };
+    let Ok(absolute) = std::path::absolute(path) else {
+        return false;
+    };
     let directory = absolute.parent().and_then(Path::file_name);
     directory.is_some_and(|name| name == "inbox" || name == "archive")
 }
@@ -43,7 +47,10 @@ mod tests {
     fn a_mailbox_says_where_its_workspace_is() {
         let around = |path| workspace_around_mailbox(Path::new(path)).and_then(Path::to_str);
         assert_eq!(around("agents/a/outbox/x.yaml"), Some(""));
-        assert_eq!(around("mail/room/agents/a/inbox/archive/x.yaml"), Some("mail/room"));
+        assert_eq!(
+            around("mail/room/agents/a/inbox/archive/x.yaml"),
+            Some("mail/room")
+        );
         assert_eq!(around("/r/agents/a/sent"), Some("/r"));
         assert_eq!(around("agents/a/dead_letter/x.yaml"), None);
         assert_eq!(around("agents/outbox/x.yaml"), None);
@@ -52,7 +59,11 @@ mod tests {
 
     #[test]
     fn dotfiles_and_other_endings_are_no_messages() {
-        assert!(["a.yaml", "x/a.yml", "a.b.json"].iter().all(|name| is_named_as_message(Path::new(name))));
+        assert!(
+            ["a.yaml", "x/a.yml", "a.b.json"]
+                .iter()
+                .all(|name| is_named_as_message(Path::new(name)))
+        );
         assert!(
             [".a.yaml", "a.yaml.tmp", "a.YAML", "yaml", "a"]
                 .iter()

@@ -32,7 +32,11 @@ pub(crate) fn judge(subject: &Subject, lookup: &Lookup) -> Verdict {
         Ok(outcome) => outcome,
         Err(error) => Outcome::Unreadable(error.to_string()),
     };
-    Verdict { file: line::escaped(&subject.name()), outcome, texts }
+    Verdict {
+        file: line::escaped(&subject.name()),
+        outcome,
+        texts,
+    }
 }
 
 fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<Outcome> {
@@ -62,7 +66,11 @@ fn bytes(subject: &Subject, lookup: &Lookup) -> io::Result<Vec<u8>> {
     }
 }
 
-fn violations(subject: &Subject, message: &Message, packet: Option<&Found>) -> (Vec<Violation>, bool) {
+fn violations(
+    subject: &Subject,
+    message: &Message,
+    packet: Option<&Found>,
+) -> (Vec<Violation>, bool) {
     let input = packet.map_or(PacketInput::NotNamed, Found::input);
     // Standard input without a name may be either side's.
     let is_delivered = subject.place().is_none_or(place::is_behind_the_daemon);
@@ -84,14 +92,20 @@ pub(crate) fn read(from: impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn packet(subject: &Subject, message: &Message, lookup: &Lookup) -> io::Result<Option<Found>> {
-    let Some(path) = message.packet_path() else { return Ok(None) };
+    let Some(path) = message.packet_path() else {
+        return Ok(None);
+    };
     if let Some(packet) = &lookup.packet {
         return read(File::open(packet)?).map(|bytes| Some(packet::sized(bytes, packet.clone())));
     }
     if let (Subject::Staged(blob), Some(staged)) = (subject, &lookup.staged) {
         return staged.packet(blob, lookup.root.as_deref(), &path).map(Some);
     }
-    match lookup.root.clone().or_else(|| subject.place().and_then(packet::workspace_of)) {
+    match lookup
+        .root
+        .clone()
+        .or_else(|| subject.place().and_then(packet::workspace_of))
+    {
         Some(root) => packet::open_beneath(&root, &path).map(Some),
         None => Ok(Some(Found::NotLooked)),
     }

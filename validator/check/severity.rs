@@ -68,8 +68,14 @@ impl Severities {
     /// Reads the one file given, for all subjects. The error is told to a person.
     pub(crate) fn of_file(file: &Path, subjects: &[Subject]) -> Result<Self, String> {
         let configs = vec![Config::read(file)?];
-        let by_directory = subjects.iter().map(|subject| (directory_of(subject), Some(0))).collect();
-        Ok(Self { configs, by_directory })
+        let by_directory = subjects
+            .iter()
+            .map(|subject| (directory_of(subject), Some(0)))
+            .collect();
+        Ok(Self {
+            configs,
+            by_directory,
+        })
     }
 
     /// Reads the nearest file above each subject. The error is told to a person.
@@ -88,7 +94,11 @@ impl Severities {
         let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
         let mut config = None;
         for above in absolute.ancestors() {
-            if let Some(known) = self.configs.iter().position(|config| config.directory == above) {
+            if let Some(known) = self
+                .configs
+                .iter()
+                .position(|config| config.directory == above)
+            {
                 config = Some(known);
                 break;
             }
@@ -108,13 +118,32 @@ impl Severities {
         if self.configs.is_empty() || violations.is_empty() {
             return;
         }
-        let Some(config) = self.by_directory.get(&directory_of(subject)).copied().flatten() else { return };
+        let Some(config) = self
+            .by_directory
+            .get(&directory_of(subject))
+            .copied()
+            .flatten()
+        else {
+            return;
+        };
         let config = &self.configs[config];
-        let place = subject.place().and_then(|place| std::path::absolute(place).ok());
-        let place = place.as_deref().and_then(|place| place.strip_prefix(&config.directory).ok());
-        let tables: Vec<&Table> = config.tables.iter().filter(|table| table.holds_for(place)).collect();
+        let place = subject
+            .place()
+            .and_then(|place| std::path::absolute(place).ok());
+        let place = place
+            .as_deref()
+            .and_then(|place| place.strip_prefix(&config.directory).ok());
+        let tables: Vec<&Table> = config
+            .tables
+            .iter()
+            .filter(|table| table.holds_for(place))
+            .collect();
         violations.retain_mut(|violation| {
-            match tables.iter().rev().find_map(|table| table.weight(violation.code)) {
+            match tables
+                .iter()
+                .rev()
+                .find_map(|table| table.weight(violation.code))
+            {
                 Some(Weight::Off) => return false,
                 Some(Weight::Error) => violation.level = Level::Error,
                 Some(Weight::Warning) => violation.level = Level::Warning,
@@ -126,20 +155,22 @@ impl Severities {
 }
 
 fn directory_of(subject: &Subject) -> PathBuf {
-    let directory =
-        subject.place().and_then(Path::parent).filter(|directory| !directory.as_os_str().is_empty());
+    let directory = subject
+        .place()
+        .and_then(Path::parent)
+        .filter(|directory| !directory.as_os_str().is_empty());
     directory.unwrap_or(Path::new(".")).to_owned()
 }
 
 impl Config {
     fn read(file: &Path) -> Result<Self, String> {
         let shown = message_schema::line::escaped(&file.to_string_lossy());
-        let text =
-            std::fs::read_to_string(file).map_err(|error| format!("{shown}: cannot be read: {error}"))?;
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("{shown}: cannot be read: {error}"))?;
         let absolute = std::path::absolute(file).map_err(|error| format!("{shown}: {error}"))?;
         let directory = absolute.parent().unwrap_or(Path::new("")).to_owned();
-        let tables =
-            tables(&text).map_err(|(at, why)| format!("{shown}:{}: {why}", line_and_column(&text, at)))?;
+        let tables = tables(&text)
+            .map_err(|(at, why)| format!("{shown}:{}: {why}", line_and_column(&text, at)))?;
         Ok(Self { directory, tables })
     }
 }
@@ -147,32 +178,57 @@ impl Config {
 /// Understands the file's text; the error holds a byte offset and a sentence.
 fn tables(text: &str) -> Result<Vec<Table>, (usize, String)> {
     let written: Written = toml::from_str(text).map_err(|error| {
-        (error.span().map_or(0, |span| span.start), error.message().trim().replace('\n', ", "))
+        (
+            error.span().map_or(0, |span| span.start),
+            error.message().trim().replace('\n', ", "),
+        )
     })?;
-    let mut tables = vec![Table { glob: None, weights: weights(written.severity)? }];
+    let mut tables = vec![Table {
+        glob: None,
+        weights: weights(written.severity)?,
+    }];
     for path in written.path {
         let at = path.glob.span().start;
-        let glob = GlobBuilder::new(path.glob.get_ref()).literal_separator(true).build();
-        let glob = glob.map_err(|error| (at, error.to_string()))?.compile_matcher();
-        tables.push(Table { glob: Some(glob), weights: weights(path.severity)? });
+        let glob = GlobBuilder::new(path.glob.get_ref())
+            .literal_separator(true)
+            .build();
+        let glob = glob
+            .map_err(|error| (at, error.to_string()))?
+            .compile_matcher();
+        tables.push(Table {
+            glob: Some(glob),
+            weights: weights(path.severity)?,
+        });
     }
     Ok(tables)
 }
 
-fn weights(written: BTreeMap<Spanned<String>, Weight>) -> Result<BTreeMap<String, Weight>, (usize, String)> {
+fn weights(
+    written: BTreeMap<Spanned<String>, Weight>,
+) -> Result<BTreeMap<String, Weight>, (usize, String)> {
     let weight = |(key, weight): (Spanned<String>, Weight)| {
         let at = key.span().start;
         let key = key.into_inner();
         let is_known = match key.strip_suffix('*') {
-            Some(start) => Code::ALL.iter().any(|code| code.as_str().starts_with(start)),
+            Some(start) => Code::ALL
+                .iter()
+                .any(|code| code.as_str().starts_with(start)),
             None => Code::ALL.iter().any(|code| code.as_str() == key),
         };
         if is_known {
             return Ok((key, weight));
         }
         let near = nearest(&key, Code::ALL.iter().map(|code| code.as_str()));
-        let near = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
-        Err((at, format!("`{}` is no code and begins none{near}", message_schema::line::escaped(&key))))
+        let near = near
+            .map(|near| format!(", did you mean `{near}`?"))
+            .unwrap_or_default();
+        Err((
+            at,
+            format!(
+                "`{}` is no code and begins none{near}",
+                message_schema::line::escaped(&key)
+            ),
+        ))
     };
     written.into_iter().map(weight).collect()
 }
@@ -180,12 +236,18 @@ fn weights(written: BTreeMap<Spanned<String>, Weight>) -> Result<BTreeMap<String
 fn line_and_column(text: &str, at: usize) -> String {
     let before = &text[..at.min(text.len())];
     let line_start = before.rfind('\n').map_or(0, |feed| feed + 1);
-    format!("{}:{}", before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    format!(
+        "{}:{}",
+        before.matches('\n').count() + 1,
+        before[line_start..].chars().count() + 1
+    )
 }
 
 impl Table {
     fn holds_for(&self, place: Option<&Path>) -> bool {
-        self.glob.as_ref().is_none_or(|glob| place.is_some_and(|place| glob.is_match(place)))
+        self.glob
+            .as_ref()
+            .is_none_or(|glob| place.is_some_and(|place| glob.is_match(place)))
     }
 
     /// The weight of a code: its own before that of a beginning, a longer beginning before a
@@ -193,10 +255,16 @@ impl Table {
     fn weight(&self, code: Code) -> Option<Weight> {
         let own = self.weights.get(code.as_str());
         let begins = |(key, _): &(&String, &Weight)| {
-            key.strip_suffix('*').is_some_and(|start| code.as_str().starts_with(start))
+            key.strip_suffix('*')
+                .is_some_and(|start| code.as_str().starts_with(start))
         };
-        let longest =
-            || self.weights.iter().filter(begins).max_by_key(|(key, _)| key.len()).map(|(_, weight)| weight);
+        let longest = || {
+            self.weights
+                .iter()
+                .filter(begins)
+                .max_by_key(|(key, _)| key.len())
+                .map(|(_, weight)| weight)
+        };
         own.or_else(longest).copied()
     }
 }
@@ -207,17 +275,23 @@ mod tests {
 
     #[test]
     fn the_own_weight_of_a_code_comes_before_that_of_its_beginning() {
-        let text = "[severity]\n\"*\" = \"off\"\n\"body_*\" = \"warning\"\nbody_syntax = \"error\"\n";
+        let text =
+            "[severity]\n\"*\" = \"off\"\n\"body_*\" = \"warning\"\nbody_syntax = \"error\"\n";
         let tables = tables(text).map_err(|(_, why)| why).expect("it is right");
         assert_eq!(tables[0].weight(Code::BodySyntax), Some(Weight::Error));
-        assert_eq!(tables[0].weight(Code::BodyFieldInvalid), Some(Weight::Warning));
+        assert_eq!(
+            tables[0].weight(Code::BodyFieldInvalid),
+            Some(Weight::Warning)
+        );
         assert_eq!(tables[0].weight(Code::Empty), Some(Weight::Off));
     }
 
     #[test]
     fn what_nobody_knows_is_told_with_its_place() {
         let wrong = |text: &str| {
-            tables(text).map(|_| ()).map_err(|(at, why)| format!("{}: {why}", line_and_column(text, at)))
+            tables(text)
+                .map(|_| ())
+                .map_err(|(at, why)| format!("{}: {why}", line_and_column(text, at)))
         };
         let told = |text: &str| wrong(text).expect_err("it is wrong");
         assert_eq!(
@@ -229,8 +303,18 @@ mod tests {
             "{}",
             told("[severity]\nempty = \"info\"\n")
         );
-        assert!(told("x = 1\n").starts_with("1:1: unknown field `x`"), "{}", told("x = 1\n"));
-        assert!(told("[[path]]\nglob = \"[\"\nseverity = {}\n").starts_with("2:8: error parsing glob"));
-        assert!(told("[severity\n").starts_with("1:"), "{}", told("[severity\n"));
+        assert!(
+            told("x = 1\n").starts_with("1:1: unknown field `x`"),
+            "{}",
+            told("x = 1\n")
+        );
+        assert!(
+            told("[[path]]\nglob = \"[\"\nseverity = {}\n").starts_with("2:8: error parsing glob")
+        );
+        assert!(
+            told("[severity\n").starts_with("1:"),
+            "{}",
+            told("[severity\n")
+        );
     }
 }

@@ -36,7 +36,8 @@ impl Subject {
 
     /// Gives its name as it is told, not yet escaped.
     pub(crate) fn name(&self) -> Cow<'_, str> {
-        self.place().map_or(Cow::Borrowed("-"), Path::to_string_lossy)
+        self.place()
+            .map_or(Cow::Borrowed("-"), Path::to_string_lossy)
     }
 
     /// Gives the file that could be changed; `-` for standard input.

@@ -16,7 +16,10 @@ pub(crate) struct Verdict {
 
 pub(crate) enum Outcome {
     /// It was read, and this is what is wrong with it: errors refuse it, warnings do not.
-    Judged { violations: Vec<Violation>, is_cut: bool },
+    Judged {
+        violations: Vec<Violation>,
+        is_cut: bool,
+    },
     /// The file could not be read; the text says why.
     Unreadable(String),
 }
@@ -40,7 +43,9 @@ impl Verdict {
 
     /// Says whether it has an error.
     pub(crate) fn is_refused(&self) -> bool {
-        self.violations().iter().any(|violation| violation.level == Level::Error)
+        self.violations()
+            .iter()
+            .any(|violation| violation.level == Level::Error)
     }
 
     /// Says whether there were too many violations to keep.
@@ -67,7 +72,12 @@ impl Verdict {
 
     /// Counts it.
     pub(crate) fn totals(&self) -> Totals {
-        let count = |level| self.violations().iter().filter(|violation| violation.level == level).count();
+        let count = |level| {
+            self.violations()
+                .iter()
+                .filter(|violation| violation.level == level)
+                .count()
+        };
         let is_unreadable = self.unreadable().is_some();
         let is_refused = self.is_refused();
         Totals {
@@ -124,5 +134,9 @@ impl std::fmt::Display for Totals {
 }
 
 fn counted(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
 }

@@ -22,7 +22,10 @@ struct Met {
 /// followed.
 pub(crate) fn messages(directory: &Path) -> Vec<Subject> {
     let above = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
-    let mut met = Met { is_workspace: place::workspace_around_mailbox(&above).is_some(), ..Met::default() };
+    let mut met = Met {
+        is_workspace: place::workspace_around_mailbox(&above).is_some(),
+        ..Met::default()
+    };
     let root = directory.to_owned();
     // A tree that was exported, or is not committed yet, means the same by its `.gitignore`.
     let walk = WalkBuilder::new(directory)
@@ -32,24 +35,41 @@ pub(crate) fn messages(directory: &Path) -> Vec<Subject> {
     for entry in walk {
         match entry {
             Ok(entry) => met.take(entry, &above, directory),
-            Err(error) => met.lost.push(Subject::Lost(directory.to_owned(), error.to_string())),
+            Err(error) => met
+                .lost
+                .push(Subject::Lost(directory.to_owned(), error.to_string())),
         }
     }
-    let mut files = if met.is_workspace { met.in_mailboxes } else { met.elsewhere };
+    let mut files = if met.is_workspace {
+        met.in_mailboxes
+    } else {
+        met.elsewhere
+    };
     files.sort_unstable();
     // `.` is left out of the names: nobody would type it.
     let plain = |file: PathBuf| file.strip_prefix(".").map(Path::to_owned).unwrap_or(file);
-    files.into_iter().map(plain).map(Subject::File).chain(met.lost).collect()
+    files
+        .into_iter()
+        .map(plain)
+        .map(Subject::File)
+        .chain(met.lost)
+        .collect()
 }
 
 impl Met {
     fn take(&mut self, entry: DirEntry, above: &Path, directory: &Path) {
-        let Some(kind) = entry.file_type() else { return };
+        let Some(kind) = entry.file_type() else {
+            return;
+        };
         let inside = entry.path().strip_prefix(directory).unwrap_or(entry.path());
         let is_in_mailbox = place::workspace_around_mailbox(&above.join(inside)).is_some();
         self.is_workspace |= is_in_mailbox;
         if kind.is_file() && place::is_named_as_message(entry.path()) {
-            let files = if is_in_mailbox { &mut self.in_mailboxes } else { &mut self.elsewhere };
+            let files = if is_in_mailbox {
+                &mut self.in_mailboxes
+            } else {
+                &mut self.elsewhere
+            };
             files.push(entry.into_path());
         }
     }
@@ -61,5 +81,7 @@ fn is_set_apart(entry: &DirEntry, root: &Path) -> bool {
     let name = entry.file_name();
     is_directory
         && entry.path() != root
-        && ["packets", "events", "dead_letter"].iter().any(|apart| name == *apart)
+        && ["packets", "events", "dead_letter"]
+            .iter()
+            .any(|apart| name == *apart)
 }

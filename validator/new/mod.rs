@@ -79,7 +79,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     let refused = parse(text.as_bytes()).map(|message| check(&message, PacketInput::NotLooked));
     match refused {
         Ok(Err(violations)) if args.kind != PACKET => {
-            violations.iter().for_each(|violation| print::complain(&format!("{}\n", violation.message)));
+            violations
+                .iter()
+                .for_each(|violation| print::complain(&format!("{}\n", violation.message)));
             ExitCode::from(2)
         }
         Ok(_) | Err(_) => print::out(&text),
@@ -92,27 +94,38 @@ fn kinds() -> PossibleValuesParser {
 }
 
 fn agent(text: &str) -> Result<String, String> {
-    AgentName::new(text).map(String::from).map_err(|error| error.to_string())
+    AgentName::new(text)
+        .map(String::from)
+        .map_err(|error| error.to_string())
 }
 
 fn pr(text: &str) -> Result<String, String> {
-    PrNumber::new(text).map(String::from).map_err(|error| error.to_string())
+    PrNumber::new(text)
+        .map(String::from)
+        .map_err(|error| error.to_string())
 }
 
 fn commit(text: &str) -> Result<String, String> {
-    CommitSha::new(text).map(String::from).map_err(|error| error.to_string())
+    CommitSha::new(text)
+        .map(String::from)
+        .map_err(|error| error.to_string())
 }
 
 fn packet(text: &str) -> Result<String, String> {
-    PacketPath::new(text).map(String::from).map_err(|error| error.to_string())
+    PacketPath::new(text)
+        .map(String::from)
+        .map_err(|error| error.to_string())
 }
 
 fn id(text: &str) -> Result<String, String> {
-    MessageId::new(text).map(String::from).map_err(|error| error.to_string())
+    MessageId::new(text)
+        .map(String::from)
+        .map_err(|error| error.to_string())
 }
 
 fn subject(text: &str) -> Result<String, String> {
-    let fits = (1..=200).contains(&text.trim().chars().count()) && message_schema::line::is_one_line(text);
+    let fits =
+        (1..=200).contains(&text.trim().chars().count()) && message_schema::line::is_one_line(text);
     fits.then(|| text.trim().to_owned()).ok_or_else(|| {
         "expected 1 to 200 characters on one line, without control or bidi characters".to_owned()
     })
@@ -126,22 +139,37 @@ fn template(kind: &str) -> (&'static str, &'static str) {
         Some(MessageType::ReviewFeedback) => (include_str!("review_feedback.yaml"), ""),
         Some(MessageType::ReviewAddressed) => (include_str!("review_addressed.yaml"), ""),
         Some(MessageType::ReviewLgtm) => (include_str!("review_lgtm.yaml"), ""),
-        Some(MessageType::Notification) => (include_str!("letter.yaml"), "What the recipient should know."),
-        Some(MessageType::Question) => (include_str!("letter.yaml"), "What you want to know, and what for?"),
-        Some(MessageType::TaskRequest) => {
-            (include_str!("letter.yaml"), "What is to be done, and how one sees that it is.")
+        Some(MessageType::Notification) => (
+            include_str!("letter.yaml"),
+            "What the recipient should know.",
+        ),
+        Some(MessageType::Question) => (
+            include_str!("letter.yaml"),
+            "What you want to know, and what for?",
+        ),
+        Some(MessageType::TaskRequest) => (
+            include_str!("letter.yaml"),
+            "What is to be done, and how one sees that it is.",
+        ),
+        Some(MessageType::FollowUp) => (
+            include_str!("letter.yaml"),
+            "What was left over, and of what.",
+        ),
+        Some(MessageType::Handoff) => (
+            include_str!("letter.yaml"),
+            "What is handed over, where it stands, what is next.",
+        ),
+        Some(MessageType::HandoffComplete) => (
+            include_str!("letter.yaml"),
+            "What was done of the work handed over.",
+        ),
+        Some(MessageType::BrainstormRequest) => {
+            (include_str!("letter.yaml"), "What ideas are wanted for.")
         }
-        Some(MessageType::FollowUp) => (include_str!("letter.yaml"), "What was left over, and of what."),
-        Some(MessageType::Handoff) => {
-            (include_str!("letter.yaml"), "What is handed over, where it stands, what is next.")
-        }
-        Some(MessageType::HandoffComplete) => {
-            (include_str!("letter.yaml"), "What was done of the work handed over.")
-        }
-        Some(MessageType::BrainstormRequest) => (include_str!("letter.yaml"), "What ideas are wanted for."),
-        Some(MessageType::BrainstormFollowup) => {
-            (include_str!("letter.yaml"), "What came of the ideas, or another one.")
-        }
+        Some(MessageType::BrainstormFollowup) => (
+            include_str!("letter.yaml"),
+            "What came of the ideas, or another one.",
+        ),
     }
 }
 
@@ -161,9 +189,14 @@ fn filled(args: &Args, now: Timestamp, chance: &str) -> String {
     let from = args.from.as_deref().unwrap_or(writer);
     let stamp = now.utc().format("%Y%m%dT%H%M%SZ");
     // The end of a ULID is its chance; eight letters of it are forty bits.
-    let id = args.id.clone().unwrap_or_else(|| format!("msg-{stamp}-{from}-{}", &chance[chance.len() - 8..]));
-    let packet =
-        args.packet.clone().unwrap_or_else(|| format!("packets/findings/pr{}_r{}.yaml", args.pr, args.round));
+    let id = args
+        .id
+        .clone()
+        .unwrap_or_else(|| format!("msg-{stamp}-{from}-{}", &chance[chance.len() - 8..]));
+    let packet = args
+        .packet
+        .clone()
+        .unwrap_or_else(|| format!("packets/findings/pr{}_r{}.yaml", args.pr, args.round));
     let schema = args.schema.clone().unwrap_or_else(|| match kind {
         PACKET => "../../schemas/findings_packet.schema.json".to_owned(),
         _ => "../../../schemas/envelope.schema.json".to_owned(),
@@ -207,9 +240,13 @@ fn quoted(text: &str) -> String {
 fn fill(line: &str, values: &[(&str, String)], into: &mut String) {
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('{') {
-        let (name, behind) = after.split_once('}').expect("the templates close what they open");
-        let (_, value) =
-            values.iter().find(|(known, _)| *known == name).expect("the templates name what is known");
+        let (name, behind) = after
+            .split_once('}')
+            .expect("the templates close what they open");
+        let (_, value) = values
+            .iter()
+            .find(|(known, _)| *known == name)
+            .expect("the templates name what is known");
         into.extend([before, value]);
         rest = behind;
     }

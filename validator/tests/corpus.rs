@@ -17,14 +17,19 @@ const MADE_BY_TESTS: &[Code] = &[Code::TooLarge];
 const FORESEEN: &[Code] = &[Code::QualityGateViolation];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().expect("the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .canonicalize()
+        .expect("the workspace")
 }
 
 fn messages(folder: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join(folder)).expect("the corpus");
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml" || extension == "json"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "yaml" || extension == "json")
+        })
         .collect();
     paths.sort();
     assert!(!paths.is_empty());
@@ -40,7 +45,10 @@ fn judged(message: &Path) -> (String, Option<i32>) {
         .current_dir(root())
         .output()
         .expect("the binary runs");
-    (String::from_utf8(output.stdout).expect("text"), output.status.code())
+    (
+        String::from_utf8(output.stdout).expect("text"),
+        output.status.code(),
+    )
 }
 
 fn expected(message: &Path, printed: &str) -> String {
@@ -56,11 +64,18 @@ fn valid_messages_are_accepted_and_only_warned_about() {
     // What the daemon writes is correct only where it delivers.
     for message in [messages("packets/valid"), messages("packets/valid/inbox")].concat() {
         let (printed, status) = judged(&message);
-        assert_eq!(printed, expected(&message, &printed), "{}", message.display());
+        assert_eq!(
+            printed,
+            expected(&message, &printed),
+            "{}",
+            message.display()
+        );
         assert_eq!(status, Some(0), "{}: {printed}", message.display());
         assert_eq!(
             printed.is_empty(),
-            !message.file_name().is_some_and(|name| name.to_string_lossy().starts_with("warned_")),
+            !message
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("warned_")),
             "{}",
             message.display()
         );
@@ -71,27 +86,45 @@ fn valid_messages_are_accepted_and_only_warned_about() {
 fn invalid_messages_get_exactly_their_report() {
     for message in messages("packets/invalid") {
         let (printed, status) = judged(&message);
-        assert_eq!(printed, expected(&message, &printed), "{}", message.display());
+        assert_eq!(
+            printed,
+            expected(&message, &printed),
+            "{}",
+            message.display()
+        );
         assert_eq!(status, Some(1), "{}: {printed}", message.display());
-        let name = message.file_stem().expect("a name").to_string_lossy().into_owned();
-        let is_named = Code::ALL
-            .iter()
-            .any(|code| name.starts_with(&format!("{code}_")) && printed.contains(&format!(": {code}: ")));
-        assert!(is_named, "{name} does not begin with a code it is refused for:\n{printed}");
+        let name = message
+            .file_stem()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let is_named = Code::ALL.iter().any(|code| {
+            name.starts_with(&format!("{code}_")) && printed.contains(&format!(": {code}: "))
+        });
+        assert!(
+            is_named,
+            "{name} does not begin with a code it is refused for:\n{printed}"
+        );
     }
 }
 
 #[test]
 fn every_code_of_the_validator_has_an_example() {
     let mut printed = String::new();
-    for message in messages("packets/invalid").iter().chain(&messages("packets/valid")) {
-        printed.push_str(&std::fs::read_to_string(message.with_extension("expected")).unwrap_or_default());
+    for message in messages("packets/invalid")
+        .iter()
+        .chain(&messages("packets/valid"))
+    {
+        printed.push_str(
+            &std::fs::read_to_string(message.with_extension("expected")).unwrap_or_default(),
+        );
     }
     let shown: BTreeSet<Code> = Code::ALL
         .iter()
         .copied()
         .filter(|code| {
-            printed.contains(&format!(": {code}: ")) || printed.contains(&format!(": {code} (warning): "))
+            printed.contains(&format!(": {code}: "))
+                || printed.contains(&format!(": {code} (warning): "))
         })
         .collect();
     for &code in Code::ALL {
@@ -108,6 +141,10 @@ fn there_are_two_hundred_small_examples() {
     for message in all {
         let size = std::fs::metadata(&message).expect("a file").len();
         let is_long_on_purpose = message.to_string_lossy().contains("_long.");
-        assert!(size < 2048 || is_long_on_purpose, "{} has {size} bytes", message.display());
+        assert!(
+            size < 2048 || is_long_on_purpose,
+            "{} has {size} bytes",
+            message.display()
+        );
     }
 }

@@ -19,7 +19,11 @@ fn tree(files: &[&str]) -> tempfile::TempDir {
 fn told(root: &Path, args: &[&str]) -> Vec<String> {
     let printed = stdout(&run(root, args, ""));
     let name = |line: &str| line.split(":5:11: ").next().unwrap_or_default().to_owned();
-    printed.lines().filter(|line| !line.starts_with(' ')).map(name).collect()
+    printed
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .map(name)
+        .collect()
 }
 
 #[test]
@@ -45,25 +49,48 @@ fn in_a_workspace_mailboxes_hold_the_messages() {
     ];
     assert_eq!(told(root.path(), &["."]), all);
     assert_eq!(told(root.path(), &["agents"]), all);
-    assert_eq!(told(root.path(), &["agents/b/sent", "agents/a/outbox"]), [all[3], all[1]]);
-    assert_eq!(told(&root.path().join("agents/a/outbox"), &["."]), ["1.yaml"]);
+    assert_eq!(
+        told(root.path(), &["agents/b/sent", "agents/a/outbox"]),
+        [all[3], all[1]]
+    );
+    assert_eq!(
+        told(&root.path().join("agents/a/outbox"), &["."]),
+        ["1.yaml"]
+    );
     // Whatever is named itself is checked, wherever it lies and whatever it is called.
     assert_eq!(
-        told(root.path(), &["agents/b/dead_letter/5.yaml", "packets/findings"]),
+        told(
+            root.path(),
+            &["agents/b/dead_letter/5.yaml", "packets/findings"]
+        ),
         ["agents/b/dead_letter/5.yaml", "packets/findings/6.yaml"]
     );
-    assert_eq!(told(root.path(), &["agents/a/outbox/8.yaml.tmp"]), ["agents/a/outbox/8.yaml.tmp"]);
+    assert_eq!(
+        told(root.path(), &["agents/a/outbox/8.yaml.tmp"]),
+        ["agents/a/outbox/8.yaml.tmp"]
+    );
 }
 
 #[test]
 fn without_mailboxes_every_file_that_is_called_so_is_a_message() {
-    let root = tree(&["drafts/b.yaml", "drafts/a/c.json", "drafts/a.txt", "drafts/packets/p.yaml"]);
-    assert_eq!(told(root.path(), &["drafts"]), ["drafts/a/c.json", "drafts/b.yaml"]);
+    let root = tree(&[
+        "drafts/b.yaml",
+        "drafts/a/c.json",
+        "drafts/a.txt",
+        "drafts/packets/p.yaml",
+    ]);
+    assert_eq!(
+        told(root.path(), &["drafts"]),
+        ["drafts/a/c.json", "drafts/b.yaml"]
+    );
     fs::create_dir(root.path().join("none")).expect("made");
     let output = run(root.path(), &["none"], "");
     assert_eq!(
         (output.status.code(), output.stderr),
-        (Some(0), b"0 files, 0 refused: 0 errors, 0 warnings\n".to_vec())
+        (
+            Some(0),
+            b"0 files, 0 refused: 0 errors, 0 warnings\n".to_vec()
+        )
     );
 }
 
@@ -78,7 +105,9 @@ fn ignored_files_are_left_out_unless_they_are_named() {
 
 #[test]
 fn thousands_are_told_in_the_order_of_the_arguments_each_time() {
-    let names: Vec<String> = (0..2000).map(|number| format!("{:04}.yaml", (number * 7919) % 2000)).collect();
+    let names: Vec<String> = (0..2000)
+        .map(|number| format!("{:04}.yaml", (number * 7919) % 2000))
+        .collect();
     let root = tree(&names.iter().map(String::as_str).collect::<Vec<&str>>());
     let args: Vec<&str> = names.iter().map(String::as_str).collect();
     assert_eq!(told(root.path(), &args), names);
@@ -104,11 +133,23 @@ fn standard_input_is_taken_for_the_file_it_is_called() {
     // The daemon's own letters are correct where it delivers, and nowhere else.
     let letter = NOTE.replace("from: claude", "from: settled");
     assert_eq!(
-        run(root.path(), &["--stdin-filename", "agents/codex/inbox/n.yaml", "-"], &letter).status.code(),
+        run(
+            root.path(),
+            &["--stdin-filename", "agents/codex/inbox/n.yaml", "-"],
+            &letter
+        )
+        .status
+        .code(),
         Some(0)
     );
     assert_eq!(
-        run(root.path(), &["--stdin-filename", "agents/codex/outbox/n.yaml", "-"], &letter).status.code(),
+        run(
+            root.path(),
+            &["--stdin-filename", "agents/codex/outbox/n.yaml", "-"],
+            &letter
+        )
+        .status
+        .code(),
         Some(1)
     );
 }

@@ -32,7 +32,11 @@ pub(crate) fn run(at: &Path, args: &[&str], stdin: &str) -> Output {
         .spawn()
         .expect("the binary runs");
     // A binary that was refused its arguments does not read its input.
-    let _ = child.stdin.take().expect("piped").write_all(stdin.as_bytes());
+    let _ = child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(stdin.as_bytes());
     child.wait_with_output().expect("it ends")
 }
 
@@ -51,20 +55,43 @@ fn workspace() -> tempfile::TempDir {
 
 pub(crate) fn assert_line(output: &Output, status: i32, line: &str) {
     let printed = stdout(output);
-    assert_eq!(output.status.code(), Some(status), "{printed}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(printed.lines().any(|l| l.contains(line)), "{line:?} is not in\n{printed}");
+    assert_eq!(
+        output.status.code(),
+        Some(status),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        printed.lines().any(|l| l.contains(line)),
+        "{line:?} is not in\n{printed}"
+    );
 }
 
 #[test]
 fn the_packet_is_found_in_the_workspace_around_the_message() {
     let root = workspace();
     let outbox = root.path().join("agents/codex/outbox");
-    assert_line(&run(&outbox, &["f.yaml"], ""), 1, "f.yaml:9:20: packet_missing: ");
-    fs::write(root.path().join("packets/findings/r1.yaml"), "findings: []\n").expect("written");
-    assert_line(&run(&outbox, &["f.yaml"], ""), 1, "f.yaml:11:19: blocking_count_mismatch: ");
+    assert_line(
+        &run(&outbox, &["f.yaml"], ""),
+        1,
+        "f.yaml:9:20: packet_missing: ",
+    );
+    fs::write(
+        root.path().join("packets/findings/r1.yaml"),
+        "findings: []\n",
+    )
+    .expect("written");
+    assert_line(
+        &run(&outbox, &["f.yaml"], ""),
+        1,
+        "f.yaml:11:19: blocking_count_mismatch: ",
+    );
     fs::write(root.path().join("packets/findings/r1.yaml"), PACKET).expect("written");
     let output = run(&outbox, &["f.yaml"], "");
-    assert_eq!((output.status.code(), stdout(&output)), (Some(0), String::new()));
+    assert_eq!(
+        (output.status.code(), stdout(&output)),
+        (Some(0), String::new())
+    );
 }
 
 #[test]
@@ -73,7 +100,11 @@ fn without_a_workspace_the_packet_is_not_asked_for() {
     fs::write(dir.path().join("f.yaml"), FEEDBACK).expect("written");
     assert_eq!(run(dir.path(), &["f.yaml"], "").status.code(), Some(0));
     fs::write(dir.path().join("p.yaml"), "findings: []\n").expect("written");
-    assert_line(&run(dir.path(), &["--packet", "p.yaml", "f.yaml"], ""), 1, "blocking_count_mismatch");
+    assert_line(
+        &run(dir.path(), &["--packet", "p.yaml", "f.yaml"], ""),
+        1,
+        "blocking_count_mismatch",
+    );
 }
 
 #[cfg(unix)]
@@ -84,13 +115,17 @@ fn no_symlink_is_followed_on_the_way_to_a_packet() {
     fs::write(outside.path().join("r1.yaml"), PACKET).expect("written");
     let link = root.path().join("packets/findings/r1.yaml");
     std::os::unix::fs::symlink(outside.path().join("r1.yaml"), &link).expect("linked");
-    let refused =
-        "packet_unsafe: the packet `packets/findings/r1.yaml` may not be read: `r1.yaml` is a symlink";
-    assert_line(&run(root.path(), &["agents/codex/outbox/f.yaml"], ""), 1, refused);
+    let refused = "packet_unsafe: the packet `packets/findings/r1.yaml` may not be read: `r1.yaml` is a symlink";
+    assert_line(
+        &run(root.path(), &["agents/codex/outbox/f.yaml"], ""),
+        1,
+        refused,
+    );
 
     fs::remove_file(&link).expect("removed");
     fs::remove_dir(root.path().join("packets/findings")).expect("removed");
-    std::os::unix::fs::symlink(outside.path(), root.path().join("packets/findings")).expect("linked");
+    std::os::unix::fs::symlink(outside.path(), root.path().join("packets/findings"))
+        .expect("linked");
     assert_line(
         &run(root.path(), &["agents/codex/outbox/f.yaml"], ""),
         1,
@@ -110,15 +145,27 @@ fn files_past_the_limit_are_refused_without_being_read_whole() {
     );
     fs::write(root.path().join("packets/findings/r1.yaml"), &large).expect("written");
     let refused = "f.yaml:9:20: packet_syntax: the packet `packets/findings/r1.yaml` is too large";
-    assert_line(&run(root.path(), &["agents/codex/outbox/f.yaml"], ""), 1, refused);
+    assert_line(
+        &run(root.path(), &["agents/codex/outbox/f.yaml"], ""),
+        1,
+        refused,
+    );
 }
 
 #[test]
 fn a_message_may_come_from_standard_input() {
     let root = workspace();
     assert_eq!(run(root.path(), &["-"], NOTE).status.code(), Some(0));
-    assert_line(&run(root.path(), &["-"], &NOTE.replace("P3", "P9")), 1, "-:5:11: envelope_field_invalid: ");
-    assert_line(&run(root.path(), &["--root", ".", "-"], FEEDBACK), 1, "-:9:20: packet_missing: ");
+    assert_line(
+        &run(root.path(), &["-"], &NOTE.replace("P3", "P9")),
+        1,
+        "-:5:11: envelope_field_invalid: ",
+    );
+    assert_line(
+        &run(root.path(), &["--root", ".", "-"], FEEDBACK),
+        1,
+        "-:9:20: packet_missing: ",
+    );
 }
 
 #[test]
@@ -154,10 +201,27 @@ fn the_daemon_s_letters_are_correct_where_it_delivers_them_and_nowhere_else() {
 fn wrong_usage_is_2_and_what_cannot_be_read_is_3() {
     let root = workspace();
     assert_eq!(run(root.path(), &[], "").status.code(), Some(2));
-    assert_eq!(run(root.path(), &["--format", "xml", "-"], NOTE).status.code(), Some(2));
-    assert_eq!(run(root.path(), &["--root", ".", "--packet", "p", "-"], NOTE).status.code(), Some(2));
-    let output = run(root.path(), &["nope.yaml", "-", "agents/codex/outbox/f.yaml/x"], NOTE);
-    assert_eq!((output.status.code(), stdout(&output)), (Some(3), String::new()));
+    assert_eq!(
+        run(root.path(), &["--format", "xml", "-"], NOTE)
+            .status
+            .code(),
+        Some(2)
+    );
+    assert_eq!(
+        run(root.path(), &["--root", ".", "--packet", "p", "-"], NOTE)
+            .status
+            .code(),
+        Some(2)
+    );
+    let output = run(
+        root.path(),
+        &["nope.yaml", "-", "agents/codex/outbox/f.yaml/x"],
+        NOTE,
+    );
+    assert_eq!(
+        (output.status.code(), stdout(&output)),
+        (Some(3), String::new())
+    );
     let told = String::from_utf8(output.stderr).expect("text");
     assert!(
         told.contains("nope.yaml: cannot be read: ") && told.contains("f.yaml/x: cannot be read: "),
@@ -170,8 +234,15 @@ fn wrong_usage_is_2_and_what_cannot_be_read_is_3() {
 fn json_is_one_document_with_versions_places_and_totals() {
     let root = workspace();
     fs::write(root.path().join("n.yaml"), NOTE).expect("written");
-    let files = ["--format", "json", "n.yaml", "agents/codex/outbox/f.yaml", "nope.yaml"];
-    let document: Value = serde_json::from_str(&stdout(&run(root.path(), &files, ""))).expect("one document");
+    let files = [
+        "--format",
+        "json",
+        "n.yaml",
+        "agents/codex/outbox/f.yaml",
+        "nope.yaml",
+    ];
+    let document: Value =
+        serde_json::from_str(&stdout(&run(root.path(), &files, ""))).expect("one document");
     assert_eq!(document["schema_version"], 1);
     assert_eq!(
         document["files"][0],
@@ -179,8 +250,14 @@ fn json_is_one_document_with_versions_places_and_totals() {
     );
     let violation = &document["files"][1]["violations"][0];
     assert_eq!(violation["code"], "packet_missing");
-    assert_eq!((&violation["line"], &violation["column"]), (&Value::from(9), &Value::from(20)));
-    assert_eq!((&violation["level"], &violation["field"]), (&"error".into(), &"body.findings_packet".into()));
+    assert_eq!(
+        (&violation["line"], &violation["column"]),
+        (&Value::from(9), &Value::from(20))
+    );
+    assert_eq!(
+        (&violation["level"], &violation["field"]),
+        (&"error".into(), &"body.findings_packet".into())
+    );
     assert_eq!(document["files"][2]["valid"], false);
     assert!(document["files"][2]["unreadable"].is_string());
     let totals = serde_json::json!({ "files": 3, "valid": 1, "refused": 1, "unreadable": 1, "errors": 1, "warnings": 0 });
@@ -191,5 +268,8 @@ fn json_is_one_document_with_versions_places_and_totals() {
 fn the_summary_goes_to_stderr() {
     let root = workspace();
     let output = run(root.path(), &["-"], &NOTE.replace("P3", "P9"));
-    assert_eq!(String::from_utf8(output.stderr).expect("text"), "1 file, 1 refused: 1 error, 0 warnings\n");
+    assert_eq!(
+        String::from_utf8(output.stderr).expect("text"),
+        "1 file, 1 refused: 1 error, 0 warnings\n"
+    );
 }

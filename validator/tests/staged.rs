@@ -15,7 +15,9 @@ struct Repository {
 
 impl Repository {
     fn new() -> Self {
-        let repository = Self { directory: tempfile::tempdir().expect("a directory") };
+        let repository = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+        };
         repository.git(&["init", "-q"]);
         repository
     }
@@ -38,9 +40,25 @@ impl Repository {
     }
 
     fn git(&self, args: &[&str]) {
-        let name = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
-        let output = self.command("git").args(name).args(args).output().expect("git can be run");
-        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let name = [
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b.c",
+            "-c",
+            "commit.gpgsign=false",
+        ];
+        let output = self
+            .command("git")
+            .args(name)
+            .args(args)
+            .output()
+            .expect("git can be run");
+        assert!(
+            output.status.success(),
+            "git {args:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -51,7 +69,11 @@ impl Repository {
 
     fn validate(&self, args: &[&str]) -> Output {
         let mut command = self.command(env!("CARGO_BIN_EXE_validate-message"));
-        command.arg("--staged").args(args).output().expect("the binary runs")
+        command
+            .arg("--staged")
+            .args(args)
+            .output()
+            .expect("the binary runs")
     }
 
     /// What is said of the index: exit status, findings, summary.
@@ -61,11 +83,20 @@ impl Repository {
         let printed = String::from_utf8(output.stdout).expect("text");
         let said = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(status), "{printed}{said}");
-        let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with(' ')).collect();
+        let lines: Vec<&str> = printed
+            .lines()
+            .filter(|line| !line.starts_with(' '))
+            .collect();
         let is_right = lines.len() == found.len()
-            && lines.iter().zip(found).all(|(line, start)| line.starts_with(start));
+            && lines
+                .iter()
+                .zip(found)
+                .all(|(line, start)| line.starts_with(start));
         assert!(is_right, "expected {found:#?}, printed\n{printed}");
-        assert!(said.starts_with(summary), "expected {summary}, said\n{said}");
+        assert!(
+            said.starts_with(summary),
+            "expected {summary}, said\n{said}"
+        );
     }
 }
 
@@ -120,7 +151,11 @@ fn only_what_lies_in_mailboxes_is_a_message() {
     ] {
         repository.write(path, "no message");
     }
-    for path in ["agents/a/inbox/archive/1.yaml", "agents/a/outbox/2.yml", "room/agents/a/sent/3.json"] {
+    for path in [
+        "agents/a/inbox/archive/1.yaml",
+        "agents/a/outbox/2.yml",
+        "room/agents/a/sent/3.json",
+    ] {
         repository.write(path, "no message");
     }
     repository.git(&["add", "."]);
@@ -133,7 +168,12 @@ fn only_what_lies_in_mailboxes_is_a_message() {
     // Paths narrow it; a file that is named is checked wherever it lies.
     repository.assert(&["room"], 1, &found[2..], "1 file");
     repository.assert(&["agents", "./room/../room/agents"], 1, &found, "3 files");
-    repository.assert(&["docker-compose.yaml"], 1, &["docker-compose.yaml:1:1:"], "1 file");
+    repository.assert(
+        &["docker-compose.yaml"],
+        1,
+        &["docker-compose.yaml:1:1:"],
+        "1 file",
+    );
     repository.assert(&["nothing"], 0, &[], "0 files");
 }
 
@@ -166,8 +206,11 @@ fn from_a_directory_below_names_are_those_one_would_type_there() {
     repository.write("room/agents/a/outbox/n.yaml", &wrong());
     repository.git(&["add", "."]);
     let mut command = repository.command(env!("CARGO_BIN_EXE_validate-message"));
-    let output =
-        command.arg("--staged").current_dir(repository.path().join("room/agents")).output().expect("runs");
+    let output = command
+        .arg("--staged")
+        .current_dir(repository.path().join("room/agents"))
+        .output()
+        .expect("runs");
     let printed = String::from_utf8(output.stdout).expect("text");
     assert!(
         printed.contains("../../agents/a/outbox/n.yaml:5:11: ")
@@ -179,17 +222,30 @@ fn from_a_directory_below_names_are_those_one_would_type_there() {
 #[test]
 fn a_packet_is_looked_for_in_the_index_and_only_then_where_git_knows_nothing() {
     let repository = Repository::new();
-    let (packet, feedback) = ("room/packets/findings/r1.yaml", "room/agents/codex/outbox/f.yaml");
+    let (packet, feedback) = (
+        "room/packets/findings/r1.yaml",
+        "room/agents/codex/outbox/f.yaml",
+    );
     repository.write(feedback, FEEDBACK);
     repository.git(&["add", "."]);
-    repository.assert(&[], 1, &["room/agents/codex/outbox/f.yaml:9:20: packet_missing"], "1 file");
+    repository.assert(
+        &[],
+        1,
+        &["room/agents/codex/outbox/f.yaml:9:20: packet_missing"],
+        "1 file",
+    );
     // Untracked, then staged with another text in the working tree.
     repository.write(packet, PACKET);
     repository.assert(&[], 0, &[], "1 file");
     repository.write(packet, "findings: []\n");
     repository.git(&["add", "."]);
     repository.write(packet, PACKET);
-    repository.assert(&[], 1, &["room/agents/codex/outbox/f.yaml:11:19: blocking_count_mismatch"], "1 file");
+    repository.assert(
+        &[],
+        1,
+        &["room/agents/codex/outbox/f.yaml:11:19: blocking_count_mismatch"],
+        "1 file",
+    );
     repository.git(&["add", "."]);
     repository.write(packet, "findings: []\n");
     repository.assert(&[], 0, &[], "1 file");
@@ -201,7 +257,12 @@ fn a_packet_is_looked_for_in_the_index_and_only_then_where_git_knows_nothing() {
     // Ignored: git never knows it, and the daemon reads it all the same.
     repository.git(&["rm", "-q", "--cached", packet]);
     repository.write(".gitignore", "packets/\n");
-    repository.assert(&[], 1, &["room/agents/codex/outbox/f.yaml:11:19: blocking_count_mismatch"], "1 file");
+    repository.assert(
+        &[],
+        1,
+        &["room/agents/codex/outbox/f.yaml:11:19: blocking_count_mismatch"],
+        "1 file",
+    );
 }
 
 #[cfg(unix)]
@@ -211,10 +272,17 @@ fn a_staged_symlink_is_no_message_and_no_way_to_a_packet() {
     repository.write(&format!("{OUTBOX}/f.yaml"), FEEDBACK);
     repository.write("elsewhere/r1.yaml", PACKET);
     fs::create_dir_all(repository.path().join("packets")).expect("made");
-    std::os::unix::fs::symlink("../elsewhere", repository.path().join("packets/findings")).expect("linked");
-    std::os::unix::fs::symlink("f.yaml", repository.path().join(OUTBOX).join("g.yaml")).expect("linked");
+    std::os::unix::fs::symlink("../elsewhere", repository.path().join("packets/findings"))
+        .expect("linked");
+    std::os::unix::fs::symlink("f.yaml", repository.path().join(OUTBOX).join("g.yaml"))
+        .expect("linked");
     repository.git(&["add", "."]);
-    repository.assert(&[], 1, &["agents/codex/outbox/f.yaml:9:20: packet_unsafe"], "1 file");
+    repository.assert(
+        &[],
+        1,
+        &["agents/codex/outbox/f.yaml:9:20: packet_unsafe"],
+        "1 file",
+    );
 }
 
 #[test]
@@ -222,7 +290,11 @@ fn another_index_and_another_repository_are_honoured() {
     let repository = Repository::new();
     repository.write(&format!("{OUTBOX}/n.yaml"), &wrong());
     let other = repository.path().join("other.index");
-    let output = repository.command("git").args(["add", OUTBOX]).env("GIT_INDEX_FILE", &other).output();
+    let output = repository
+        .command("git")
+        .args(["add", OUTBOX])
+        .env("GIT_INDEX_FILE", &other)
+        .output();
     assert!(output.expect("git runs").status.success());
     repository.assert(&[], 0, &[], "0 files");
     let validate = || {
@@ -230,20 +302,34 @@ fn another_index_and_another_repository_are_honoured() {
         command.arg("--staged");
         command
     };
-    let output = validate().env("GIT_INDEX_FILE", &other).output().expect("runs");
+    let output = validate()
+        .env("GIT_INDEX_FILE", &other)
+        .output()
+        .expect("runs");
     assert_eq!(output.status.code(), Some(1));
     let outside = tempfile::tempdir().expect("a directory");
-    let output = validate().current_dir(outside.path()).output().expect("runs");
+    let output = validate()
+        .current_dir(outside.path())
+        .output()
+        .expect("runs");
     let said = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.starts_with("what is staged cannot be read: fatal: not a git repository"), "{said}");
+    assert!(
+        said.starts_with("what is staged cannot be read: fatal: not a git repository"),
+        "{said}"
+    );
     let output = validate()
         .current_dir(outside.path())
         .env("GIT_DIR", repository.path().join(".git"))
         .env("GIT_INDEX_FILE", &other)
         .output()
         .expect("runs");
-    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 #[test]
@@ -252,7 +338,9 @@ fn a_staged_file_past_the_limit_is_told_and_the_next_one_read() {
     repository.write(&format!("{OUTBOX}/a.yaml"), &"x".repeat(3 * 256 * 1024));
     repository.write(&format!("{OUTBOX}/b.yaml"), &wrong());
     repository.git(&["add", "."]);
-    let found =
-        ["agents/codex/outbox/a.yaml: too_large", "agents/codex/outbox/b.yaml:5:11: envelope_field_invalid"];
+    let found = [
+        "agents/codex/outbox/a.yaml: too_large",
+        "agents/codex/outbox/b.yaml:5:11: envelope_field_invalid",
+    ];
     repository.assert(&[], 1, &found, "2 files, 2 refused");
 }

@@ -65,13 +65,20 @@ impl Bounds {
 
     /// Whether no slot can be told from another but by its name.
     pub(crate) fn is_symmetric(&self) -> bool {
-        let are_alike = self.slots.len() > 1 && self.slots.iter().all(|slot| *slot == self.slots[0]);
+        let are_alike =
+            self.slots.len() > 1 && self.slots.iter().all(|slot| *slot == self.slots[0]);
         are_alike && !self.pulls && self.fixes == 0 && self.acts.is_empty() && !self.crashes
     }
 
     /// In a line: what the numbers behind it belong to.
     pub(crate) fn line(&self) -> String {
-        let Self { policy, generations, slots, says, .. } = self;
+        let Self {
+            policy,
+            generations,
+            slots,
+            says,
+            ..
+        } = self;
         let severities: Vec<_> = slots.iter().map(|slot| slot.severity.to_string()).collect();
         let mode = match policy.threads {
             ThreadMode::Inferred => "inferred",
@@ -79,15 +86,29 @@ impl Bounds {
         };
         let mut more = Vec::new();
         let mut note = |is_so: bool, text: String| more.extend(is_so.then_some(text));
-        note(self.reviewers.len() > 1, format!("{} reviewers", self.reviewers.len()));
+        note(
+            self.reviewers.len() > 1,
+            format!("{} reviewers", self.reviewers.len()),
+        );
         note(self.supersedes, "replacements".to_owned());
         note(self.counts, format!("{} turns", self.turns));
         note(self.pulls, "pull request events".to_owned());
         note(policy.profile == Profile::Advisory, "advisory".to_owned());
         note(self.fixes > 0, "fix pull request".to_owned());
-        note(self.decisions > 0, format!("{} of {} decisions of people", self.decisions, self.acts.len()));
+        note(
+            self.decisions > 0,
+            format!(
+                "{} of {} decisions of people",
+                self.decisions,
+                self.acts.len()
+            ),
+        );
         note(self.crashes, "crashes".to_owned());
-        let more = if more.is_empty() { String::new() } else { format!("; {}", more.join(", ")) };
+        let more = if more.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", more.join(", "))
+        };
         format!(
             "{} rounds, {generations} generations, threads {} ({mode}), {} sayings each{more}",
             policy.rounds,

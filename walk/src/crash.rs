@@ -11,10 +11,22 @@ use crate::node::{Line, Node};
 
 /// From a committed record the daemon delivers, or dies and starts again.
 pub(crate) fn edges(place: &Place<'_>, edges: &mut Vec<Edge>) {
-    let delivered = Node { waiting: false, ..place.node.clone() };
+    let delivered = Node {
+        waiting: false,
+        ..place.node.clone()
+    };
     let broken = started_again(place.node, &delivered).err();
-    edges.push(Edge { what: What::Crashed, next: Box::new(Node { broken, ..delivered.clone() }) });
-    edges.push(Edge { what: What::Delivered, next: Box::new(delivered) });
+    edges.push(Edge {
+        what: What::Crashed,
+        next: Box::new(Node {
+            broken,
+            ..delivered.clone()
+        }),
+    });
+    edges.push(Edge {
+        what: What::Delivered,
+        next: Box::new(delivered),
+    });
 }
 
 fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
@@ -32,10 +44,16 @@ fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
         let mut review = state.review(key).cloned();
         if let Some(review) = &mut review {
             review.since = standing.review.since;
-            review.threads.values_mut().for_each(|thread| thread.opened_in = 1);
+            review
+                .threads
+                .values_mut()
+                .for_each(|thread| thread.opened_in = 1);
         }
         if review.as_ref() != Some(&standing.review) {
-            return Err(Broken::new(Law::CrashesLoseNothing, format!("{review:?}, but it was {standing:?}")));
+            return Err(Broken::new(
+                Law::CrashesLoseNothing,
+                format!("{review:?}, but it was {standing:?}"),
+            ));
         }
     }
     Ok(())
@@ -44,7 +62,8 @@ fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
 fn read_back(record: &Record, at: DateTime<Utc>, state: &mut State) -> Result<(), Broken> {
     let broken = |why: String| Broken::new(Law::CrashesLoseNothing, why);
     let json = serde_json::to_string(record).map_err(|error| broken(error.to_string()))?;
-    let read: Record = serde_json::from_str(&json).map_err(|error| broken(format!("{error}: {json}")))?;
+    let read: Record =
+        serde_json::from_str(&json).map_err(|error| broken(format!("{error}: {json}")))?;
     if read != *record {
         return Err(broken(format!("{json} reads back as {read:?}")));
     }

@@ -78,7 +78,13 @@ impl Deck {
     /// A deck in which nothing is written yet.
     pub(crate) fn new(bounds: &Bounds) -> Self {
         let rounds = || (0..=bounds.rounds_max()).map(|_| OnceLock::new()).collect();
-        Self { hands: bounds.reviewers.iter().map(|name| (agent(name), rounds())).collect() }
+        Self {
+            hands: bounds
+                .reviewers
+                .iter()
+                .map(|name| (agent(name), rounds()))
+                .collect(),
+        }
     }
 
     /// The messages between the author and this reviewer while its round is `round`.

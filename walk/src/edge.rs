@@ -98,9 +98,14 @@ fn end(phase: &Phase) -> Option<String> {
     match phase {
         Phase::Approved(approval) if approval.by_rule => Some("approved by rule".to_owned()),
         Phase::Approved(_) => Some("approved".to_owned()),
-        Phase::Escalated(EscalationReason::Reviewer(_)) => Some("escalated reviewer's words".to_owned()),
+        Phase::Escalated(EscalationReason::Reviewer(_)) => {
+            Some("escalated reviewer's words".to_owned())
+        }
         Phase::Escalated(reason) => Some(format!("escalated {reason}")),
         Phase::Closed(reason) => Some(format!("closed {}", reason.word())),
-        Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => None,
+        Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. } => None,
     }
 }

@@ -13,26 +13,60 @@ pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)
     let mut events = Vec::new();
     for (key, standing) in &node.reviews {
         if let Some((at, which)) = standing.review.deadline() {
-            events.push((Event::Deadline { review: key.clone(), which }, at));
+            events.push((
+                Event::Deadline {
+                    review: key.clone(),
+                    which,
+                },
+                at,
+            ));
         }
         if bounds.counts {
             let which = Which::of(key);
             events.push((Event::Taken(which.clone()), minute(2)));
-            events.push((Event::Turns { which: which.clone(), count: 1 }, minute(3)));
-            events.push((Event::Turns { which: which.clone(), count: u16::MAX }, minute(3)));
+            events.push((
+                Event::Turns {
+                    which: which.clone(),
+                    count: 1,
+                },
+                minute(3),
+            ));
+            events.push((
+                Event::Turns {
+                    which: which.clone(),
+                    count: u16::MAX,
+                },
+                minute(3),
+            ));
             events.push((Event::Started(which.clone()), minute(4)));
-            events.push((Event::Failed { which, why: "it crashed".to_owned() }, minute(5)));
+            events.push((
+                Event::Failed {
+                    which,
+                    why: "it crashed".to_owned(),
+                },
+                minute(5),
+            ));
         }
         for act in &bounds.acts {
             let (which, by, reason) = (Which::of(key), "anna".to_owned(), "seen".to_owned());
-            let decision = PersonsDecision { which, by, reason, act: act.clone() };
+            let decision = PersonsDecision {
+                which,
+                by,
+                reason,
+                act: act.clone(),
+            };
             events.push((Event::Person(decision), minute(7)));
         }
     }
     if bounds.pulls {
         use PullAction::{Closed, Merged, Opened, Reopened, Synchronize};
-        let heads =
-            [(Opened, "aaaaaa1"), (Synchronize, "cccccc1"), (Closed, ""), (Merged, ""), (Reopened, "")];
+        let heads = [
+            (Opened, "aaaaaa1"),
+            (Synchronize, "cccccc1"),
+            (Closed, ""),
+            (Merged, ""),
+            (Reopened, ""),
+        ];
         for (action, head) in heads {
             let pull = PullEvent {
                 repo: None,

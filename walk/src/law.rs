@@ -6,8 +6,8 @@ mod step;
 
 use message_schema::packet::Severity;
 use review::{
-    Addressed, Deadline, Event, Invocation, Phase, Policy, Profile, Record, Review, ReviewKey, State, Thread,
-    Told, due, hear,
+    Addressed, Deadline, Event, Invocation, Phase, Policy, Profile, Record, Review, ReviewKey,
+    State, Thread, Told, due, hear,
 };
 
 use crate::ids;
@@ -51,23 +51,51 @@ impl Law {
     /// Every law, with the sentence it is reported under.
     pub const ALL: [(Self, &'static str); 13] = [
         (Self::RankFalls, "the rank falls on every step"),
-        (Self::RefusalsAreInert, "a refusal changes nothing or lowers the rank"),
-        (Self::DaemonGoesOn, "every state that is not final has a way on that the daemon owns"),
+        (
+            Self::RefusalsAreInert,
+            "a refusal changes nothing or lowers the rank",
+        ),
+        (
+            Self::DaemonGoesOn,
+            "every state that is not final has a way on that the daemon owns",
+        ),
         (Self::DeadlinesStand, "no agent moves a deadline away"),
         (Self::OneResponse, "at most one terminal response per round"),
-        (Self::LegalActions, "legal actions only, and each lowers its thread's rank"),
+        (
+            Self::LegalActions,
+            "legal actions only, and each lowers its thread's rank",
+        ),
         (Self::CountersStay, "no counter is ever reset"),
-        (Self::NoBlockedApproval, "no approval over an open or held blocker"),
-        (Self::HandedOffOnce, "handed off at most once, never before the merge"),
-        (Self::FewMessages, "no more messages per generation than 5 n - 1"),
+        (
+            Self::NoBlockedApproval,
+            "no approval over an open or held blocker",
+        ),
+        (
+            Self::HandedOffOnce,
+            "handed off at most once, never before the merge",
+        ),
+        (
+            Self::FewMessages,
+            "no more messages per generation than 5 n - 1",
+        ),
         (Self::DuplicatesAreInert, "a duplicate changes nothing"),
-        (Self::CrashesLoseNothing, "a crash between commit and delivery loses nothing"),
-        (Self::KnownEnds, "every end is an approval, an escalation or a close"),
+        (
+            Self::CrashesLoseNothing,
+            "a crash between commit and delivery loses nothing",
+        ),
+        (
+            Self::KnownEnds,
+            "every end is an approval, an escalation or a close",
+        ),
     ];
 
     /// The sentence it is reported under.
     pub fn sentence(self) -> &'static str {
-        Self::ALL.iter().find(|(law, _)| *law == self).expect("every law is listed").1
+        Self::ALL
+            .iter()
+            .find(|(law, _)| *law == self)
+            .expect("every law is listed")
+            .1
     }
 }
 
@@ -83,13 +111,20 @@ pub(crate) struct Broken {
 impl Broken {
     /// A breach of this law.
     pub(crate) fn new(law: Law, why: impl Into<String>) -> Self {
-        Self { law, why: why.into() }
+        Self {
+            law,
+            why: why.into(),
+        }
     }
 }
 
 /// Fails with a breach of the law unless the claim holds.
 fn holds(claim: bool, law: Law, why: impl FnOnce() -> String) -> Result<(), Broken> {
-    if claim { Ok(()) } else { Err(Broken::new(law, why())) }
+    if claim {
+        Ok(())
+    } else {
+        Err(Broken::new(law, why()))
+    }
 }
 
 /// What must hold of a state by itself: whoever falls silent here, the daemon can go on.
@@ -98,37 +133,62 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
         let review = &standing.review;
         let is_end = match review.phase {
             Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => true,
-            Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
-                false
-            }
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => false,
         };
-        holds(is_end == review.phase.is_final(), Law::KnownEnds, || format!("{:?}", review.phase))?;
+        holds(is_end == review.phase.is_final(), Law::KnownEnds, || {
+            format!("{:?}", review.phase)
+        })?;
         let armed = review.deadline();
-        holds(armed.is_some() != is_end, Law::DaemonGoesOn, || format!("{key}: {armed:?}"))?;
+        holds(armed.is_some() != is_end, Law::DaemonGoesOn, || {
+            format!("{key}: {armed:?}")
+        })?;
         for which in [Deadline::PickUp, Deadline::Runtime, Deadline::Author] {
             let early = match armed {
                 Some((at, this)) if this == which => at - chrono::TimeDelta::seconds(1),
                 Some(_) | None => crate::deck::minute(1_000_000),
             };
-            let event = Event::Deadline { review: key.clone(), which };
-            let told = Told { order: None, event: &event };
-            let is_declined = matches!(hear(state, policy, told, early, &mut ids()), Record::Declined { .. });
+            let event = Event::Deadline {
+                review: key.clone(),
+                which,
+            };
+            let told = Told {
+                order: None,
+                event: &event,
+            };
+            let is_declined = matches!(
+                hear(state, policy, told, early, &mut ids()),
+                Record::Declined { .. }
+            );
             holds(is_declined, Law::DaemonGoesOn, || {
                 format!("{key}: {which:?} fires although it is not due")
             })?;
         }
     }
-    let first =
-        node.reviews.values().filter_map(|standing| standing.review.deadline()).min_by_key(|(at, _)| *at);
+    let first = node
+        .reviews
+        .values()
+        .filter_map(|standing| standing.review.deadline())
+        .min_by_key(|(at, _)| *at);
     let Some((at, _)) = first else { return Ok(()) };
     let fires = due(state, policy, at, &mut ids()).is_some();
-    holds(fires, Law::DaemonGoesOn, || format!("nothing is due at {at}, the deadline"))
+    holds(fires, Law::DaemonGoesOn, || {
+        format!("nothing is due at {at}, the deadline")
+    })
 }
 
 /// Whether the gate only advises on this review, as the protocol says it.
 fn is_advised(policy: &Policy, node: &Node, key: &ReviewKey, review: &Review) -> bool {
-    let opener = node.pull.as_ref().and_then(|pull| pull.author.as_deref()).unwrap_or(key.author.as_str());
-    policy.profile == Profile::Advisory && review.fixes.is_none() && !policy.handoff.bots.contains(opener)
+    let opener = node
+        .pull
+        .as_ref()
+        .and_then(|pull| pull.author.as_deref())
+        .unwrap_or(key.author.as_str());
+    policy.profile == Profile::Advisory
+        && review.fixes.is_none()
+        && !policy.handoff.bots.contains(opener)
 }
 
 /// Threads that must keep an approval away.

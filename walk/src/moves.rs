@@ -10,8 +10,8 @@ use message_schema::Code;
 use message_schema::id::MessageId;
 use message_schema::id::{AgentName, PrNumber};
 use review::{
-    Costs, Decision, Event, Phase, Posted, PullEvent, Record, Refusal, Refused, ReviewKey, State, Told,
-    apply, decide, hear, refuse,
+    Costs, Decision, Event, Phase, Posted, PullEvent, Record, Refusal, Refused, ReviewKey, State,
+    Told, apply, decide, hear, refuse,
 };
 
 use crate::bounds::Bounds;
@@ -44,7 +44,12 @@ pub(crate) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// Stands in a state.
-    pub(crate) fn new(bounds: &'a Bounds, deck: &'a Deck, tally: &'a Tally, node: &'a Node) -> Self {
+    pub(crate) fn new(
+        bounds: &'a Bounds,
+        deck: &'a Deck,
+        tally: &'a Tally,
+        node: &'a Node,
+    ) -> Self {
         Self {
             bounds,
             deck,
@@ -62,8 +67,14 @@ impl<'a> Place<'a> {
             return crate::crash::edges(&self, edges);
         }
         if let Err(broken) = law::standing(self.node, &self.state, &self.bounds.policy) {
-            let next = Box::new(Node { broken: Some(broken), ..self.node.clone() });
-            return edges.push(Edge { what: What::Looked, next });
+            let next = Box::new(Node {
+                broken: Some(broken),
+                ..self.node.clone()
+            });
+            return edges.push(Edge {
+                what: What::Looked,
+                next,
+            });
         }
         for name in self.bounds.reviewers {
             self.post_all(&agent(name), edges);
@@ -75,13 +86,18 @@ impl<'a> Place<'a> {
     }
 
     fn post_all(&mut self, reviewer: &AgentName, edges: &mut Vec<Edge>) {
-        let key =
-            ReviewKey::new(None, &PrNumber::new(PR).expect("a number"), agent(AUTHOR), reviewer.clone());
+        let key = ReviewKey::new(
+            None,
+            &PrNumber::new(PR).expect("a number"),
+            agent(AUTHOR),
+            reviewer.clone(),
+        );
         let standing = self.node.reviews.get(&key);
         let round = standing.map_or(1, |standing| standing.review.round);
         let hand = self.deck.hand(self.bounds, reviewer, round);
         let alike = self.alike(standing);
-        let is_open = standing.is_some_and(|standing| matches!(standing.review.phase, Phase::Reviewing(_)));
+        let is_open =
+            standing.is_some_and(|standing| matches!(standing.review.phase, Phase::Reviewing(_)));
         for card in &hand.full {
             // Without an open request nobody looks at the threads: the uniform ones stand for all.
             let is_uniform = card.says.iter().all(|say| *say == card.says[0]);
@@ -106,22 +122,35 @@ impl<'a> Place<'a> {
         let threads: Vec<Option<u64>> = (0..self.bounds.slots.len())
             .map(|place| {
                 let review = &standing?.review;
-                let (id, thread) = review.threads.iter().find(|(id, _)| is_in(id.as_str(), place))?;
+                let (id, thread) = review
+                    .threads
+                    .iter()
+                    .find(|(id, _)| is_in(id.as_str(), place))?;
                 Some(likeness(review, id, thread))
             })
             .collect();
-        (0..threads.len()).map(|place| place > 0 && threads[place] == threads[place - 1]).collect()
+        (0..threads.len())
+            .map(|place| place > 0 && threads[place] == threads[place - 1])
+            .collect()
     }
 
     /// Whether the message is to be posted here: of those that only exchange what cannot be told
     /// apart, one is enough.
     fn fits(&self, card: &Card, standing: Option<&Standing>, alike: &[bool]) -> bool {
         let is_there = |place: usize| {
-            standing
-                .is_some_and(|standing| standing.review.threads.keys().any(|id| is_in(id.as_str(), place)))
+            standing.is_some_and(|standing| {
+                standing
+                    .review
+                    .threads
+                    .keys()
+                    .any(|id| is_in(id.as_str(), place))
+            })
         };
-        let is_within =
-            card.says.iter().enumerate().all(|(place, say)| !say.needs_thread() || is_there(place));
+        let is_within = card
+            .says
+            .iter()
+            .enumerate()
+            .all(|(place, say)| !say.needs_thread() || is_there(place));
         let is_first = alike.iter().enumerate().all(|(place, is_alike)| {
             !is_alike || card.says.is_empty() || card.says[place - 1] <= card.says[place]
         });
@@ -129,7 +158,11 @@ impl<'a> Place<'a> {
     }
 
     fn post(&mut self, card: &Arc<Card>) -> Option<Edge> {
-        let posted = Posted { outbox: &card.outbox, digest: card.digest, valid: &card.valid };
+        let posted = Posted {
+            outbox: &card.outbox,
+            digest: card.digest,
+            valid: &card.valid,
+        };
         let what = || What::Posted(Arc::clone(card));
         match decide(&self.state, &self.bounds.policy, posted, card.at) {
             Ok(Decision::Accept(accepted)) => {
@@ -139,7 +172,8 @@ impl<'a> Place<'a> {
                 let answers = card.valid.envelope().kind.is_terminal_response();
                 let before = self.node.reviews.get(&key);
                 if let Some(standing) = next.node.reviews.get_mut(&key) {
-                    let is_same = before.is_some_and(|b| b.review.generation == standing.review.generation);
+                    let is_same =
+                        before.is_some_and(|b| b.review.generation == standing.review.generation);
                     standing.accepted = if is_same { standing.accepted + 1 } else { 1 };
                 }
                 let moved = Moved::Accepted(card, &key);
@@ -151,8 +185,10 @@ impl<'a> Place<'a> {
                 self.edge(what(), next.node, judged)
             }
             Ok(Decision::Duplicate(record)) => {
-                let broken =
-                    Broken::new(Law::DuplicatesAreInert, format!("nothing was sent before {record:?}"));
+                let broken = Broken::new(
+                    Law::DuplicatesAreInert,
+                    format!("nothing was sent before {record:?}"),
+                );
                 self.edge(what(), self.node.clone(), Err(broken))
             }
             Err(refusal) => {
@@ -170,7 +206,10 @@ impl<'a> Place<'a> {
         let place = costs.map(|(key, costs)| (key.clone(), word(costs)));
         let what = || What::Posted(Arc::clone(card));
         if let Some(known) = self.costs.get(&place) {
-            return known.as_ref().map(|known| Edge { what: what(), next: Box::new(known.clone()) });
+            return known.as_ref().map(|known| Edge {
+                what: what(),
+                next: Box::new(known.clone()),
+            });
         }
         let ids = ["notice", "word"].map(|word| MessageId::new(word).expect("an id"));
         let refused = Refused {
@@ -183,33 +222,62 @@ impl<'a> Place<'a> {
             notice: &ids[0],
             announcement: &ids[1],
         };
-        let next = self.after(refuse(&self.state, &refused, card.at), card.at).node;
-        let costly = costs.filter(|(_, costs)| *costs != Costs::Nothing).map(|(key, _)| key);
+        let next = self
+            .after(refuse(&self.state, &refused, card.at), card.at)
+            .node;
+        let costly = costs
+            .filter(|(_, costs)| *costs != Costs::Nothing)
+            .map(|(key, _)| key);
         let judged = law::step(self.bounds, self.node, Moved::Refused(costly), &next);
         let is_inert = costly.is_none() && judged.is_ok();
-        let edge = if is_inert { None } else { self.edge(what(), next, judged) };
-        self.costs.insert(place, edge.as_ref().map(|edge| (*edge.next).clone()));
+        let edge = if is_inert {
+            None
+        } else {
+            self.edge(what(), next, judged)
+        };
+        self.costs
+            .insert(place, edge.as_ref().map(|edge| (*edge.next).clone()));
         edge
     }
 
     /// The same message again.
     fn again(&self, card: &Card, state: &State) -> Result<(), Broken> {
-        let posted = Posted { outbox: &card.outbox, digest: card.digest, valid: &card.valid };
+        let posted = Posted {
+            outbox: &card.outbox,
+            digest: card.digest,
+            valid: &card.valid,
+        };
         let broken = |why: String| Broken::new(Law::DuplicatesAreInert, why);
         match decide(state, &self.bounds.policy, posted, card.at) {
             Ok(Decision::Duplicate(record)) => {
                 let mut same = state.clone();
                 apply(&mut same, &record, card.at);
-                if same == *state { Ok(()) } else { Err(broken("a duplicate changed the state".to_owned())) }
+                if same == *state {
+                    Ok(())
+                } else {
+                    Err(broken("a duplicate changed the state".to_owned()))
+                }
             }
             Ok(Decision::Accept(_)) => Err(broken("accepted a second time".to_owned())),
-            Err(refusal) => Err(broken(format!("the same bytes are refused: {}", refusal.code()))),
+            Err(refusal) => Err(broken(format!(
+                "the same bytes are refused: {}",
+                refusal.code()
+            ))),
         }
     }
 
     fn tell(&mut self, event: Event, at: DateTime<Utc>) -> Option<Edge> {
-        let told = Told { order: None, event: &event };
-        let record = hear(&self.state, &self.bounds.policy, told, at, &mut crate::ids());
+        let told = Told {
+            order: None,
+            event: &event,
+        };
+        let record = hear(
+            &self.state,
+            &self.bounds.policy,
+            told,
+            at,
+            &mut crate::ids(),
+        );
         let is_person = matches!(event, Event::Person(_));
         match record {
             Record::Happened(happened) => {
@@ -218,13 +286,18 @@ impl<'a> Place<'a> {
                     next.decisions += 1;
                     for (key, standing) in &mut next.reviews {
                         let before = self.node.reviews.get(key);
-                        if before.is_some_and(|before| before.review.generation != standing.review.generation)
-                        {
+                        if before.is_some_and(|before| {
+                            before.review.generation != standing.review.generation
+                        }) {
                             standing.accepted = 0;
                         }
                     }
                 }
-                for finding in happened.handoff.iter().flat_map(|h| &h.tasks).flat_map(|task| &task.findings)
+                for finding in happened
+                    .handoff
+                    .iter()
+                    .flat_map(|h| &h.tasks)
+                    .flat_map(|task| &task.findings)
                 {
                     *next.dispatched.entry(finding.id.clone()).or_default() += 1;
                 }
@@ -236,7 +309,10 @@ impl<'a> Place<'a> {
                 count(&self.tally.declined);
                 let next = self.after(record, at).node;
                 let judged = law::step(self.bounds, self.node, Moved::Declined, &next);
-                judged.is_err().then(|| self.edge(What::Heard(event), next, judged)).flatten()
+                judged
+                    .is_err()
+                    .then(|| self.edge(What::Heard(event), next, judged))
+                    .flatten()
             }
             Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
                 let broken = Broken::new(Law::KnownEnds, "an event was judged like a message");
@@ -249,11 +325,22 @@ impl<'a> Place<'a> {
     fn after(&self, record: Record, at: DateTime<Utc>) -> After {
         let mut state = self.state.clone();
         apply(&mut state, &record, at);
-        let past =
-            |key: &ReviewKey| self.node.reviews.get(key).map_or((0, 0), |of| (of.accepted, of.answered));
+        let past = |key: &ReviewKey| {
+            self.node
+                .reviews
+                .get(key)
+                .map_or((0, 0), |of| (of.accepted, of.answered))
+        };
         let reviews = state.reviews().map(|(key, review)| {
             let (accepted, answered) = past(key);
-            (key.clone(), Standing { review: review.clone(), accepted, answered })
+            (
+                key.clone(),
+                Standing {
+                    review: review.clone(),
+                    accepted,
+                    answered,
+                },
+            )
         });
         let mut node = Node {
             reviews: reviews.collect(),
@@ -279,10 +366,18 @@ impl<'a> Place<'a> {
         // Settled once before the laws look, so that an untouched review is equal to itself.
         for standing in node.reviews.values_mut() {
             standing.review.since = start();
-            standing.review.threads.values_mut().for_each(|thread| thread.opened_in = 1);
+            standing
+                .review
+                .threads
+                .values_mut()
+                .for_each(|thread| thread.opened_in = 1);
         }
         if self.bounds.crashes {
-            node.ledger = Some(Arc::new(Line { record, at, before: self.node.ledger.clone() }));
+            node.ledger = Some(Arc::new(Line {
+                record,
+                at,
+                before: self.node.ledger.clone(),
+            }));
         }
         After { state, node }
     }
@@ -296,7 +391,10 @@ impl<'a> Place<'a> {
             return None;
         }
         next.settle(self.bounds);
-        Some(Edge { what, next: Box::new(next) })
+        Some(Edge {
+            what,
+            next: Box::new(next),
+        })
     }
 }
 

@@ -75,13 +75,19 @@ impl Node {
 
     /// What the rules are handed.
     pub(crate) fn state(&self) -> State {
-        let reviews = self.reviews.iter().map(|(key, standing)| (key, &standing.review));
+        let reviews = self
+            .reviews
+            .iter()
+            .map(|(key, standing)| (key, &standing.review));
         State::of(reviews, &self.pull, &self.tasks)
     }
 
     /// The generations used, over all reviewers.
     pub(crate) fn generations(&self) -> u32 {
-        self.reviews.values().map(|standing| u32::from(standing.review.generation)).sum()
+        self.reviews
+            .values()
+            .map(|standing| u32::from(standing.review.generation))
+            .sum()
     }
 
     /// Makes the state the same as every other that the rules cannot tell from it: the instant a
@@ -90,7 +96,11 @@ impl Node {
     pub(crate) fn settle(&mut self, bounds: &Bounds) {
         for standing in self.reviews.values_mut() {
             standing.review.since = start();
-            standing.review.threads.values_mut().for_each(|thread| thread.opened_in = 1);
+            standing
+                .review
+                .threads
+                .values_mut()
+                .for_each(|thread| thread.opened_in = 1);
             if bounds.is_symmetric() {
                 sort_threads(&mut standing.review);
             }
@@ -98,7 +108,16 @@ impl Node {
     }
 
     fn identity(&self) -> impl Eq + Hash {
-        let Self { reviews, pull, tasks, dispatched, decisions, waiting, broken, ledger: _ } = self;
+        let Self {
+            reviews,
+            pull,
+            tasks,
+            dispatched,
+            decisions,
+            waiting,
+            broken,
+            ledger: _,
+        } = self;
         (reviews, pull, tasks, dispatched, decisions, waiting, broken)
     }
 }
@@ -161,9 +180,21 @@ pub(crate) fn likeness(review: &Review, id: &FindingId, thread: &Thread) -> u64 
         by_person,
         fate,
     } = thread;
-    let is_reported = crate::law::report(&review.phase).is_some_and(|report| report.findings.contains(id));
+    let is_reported =
+        crate::law::report(&review.phase).is_some_and(|report| report.findings.contains(id));
     let mut hasher = DefaultHasher::new();
-    (severity, blocking, lines, fingerprint, dialogue, state, reopened, by_person, fate, is_reported)
+    (
+        severity,
+        blocking,
+        lines,
+        fingerprint,
+        dialogue,
+        state,
+        reopened,
+        by_person,
+        fate,
+        is_reported,
+    )
         .hash(&mut hasher);
     hasher.finish()
 }

@@ -58,7 +58,9 @@ pub fn run_all(walks: Vec<Bounds>, at_a_time: usize) -> Vec<Report> {
                     let next = waiting.lock().expect("taking a walk does not panic").next();
                     let Some((place, bounds)) = next else { break };
                     let report = run(bounds);
-                    done.lock().expect("keeping a report does not panic").push((place, report));
+                    done.lock()
+                        .expect("keeping a report does not panic")
+                        .push((place, report));
                 }
             });
         }
@@ -72,7 +74,11 @@ pub fn run_all(walks: Vec<Bounds>, at_a_time: usize) -> Vec<Report> {
 fn run(bounds: Bounds) -> Report {
     let began = Instant::now();
     let (name, line) = (bounds.name, bounds.line());
-    let checker = Walk::new(bounds).checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let checker = Walk::new(bounds)
+        .checker()
+        .finish_when(HasDiscoveries::AnyFailures)
+        .spawn_bfs()
+        .join();
     let took = began.elapsed();
     let mut broken: Vec<String> = Vec::new();
     for (law, path) in checker.discoveries() {

@@ -14,18 +14,33 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// A finding that blocks by its severity.
-    pub(crate) const P1: Self = Self { severity: Severity::P1, blocking: true };
+    pub(crate) const P1: Self = Self {
+        severity: Severity::P1,
+        blocking: true,
+    };
     /// The worst.
-    pub(crate) const P0: Self = Self { severity: Severity::P0, blocking: true };
+    pub(crate) const P0: Self = Self {
+        severity: Severity::P0,
+        blocking: true,
+    };
     /// The reviewer's judgement, blocking.
-    pub(crate) const P2: Self = Self { severity: Severity::P2, blocking: true };
+    pub(crate) const P2: Self = Self {
+        severity: Severity::P2,
+        blocking: true,
+    };
     /// A nit.
-    pub(crate) const P3: Self = Self { severity: Severity::P3, blocking: false };
+    pub(crate) const P3: Self = Self {
+        severity: Severity::P3,
+        blocking: false,
+    };
 }
 
 /// What tells the threads apart: no two share a place or a word.
-pub(crate) const NAMES: [(&str, &str, &str); 3] =
-    [("F-1", "alpha.rs", "alpha"), ("F-2", "beta.rs", "beta"), ("F-3", "gamma.rs", "gamma")];
+pub(crate) const NAMES: [(&str, &str, &str); 3] = [
+    ("F-1", "alpha.rs", "alpha"),
+    ("F-2", "beta.rs", "beta"),
+    ("F-3", "gamma.rs", "gamma"),
+];
 
 /// What a packet says of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,8 +117,11 @@ impl Say {
     ];
 
     /// A new thread, nothing, and one more exchange.
-    pub(crate) const MEANS: &[Self] =
-        &[Self::Silent, Self::Status(Status::Open, None), Self::Act(Action::Reply, ACCEPTS)];
+    pub(crate) const MEANS: &[Self] = &[
+        Self::Silent,
+        Self::Status(Status::Open, None),
+        Self::Act(Action::Reply, ACCEPTS),
+    ];
 
     /// What tells a carried thread, a deferred one and a new one apart.
     pub(crate) const FIX: &[Self] = &[
@@ -134,12 +152,16 @@ impl Say {
         let one = |counts: bool, text: String| (vec![text], usize::from(counts && slot.blocking));
         match self {
             Self::Silent => (Vec::new(), 0),
-            Self::Status(status, stance) => {
-                one(!status.is_settled(), write(id, slot.severity, status, &stance_of(stance)))
-            }
+            Self::Status(status, stance) => one(
+                !status.is_settled(),
+                write(id, slot.severity, status, &stance_of(stance)),
+            ),
             Self::Act(action, stance) => {
                 let more = format!(", action: {action}{}", stance_of(stance));
-                one(action != Action::Resolve, write(id, slot.severity, Status::Open, &more))
+                one(
+                    action != Action::Resolve,
+                    write(id, slot.severity, Status::Open, &more),
+                )
             }
             Self::Worse => (vec![write(id, Severity::P0, Status::Open, "")], 1),
             Self::Both => {
@@ -149,10 +171,19 @@ impl Say {
                 ];
                 (texts, usize::from(slot.blocking))
             }
-            Self::Again => one(true, write(&format!("D{place}"), slot.severity, Status::Open, "")),
-            Self::AgainEscalated => {
-                one(true, write(&format!("D{place}"), slot.severity, Status::Open, ", action: escalate"))
-            }
+            Self::Again => one(
+                true,
+                write(&format!("D{place}"), slot.severity, Status::Open, ""),
+            ),
+            Self::AgainEscalated => one(
+                true,
+                write(
+                    &format!("D{place}"),
+                    slot.severity,
+                    Status::Open,
+                    ", action: escalate",
+                ),
+            ),
         }
     }
 

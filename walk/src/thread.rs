@@ -32,7 +32,10 @@ impl Model for Alone {
 
     fn init_states(&self) -> Vec<Talk> {
         [Stance::SeeksChange, Stance::Accepts]
-            .map(|stance| Talk { thread: opened(stance), is_falling: true })
+            .map(|stance| Talk {
+                thread: opened(stance),
+                is_falling: true,
+            })
             .to_vec()
     }
 
@@ -49,19 +52,33 @@ impl Model for Alone {
             thread.dialogue.replies = 0;
         }
         let is_bounded = thread.dialogue.replies <= REPLIES_MAX;
-        Some(Talk { is_falling: is_bounded && rank(&thread) < rank(&talk.thread), thread })
+        Some(Talk {
+            is_falling: is_bounded && rank(&thread) < rank(&talk.thread),
+            thread,
+        })
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![Property::always("the thread's rank falls with every action", |_, talk: &Talk| talk.is_falling)]
+        vec![Property::always(
+            "the thread's rank falls with every action",
+            |_, talk: &Talk| talk.is_falling,
+        )]
     }
 }
 
 /// Walks a thread through everything its reviewer may do: the states there are, and a way to a step
 /// that does not lower its rank, if there is one.
 pub fn alone(replies: Replies) -> (usize, Option<Vec<(Action, Stance)>>) {
-    let walk = Alone(replies).checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let way = walk.discoveries().into_values().next().map(|path| path.into_actions());
+    let walk = Alone(replies)
+        .checker()
+        .finish_when(HasDiscoveries::AnyFailures)
+        .spawn_bfs()
+        .join();
+    let way = walk
+        .discoveries()
+        .into_values()
+        .next()
+        .map(|path| path.into_actions());
     (walk.unique_state_count(), way)
 }
 
@@ -88,5 +105,9 @@ pub fn follow(replies: Replies, stances: impl IntoIterator<Item = Stance>) -> (V
 }
 
 fn opened(stance: Stance) -> Thread {
-    Thread::discussed(Dialogue { stance, round_count: 0, replies: 0 })
+    Thread::discussed(Dialogue {
+        stance,
+        round_count: 0,
+        replies: 0,
+    })
 }

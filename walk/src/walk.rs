@@ -27,7 +27,11 @@ pub(crate) struct Walk {
 impl Walk {
     /// Nothing is walked yet.
     pub(crate) fn new(bounds: Bounds) -> Self {
-        Self { deck: Deck::new(&bounds), tally: Tally::default(), bounds }
+        Self {
+            deck: Deck::new(&bounds),
+            tally: Tally::default(),
+            bounds,
+        }
     }
 }
 
@@ -36,7 +40,11 @@ impl Model for Walk {
     type Action = Edge;
 
     fn init_states(&self) -> Vec<Node> {
-        let tasks = if self.bounds.fixes > 0 { vec![task(&self.bounds)] } else { Vec::new() };
+        let tasks = if self.bounds.fixes > 0 {
+            vec![task(&self.bounds)]
+        } else {
+            Vec::new()
+        };
         vec![Node::first(tasks)]
     }
 
@@ -83,25 +91,41 @@ fn task(bounds: &Bounds) -> Task {
     let pr = PrNumber::new("85").expect("a number");
     let key = ReviewKey::new(None, &pr, agent(THIRD), agent(REVIEWER));
     let findings =
-        bounds.slots.iter().zip(NAMES).take(bounds.fixes).map(|(slot, (id, file, title))| TaskFinding {
-            review: key.clone(),
-            id: FindingId::new(id).expect("an id"),
-            thread: Thread {
-                severity: slot.severity,
-                blocking: slot.blocking,
-                title: Some(title.to_owned()),
-                file: Some(file.parse().expect("a path")),
-                lines: None,
-                words: Some(title.to_owned()),
-                fingerprint: None,
-                opened_in: 1,
-                dialogue: Dialogue { stance: Stance::SeeksChange, round_count: 0, replies: 0 },
-                state: ThreadState::Open,
-                reopened: false,
-                by_person: false,
-                fate: Fate::default(),
-            },
-        });
+        bounds
+            .slots
+            .iter()
+            .zip(NAMES)
+            .take(bounds.fixes)
+            .map(|(slot, (id, file, title))| TaskFinding {
+                review: key.clone(),
+                id: FindingId::new(id).expect("an id"),
+                thread: Thread {
+                    severity: slot.severity,
+                    blocking: slot.blocking,
+                    title: Some(title.to_owned()),
+                    file: Some(file.parse().expect("a path")),
+                    lines: None,
+                    words: Some(title.to_owned()),
+                    fingerprint: None,
+                    opened_in: 1,
+                    dialogue: Dialogue {
+                        stance: Stance::SeeksChange,
+                        round_count: 0,
+                        replies: 0,
+                    },
+                    state: ThreadState::Open,
+                    reopened: false,
+                    by_person: false,
+                    fate: Fate::default(),
+                },
+            });
     let target: AgentName = agent(AUTHOR);
-    Task { id: TaskId::new(&pr, 1), target, repo: None, pr, file: None, findings: findings.collect() }
+    Task {
+        id: TaskId::new(&pr, 1),
+        target,
+        repo: None,
+        pr,
+        file: None,
+        findings: findings.collect(),
+    }
 }

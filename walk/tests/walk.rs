@@ -65,7 +65,10 @@ fn every_law_holds_on_every_step_within_small_bounds() {
     );
     assert_eq!(ends.iter().map(String::as_str).collect::<Vec<_>>(), ENDS);
     let missed: Vec<_> = CODES.iter().filter(|code| !codes.contains(code)).collect();
-    assert!(missed.is_empty(), "{missed:?} were never met, but {codes:?}");
+    assert!(
+        missed.is_empty(),
+        "{missed:?} were never met, but {codes:?}"
+    );
 }
 
 #[test]
@@ -78,16 +81,34 @@ fn the_rules_of_a_thread_end_it_without_a_limit_on_rounds() {
 #[test]
 fn the_stance_rule_alone_ends_a_stance_that_is_held() {
     let (cycles, comes_back) = follow(Replies::Forgotten, [SeeksChange; 10]);
-    assert_eq!((cycles.len(), comes_back), (2, false), "opened, one reply, then no more");
+    assert_eq!(
+        (cycles.len(), comes_back),
+        (2, false),
+        "opened, one reply, then no more"
+    );
 }
 
 #[test]
 fn the_stance_rule_alone_does_not_end_a_stance_that_flips() {
-    let flips: Vec<Stance> = [Accepts, SeeksChange].into_iter().cycle().take(100).collect();
+    let flips: Vec<Stance> = [Accepts, SeeksChange]
+        .into_iter()
+        .cycle()
+        .take(100)
+        .collect();
     let (cycles, comes_back) = follow(Replies::Forgotten, flips.clone());
-    assert!(comes_back, "the thread is where it was after {} cycles", cycles.len());
-    assert!(alone(Replies::Forgotten).1.is_some(), "the walk does not find it");
+    assert!(
+        comes_back,
+        "the thread is where it was after {} cycles",
+        cycles.len()
+    );
+    assert!(
+        alone(Replies::Forgotten).1.is_some(),
+        "the walk does not find it"
+    );
 
     let (cycles, comes_back) = follow(Replies::Counted, flips);
-    assert_eq!((cycles.len(), comes_back), (1 + usize::from(REPLIES_MAX), false));
+    assert_eq!(
+        (cycles.len(), comes_back),
+        (1 + usize::from(REPLIES_MAX), false)
+    );
 }

@@ -26,7 +26,12 @@ pub(crate) struct Args {
 }
 
 /// Every point, and every point again with a second and a third kill.
-const EVERYTHING: Form = Form { writing: 1, others: 1, again: 1, threads: 2 };
+const EVERYTHING: Form = Form {
+    writing: 1,
+    others: 1,
+    again: 1,
+    threads: 2,
+};
 
 /// Letters of each mix.
 const LETTERS: usize = 6;
@@ -36,8 +41,15 @@ const PROGRESS: usize = 100;
 
 /// Runs it; whether nothing was wrong.
 pub(crate) fn run(args: &Args) -> bool {
-    let is_asked = |name: &str| args.mix.as_ref().is_none_or(|word| name.contains(word.as_str()));
-    let mut scenes: Vec<Scene> = Mix::ALL.iter().map(|mix| Scene::of_mix(*mix, LETTERS)).collect();
+    let is_asked = |name: &str| {
+        args.mix
+            .as_ref()
+            .is_none_or(|word| name.contains(word.as_str()))
+    };
+    let mut scenes: Vec<Scene> = Mix::ALL
+        .iter()
+        .map(|mix| Scene::of_mix(*mix, LETTERS))
+        .collect();
     scenes.extend(Scene::of_review());
     scenes.retain(|scene| is_asked(&scene.name));
     let mut wrong = Vec::new();
@@ -46,7 +58,9 @@ pub(crate) fn run(args: &Args) -> bool {
     }
     if is_asked("storm") && args.kills > 0 {
         let began = Instant::now();
-        let damage = storm::storm(args.kills, args.seed, &|done| tell("storm", done, args.kills));
+        let damage = storm::storm(args.kills, args.seed, &|done| {
+            tell("storm", done, args.kills)
+        });
         print_damage(&damage, began.elapsed().as_secs());
         wrong.extend(damage.wrong);
     }
@@ -71,7 +85,10 @@ fn sweep_all(scenes: &[Scene]) -> Vec<String> {
     }
     print_row("all", &whole, began.elapsed().as_secs());
     println!("\nPoints by call:");
-    whole.points.iter().for_each(|(call, points)| println!("  {call} {points}"));
+    whole
+        .points
+        .iter()
+        .for_each(|(call, points)| println!("  {call} {points}"));
     whole.wrong
 }
 
@@ -83,14 +100,28 @@ fn tell(name: &str, done: usize, of: usize) {
 }
 
 fn print_row(name: &str, tally: &Tally, seconds: u64) {
-    let Tally { missed, second, third, wrong, .. } = tally;
+    let Tally {
+        missed,
+        second,
+        third,
+        wrong,
+        ..
+    } = tally;
     let (hit, kills, wrong) = (tally.hit(), tally.kills(), wrong.len());
     println!("| {name} | {hit} | {missed} | {kills} | {second} | {third} | {wrong} | {seconds} |");
 }
 
 fn print_damage(damage: &Damage, seconds: u64) {
     let Damage {
-        kills, in_recovery, in_second_recovery, messages, arrived, lost, duplicated, partial, ..
+        kills,
+        in_recovery,
+        in_second_recovery,
+        messages,
+        arrived,
+        lost,
+        duplicated,
+        partial,
+        ..
     } = damage;
     println!(
         "\n| random kills | in a recovery | in the recovery of that | messages | files arrived | lost | duplicated | partial | s |"

@@ -26,7 +26,9 @@ pub(crate) struct Args {
 /// Tries all of it; whether nothing was wrong.
 pub(crate) fn run(args: &Args) -> bool {
     let is_asked = |scene: &Scene| {
-        args.mix.as_ref().is_none_or(|mix| format!("{:?}", scene.mix()).eq_ignore_ascii_case(mix))
+        args.mix
+            .as_ref()
+            .is_none_or(|mix| format!("{:?}", scene.mix()).eq_ignore_ascii_case(mix))
     };
     let scenes: Vec<Scene> = Scene::all().into_iter().filter(is_asked).collect();
     let call = args.call.as_deref();
@@ -39,7 +41,10 @@ pub(crate) fn run(args: &Args) -> bool {
     let extent = args.one_in.map_or(Extent::Long, Extent::OneIn);
     let campaign = Campaign::run(&scenes, extent, call, args.threads.max(1), &|done, all| {
         if done / 100 > shown.swap(done / 100, Ordering::Relaxed) {
-            tell(&format!("{done} of {all} faults, {:.0} s", began.elapsed().as_secs_f64()));
+            tell(&format!(
+                "{done} of {all} faults, {:.0} s",
+                began.elapsed().as_secs_f64()
+            ));
         }
     });
     for wrong in &campaign.wrong {
@@ -47,7 +52,11 @@ pub(crate) fn run(args: &Args) -> bool {
     }
     println!("{campaign}");
     let seconds = began.elapsed().as_secs_f64();
-    println!("{} faults, {seconds:.0} s: {} with something wrong", campaign.faults(), campaign.wrong.len());
+    println!(
+        "{} faults, {seconds:.0} s: {} with something wrong",
+        campaign.faults(),
+        campaign.wrong.len()
+    );
     campaign.wrong.is_empty() && campaign.faults() > 0
 }
 

@@ -9,7 +9,14 @@ use settled_tests::{hostile, readers, repository};
 /// The targets, and where their first inputs lie in the repository.
 const TARGETS: [(&str, &[&str]); 5] = [
     ("message", &["packets/valid", "packets/invalid"]),
-    ("packet", &["packets/findings", "packets/findings/invalid", "packets/handoff"]),
+    (
+        "packet",
+        &[
+            "packets/findings",
+            "packets/findings/invalid",
+            "packets/handoff",
+        ],
+    ),
     ("ledger", &[]),
     ("cursor", &[]),
     ("config", &[]),
@@ -36,13 +43,20 @@ pub(crate) struct Args {
 
 /// Runs the targets one after the other; false if one of them failed.
 pub(crate) fn run(args: &Args) -> Result<bool> {
-    if let Some(stranger) = args.only.iter().find(|only| TARGETS.iter().all(|(target, _)| target != only)) {
+    if let Some(stranger) = args
+        .only
+        .iter()
+        .find(|only| TARGETS.iter().all(|(target, _)| target != only))
+    {
         return Err(format!("`{stranger}` is no target").into());
     }
     if !cargo_fuzz().arg("--version").output()?.status.success() {
         return Err(INSTALL.into());
     }
-    println!("{:<8} {:>12} {:>8} {:>10} {:>9}", "target", "executions", "/s", "new inputs", "coverage");
+    println!(
+        "{:<8} {:>12} {:>8} {:>10} {:>9}",
+        "target", "executions", "/s", "new inputs", "coverage"
+    );
     let mut is_good = true;
     for (target, seeds) in TARGETS {
         if args.only.is_empty() || args.only.iter().any(|only| only == target) {
@@ -69,14 +83,19 @@ fn run_one(target: &str, seeds: &[&str], seconds: u32) -> Result<bool> {
         .stdin(Stdio::null())
         .output()?;
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    let stat = |name: &str| last(&told, &format!("stat::{name}:")).unwrap_or_else(|| "?".to_owned());
+    let stat =
+        |name: &str| last(&told, &format!("stat::{name}:")).unwrap_or_else(|| "?".to_owned());
     println!(
         "{target:<8} {:>12} {:>8} {:>10} {:>9}{}",
         stat("number_of_executed_units"),
         stat("average_exec_per_sec"),
         stat("new_units_added"),
         last(&told, " cov:").unwrap_or_else(|| "?".to_owned()),
-        if output.status.success() { "" } else { "   FAILED" },
+        if output.status.success() {
+            ""
+        } else {
+            "   FAILED"
+        },
     );
     if !output.status.success() {
         println!("{}", failure(&output));
@@ -108,21 +127,33 @@ fn more_seeds(target: &str) -> Vec<(String, Vec<u8>)> {
                 None => ("message", document.message.clone()),
             };
             let all: Vec<_> = hostile::documents().iter().map(of).collect();
-            let fit = all.into_iter().enumerate().filter(|(_, (kind, _))| *kind == target);
-            fit.map(|(number, (_, bytes))| named(&format!("hostile-{number}"), bytes)).collect()
+            let fit = all
+                .into_iter()
+                .enumerate()
+                .filter(|(_, (kind, _))| *kind == target);
+            fit.map(|(number, (_, bytes))| named(&format!("hostile-{number}"), bytes))
+                .collect()
         }
-        "ledger" => {
-            [0, 1].map(|mode| named(&mode.to_string(), [&[mode], ledger.as_slice()].concat())).to_vec()
-        }
+        "ledger" => [0, 1]
+            .map(|mode| named(&mode.to_string(), [&[mode], ledger.as_slice()].concat()))
+            .to_vec(),
         "cursor" => vec![named("whole", cursor)],
-        _ => vec![named("template", settled::config::TEMPLATE.replace("\n#: ", "\n").into_bytes())],
+        _ => vec![named(
+            "template",
+            settled::config::TEMPLATE
+                .replace("\n#: ", "\n")
+                .into_bytes(),
+        )],
     }
 }
 
 /// The stable compiler takes the sanitizer's flags when it is told to.
 fn cargo_fuzz() -> Command {
     let mut command = Command::new("cargo");
-    command.arg("fuzz").current_dir(fuzz()).env("RUSTC_BOOTSTRAP", "1");
+    command
+        .arg("fuzz")
+        .current_dir(fuzz())
+        .env("RUSTC_BOOTSTRAP", "1");
     command
 }
 

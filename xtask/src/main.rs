@@ -1,6 +1,9 @@
 //! Long jobs for developers: `cargo xtask bench|crash|faults|powerloss|soak|fuzz|walk|mutants|systemd`.
 
-#![expect(clippy::print_stdout, reason = "a developer's tool talks on standard output")]
+#![expect(
+    clippy::print_stdout,
+    reason = "a developer's tool talks on standard output"
+)]
 
 mod bench;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -58,8 +61,12 @@ enum Job {
 fn main() -> ExitCode {
     let Cli { job } = Cli::parse();
     let is_good = match job {
-        Job::Bench(args) => bench::run(&args).inspect_err(|error| println!("bench: {error}")).is_ok(),
-        Job::Measure { command } => bench::measure(&command).inspect_err(|error| println!("{error}")).is_ok(),
+        Job::Bench(args) => bench::run(&args)
+            .inspect_err(|error| println!("bench: {error}"))
+            .is_ok(),
+        Job::Measure { command } => bench::measure(&command)
+            .inspect_err(|error| println!("{error}"))
+            .is_ok(),
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         Job::Crash(args) => crash::run(&args),
         Job::Faults(args) => faults::run(&args),
@@ -82,5 +89,9 @@ fn main() -> ExitCode {
             false
         }),
     };
-    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }

@@ -36,9 +36,20 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         ground = Ground::Simulated;
     }
     let told = |what: &str| eprintln!("{what}");
-    let Args { states, rounds, seed, .. } = *args;
+    let Args {
+        states,
+        rounds,
+        seed,
+        ..
+    } = *args;
     let began = Instant::now();
-    let options = Options { settled: &settled, states, rounds, seed, told: &told };
+    let options = Options {
+        settled: &settled,
+        states,
+        rounds,
+        seed,
+        told: &told,
+    };
     let report = ground.run(&options).map_err(|error| error.to_string())?;
     print(&report, seed, began.elapsed().as_secs_f64());
     // A state that nobody could look at proves nothing.
@@ -56,31 +67,61 @@ fn print(report: &Report, seed: u64, seconds: f64) {
         ("files delivered again, each named", report.again),
         ("files found torn and made whole", report.mended),
         ("torn tails cut off the ledger, each kept", report.torn),
-        ("states the kernel could not mount", report.unmountable.len()),
+        (
+            "states the kernel could not mount",
+            report.unmountable.len(),
+        ),
         ("promises broken", report.wrong.len()),
     ];
-    println!("| power loss on {}, seed {seed}, {seconds:.0} s | |\n|---|---:|", report.ground);
-    rows.iter().for_each(|(what, count)| println!("| {what} | {count} |"));
-    report.unmountable.iter().take(5).for_each(|what| println!("not mounted: {what}"));
-    report.wrong.iter().take(50).for_each(|what| println!("broken: {what}"));
+    println!(
+        "| power loss on {}, seed {seed}, {seconds:.0} s | |\n|---|---:|",
+        report.ground
+    );
+    rows.iter()
+        .for_each(|(what, count)| println!("| {what} | {count} |"));
+    report
+        .unmountable
+        .iter()
+        .take(5)
+        .for_each(|what| println!("not mounted: {what}"));
+    report
+        .wrong
+        .iter()
+        .take(50)
+        .for_each(|what| println!("broken: {what}"));
 }
 
 /// The program under test, built like this one.
 fn settled() -> Result<PathBuf, String> {
     let tool = std::env::current_exe().map_err(|error| error.to_string())?;
     let directory = tool.parent().ok_or("this program lies in no directory")?;
-    let target = directory.parent().ok_or("this program lies in no target directory")?;
+    let target = directory
+        .parent()
+        .ok_or("this program lies in no target directory")?;
     let profile = match directory.file_name().and_then(|name| name.to_str()) {
         Some("debug") | None => "dev",
         Some(profile) => profile,
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "settled", "--bin", "settled", "--profile", profile])
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "settled",
+            "--bin",
+            "settled",
+            "--profile",
+            profile,
+        ])
         .arg("--target-dir")
         .arg(target)
         .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
         .status()
         .map_err(|error| error.to_string())?;
-    if built.success() { Ok(directory.join("settled")) } else { Err("settled does not build".to_owned()) }
+    if built.success() {
+        Ok(directory.join("settled"))
+    } else {
+        Err("settled does not build".to_owned())
+    }
 }

@@ -24,7 +24,14 @@ pub(crate) struct Args {
 /// Runs it; whether nothing was wrong.
 pub(crate) fn run(args: &Args) -> bool {
     let length = Duration::from_secs(60 * args.minutes);
-    let report = soak::soak(&Plan { length, seed: args.seed, look: Duration::from_millis(args.look) }, &tell);
+    let report = soak::soak(
+        &Plan {
+            length,
+            seed: args.seed,
+            look: Duration::from_millis(args.look),
+        },
+        &tell,
+    );
     println!("{report}");
     report.wrong.is_empty()
 }

@@ -22,8 +22,15 @@ pub(crate) fn walk(args: &Args) -> bool {
     let began = Instant::now();
     let (mut ends, mut codes) = (BTreeMap::<String, u64>::new(), BTreeSet::new());
     let (mut states, mut steps, mut broken) = (0, 0, 0);
-    let is_asked = |name: &str| args.only.as_ref().is_none_or(|only| name.starts_with(only.as_str()));
-    let walks = all().into_iter().filter(|bounds| is_asked(bounds.name())).collect();
+    let is_asked = |name: &str| {
+        args.only
+            .as_ref()
+            .is_none_or(|only| name.starts_with(only.as_str()))
+    };
+    let walks = all()
+        .into_iter()
+        .filter(|bounds| is_asked(bounds.name()))
+        .collect();
     for report in run_all(walks, threads) {
         println!("{report}");
         states += report.states;
@@ -35,7 +42,8 @@ pub(crate) fn walk(args: &Args) -> bool {
         }
     }
     println!("\nends met, in so many states:");
-    ends.iter().for_each(|(end, count)| println!("    {end}: {count}"));
+    ends.iter()
+        .for_each(|(end, count)| println!("    {end}: {count}"));
     let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     println!("\nrefused with: {}", codes.join(", "));
     println!("\non every step of every walk:");
@@ -43,6 +51,8 @@ pub(crate) fn walk(args: &Args) -> bool {
         println!("    {sentence}");
     }
     let seconds = began.elapsed().as_secs_f64();
-    println!("\n{states} states, {steps} steps, {threads} threads, {seconds:.1} s: {broken} laws broken");
+    println!(
+        "\n{states} states, {steps} steps, {threads} threads, {seconds:.1} s: {broken} laws broken"
+    );
     broken == 0
 }

@@ -130,7 +130,9 @@ impl TryFrom<String> for Escalation {
             other if (1..=200).contains(&other.chars().count()) && line::is_one_line(other) => {
                 Ok(Self::Other(text))
             }
-            _ => Err(NotAnId { expected: Self::EXPECTED }),
+            _ => Err(NotAnId {
+                expected: Self::EXPECTED,
+            }),
         }
     }
 }

@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn no_two_codes_share_a_word() {
-        let words: std::collections::BTreeSet<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        let words: std::collections::BTreeSet<_> =
+            Code::ALL.iter().map(|code| code.as_str()).collect();
         assert_eq!(words.len(), Code::ALL.len());
     }
 }

@@ -19,9 +19,12 @@ fn value(node: &Node, shape: Option<&Shape>) -> Value {
             let text = shape.map_or_else(|| scalar.text.trim(), |shape| shape.trimmed(scalar));
             scalar_value(text, shape.map_or(Typing::Text, Shape::typing))
         }
-        Content::List(items) => {
-            Value::Array(items.iter().map(|item| value(item, shape.and_then(Shape::items))).collect())
-        }
+        Content::List(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| value(item, shape.and_then(Shape::items)))
+                .collect(),
+        ),
         Content::Map(fields) => {
             let mut map = Map::new();
             for field in fields {
@@ -52,13 +55,18 @@ fn scalar_value(text: &str, typing: Typing) -> Value {
 
 fn integer(text: &str) -> Option<Value> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    digits.then(|| text.parse::<u64>().ok()).flatten().map(Value::from)
+    digits
+        .then(|| text.parse::<u64>().ok())
+        .flatten()
+        .map(Value::from)
 }
 
 /// Reads decimal digits with at most a fraction and an exponent: no sign, no `inf`, no `.5`.
 fn number(text: &str) -> Option<Value> {
     let plain = text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b));
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_digit() || b".eE+-".contains(&b));
     let number = plain.then(|| text.parse::<f64>().ok()).flatten()?;
     serde_json::Number::from_f64(number).map(Value::Number)
 }
@@ -79,7 +87,10 @@ mod tests {
     use serde_json::json;
 
     fn read(schema: Schema, text: &str) -> Value {
-        coerce(&parse_packet(text.as_bytes()).expect("readable"), schema.shape())
+        coerce(
+            &parse_packet(text.as_bytes()).expect("readable"),
+            schema.shape(),
+        )
     }
 
     #[test]
@@ -93,36 +104,60 @@ mod tests {
             "side_effects": ["true", "1.0", "~"],
         });
         assert_eq!(value, expected);
-        assert_eq!(read(Schema::ReviewRequest, "pr: \"86\"\n"), read(Schema::ReviewRequest, "pr: 86\n"));
+        assert_eq!(
+            read(Schema::ReviewRequest, "pr: \"86\"\n"),
+            read(Schema::ReviewRequest, "pr: 86\n")
+        );
     }
 
     #[test]
     fn numbers_are_decimal_digits_quoted_or_not() {
-        let round = |text: &str| read(Schema::ReviewFeedback, &format!("round: {text}\n"))["round"].clone();
+        let round =
+            |text: &str| read(Schema::ReviewFeedback, &format!("round: {text}\n"))["round"].clone();
         assert_eq!(
             (round("2"), round("\"2\""), round("' 2 '"), round("007")),
             (json!(2), json!(2), json!(2), json!(7))
         );
-        for text in ["0x1F", "1_000", "+5", "-1", "1.0", "1e3", "two", "\u{662}", "18446744073709551616"] {
+        for text in [
+            "0x1F",
+            "1_000",
+            "+5",
+            "-1",
+            "1.0",
+            "1e3",
+            "two",
+            "\u{662}",
+            "18446744073709551616",
+        ] {
             assert_eq!(round(text), json!(text), "{text} was read as a number");
         }
     }
 
     #[test]
     fn measures_are_finite_decimal_numbers() {
-        let cost =
-            |text: &str| read(Schema::Envelope, &format!("est_cost_usd: {text}\n"))["est_cost_usd"].clone();
-        assert_eq!((cost("0"), cost("0.42"), cost("'1e3'")), (json!(0.0), json!(0.42), json!(1000.0)));
-        for text in [".inf", "nan", "inf", "1e999", "-0.5", "+5", ".5", "1_0", "0x1p3"] {
+        let cost = |text: &str| {
+            read(Schema::Envelope, &format!("est_cost_usd: {text}\n"))["est_cost_usd"].clone()
+        };
+        assert_eq!(
+            (cost("0"), cost("0.42"), cost("'1e3'")),
+            (json!(0.0), json!(0.42), json!(1000.0))
+        );
+        for text in [
+            ".inf", "nan", "inf", "1e999", "-0.5", "+5", ".5", "1_0", "0x1p3",
+        ] {
             assert_eq!(cost(text), json!(text), "{text} was read as a number");
         }
     }
 
     #[test]
     fn booleans_are_two_words() {
-        let ready =
-            |text: &str| read(Schema::ReviewLgtm, &format!("merge_ready: {text}\n"))["merge_ready"].clone();
-        assert_eq!((ready("true"), ready("'false'")), (json!(true), json!(false)));
+        let ready = |text: &str| {
+            read(Schema::ReviewLgtm, &format!("merge_ready: {text}\n"))["merge_ready"].clone()
+        };
+        assert_eq!(
+            (ready("true"), ready("'false'")),
+            (json!(true), json!(false))
+        );
         for text in ["yes", "True", "1"] {
             assert_eq!(ready(text), json!(text), "{text} was read as a boolean");
         }
@@ -131,18 +166,33 @@ mod tests {
     #[test]
     fn nothing_in_an_optional_field_means_absent() {
         for nothing in ["", "~", "null", "''", "\"  \""] {
-            let value = read(Schema::ReviewRequest, &format!("repo: {nothing}\nround: {nothing}\n"));
+            let value = read(
+                Schema::ReviewRequest,
+                &format!("repo: {nothing}\nround: {nothing}\n"),
+            );
             assert_eq!(value, json!({}), "{nothing:?}");
         }
         // In quotes they are texts, and a required field has no absent value.
-        assert_eq!(read(Schema::ReviewRequest, "handoff_ref: 'null'\n"), json!({ "handoff_ref": "null" }));
-        assert_eq!(read(Schema::ReviewRequest, "branch:\npr: ~\n"), json!({ "branch": "", "pr": "~" }));
+        assert_eq!(
+            read(Schema::ReviewRequest, "handoff_ref: 'null'\n"),
+            json!({ "handoff_ref": "null" })
+        );
+        assert_eq!(
+            read(Schema::ReviewRequest, "branch:\npr: ~\n"),
+            json!({ "branch": "", "pr": "~" })
+        );
     }
 
     #[test]
     fn only_blanks_and_a_block_s_last_line_break_stand_around_an_identifier() {
         let id = |text: &str| read(Schema::Envelope, &format!("id: {text}\n"))["id"].clone();
-        for good in ["msg-1", "' msg-1\t'", "|\n  msg-1", "|-\n  msg-1", ">\n  msg-1 "] {
+        for good in [
+            "msg-1",
+            "' msg-1\t'",
+            "|\n  msg-1",
+            "|-\n  msg-1",
+            ">\n  msg-1 ",
+        ] {
             assert_eq!(id(good), json!("msg-1"), "{good:?}");
         }
         for bad in [
@@ -167,17 +217,27 @@ mod tests {
 
     #[test]
     fn no_line_break_stands_around_a_text_of_one_line() {
-        let subject = |text: &str| read(Schema::Envelope, &format!("subject: {text}\n"))["subject"].clone();
+        let subject =
+            |text: &str| read(Schema::Envelope, &format!("subject: {text}\n"))["subject"].clone();
         assert_eq!(
             (subject("'  Hm '"), subject("Hm\u{a0}"), subject("|-\n  Hm")),
             (json!("Hm"), json!("Hm"), json!("Hm"))
         );
-        assert_eq!((subject("|\n  Hm"), subject("\"Hm\\n\"")), (json!("Hm\n"), json!("Hm\n")));
-        assert_eq!((subject("\"\\rHm\""), subject("\"Hm\\u0085 \"")), (json!("\rHm"), json!("Hm\u{85}")));
+        assert_eq!(
+            (subject("|\n  Hm"), subject("\"Hm\\n\"")),
+            (json!("Hm\n"), json!("Hm\n"))
+        );
+        assert_eq!(
+            (subject("\"\\rHm\""), subject("\"Hm\\u0085 \"")),
+            (json!("\rHm"), json!("Hm\u{85}"))
+        );
     }
 
     #[test]
     fn text_is_trimmed() {
-        assert_eq!(read(Schema::ReviewRequest, "branch: |\n\n  main\n\n"), json!({ "branch": "main" }));
+        assert_eq!(
+            read(Schema::ReviewRequest, "branch: |\n\n  main\n\n"),
+            json!({ "branch": "main" })
+        );
     }
 }

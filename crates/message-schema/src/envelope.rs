@@ -162,7 +162,10 @@ words!(
 impl MessageType {
     /// Whether the body is YAML with the rules of the review loop.
     pub fn is_review(self) -> bool {
-        matches!(self, Self::ReviewRequest | Self::ReviewFeedback | Self::ReviewAddressed | Self::ReviewLgtm)
+        matches!(
+            self,
+            Self::ReviewRequest | Self::ReviewFeedback | Self::ReviewAddressed | Self::ReviewLgtm
+        )
     }
 
     /// Whether the message ends a reviewer's invocation: feedback or lgtm.
@@ -172,7 +175,10 @@ impl MessageType {
 
     /// Whether the six telemetry fields may stand in the envelope.
     pub fn may_carry_telemetry(self) -> bool {
-        matches!(self, Self::ReviewFeedback | Self::ReviewLgtm | Self::ReviewAddressed)
+        matches!(
+            self,
+            Self::ReviewFeedback | Self::ReviewLgtm | Self::ReviewAddressed
+        )
     }
 }
 
@@ -202,12 +208,20 @@ impl Timestamp {
     pub fn parse(text: &str) -> Option<Self> {
         let shape = b"dddd-dd-ddTdd:dd:ddZ";
         let fits = text.len() == shape.len()
-            && text.bytes().zip(shape).all(|(b, s)| if *s == b'd' { b.is_ascii_digit() } else { b == *s });
+            && text.bytes().zip(shape).all(|(b, s)| {
+                if *s == b'd' {
+                    b.is_ascii_digit()
+                } else {
+                    b == *s
+                }
+            });
         // chrono reads a leap second as :59 plus 1000 ms; OACP and we refuse it.
         if !fits || &text[17..19] == "60" || text.starts_with("0000") {
             return None;
         }
-        DateTime::parse_from_rfc3339(text).ok().map(|at| Self(at.with_timezone(&Utc)))
+        DateTime::parse_from_rfc3339(text)
+            .ok()
+            .map(|at| Self(at.with_timezone(&Utc)))
     }
 
     /// Reads an instant that is written with an offset or a fraction of a second, for a person to be
@@ -243,7 +257,8 @@ impl Serialize for Timestamp {
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        Self::parse(&text).ok_or_else(|| serde::de::Error::custom(format!("expected {}", Self::EXPECTED)))
+        Self::parse(&text)
+            .ok_or_else(|| serde::de::Error::custom(format!("expected {}", Self::EXPECTED)))
     }
 }
 
@@ -254,7 +269,9 @@ mod tests {
     #[test]
     fn only_one_spelling_of_an_instant_is_read() {
         assert_eq!(
-            Timestamp::parse("2026-02-13T10:00:00Z").expect("read").to_string(),
+            Timestamp::parse("2026-02-13T10:00:00Z")
+                .expect("read")
+                .to_string(),
             "2026-02-13T10:00:00Z"
         );
         for bad in [

@@ -40,7 +40,11 @@ fn push(yaml: &mut String, text: &str) {
     if is_plain(text) {
         yaml.push_str(text);
     } else {
-        let quote = if text.contains(['\\', '\'']) { '"' } else { '\'' };
+        let quote = if text.contains(['\\', '\'']) {
+            '"'
+        } else {
+            '\''
+        };
         yaml.push(quote);
         yaml.push_str(text);
         yaml.push(quote);
@@ -51,9 +55,13 @@ fn push(yaml: &mut String, text: &str) {
 fn is_plain(text: &str) -> bool {
     const WORDS_OF_YAML: [&str; 9] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_$-./".contains(&byte);
-    text.bytes().next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'$')
+    text.bytes()
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'$')
         && text.bytes().all(is_word)
-        && !WORDS_OF_YAML.iter().any(|word| word.eq_ignore_ascii_case(text))
+        && !WORDS_OF_YAML
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case(text))
 }
 
 #[cfg(test)]
@@ -63,8 +71,10 @@ mod tests {
 
     #[test]
     fn words_lose_their_quotes_and_other_texts_keep_some() {
-        let json = r##"pr: "86" {"$ref":"#/$defs/x","enum":["P0","no","it's","a b"],"n":8,"t":"\u202e"}"##;
-        let yaml = r##"pr: '86' {$ref: '#/$defs/x',enum: [P0,'no',"it's",'a b'],'n': 8,t: "\u202e"}"##;
+        let json =
+            r##"pr: "86" {"$ref":"#/$defs/x","enum":["P0","no","it's","a b"],"n":8,"t":"\u202e"}"##;
+        let yaml =
+            r##"pr: '86' {$ref: '#/$defs/x',enum: [P0,'no',"it's",'a b'],'n': 8,t: "\u202e"}"##;
         assert_eq!(flow(json), yaml);
     }
 
@@ -73,8 +83,10 @@ mod tests {
             any::<bool>().prop_map(serde_json::Value::from),
             any::<i32>().prop_map(serde_json::Value::from),
             "[ -~\u{e9}\u{1f600}]{0,8}".prop_map(serde_json::Value::from),
-            prop::sample::select(vec!["no", "Null", "1e3", "-", "a: b", "#", "$ref", "0x1F", "~", ""])
-                .prop_map(serde_json::Value::from),
+            prop::sample::select(vec![
+                "no", "Null", "1e3", "-", "a: b", "#", "$ref", "0x1F", "~", ""
+            ])
+            .prop_map(serde_json::Value::from),
         ];
         leaf.prop_recursive(3, 16, 4, |inner| {
             prop_oneof![

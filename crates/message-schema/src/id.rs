@@ -178,12 +178,16 @@ impl CommitSha {
 fn is_agent_name(text: &str) -> bool {
     (1..=64).contains(&text.len())
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
 fn is_message_id(text: &str) -> bool {
     (1..=200).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:@+-".contains(&b))
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._:@+-".contains(&b))
 }
 
 fn is_pr_number(text: &str) -> bool {
@@ -195,9 +199,13 @@ fn is_repo(text: &str) -> bool {
         !p.is_empty()
             && p != "."
             && p != ".."
-            && p.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+            && p.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
     };
-    text.len() <= 200 && text.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name))
+    text.len() <= 200
+        && text
+            .split_once('/')
+            .is_some_and(|(owner, name)| part(owner) && part(name))
 }
 
 fn is_commit_sha(text: &str) -> bool {
@@ -209,22 +217,30 @@ fn is_finding_id(text: &str) -> bool {
 }
 
 fn is_conversation_id(text: &str) -> bool {
-    let Some((date, rest)) = text.strip_prefix("conv-").and_then(|t| t.split_once('-')) else { return false };
-    let Some((name, number)) = rest.rsplit_once('-') else { return false };
+    let Some((date, rest)) = text.strip_prefix("conv-").and_then(|t| t.split_once('-')) else {
+        return false;
+    };
+    let Some((name, number)) = rest.rsplit_once('-') else {
+        return false;
+    };
     let digits = |t: &str, len: std::ops::RangeInclusive<usize>| {
         len.contains(&t.len()) && t.bytes().all(|b| b.is_ascii_digit())
     };
     digits(date, 8..=8)
         && digits(number, 1..=6)
         && (1..=64).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
 fn is_inner_path(text: &str) -> bool {
     !text.is_empty()
         && text.chars().count() <= 1024
         && !text.chars().any(char::is_control)
-        && text.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+        && text
+            .split('/')
+            .all(|part| !part.is_empty() && part != "." && part != "..")
 }
 
 #[cfg(test)]
@@ -233,7 +249,17 @@ mod tests {
 
     #[test]
     fn agent_names_cannot_leave_their_directory() {
-        for bad in ["", ".", "..", ".hidden", "-x", "a/b", "a b", "ä", &"a".repeat(65)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            ".hidden",
+            "-x",
+            "a/b",
+            "a b",
+            "ä",
+            &"a".repeat(65),
+        ] {
             assert!(AgentName::new(bad).is_err(), "{bad:?} was admitted");
         }
         for good in ["claude", "a", "codex-2", "Gemini_1.5", &"a".repeat(64)] {
@@ -243,7 +269,16 @@ mod tests {
 
     #[test]
     fn packet_paths_cannot_climb_or_be_absolute() {
-        for bad in ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/", "a\nb"] {
+        for bad in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../b",
+            "a//b",
+            "./a",
+            "a/",
+            "a\nb",
+        ] {
             assert!(PacketPath::new(bad).is_err(), "{bad:?} was admitted");
         }
         assert!(PacketPath::new("packets/findings/r1.yaml").is_ok());
@@ -251,7 +286,14 @@ mod tests {
 
     #[test]
     fn finding_ids_cannot_turn_a_line_around() {
-        for bad in ["", "F\n1", "F-\u{202e}1", "\u{2066}F-1", "F\u{2028}", &"F".repeat(201)] {
+        for bad in [
+            "",
+            "F\n1",
+            "F-\u{202e}1",
+            "\u{2066}F-1",
+            "F\u{2028}",
+            &"F".repeat(201),
+        ] {
             assert!(FindingId::new(bad).is_err(), "{bad:?} was admitted");
         }
         assert!(FindingId::new("größe F 1").is_ok());
@@ -275,9 +317,12 @@ mod tests {
     fn conversation_ids_are_those_of_oacp() {
         assert!(ConversationId::new("conv-20260213-claude-1").is_ok());
         assert!(ConversationId::new("conv-20260213-a-b-123456").is_ok());
-        for bad in
-            ["conv-2026021-claude-1", "conv-20260213-claude-1234567", "review-pr-42", "conv-20260213--1"]
-        {
+        for bad in [
+            "conv-2026021-claude-1",
+            "conv-20260213-claude-1234567",
+            "review-pr-42",
+            "conv-20260213--1",
+        ] {
             assert!(ConversationId::new(bad).is_err(), "{bad:?} was admitted");
         }
     }

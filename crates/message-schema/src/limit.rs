@@ -100,6 +100,9 @@ mod tests {
     #[test]
     fn a_limit_out_of_range_is_refused_by_serde_too() {
         assert!(serde_json::from_str::<TurnBudget>("1001").is_err());
-        assert_eq!(serde_json::from_str::<TurnBudget>("1000").expect("in range"), TurnBudget::MAX);
+        assert_eq!(
+            serde_json::from_str::<TurnBudget>("1000").expect("in range"),
+            TurnBudget::MAX
+        );
     }
 }

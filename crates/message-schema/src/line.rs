@@ -27,10 +27,14 @@ pub fn is_typographic_quote(c: char) -> bool {
 pub fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
-        let at = rest.find(['\n', '\r']).or_else(|| (!rest.is_empty()).then_some(rest.len()))?;
+        let at = rest
+            .find(['\n', '\r'])
+            .or_else(|| (!rest.is_empty()).then_some(rest.len()))?;
         let (line, behind) = rest.split_at(at);
         let is_pair = behind.starts_with("\r\n");
-        rest = behind.get(if is_pair { 2 } else { 1 }..).unwrap_or_default();
+        rest = behind
+            .get(if is_pair { 2 } else { 1 }..)
+            .unwrap_or_default();
         Some(line)
     })
 }
@@ -43,7 +47,11 @@ pub fn line_starts(text: &str) -> impl Iterator<Item = usize> {
         b'\r' => bytes.get(at + 1) != Some(&b'\n'),
         _ => false,
     };
-    std::iter::once(0).chain((0..bytes.len()).filter(move |at| is_end(*at)).map(|at| at + 1))
+    std::iter::once(0).chain(
+        (0..bytes.len())
+            .filter(move |at| is_end(*at))
+            .map(|at| at + 1),
+    )
 }
 
 /// Whether the text can be shown in one line as it is.
@@ -55,7 +63,11 @@ pub fn is_one_line(text: &str) -> bool {
 pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if is_trap(c) { escaped.extend(c.escape_default()) } else { escaped.push(c) }
+        if is_trap(c) {
+            escaped.extend(c.escape_default())
+        } else {
+            escaped.push(c)
+        }
     }
     escaped
 }
@@ -67,14 +79,30 @@ mod tests {
     #[test]
     fn a_carriage_return_that_stands_alone_ends_a_line() {
         let text = "a\r\nb\rc\r\r\nd\n\ne";
-        assert_eq!(lines(text).collect::<Vec<_>>(), ["a", "b", "c", "", "d", "", "e"]);
-        assert_eq!(line_starts(text).collect::<Vec<_>>(), [0, 3, 5, 7, 9, 11, 12]);
-        assert_eq!((lines("").count(), lines("a\r").count(), line_starts("a\r").count()), (0, 1, 2));
+        assert_eq!(
+            lines(text).collect::<Vec<_>>(),
+            ["a", "b", "c", "", "d", "", "e"]
+        );
+        assert_eq!(
+            line_starts(text).collect::<Vec<_>>(),
+            [0, 3, 5, 7, 9, 11, 12]
+        );
+        assert_eq!(
+            (
+                lines("").count(),
+                lines("a\r").count(),
+                line_starts("a\r").count()
+            ),
+            (0, 1, 2)
+        );
     }
 
     #[test]
     fn what_ends_turns_or_steers_a_line_is_shown_by_its_number() {
-        assert_eq!(escaped("a\n\u{1b}[2Jb\u{202e}c\u{2028}"), "a\\n\\u{1b}[2Jb\\u{202e}c\\u{2028}");
+        assert_eq!(
+            escaped("a\n\u{1b}[2Jb\u{202e}c\u{2028}"),
+            "a\\n\\u{1b}[2Jb\\u{202e}c\\u{2028}"
+        );
         assert_eq!(escaped("größe \u{1f600} \\ '"), "größe \u{1f600} \\ '");
         assert!(is_one_line("a b") && !is_one_line("a\u{85}b") && !is_one_line("a\u{2066}b"));
     }

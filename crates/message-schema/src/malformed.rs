@@ -38,16 +38,25 @@ impl Malformed {
     }
 
     pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
-        Self { expected: expected.into(), ..self }
+        Self {
+            expected: expected.into(),
+            ..self
+        }
     }
 
     pub(crate) fn found(self, found: impl Into<String>) -> Self {
-        Self { found: Some(found.into()), ..self }
+        Self {
+            found: Some(found.into()),
+            ..self
+        }
     }
 
     pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
         // A fix may repeat letters of the file, which must not break out of its line.
-        Self { fix: Some(escaped(&fix.into())), ..self }
+        Self {
+            fix: Some(escaped(&fix.into())),
+            ..self
+        }
     }
 
     pub(crate) fn cut_off(self, cut_off: bool) -> Self {

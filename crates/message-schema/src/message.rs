@@ -41,7 +41,12 @@ pub fn parse(bytes: &[u8]) -> Result<Message, Malformed> {
         Some(kind) if kind.is_review() => read_body(&root, bytes),
         Some(_) | None => ReadBody::Unread,
     };
-    Ok(Message { root, kind, meant, body })
+    Ok(Message {
+        root,
+        kind,
+        meant,
+        body,
+    })
 }
 
 /// Finds a character that ends a line for a reader of YAML 1.1, such as `oacp`, and for one of 1.2
@@ -51,12 +56,15 @@ fn other_line_break(bytes: &[u8]) -> Option<Malformed> {
     let text = std::str::from_utf8(bytes).ok()?;
     let at = text.find(['\u{85}', '\u{2028}', '\u{2029}'])?;
     let found = u32::from(text[at..].chars().next()?);
-    let what = format!("there is U+{found:04X}, which ends a line for some readers and not for others");
+    let what =
+        format!("there is U+{found:04X}, which ends a line for some readers and not for others");
     Some(
         Malformed::new(Code::YamlSyntax, Some(yaml::end_of(&text[..at])), what)
             .found(format!("U+{found:04X}"))
             .expected("lines that end with a line feed")
-            .fix(format!("remove it, or write `\\u{found:04x}` in double quotes")),
+            .fix(format!(
+                "remove it, or write `\\u{found:04x}` in double quotes"
+            )),
     )
 }
 
@@ -71,11 +79,17 @@ fn meant(word: &str) -> Option<MessageType> {
 }
 
 fn read_body(root: &Node, file: &[u8]) -> ReadBody {
-    let Some(field) = root.field("body") else { return ReadBody::Unread };
+    let Some(field) = root.field("body") else {
+        return ReadBody::Unread;
+    };
     let Some(body) = field.value.scalar() else {
         // A mapping is no text, which the envelope's rule tells; what stands in it is told as well.
         let is_filled = !field.value.fields().is_empty();
-        return if is_filled { ReadBody::Mapping(field.value.clone()) } else { ReadBody::Unread };
+        return if is_filled {
+            ReadBody::Mapping(field.value.clone())
+        } else {
+            ReadBody::Unread
+        };
     };
     if body.text.trim().is_empty() {
         return ReadBody::Unread;
@@ -83,7 +97,9 @@ fn read_body(root: &Node, file: &[u8]) -> ReadBody {
     let is_quoted = body.style == Style::Quoted;
     let file = is_quoted.then(|| std::str::from_utf8(file).ok()).flatten();
     let quoted = file.and_then(|file| Quoted::of(file, field.value.place, &body.text));
-    let layout = quoted.as_ref().map_or(Layout::Frame(body.frame), Layout::Quoted);
+    let layout = quoted
+        .as_ref()
+        .map_or(Layout::Frame(body.frame), Layout::Quoted);
     match yaml::read_text(&body.text, layout) {
         Ok(mapping) => ReadBody::Mapping(mapping),
         Err(malformed) => ReadBody::Malformed(malformed),
@@ -114,24 +130,34 @@ impl Message {
 
     /// The id, when it is one.
     pub fn id(&self) -> Option<MessageId> {
-        self.root.field_text("id").and_then(|text| MessageId::new(text).ok())
+        self.root
+            .field_text("id")
+            .and_then(|text| MessageId::new(text).ok())
     }
 
     /// The sender it names, when that is an agent name.
     pub fn from(&self) -> Option<AgentName> {
-        self.root.field_text("from").and_then(|text| AgentName::new(text).ok())
+        self.root
+            .field_text("from")
+            .and_then(|text| AgentName::new(text).ok())
     }
 
     /// The pull request of the envelope, else of the body, when it is a number.
     pub fn related_pr(&self) -> Option<PrNumber> {
-        let envelope = self.root.field("related_pr").filter(|field| !field.value.is_absent());
+        let envelope = self
+            .root
+            .field("related_pr")
+            .filter(|field| !field.value.is_absent());
         let field = envelope.or_else(|| self.body_field("pr"))?;
         PrNumber::new(field.value.text()?.trim()).ok()
     }
 
     /// The subject's first line, when there is one.
     pub fn subject(&self) -> Option<&str> {
-        self.root.field_text("subject").and_then(|text| text.lines().next()).filter(|line| !line.is_empty())
+        self.root
+            .field_text("subject")
+            .and_then(|text| text.lines().next())
+            .filter(|line| !line.is_empty())
     }
 
     /// The findings packet a feedback or lgtm names, when it is a packet path. Best effort: the
@@ -167,8 +193,14 @@ mod tests {
         assert_eq!(message.id().map(String::from).as_deref(), Some("f-1"));
         assert_eq!(message.from().map(String::from).as_deref(), Some("codex"));
         assert_eq!(message.subject(), Some("Round 1"));
-        assert_eq!(message.related_pr().map(String::from).as_deref(), Some("86"));
-        assert_eq!(message.packet_path().map(String::from).as_deref(), Some("packets/f.yaml"));
+        assert_eq!(
+            message.related_pr().map(String::from).as_deref(),
+            Some("86")
+        );
+        assert_eq!(
+            message.packet_path().map(String::from).as_deref(),
+            Some("packets/f.yaml")
+        );
     }
 
     #[test]
@@ -180,7 +212,12 @@ mod tests {
             .replace("packets/", "../");
         let message = parse(text.as_bytes()).expect("readable");
         assert_eq!(
-            (message.id(), message.from(), message.related_pr(), message.packet_path()),
+            (
+                message.id(),
+                message.from(),
+                message.related_pr(),
+                message.packet_path()
+            ),
             (None, None, None, None)
         );
     }
@@ -191,16 +228,26 @@ mod tests {
             let hidden = format!("{FEEDBACK}# ü {separator}priority: P0\n");
             let malformed = parse(hidden.as_bytes()).expect_err("refused");
             let place = malformed.place.map(|place| (place.line, place.column));
-            assert_eq!((malformed.code, place), (Code::YamlSyntax, Some((8, 5))), "{separator:?}");
+            assert_eq!(
+                (malformed.code, place),
+                (Code::YamlSyntax, Some((8, 5))),
+                "{separator:?}"
+            );
         }
         let written = FEEDBACK.replace("Round 1", "Round\\u2028 1");
-        assert!(parse(written.as_bytes()).is_ok(), "an escape means the same to everybody");
+        assert!(
+            parse(written.as_bytes()).is_ok(),
+            "an escape means the same to everybody"
+        );
     }
 
     #[test]
     fn only_responses_name_a_packet() {
         let text = FEEDBACK.replace("review_feedback", "review_request");
-        assert_eq!(parse(text.as_bytes()).expect("readable").packet_path(), None);
+        assert_eq!(
+            parse(text.as_bytes()).expect("readable").packet_path(),
+            None
+        );
     }
 
     #[test]
@@ -210,7 +257,11 @@ mod tests {
             let text = format!("type: review_lgtm\nrelated_pr: {nothing}\n{body}");
             let message = parse(text.as_bytes()).expect("readable");
             let (pr, packet) = (message.related_pr(), message.packet_path());
-            assert_eq!((pr.as_ref().map(PrNumber::as_str), packet), (Some("86"), None), "{nothing:?}");
+            assert_eq!(
+                (pr.as_ref().map(PrNumber::as_str), packet),
+                (Some("86"), None),
+                "{nothing:?}"
+            );
         }
         let text = format!("type: review_feedback\n{body}");
         let named = parse(text.as_bytes()).expect("readable").packet_path();
@@ -225,8 +276,13 @@ mod tests {
     fn a_body_that_is_no_mapping_is_kept_beside_the_envelope() {
         let text = FEEDBACK.replace("pr: 86", "pr: [86");
         let message = parse(text.as_bytes()).expect("readable");
-        assert!(matches!(message.read_body(), ReadBody::Malformed(malformed) if malformed.place.is_some()));
+        assert!(
+            matches!(message.read_body(), ReadBody::Malformed(malformed) if malformed.place.is_some())
+        );
         let text = FEEDBACK.replace("review_feedback", "question");
-        assert!(matches!(parse(text.as_bytes()).expect("readable").read_body(), ReadBody::Unread));
+        assert!(matches!(
+            parse(text.as_bytes()).expect("readable").read_body(),
+            ReadBody::Unread
+        ));
     }
 }

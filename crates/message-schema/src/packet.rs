@@ -243,9 +243,10 @@ impl LineRange {
             if digits { t.parse::<u32>().ok() } else { None }
         };
         let (first, last) = match text.split_once('-') {
-            Some((first, last)) => {
-                (number(first.trim_end_matches(' '))?, number(last.trim_start_matches(' '))?)
-            }
+            Some((first, last)) => (
+                number(first.trim_end_matches(' '))?,
+                number(last.trim_start_matches(' '))?,
+            ),
             None => (number(text)?, number(text)?),
         };
         (first >= 1 && first <= last).then_some(Self { first, last })
@@ -253,7 +254,10 @@ impl LineRange {
 
     /// One line.
     pub fn line(line: u32) -> Self {
-        Self { first: line, last: line }
+        Self {
+            first: line,
+            last: line,
+        }
     }
 
     /// The first line.

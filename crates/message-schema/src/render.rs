@@ -49,11 +49,16 @@ pub fn render_packet(packet: &FindingsPacket) -> String {
 /// Writes any other document of ours, a mapping with text keys, as block YAML.
 pub fn render_document(document: &impl Serialize) -> String {
     let value = serde_yaml::to_value(document).expect("our types are mappings with text keys");
-    let Value::Mapping(fields) = &value else { return block(&value) };
+    let Value::Mapping(fields) = &value else {
+        return block(&value);
+    };
     if !needs_escapes(&value) {
         return block(&value);
     }
-    fields.iter().map(|(name, value)| field(name, value)).collect()
+    fields
+        .iter()
+        .map(|(name, value)| field(name, value))
+        .collect()
 }
 
 /// Writes a document of ours, a mapping with text keys, with one line of JSON for each field and
@@ -66,7 +71,9 @@ pub fn render_lines(document: &impl Serialize) -> String {
         match value.as_sequence().filter(|items| !items.is_empty()) {
             Some(items) => {
                 out.push_str(":\n");
-                items.iter().for_each(|item| out.extend(["- ", &json_line(item), "\n"]));
+                items
+                    .iter()
+                    .for_each(|item| out.extend(["- ", &json_line(item), "\n"]));
             }
             None => out.extend([": ", &json_line(value), "\n"]),
         }
@@ -97,9 +104,9 @@ fn needs_escapes(value: &Value) -> bool {
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
         Value::String(text) => is_trap(text),
         Value::Sequence(items) => items.iter().any(needs_escapes),
-        Value::Mapping(fields) => {
-            fields.iter().any(|(key, value)| needs_escapes(key) || needs_escapes(value))
-        }
+        Value::Mapping(fields) => fields
+            .iter()
+            .any(|(key, value)| needs_escapes(key) || needs_escapes(value)),
         Value::Tagged(tagged) => needs_escapes(&tagged.value),
     }
 }
@@ -121,7 +128,13 @@ fn literal(text: &str) -> Option<String> {
     if text.is_empty() || starts_with_space || !text.chars().all(stands_in_a_block) {
         return None;
     }
-    let line = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("  {line}\n") };
+    let line = |line: &str| {
+        if line.is_empty() {
+            "\n".to_owned()
+        } else {
+            format!("  {line}\n")
+        }
+    };
     Some(text.split('\n').map(line).collect())
 }
 
@@ -160,7 +173,9 @@ pub fn escaped_json(json: &str) -> String {
 /// Puts quotes around the bare texts that YAML 1.1 takes for a boolean, a number or a date. The
 /// writer quotes what YAML 1.2 would mistake, so what is bare and a number there *is* a number.
 fn quote_for_yaml_1_1(yaml: String) -> String {
-    let Ok(root) = read_ours(&yaml) else { return yaml };
+    let Ok(root) = read_ours(&yaml) else {
+        return yaml;
+    };
     let mut bare = Vec::new();
     misread(&root, &mut bare);
     if bare.is_empty() {
@@ -186,7 +201,9 @@ fn quote_for_yaml_1_1(yaml: String) -> String {
 }
 
 fn split_chars(text: &str, count: u32) -> (&str, &str) {
-    let at = text.char_indices().nth(usize::try_from(count).unwrap_or(usize::MAX));
+    let at = text
+        .char_indices()
+        .nth(usize::try_from(count).unwrap_or(usize::MAX));
     text.split_at(at.map_or(text.len(), |(at, _)| at))
 }
 
@@ -206,8 +223,13 @@ fn misread(node: &Node, into: &mut Vec<(u32, u32, usize)>) {
 
 fn is_misread(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let is_word = matches!(lower.as_str(), "y" | "n" | "yes" | "no" | "on" | "off" | "=" | "<<");
+    let is_word = matches!(
+        lower.as_str(),
+        "y" | "n" | "yes" | "no" | "on" | "off" | "=" | "<<"
+    );
     let looks_like_number = text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
-        && text.bytes().all(|b| b.is_ascii_hexdigit() || b"_:.+-xXoOtTzZ ".contains(&b));
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_hexdigit() || b"_:.+-xXoOtTzZ ".contains(&b));
     is_word || (looks_like_number && text.parse::<f64>().is_err())
 }

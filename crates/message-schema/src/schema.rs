@@ -97,7 +97,8 @@ impl Schema {
     pub fn shape(self) -> &'static Shape {
         static SHAPES: [OnceLock<Shape>; 7] = [const { OnceLock::new() }; 7];
         SHAPES[self as usize].get_or_init(|| {
-            let document: Value = serde_json::from_str(self.source()).expect("a schema of ours is JSON");
+            let document: Value =
+                serde_json::from_str(self.source()).expect("a schema of ours is JSON");
             Shape::of(&document)
         })
     }

@@ -3,13 +3,17 @@
 
 use message_schema::Schema;
 use message_schema::body::{
-    Escalation, GateResult, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm, ReviewRequest, RunTrigger,
+    Escalation, GateResult, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm, ReviewRequest,
+    RunTrigger,
 };
 use message_schema::envelope::{Envelope, MessageType, Priority, Timestamp};
 use message_schema::id::{
-    AgentName, CommitSha, ConversationId, FindingId, MessageId, PacketPath, PrNumber, Repo, RepoPath,
+    AgentName, CommitSha, ConversationId, FindingId, MessageId, PacketPath, PrNumber, Repo,
+    RepoPath,
 };
-use message_schema::packet::{Action, CommandResult, FindingsPacket, LineRange, Severity, Stance, Status};
+use message_schema::packet::{
+    Action, CommandResult, FindingsPacket, LineRange, Severity, Stance, Status,
+};
 use message_schema::report::{Level, Report};
 use proptest::prelude::*;
 use serde::Serialize;
@@ -61,7 +65,10 @@ fn document(schema: Schema) -> Value {
 }
 
 fn examples(schema: Schema) -> Vec<Value> {
-    document(schema)["examples"].as_array().expect("examples").clone()
+    document(schema)["examples"]
+        .as_array()
+        .expect("examples")
+        .clone()
 }
 
 fn through<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, String> {
@@ -85,8 +92,18 @@ fn through_types(schema: Schema, value: &Value) -> Result<Value, String> {
 fn every_example_passes_the_schema_and_comes_back_equal_from_the_types() {
     for &schema in Schema::ALL {
         for example in examples(schema) {
-            assert_eq!(schema.breaches(&example), [], "{} {example:#}", schema.name());
-            assert_eq!(through_types(schema, &example), Ok(example.clone()), "{}", schema.name());
+            assert_eq!(
+                schema.breaches(&example),
+                [],
+                "{} {example:#}",
+                schema.name()
+            );
+            assert_eq!(
+                through_types(schema, &example),
+                Ok(example.clone()),
+                "{}",
+                schema.name()
+            );
         }
     }
 }
@@ -105,7 +122,10 @@ fn one_example_of_each_schema_uses_every_field() {
             assert!(!value.is_null(), "{path} is not in the example");
             while field["items"].is_object() && value.is_array() {
                 field = &field["items"];
-                value = value.as_array().and_then(|items| items.last()).expect("an item");
+                value = value
+                    .as_array()
+                    .and_then(|items| items.last())
+                    .expect("an item");
             }
             walk(field, value, &path);
         }
@@ -127,9 +147,17 @@ fn every_property_is_described_and_its_examples_are_accepted() {
     }
     fn explained(field: &Value, path: &str) {
         for key in ["title", "description"] {
-            assert!(field[key].as_str().is_some_and(|text| !text.is_empty()), "{path} has no {key}");
+            assert!(
+                field[key].as_str().is_some_and(|text| !text.is_empty()),
+                "{path} has no {key}"
+            );
         }
-        assert!(field["examples"].as_array().is_some_and(|list| !list.is_empty()), "{path} has no examples");
+        assert!(
+            field["examples"]
+                .as_array()
+                .is_some_and(|list| !list.is_empty()),
+            "{path} has no examples"
+        );
         walk(field, path);
     }
     for &schema in Schema::ALL {
@@ -139,7 +167,12 @@ fn every_property_is_described_and_its_examples_are_accepted() {
             for example in field["examples"].as_array().expect("examples") {
                 let mut changed = full_example(schema);
                 changed[name] = example.clone();
-                assert_eq!(schema.breaches(&changed), [], "{}.{name}: {example}", schema.name());
+                assert_eq!(
+                    schema.breaches(&changed),
+                    [],
+                    "{}.{name}: {example}",
+                    schema.name()
+                );
             }
         }
     }
@@ -150,7 +183,10 @@ fn the_schemas_are_correct_schemas() {
     for &schema in Schema::ALL {
         let document = document(schema);
         assert!(jsonschema::meta::is_valid(&document), "{}", schema.name());
-        assert_eq!(document["$id"], format!("urn:settled:schema:{}:1", schema.name()));
+        assert_eq!(
+            document["$id"],
+            format!("urn:settled:schema:{}:1", schema.name())
+        );
     }
 }
 
@@ -165,40 +201,92 @@ fn enumerations_list_the_words_of_their_types() {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        assert_eq!(words, all.iter().map(ToString::to_string).collect::<Vec<_>>(), "{pointer}");
+        assert_eq!(
+            words,
+            all.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "{pointer}"
+        );
     }
     assert_words(Schema::Envelope, "type", MessageType::ALL);
     assert_words(Schema::Envelope, "priority", Priority::ALL);
     assert_words(Schema::ReviewRequest, "run_trigger", RunTrigger::ALL);
     assert_words(Schema::ReviewLgtm, "quality_gate_result", GateResult::ALL);
-    assert_words(Schema::ReviewLgtm, "nits/items/properties/tier", NitTier::ALL);
-    assert_words(Schema::FindingsPacket, "findings/items/properties/severity", Severity::ALL);
-    assert_words(Schema::FindingsPacket, "findings/items/properties/status", Status::ALL);
-    assert_words(Schema::FindingsPacket, "findings/items/properties/stance", Stance::ALL);
-    assert_words(Schema::FindingsPacket, "findings/items/properties/action", Action::ALL);
+    assert_words(
+        Schema::ReviewLgtm,
+        "nits/items/properties/tier",
+        NitTier::ALL,
+    );
+    assert_words(
+        Schema::FindingsPacket,
+        "findings/items/properties/severity",
+        Severity::ALL,
+    );
+    assert_words(
+        Schema::FindingsPacket,
+        "findings/items/properties/status",
+        Status::ALL,
+    );
+    assert_words(
+        Schema::FindingsPacket,
+        "findings/items/properties/stance",
+        Stance::ALL,
+    );
+    assert_words(
+        Schema::FindingsPacket,
+        "findings/items/properties/action",
+        Action::ALL,
+    );
     let result = "qa_validation/properties/commands_run/items/properties/result";
     assert_words(Schema::FindingsPacket, result, CommandResult::ALL);
-    assert_words(Schema::Report, "violations/items/properties/level", Level::ALL);
+    assert_words(
+        Schema::Report,
+        "violations/items/properties/level",
+        Level::ALL,
+    );
 }
 
 #[test]
 fn people_are_told_the_same_by_schema_and_type() {
     let assert_told = |schema: Schema, pointer: &str, expected: &str| {
         let pointer = format!("/properties/{pointer}/x-expected");
-        assert_eq!(document(schema).pointer(&pointer), Some(&json!(expected)), "{pointer}");
+        assert_eq!(
+            document(schema).pointer(&pointer),
+            Some(&json!(expected)),
+            "{pointer}"
+        );
     };
     assert_told(Schema::Envelope, "id", MessageId::EXPECTED);
     assert_told(Schema::Envelope, "to/items", AgentName::EXPECTED);
     assert_told(Schema::Envelope, "created_at_utc", Timestamp::EXPECTED);
-    assert_told(Schema::Envelope, "conversation_id", ConversationId::EXPECTED);
+    assert_told(
+        Schema::Envelope,
+        "conversation_id",
+        ConversationId::EXPECTED,
+    );
     assert_told(Schema::ReviewRequest, "pr", PrNumber::EXPECTED);
     assert_told(Schema::ReviewRequest, "repo", Repo::EXPECTED);
     assert_told(Schema::ReviewRequest, "base_sha", CommitSha::EXPECTED);
-    assert_told(Schema::ReviewFeedback, "findings_packet", PacketPath::EXPECTED);
+    assert_told(
+        Schema::ReviewFeedback,
+        "findings_packet",
+        PacketPath::EXPECTED,
+    );
     assert_told(Schema::ReviewFeedback, "escalation", Escalation::EXPECTED);
-    assert_told(Schema::ReviewAddressed, "touched_files/items", RepoPath::EXPECTED);
-    assert_told(Schema::FindingsPacket, "findings/items/properties/id", FindingId::EXPECTED);
-    assert_told(Schema::FindingsPacket, "findings/items/properties/lines", LineRange::EXPECTED);
+    assert_told(
+        Schema::ReviewAddressed,
+        "touched_files/items",
+        RepoPath::EXPECTED,
+    );
+    assert_told(
+        Schema::FindingsPacket,
+        "findings/items/properties/id",
+        FindingId::EXPECTED,
+    );
+    assert_told(
+        Schema::FindingsPacket,
+        "findings/items/properties/lines",
+        LineRange::EXPECTED,
+    );
 }
 
 /// Every pointer into the value, with its path as the lists above write it.
@@ -234,10 +322,27 @@ fn damages() -> Vec<Value> {
                  2026-02-13T10:00:60Z";
     let mut damages: Vec<Value> = words.split_whitespace().map(|text| json!(text)).collect();
     damages.extend(["", "a b", "a\nb", "a\u{202e}b", "40 - 45"].map(|text| json!(text)));
-    damages.extend([64, 65, 200, 201, 1024, 1025, 20_000, 20_001].map(|length| json!("a".repeat(length))));
-    damages.extend([0, 1, 3, 4, 1000, 1001, 86400, 86401, u64::from(u32::MAX), 1 << 32].map(|n| json!(n)));
+    damages.extend(
+        [64, 65, 200, 201, 1024, 1025, 20_000, 20_001].map(|length| json!("a".repeat(length))),
+    );
+    damages.extend(
+        [
+            0,
+            1,
+            3,
+            4,
+            1000,
+            1001,
+            86400,
+            86401,
+            u64::from(u32::MAX),
+            1 << 32,
+        ]
+        .map(|n| json!(n)),
+    );
     let eleven = vec!["a"; 11];
-    let others = json!([-1, 0.5, -0.5, u64::MAX, true, false, [], ["a"], eleven, [[]], [1], {}, {"a": "b"}]);
+    let others =
+        json!([-1, 0.5, -0.5, u64::MAX, true, false, [], ["a"], eleven, [[]], [1], {}, {"a": "b"}]);
     damages.extend(others.as_array().expect("a list").clone());
     damages
 }
@@ -251,7 +356,10 @@ fn listed_difference(schema: Schema, value: &Value, path: &str) -> Option<String
         (false, true) => ONLY_SCHEMA,
         (true, false) => ONLY_TYPES,
     };
-    assert!(list.contains(&path), "{path}: schema says {by_schema}, types {by_types:?} of {value:#}");
+    assert!(
+        list.contains(&path),
+        "{path}: schema says {by_schema}, types {by_types:?} of {value:#}"
+    );
     Some(path.to_owned())
 }
 
@@ -279,7 +387,9 @@ fn damaged_examples_are_judged_alike_but_for_what_is_listed() {
                 }
                 for name in [None, Some("strange")] {
                     let damaged = renamed(&example, pointer, name);
-                    seen.extend(damaged.and_then(|damaged| listed_difference(schema, &damaged, path)));
+                    seen.extend(
+                        damaged.and_then(|damaged| listed_difference(schema, &damaged, path)),
+                    );
                 }
             }
         }

@@ -60,16 +60,28 @@ struct Forms(Schema, Validator, Validator);
 impl Forms {
     fn of(schema: Schema) -> Self {
         let newer = validator(&read(schema.source()), Draft::Draft202012);
-        Self(schema, newer, validator(&read(&schema.draft07()), Draft::Draft7))
+        Self(
+            schema,
+            newer,
+            validator(&read(&schema.draft07()), Draft::Draft7),
+        )
     }
 
     /// The verdict of both, which is one.
     fn judge(&self, document: &Value) -> bool {
         let Self(schema, newer, older) = self;
         let places = |validator: &Validator| -> Vec<String> {
-            validator.iter_errors(document).map(|error| error.instance_path().to_string()).collect()
+            validator
+                .iter_errors(document)
+                .map(|error| error.instance_path().to_string())
+                .collect()
         };
-        assert_eq!(places(newer), places(older), "{}: {document:#}", schema.name());
+        assert_eq!(
+            places(newer),
+            places(older),
+            "{}: {document:#}",
+            schema.name()
+        );
         newer.is_valid(document)
     }
 }
@@ -79,7 +91,10 @@ fn only_keywords_that_both_drafts_read_alike_are_used() {
     fn walk(schema: &Value, path: &str) {
         for (keyword, value) in schema.as_object().into_iter().flatten() {
             let is_note = keyword.starts_with("x-");
-            assert!(is_note || ALIKE.contains(&keyword.as_str()), "{path} uses `{keyword}`");
+            assert!(
+                is_note || ALIKE.contains(&keyword.as_str()),
+                "{path} uses `{keyword}`"
+            );
             // A list of schemas in `items` is read differently, and so is a schema that is no mapping.
             let is_list = keyword == "items" && value.is_array();
             assert!(!is_list, "{path} lists its items one by one");
@@ -97,7 +112,10 @@ fn only_keywords_that_both_drafts_read_alike_are_used() {
     for &schema in Schema::ALL {
         let document = read(&schema.draft07());
         walk(&document, schema.name());
-        assert_eq!(document["$schema"], "http://json-schema.org/draft-07/schema#");
+        assert_eq!(
+            document["$schema"],
+            "http://json-schema.org/draft-07/schema#"
+        );
         assert!(!schema.draft07().contains("2020-12") && !schema.draft07().contains("x-expected"));
         jsonschema::draft7::meta::validate(&document).expect("a schema of draft 07");
     }
@@ -112,7 +130,10 @@ fn files(directory: &Path, into: &mut Vec<PathBuf>) {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             files(&path, into);
-        } else if path.extension().is_some_and(|extension| extension != "expected") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension != "expected")
+        {
             into.push(path);
         }
     }
@@ -120,7 +141,10 @@ fn files(directory: &Path, into: &mut Vec<PathBuf>) {
 
 #[test]
 fn both_drafts_give_the_corpus_the_same_verdicts() {
-    let forms: Vec<Forms> = Schema::ALL.iter().map(|schema| Forms::of(*schema)).collect();
+    let forms: Vec<Forms> = Schema::ALL
+        .iter()
+        .map(|schema| Forms::of(*schema))
+        .collect();
     let form = |schema: Schema| &forms[schema as usize];
     let mut paths = Vec::new();
     files(&packets(), &mut paths);
@@ -130,18 +154,29 @@ fn both_drafts_give_the_corpus_the_same_verdicts() {
         false => wrong += 1,
     };
     for path in paths {
-        let Ok(message) = parse(&std::fs::read(&path).expect("readable")) else { continue };
+        let Ok(message) = parse(&std::fs::read(&path).expect("readable")) else {
+            continue;
+        };
         if message.root().field("findings").is_some() {
-            judge(Schema::FindingsPacket, &coerce(message.root(), Schema::FindingsPacket.shape()));
+            judge(
+                Schema::FindingsPacket,
+                &coerce(message.root(), Schema::FindingsPacket.shape()),
+            );
             continue;
         }
-        judge(Schema::Envelope, &coerce(message.root(), Schema::Envelope.shape()));
+        judge(
+            Schema::Envelope,
+            &coerce(message.root(), Schema::Envelope.shape()),
+        );
         let schema = message.kind().and_then(Schema::of_body);
         if let (Some(schema), ReadBody::Mapping(body)) = (schema, message.read_body()) {
             judge(schema, &coerce(body, schema.shape()));
         }
     }
-    assert!(right > 60 && wrong > 40, "{right} right ones, {wrong} wrong ones: the corpus was not met");
+    assert!(
+        right > 60 && wrong > 40,
+        "{right} right ones, {wrong} wrong ones: the corpus was not met"
+    );
 }
 
 /// A document of a schema, damaged in a few places.
@@ -163,8 +198,12 @@ fn damaged() -> impl Strategy<Value = (Schema, Value)> {
         json!(["x", "x"]),
     ]);
     let damage = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), value), 0..4);
-    (prop::sample::select(Schema::ALL), any::<prop::sample::Index>(), damage).prop_map(
-        |(schema, example, damage)| {
+    (
+        prop::sample::select(Schema::ALL),
+        any::<prop::sample::Index>(),
+        damage,
+    )
+        .prop_map(|(schema, example, damage)| {
             let document = read(schema.source());
             let examples = document["examples"].as_array().expect("examples");
             let mut changed = example.get(examples).clone();
@@ -175,8 +214,7 @@ fn damaged() -> impl Strategy<Value = (Schema, Value)> {
                 harm(&mut changed, at, how, value);
             }
             (schema, changed)
-        },
-    )
+        })
 }
 
 fn pointers(value: &Value, at: String, into: &mut Vec<String>) {
@@ -191,7 +229,9 @@ fn pointers(value: &Value, at: String, into: &mut Vec<String>) {
 
 fn harm(document: &mut Value, at: &str, how: u8, value: Value) {
     let (parent, name) = at.rsplit_once('/').unwrap_or_default();
-    let parent = document.pointer_mut(parent).expect("a pointer of this document");
+    let parent = document
+        .pointer_mut(parent)
+        .expect("a pointer of this document");
     match parent {
         Value::Object(fields) => match how % 3 {
             0 => drop(fields.remove(name)),

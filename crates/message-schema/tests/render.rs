@@ -1,8 +1,8 @@
 //! What is rendered is read back equal, by our reader and by the reference one.
 
 use message_schema::body::{
-    Body, Escalation, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm, ReviewRequest,
-    Telemetry,
+    Body, Escalation, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm,
+    ReviewRequest, Telemetry,
 };
 use message_schema::envelope::{Envelope, MessageType, Priority, Recipients, Timestamp};
 use message_schema::id::{AgentName, CommitSha, FindingId, PacketPath, PrNumber, RepoPath};
@@ -11,7 +11,8 @@ use message_schema::packet::{
 };
 use message_schema::report::{Level, Report, ReportedViolation};
 use message_schema::{
-    Code, Message, ReadBody, Schema, coerce, parse, parse_packet, render_lines, render_message, render_packet,
+    Code, Message, ReadBody, Schema, coerce, parse, parse_packet, render_lines, render_message,
+    render_packet,
 };
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
@@ -92,7 +93,9 @@ fn text() -> impl Strategy<Value = String> {
         1 => any::<String>(),
     ]
     .prop_map(|text| text.trim().replace('\0', ""))
-    .prop_filter("an empty text means absent", |text| !text.trim().is_empty() && text.trim() == text)
+    .prop_filter("an empty text means absent", |text| {
+        !text.trim().is_empty() && text.trim() == text
+    })
 }
 
 fn line() -> impl Strategy<Value = String> {
@@ -137,11 +140,18 @@ fn free() -> impl Strategy<Value = Option<Value>> {
 }
 
 fn body() -> impl Strategy<Value = (MessageType, Body)> {
-    let request = (text(), text(), prop::option::of(text()), prop::collection::vec(text(), 0..3), free())
+    let request = (
+        text(),
+        text(),
+        prop::option::of(text()),
+        prop::collection::vec(text(), 0..3),
+        free(),
+    )
         .prop_map(|(branch, diff_summary, handoff_ref, commands, direction)| {
-            let mut body: ReviewRequest =
-                serde_json::from_value(json!({ "pr": "86", "branch": branch, "diff_summary": diff_summary }))
-                    .expect("a body");
+            let mut body: ReviewRequest = serde_json::from_value(
+                json!({ "pr": "86", "branch": branch, "diff_summary": diff_summary }),
+            )
+            .expect("a body");
             body.handoff_ref = handoff_ref;
             body.validation_commands = commands;
             body.human_direction = direction;
@@ -152,7 +162,10 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
             let findings_packet =
                 PacketPath::new(path).unwrap_or_else(|_| PacketPath::new("no").expect("a path"));
             let escalation = escalation.and_then(|text| Escalation::try_from(text).ok());
-            let telemetry = Some(Telemetry { turns: Some(round.into()), ..Telemetry::default() });
+            let telemetry = Some(Telemetry {
+                turns: Some(round.into()),
+                ..Telemetry::default()
+            });
             let body = ReviewFeedback {
                 findings_packet,
                 round,
@@ -176,8 +189,14 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
                 commit_sha: CommitSha::new(sha).expect("a commit"),
                 changes_summary: summary,
                 round: 1,
-                touched_files: files.into_iter().filter_map(|f| RepoPath::new(f).ok()).collect(),
-                addressed_finding_ids: ids.into_iter().filter_map(|f| FindingId::new(f).ok()).collect(),
+                touched_files: files
+                    .into_iter()
+                    .filter_map(|f| RepoPath::new(f).ok())
+                    .collect(),
+                addressed_finding_ids: ids
+                    .into_iter()
+                    .filter_map(|f| FindingId::new(f).ok())
+                    .collect(),
                 validated_head: None,
                 human_direction: None,
                 telemetry: None,
@@ -220,7 +239,9 @@ fn read_envelope(message: &Message) -> Envelope {
 
 fn read_body(message: &Message) -> Body {
     fn typed<T: DeserializeOwned>(message: &Message, schema: Schema) -> T {
-        let ReadBody::Mapping(mapping) = message.read_body() else { panic!("{:?}", message.read_body()) };
+        let ReadBody::Mapping(mapping) = message.read_body() else {
+            panic!("{:?}", message.read_body())
+        };
         serde_json::from_value(coerce(mapping, schema.shape())).expect("a body")
     }
     match Schema::of_body(message.kind().expect("a type")) {
@@ -313,7 +334,11 @@ proptest! {
 fn a_rendered_message_reads_like_one_written_by_hand() {
     let request = json!({ "pr": "86", "branch": "no", "diff_summary": "First line.\nSecond line.", "max_turns_reviewer": 8, "declared_head": "0012345" });
     let body = Body::Request(serde_json::from_value(request).expect("a body"));
-    let envelope = envelope(MessageType::ReviewRequest, "Review: loop (#86)".to_owned(), None);
+    let envelope = envelope(
+        MessageType::ReviewRequest,
+        "Review: loop (#86)".to_owned(),
+        None,
+    );
     let expected = "\
 id: msg-1
 from: claude
@@ -342,7 +367,10 @@ fn the_signature_trailer_is_the_last_line() {
         ..envelope(MessageType::Question, "Hm".to_owned(), None)
     };
     let rendered = render_message(&envelope, &Body::Text("Is it?".to_owned()));
-    assert!(rendered.ends_with("body: |\n  Is it?\nauth: \"eyJhIjoxfQ\"\n"), "{rendered}");
+    assert!(
+        rendered.ends_with("body: |\n  Is it?\nauth: \"eyJhIjoxfQ\"\n"),
+        "{rendered}"
+    );
 }
 
 #[test]
@@ -350,7 +378,8 @@ fn a_text_that_begins_with_spaces_does_not_set_the_block_s_indentation() {
     let envelope = envelope(MessageType::Question, "Hm".to_owned(), None);
     for text in ["    code\nprose", "\n\n  a\nb\n\n", "\ta\nb"] {
         let rendered = render_message(&envelope, &Body::Text(text.to_owned()));
-        let message = parse(rendered.as_bytes()).unwrap_or_else(|error| panic!("{error:?} in\n{rendered}"));
+        let message =
+            parse(rendered.as_bytes()).unwrap_or_else(|error| panic!("{error:?} in\n{rendered}"));
         assert_eq!(read_envelope(&message).body, text.trim(), "{rendered}");
     }
 }

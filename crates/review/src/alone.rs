@@ -59,8 +59,21 @@ pub fn gate(
     packet: Option<&FindingsPacket>,
     policy: &GatePolicy,
 ) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>> {
-    let required: BTreeSet<&str> = policy.validation_commands.iter().map(|command| command.trim()).collect();
-    let evidence = Evidence { lgtm, packet, required, require_validation: policy.require_validation };
+    let required: BTreeSet<&str> = policy
+        .validation_commands
+        .iter()
+        .map(|command| command.trim())
+        .collect();
+    let evidence = Evidence {
+        lgtm,
+        packet,
+        required,
+        require_validation: policy.require_validation,
+    };
     let judged = gate::judge(threads, threads, &evidence);
-    if judged.faults.is_empty() { Ok(judged.deferred) } else { Err(judged.faults) }
+    if judged.faults.is_empty() {
+        Ok(judged.deferred)
+    } else {
+        Err(judged.faults)
+    }
 }

@@ -17,7 +17,9 @@ pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
     match record {
         Record::Accepted(accepted) => accept(state, accepted, at),
         Record::Duplicate { .. } => {}
-        Record::Refused { from, cost, notice, .. } => {
+        Record::Refused {
+            from, cost, notice, ..
+        } => {
             state.post.volume.count(from, at);
             state.post.tell(from, notice, at);
             if let Some(cost) = cost {
@@ -31,13 +33,28 @@ pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
 }
 
 fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
-    let Accepted { from, id, digest, to, kind, conversation, step, .. } = accepted;
+    let Accepted {
+        from,
+        id,
+        digest,
+        to,
+        kind,
+        conversation,
+        step,
+        ..
+    } = accepted;
     if let Some(step) = step {
         take(state, step, closer(*kind), at);
     }
-    let review = step.as_ref().and_then(|step| state.reviews.shared(&step.review));
+    let review = step
+        .as_ref()
+        .and_then(|step| state.reviews.shared(&step.review));
     if let (Some(conversation), Some(key)) = (conversation, &review) {
-        state.conversations.entry(conversation.clone()).or_default().insert(Arc::clone(key));
+        state
+            .conversations
+            .entry(conversation.clone())
+            .or_default()
+            .insert(Arc::clone(key));
     }
     state.post.volume.count(from, at);
     state.post.accept(from, id, *digest, review);
@@ -48,7 +65,11 @@ fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
 
 /// Whose word ends an invocation that this message's step ends.
 fn closer(kind: MessageType) -> Closer {
-    if kind.is_terminal_response() { Closer::Reviewer } else { Closer::Daemon }
+    if kind.is_terminal_response() {
+        Closer::Reviewer
+    } else {
+        Closer::Daemon
+    }
 }
 
 fn happen(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
@@ -72,7 +93,11 @@ fn happen(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
 fn pair(state: &mut State, news: &PairNews, standing: PairStanding, at: DateTime<Utc>) {
     let is_over = standing.pair.run().is_terminal() && !standing.pair.can_resume();
     if let PairStep::Opened(setup) = &news.what {
-        let open = OpenPair { setup: (**setup).clone(), opened_at: at, standing };
+        let open = OpenPair {
+            setup: (**setup).clone(),
+            opened_at: at,
+            standing,
+        };
         state.pairs.insert(news.pair.clone(), open);
     } else if is_over {
         state.pairs.remove(&news.pair);
@@ -82,13 +107,17 @@ fn pair(state: &mut State, news: &PairNews, standing: PairStanding, at: DateTime
 }
 
 fn wrote(state: &mut State, letters: &[Letter]) {
-    letters.iter().for_each(|letter| state.post.wrote(&letter.id));
+    letters
+        .iter()
+        .for_each(|letter| state.post.wrote(&letter.id));
 }
 
 /// A step of an unknown review that opens nothing cannot come from `decide` and is passed over.
 fn take(state: &mut State, step: &Step, closer: Closer, at: DateTime<Utc>) {
     let make = step.opens.map(|generation| opened(generation, step, at));
-    state.reviews.change(&step.review, make, |review| review.take(step, closer, at));
+    state
+        .reviews
+        .change(&step.review, make, |review| review.take(step, closer, at));
 }
 
 impl Review {
@@ -138,7 +167,11 @@ impl Review {
         }
         self.round = step.round;
         self.phase = step.phase.clone();
-        self.threads.extend(step.threads.iter().map(|(id, thread)| (id.clone(), thread.clone())));
+        self.threads.extend(
+            step.threads
+                .iter()
+                .map(|(id, thread)| (id.clone(), thread.clone())),
+        );
         if step.commit.is_some() {
             self.commit.clone_from(&step.commit);
         }

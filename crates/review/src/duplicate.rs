@@ -106,14 +106,16 @@ fn stem(word: &str) -> String {
         (stem.chars().count() >= 3 && !word.ends_with("ss")).then(|| format!("{stem}{instead}"))
     });
     let stem = cut.unwrap_or_else(|| word.to_owned());
-    stem.strip_suffix('e').filter(|short| short.chars().count() >= 3).map_or(stem.clone(), str::to_owned)
+    stem.strip_suffix('e')
+        .filter(|short| short.chars().count() >= 3)
+        .map_or(stem.clone(), str::to_owned)
 }
 
 const STOP_WORDS: [&str; 44] = [
-    "the", "an", "is", "are", "was", "be", "been", "not", "no", "of", "in", "on", "at", "to", "for", "from",
-    "by", "with", "without", "and", "or", "but", "if", "then", "when", "than", "that", "this", "these", "it",
-    "its", "as", "can", "could", "may", "might", "should", "would", "will", "does", "do", "has", "have",
-    "had",
+    "the", "an", "is", "are", "was", "be", "been", "not", "no", "of", "in", "on", "at", "to",
+    "for", "from", "by", "with", "without", "and", "or", "but", "if", "then", "when", "than",
+    "that", "this", "these", "it", "its", "as", "can", "could", "may", "might", "should", "would",
+    "will", "does", "do", "has", "have", "had",
 ];
 
 #[cfg(test)]
@@ -122,7 +124,12 @@ mod tests {
 
     fn mark(file: Option<&'static str>, lines: Option<&str>, title: &str) -> Mark<'static> {
         let lines = lines.map(|text| LineRange::parse(text).expect("lines"));
-        Mark { file, lines, fingerprint: None, keywords: keywords(title) }
+        Mark {
+            file,
+            lines,
+            fingerprint: None,
+            keywords: keywords(title),
+        }
     }
 
     fn same(a: &Mark<'_>, b: &Mark<'_>) -> bool {
@@ -136,23 +143,47 @@ mod tests {
         assert!(same(&at(Some("40-45")), &at(Some("48"))));
         assert!(!same(&at(Some("40-45")), &at(Some("49"))));
         assert!(same(&at(Some("40-45")), &at(None)), "the path is enough");
-        assert!(!same(&at(None), &mark(Some("b.rs"), None, "empty diff crashes")));
-        assert!(!same(&mark(None, None, "empty diff"), &mark(None, None, "empty diff")), "no path");
+        assert!(!same(
+            &at(None),
+            &mark(Some("b.rs"), None, "empty diff crashes")
+        ));
+        assert!(
+            !same(
+                &mark(None, None, "empty diff"),
+                &mark(None, None, "empty diff")
+            ),
+            "no path"
+        );
     }
 
     #[test]
     fn the_words_match_from_half_of_the_smaller_set() {
         let says = |title| mark(Some("a.rs"), None, title);
-        assert!(same(&says("Empty diff is not handled"), &says("handling of empty diffs")));
-        assert!(same(&says("empty diff"), &says("diff of the whole branch crashes")));
-        assert!(!same(&says("empty diff crashes"), &says("diff leaks file handles")));
+        assert!(same(
+            &says("Empty diff is not handled"),
+            &says("handling of empty diffs")
+        ));
+        assert!(same(
+            &says("empty diff"),
+            &says("diff of the whole branch crashes")
+        ));
+        assert!(!same(
+            &says("empty diff crashes"),
+            &says("diff leaks file handles")
+        ));
         assert!(!same(&says("the of"), &says("the of")), "no keywords");
     }
 
     #[test]
     fn a_fingerprint_stands_for_the_words_and_not_for_the_place() {
-        let with = |file| Mark { fingerprint: Some("fp-1"), ..mark(file, None, "one thing") };
-        let other = Mark { keywords: keywords("quite another"), ..with(Some("a.rs")) };
+        let with = |file| Mark {
+            fingerprint: Some("fp-1"),
+            ..mark(file, None, "one thing")
+        };
+        let other = Mark {
+            keywords: keywords("quite another"),
+            ..with(Some("a.rs"))
+        };
         assert!(same(&with(Some("a.rs")), &other));
         assert!(!same(&with(None), &with(None)));
     }

@@ -70,21 +70,41 @@ impl Event {
             Self::Turns { which, count: 1 } => format!("1 turn on pull request {}", which.pr),
             Self::Turns { which, count } => format!("{count} turns on pull request {}", which.pr),
             Self::Started(which) => format!("reviewer of pull request {} started", which.pr),
-            Self::Failed { which, why } => format!("reviewer of pull request {} failed ({why})", which.pr),
+            Self::Failed { which, why } => {
+                format!("reviewer of pull request {} failed ({why})", which.pr)
+            }
             Self::Pull(event) => format!("pull request {} {}", event.pr, event.action.word()),
             Self::Person(decision) => {
-                let thread = decision.act.thread().map_or_else(String::new, |id| format!(" {id}"));
-                let PersonsDecision { which, by, reason, act } = decision;
-                format!("{by}: {}{thread} on pull request {} ({reason})", act.word(), which.pr)
+                let thread = decision
+                    .act
+                    .thread()
+                    .map_or_else(String::new, |id| format!(" {id}"));
+                let PersonsDecision {
+                    which,
+                    by,
+                    reason,
+                    act,
+                } = decision;
+                format!(
+                    "{by}: {}{thread} on pull request {} ({reason})",
+                    act.word(),
+                    which.pr
+                )
             }
             Self::Pair(PairNews { pair, what }) => match what {
                 PairStep::Began(start) => format!("run {start} of the pair {pair} began"),
                 PairStep::Ended { signal, run } => {
-                    format!("run {} of the pair {pair} ended ({})", run.start, signal.word())
+                    format!(
+                        "run {} of the pair {pair} ended ({})",
+                        run.start,
+                        signal.word()
+                    )
                 }
                 PairStep::NotStarted { why }
                 | PairStep::Crashed { why, .. }
-                | PairStep::Interrupted { why, .. } => format!("the pair {pair} {} ({why})", what.word()),
+                | PairStep::Interrupted { why, .. } => {
+                    format!("the pair {pair} {} ({why})", what.word())
+                }
                 PairStep::Opened(_) | PairStep::Started | PairStep::Resumed | PairStep::Dropped => {
                     format!("the pair {pair} {}", what.word())
                 }
@@ -109,7 +129,11 @@ pub struct Which {
 impl Which {
     /// The name of a review that is known.
     pub fn of(key: &ReviewKey) -> Self {
-        Self { pr: key.pr.clone(), repo: key.repo.clone(), reviewer: Some(key.reviewer.clone()) }
+        Self {
+            pr: key.pr.clone(),
+            repo: key.repo.clone(),
+            reviewer: Some(key.reviewer.clone()),
+        }
     }
 }
 

@@ -54,7 +54,10 @@ pub(crate) struct Evidence<'a> {
 
 /// The commands that must be recorded as passing: those of the project and of the request.
 pub(crate) fn required<'a>(policy: &'a Policy, invocation: &'a Invocation) -> BTreeSet<&'a str> {
-    let named = invocation.validation_commands.iter().chain(&policy.gate.validation_commands);
+    let named = invocation
+        .validation_commands
+        .iter()
+        .chain(&policy.gate.validation_commands);
     named.map(|command| command.trim()).collect()
 }
 
@@ -74,18 +77,34 @@ pub(crate) fn judge(
     before: &BTreeMap<FindingId, Thread>,
     evidence: &Evidence<'_>,
 ) -> Judged {
-    let open = || threads.iter().filter(|(_, thread)| thread.is_open() && !thread.blocking);
+    let open = || {
+        threads
+            .iter()
+            .filter(|(_, thread)| thread.is_open() && !thread.blocking)
+    };
     let covered = nit_cover(open(), &evidence.lgtm.nits);
     let mut faults: Vec<Fault> = threads
         .iter()
         .filter(|(_, thread)| thread.stands_in_the_way())
         .map(|(id, thread)| stands_in_the_way(id, thread, before.get(id)))
-        .chain(open().filter(|(id, _)| !covered.contains(*id)).map(|(id, thread)| uncovered(id, thread)))
+        .chain(
+            open()
+                .filter(|(id, _)| !covered.contains(*id))
+                .map(|(id, thread)| uncovered(id, thread)),
+        )
         .collect();
     faults.extend(evidence.faults());
-    let defer = |thread: &Thread| Thread { state: ThreadState::Deferred, ..thread.clone() };
+    let defer = |thread: &Thread| Thread {
+        state: ThreadState::Deferred,
+        ..thread.clone()
+    };
     let deferred = open().filter(|(id, _)| covered.contains(*id));
-    Judged { deferred: deferred.map(|(id, thread)| (id.clone(), defer(thread))).collect(), faults }
+    Judged {
+        deferred: deferred
+            .map(|(id, thread)| (id.clone(), defer(thread)))
+            .collect(),
+        faults,
+    }
 }
 
 impl Evidence<'_> {
@@ -106,7 +125,11 @@ pub(crate) fn nit_cover<'a>(
     nits: &[Nit],
 ) -> BTreeSet<FindingId> {
     let named: BTreeSet<&FindingId> = nits.iter().filter_map(|nit| nit.source.as_ref()).collect();
-    let unnamed = |tier| nits.iter().filter(|nit| nit.source.is_none() && nit.tier == tier).count();
+    let unnamed = |tier| {
+        nits.iter()
+            .filter(|nit| nit.source.is_none() && nit.tier == tier)
+            .count()
+    };
     let (mut p2, mut p3) = (unnamed(NitTier::P2), unnamed(NitTier::P3));
     let mut take = |severity| {
         let left = match severity {
@@ -123,22 +146,38 @@ pub(crate) fn nit_cover<'a>(
         .collect()
 }
 
-fn validation(packet: Option<&FindingsPacket>, required: &BTreeSet<&str>, require_any: bool) -> Vec<Fault> {
-    let runs = packet.and_then(|packet| packet.qa_validation.as_ref()).map_or(&[][..], |qa| &qa.commands_run);
+fn validation(
+    packet: Option<&FindingsPacket>,
+    required: &BTreeSet<&str>,
+    require_any: bool,
+) -> Vec<Fault> {
+    let runs = packet
+        .and_then(|packet| packet.qa_validation.as_ref())
+        .map_or(&[][..], |qa| &qa.commands_run);
     // The last result of a command is the one that counts.
-    let last: BTreeMap<&str, CommandResult> =
-        runs.iter().map(|run| (run.command.trim(), run.result)).collect();
+    let last: BTreeMap<&str, CommandResult> = runs
+        .iter()
+        .map(|run| (run.command.trim(), run.result))
+        .collect();
     let failed = last
         .iter()
         .filter(|(command, result)| **result == CommandResult::Fail && !required.contains(*command))
         .map(|(command, _)| command_fault(command, "failed", CommandResult::Fail.as_str()));
-    let unmet = required.iter().filter_map(|command| match last.get(command) {
-        Some(CommandResult::Pass) => None,
-        Some(result @ (CommandResult::Fail | CommandResult::Warn)) => {
-            Some(command_fault(command, "is required and did not pass", result.as_str()))
-        }
-        None => Some(command_fault(command, "is required and is not recorded", "nothing")),
-    });
+    let unmet = required
+        .iter()
+        .filter_map(|command| match last.get(command) {
+            Some(CommandResult::Pass) => None,
+            Some(result @ (CommandResult::Fail | CommandResult::Warn)) => Some(command_fault(
+                command,
+                "is required and did not pass",
+                result.as_str(),
+            )),
+            None => Some(command_fault(
+                command,
+                "is required and is not recorded",
+                "nothing",
+            )),
+        });
     let mut faults: Vec<Fault> = failed.chain(unmet).collect();
     if require_any && last.is_empty() && required.is_empty() {
         faults.push(
@@ -158,38 +197,63 @@ fn broken(clause: Clause, message: impl Into<String>) -> Fault {
 }
 
 fn stands_in_the_way(id: &FindingId, thread: &Thread, before: Option<&Thread>) -> Fault {
-    let clause = if thread.severity == Severity::P0 { Clause::P0 } else { Clause::Blocking };
+    let clause = if thread.severity == Severity::P0 {
+        Clause::P0
+    } else {
+        Clause::Blocking
+    };
     let was_held = before.is_some_and(|before| matches!(before.state, ThreadState::Held(_)));
     let state = if was_held { "with a person" } else { "open" };
-    let title = thread.title.as_deref().map_or_else(String::new, |title| format!(" ({title})"));
-    let fix = if was_held { "a person decides on it first" } else { "send review_feedback instead" };
-    broken(clause, format!("{} `{id}`{title} blocks and is {state}", thread.severity))
-        .thread(id)
-        .found(format!("{id} {state}"))
-        .expected("no blocking finding open or with a person")
-        .fix(fix)
+    let title = thread
+        .title
+        .as_deref()
+        .map_or_else(String::new, |title| format!(" ({title})"));
+    let fix = if was_held {
+        "a person decides on it first"
+    } else {
+        "send review_feedback instead"
+    };
+    broken(
+        clause,
+        format!("{} `{id}`{title} blocks and is {state}", thread.severity),
+    )
+    .thread(id)
+    .found(format!("{id} {state}"))
+    .expected("no blocking finding open or with a person")
+    .fix(fix)
 }
 
 fn uncovered(id: &FindingId, thread: &Thread) -> Fault {
-    broken(Clause::Nits, format!("{} `{id}` is open and no nit covers it", thread.severity))
-        .thread(id)
-        .field("body.nits")
-        .expected(format!("a nit with `source: {id}`"))
-        .fix(format!("add a nit with source: {id}, owner and next_action, or resolve the finding"))
+    broken(
+        Clause::Nits,
+        format!("{} `{id}` is open and no nit covers it", thread.severity),
+    )
+    .thread(id)
+    .field("body.nits")
+    .expected(format!("a nit with `source: {id}`"))
+    .fix(format!(
+        "add a nit with source: {id}, owner and next_action, or resolve the finding"
+    ))
 }
 
 fn command_fault(command: &str, what: &str, found: &str) -> Fault {
-    broken(Clause::Validation, format!("the validation command `{command}` {what}"))
-        .field("qa_validation.commands_run")
-        .found(found)
-        .expected("pass")
-        .fix("send review_feedback, or record the command's passing run")
+    broken(
+        Clause::Validation,
+        format!("the validation command `{command}` {what}"),
+    )
+    .field("qa_validation.commands_run")
+    .found(found)
+    .expected("pass")
+    .fix("send review_feedback, or record the command's passing run")
 }
 
 fn contradiction() -> Fault {
-    broken(Clause::Contradiction, "an approval cannot say that the quality gate failed")
-        .field("body.quality_gate_result")
-        .found(GateResult::Fail)
-        .expected(GateResult::Pass.as_str())
-        .fix("send review_feedback instead")
+    broken(
+        Clause::Contradiction,
+        "an approval cannot say that the quality gate failed",
+    )
+    .field("body.quality_gate_result")
+    .found(GateResult::Fail)
+    .expected(GateResult::Pass.as_str())
+    .fix("send review_feedback instead")
 }

@@ -151,7 +151,10 @@ pub(crate) fn judge<'a>(
     tasks: usize,
 ) -> Judged<'a> {
     let unsettled = reviews.iter().flat_map(|(key, review)| {
-        let threads = review.threads.iter().filter(|(_, thread)| thread.state != ThreadState::Resolved);
+        let threads = review
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.state != ThreadState::Resolved);
         threads.map(|(id, thread)| (*key, id, thread))
     });
     let mut judged = Judged::default();
@@ -166,13 +169,22 @@ pub(crate) fn judge<'a>(
                         let file = finding.2.file.as_ref();
                         // A finding without a file goes alone.
                         let alone = if file.is_some() { 0 } else { alone };
-                        groups.entry((target, file, alone)).or_default().push(finding);
+                        groups
+                            .entry((target, file, alone))
+                            .or_default()
+                            .push(finding);
                     }
                     Err(why) => judged.leave(finding, why),
                 }
             }
             for (number, ((target, file, _), findings)) in (tasks as u64 + 1..).zip(groups) {
-                judged.dispatch(event, TaskId::new(&event.pr, number), target, file, &findings);
+                judged.dispatch(
+                    event,
+                    TaskId::new(&event.pr, number),
+                    target,
+                    file,
+                    &findings,
+                );
             }
         }
     }
@@ -180,7 +192,11 @@ pub(crate) fn judge<'a>(
 }
 
 /// Whom a finding goes to, or why it stays.
-fn target<'p>(thread: &Thread, author: Option<&str>, policy: &'p Policy) -> Result<&'p AgentName, NoHandoff> {
+fn target<'p>(
+    thread: &Thread,
+    author: Option<&str>,
+    policy: &'p Policy,
+) -> Result<&'p AgentName, NoHandoff> {
     let (fate, handoff) = (&thread.fate, &policy.handoff);
     if fate.verify_run {
         return Err(NoHandoff::VerifyRun);
@@ -204,9 +220,18 @@ fn target<'p>(thread: &Thread, author: Option<&str>, policy: &'p Policy) -> Resu
             HandoffMode::Off => return Err(NoHandoff::ModeOff),
         }
     }
-    let route = fate.category.as_ref().and_then(|category| handoff.routes.get(category));
-    let named = fate.target.as_deref().or(route.or(handoff.target.as_ref()).map(AgentName::as_str));
-    let known = policy.agents.keys().find(|agent| named == Some(agent.as_str()));
+    let route = fate
+        .category
+        .as_ref()
+        .and_then(|category| handoff.routes.get(category));
+    let named = fate
+        .target
+        .as_deref()
+        .or(route.or(handoff.target.as_ref()).map(AgentName::as_str));
+    let known = policy
+        .agents
+        .keys()
+        .find(|agent| named == Some(agent.as_str()));
     known.ok_or(NoHandoff::NoTarget)
 }
 
@@ -220,8 +245,19 @@ impl<'a> Judged<'a> {
         findings: &[(&'a ReviewKey, &'a FindingId, &'a Thread)],
     ) {
         for (key, finding, thread) in findings {
-            let fate = Fate { task: Some(id.clone()), queued: false, ..thread.fate.clone() };
-            self.change(key, finding, Thread { fate, ..(*thread).clone() });
+            let fate = Fate {
+                task: Some(id.clone()),
+                queued: false,
+                ..thread.fate.clone()
+            };
+            self.change(
+                key,
+                finding,
+                Thread {
+                    fate,
+                    ..(*thread).clone()
+                },
+            );
         }
         let findings = findings.iter().map(|(key, finding, thread)| TaskFinding {
             review: (*key).clone(),
@@ -241,17 +277,34 @@ impl<'a> Judged<'a> {
     fn drop(&mut self, (key, id, thread): (&'a ReviewKey, &'a FindingId, &'a Thread)) {
         if thread.fate.queued {
             self.handoff.dropped += 1;
-            let fate = Fate { queued: false, ..thread.fate.clone() };
-            self.change(key, id, Thread { fate, ..thread.clone() });
+            let fate = Fate {
+                queued: false,
+                ..thread.fate.clone()
+            };
+            self.change(
+                key,
+                id,
+                Thread {
+                    fate,
+                    ..thread.clone()
+                },
+            );
         }
         self.leave((key, id, thread), NoHandoff::NotMerged);
     }
 
     fn leave(&mut self, (key, id, _): (&'a ReviewKey, &'a FindingId, &'a Thread), why: NoHandoff) {
-        self.handoff.left.push(Left { review: key.clone(), id: id.clone(), why });
+        self.handoff.left.push(Left {
+            review: key.clone(),
+            id: id.clone(),
+            why,
+        });
     }
 
     fn change(&mut self, key: &'a ReviewKey, id: &FindingId, thread: Thread) {
-        self.threads.entry(key).or_default().insert(id.clone(), thread);
+        self.threads
+            .entry(key)
+            .or_default()
+            .insert(id.clone(), thread);
     }
 }

@@ -37,7 +37,12 @@ pub fn hear(
     now: DateTime<Utc>,
     ids: &mut dyn FnMut() -> MessageId,
 ) -> Record {
-    let mut room = Room { state, policy, now, ids };
+    let mut room = Room {
+        state,
+        policy,
+        now,
+        ids,
+    };
     let answer = match told.event {
         Event::Deadline { review, which } => deadline::hear(&mut room, review, *which),
         Event::Taken(which) => reviewer::taken(&mut room, which),
@@ -50,10 +55,25 @@ pub fn hear(
     };
     let (event, order) = (told.event.clone(), told.order.cloned());
     match answer {
-        Ok(Answer { steps, letters, handoff, pair }) => {
-            Record::Happened(Box::new(Happened { event, order, steps, letters, handoff, pair }))
-        }
-        Err(No { code, why }) => Record::Declined { event, order, code, why },
+        Ok(Answer {
+            steps,
+            letters,
+            handoff,
+            pair,
+        }) => Record::Happened(Box::new(Happened {
+            event,
+            order,
+            steps,
+            letters,
+            handoff,
+            pair,
+        })),
+        Err(No { code, why }) => Record::Declined {
+            event,
+            order,
+            code,
+            why,
+        },
     }
 }
 
@@ -82,13 +102,20 @@ struct No {
 
 impl No {
     fn new(code: Code, why: impl Into<String>) -> Self {
-        Self { code, why: why.into() }
+        Self {
+            code,
+            why: why.into(),
+        }
     }
 }
 
 impl<'a> Room<'a> {
     fn letter(&mut self, to: &message_schema::id::AgentName, says: Says) -> Letter {
-        Letter { id: (self.ids)(), to: to.clone(), says }
+        Letter {
+            id: (self.ids)(),
+            to: to.clone(),
+            says,
+        }
     }
 
     /// The review a person means: the only one of the name. Which of several is never guessed.
@@ -99,7 +126,8 @@ impl<'a> Room<'a> {
     /// The review whose reviewer is at work: the only one of the name with an open request, or the
     /// only one at all.
     fn find_at_work(&self, which: &Which) -> Result<(&'a ReviewKey, &'a Review), No> {
-        self.find_among(which, |review| review.phase.invocation().is_some()).or_else(|_| self.find(which))
+        self.find_among(which, |review| review.phase.invocation().is_some())
+            .or_else(|_| self.find(which))
     }
 
     fn find_among(
@@ -110,11 +138,19 @@ impl<'a> Room<'a> {
         let state = self.state;
         let named = state
             .of_pr(which.repo.as_ref(), &which.pr)
-            .filter(|(key, _)| which.reviewer.as_ref().is_none_or(|reviewer| key.reviewer == *reviewer))
+            .filter(|(key, _)| {
+                which
+                    .reviewer
+                    .as_ref()
+                    .is_none_or(|reviewer| key.reviewer == *reviewer)
+            })
             .filter(|(_, review)| admits(review));
         let named: Vec<_> = named.collect();
         match named.as_slice() {
-            [] => Err(No::new(Code::NoOpenRequest, format!("pull request {} has no such review", which.pr))),
+            [] => Err(No::new(
+                Code::NoOpenRequest,
+                format!("pull request {} has no such review", which.pr),
+            )),
             [only] => Ok(*only),
             several => {
                 let names: Vec<_> = several.iter().map(|(key, _)| key.to_string()).collect();

@@ -39,7 +39,11 @@ enum Piece<'a> {
     /// How many messages were accepted.
     Accepted(u64),
     /// When one agent wrote to another, of the kinds that are limited.
-    Pair(Cow<'a, AgentName>, Cow<'a, AgentName>, Cow<'a, VecDeque<DateTime<Utc>>>),
+    Pair(
+        Cow<'a, AgentName>,
+        Cow<'a, AgentName>,
+        Cow<'a, VecDeque<DateTime<Utc>>>,
+    ),
     /// What an agent was told of refusals.
     Notices(Cow<'a, AgentName>, Cow<'a, Notices>),
     /// What came out of every outbox within the last hour.
@@ -73,11 +77,22 @@ impl State {
     /// Gives the state line by line, without newlines, to `line`, and stops at its first error. The same
     /// state gives the same lines.
     pub fn write_lines<E>(&self, line: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-        let Self { post, reviews, conversations, pulls, tasks, orders, pairs } = self;
+        let Self {
+            post,
+            reviews,
+            conversations,
+            pulls,
+            tasks,
+            orders,
+            pairs,
+        } = self;
         let mut numbers = BTreeMap::new();
         for (number, (key, review)) in reviews.iter().enumerate() {
             numbers.insert(key, number);
-            tell(&Piece::Review(Cow::Borrowed(key), Box::new(Cow::Borrowed(review))), line)?;
+            tell(
+                &Piece::Review(Cow::Borrowed(key), Box::new(Cow::Borrowed(review))),
+                line,
+            )?;
         }
         post.write_lines(&numbers, line)?;
         for (id, keys) in conversations {
@@ -91,10 +106,15 @@ impl State {
             tell(&Piece::Task(Cow::Borrowed(task)), line)?;
         }
         for (id, pair) in pairs {
-            tell(&Piece::PairOfCommands(Cow::Borrowed(id), Box::new(Cow::Borrowed(pair))), line)?;
+            tell(
+                &Piece::PairOfCommands(Cow::Borrowed(id), Box::new(Cow::Borrowed(pair))),
+                line,
+            )?;
         }
         let orders: Vec<Cow<'_, MessageId>> = orders.iter().map(Cow::Borrowed).collect();
-        orders.chunks(IDS_PER_LINE).try_for_each(|ids| tell(&Piece::Orders(ids.to_vec()), line))
+        orders
+            .chunks(IDS_PER_LINE)
+            .try_for_each(|ids| tell(&Piece::Orders(ids.to_vec()), line))
     }
 }
 
@@ -104,7 +124,14 @@ impl Post {
         numbers: &BTreeMap<&ReviewKey, usize>,
         line: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { known, accepted, pairs, notices, volume, daemon_ids } = self;
+        let Self {
+            known,
+            accepted,
+            pairs,
+            notices,
+            volume,
+            daemon_ids,
+        } = self;
         tell(&Piece::Accepted(*accepted), line)?;
         for (sender, messages) in known {
             let number = |key: &Option<Arc<ReviewKey>>| key.as_deref().map(|key| numbers[key]);
@@ -113,18 +140,28 @@ impl Post {
                 .map(|(id, Known { digest, review })| (Cow::Borrowed(id), *digest, number(review)))
                 .collect();
             for messages in messages.chunks(IDS_PER_LINE) {
-                tell(&Piece::Messages(Cow::Borrowed(sender), messages.to_vec()), line)?;
+                tell(
+                    &Piece::Messages(Cow::Borrowed(sender), messages.to_vec()),
+                    line,
+                )?;
             }
         }
         for ((from, to), times) in pairs {
-            tell(&Piece::Pair(Cow::Borrowed(from), Cow::Borrowed(to), Cow::Borrowed(times)), line)?;
+            tell(
+                &Piece::Pair(Cow::Borrowed(from), Cow::Borrowed(to), Cow::Borrowed(times)),
+                line,
+            )?;
         }
         for (agent, notices) in notices {
-            tell(&Piece::Notices(Cow::Borrowed(agent), Cow::Borrowed(notices)), line)?;
+            tell(
+                &Piece::Notices(Cow::Borrowed(agent), Cow::Borrowed(notices)),
+                line,
+            )?;
         }
         tell(&Piece::Volume(Cow::Borrowed(volume)), line)?;
         let ids: Vec<Cow<'_, MessageId>> = daemon_ids.iter().map(Cow::Borrowed).collect();
-        ids.chunks(IDS_PER_LINE).try_for_each(|ids| tell(&Piece::DaemonIds(ids.to_vec()), line))
+        ids.chunks(IDS_PER_LINE)
+            .try_for_each(|ids| tell(&Piece::DaemonIds(ids.to_vec()), line))
     }
 }
 
@@ -142,8 +179,21 @@ pub struct Restoring {
 impl Restoring {
     /// Adds one line. After an error the state is of no use.
     pub fn take(&mut self, line: &[u8]) -> Result<(), NotAPiece> {
-        let State { post, reviews, conversations, pulls, tasks, orders, pairs } = &mut self.state;
-        let key = |number: usize| self.keys.get(number).cloned().ok_or(NotAPiece::UnknownReview(number));
+        let State {
+            post,
+            reviews,
+            conversations,
+            pulls,
+            tasks,
+            orders,
+            pairs,
+        } = &mut self.state;
+        let key = |number: usize| {
+            self.keys
+                .get(number)
+                .cloned()
+                .ok_or(NotAPiece::UnknownReview(number))
+        };
         let own = |ids: Vec<Cow<'static, MessageId>>| ids.into_iter().map(Cow::into_owned);
         match serde_json::from_slice(line)? {
             Piece::Review(key, review) => {
@@ -158,10 +208,12 @@ impl Restoring {
             }
             Piece::Accepted(count) => post.accepted = count,
             Piece::Pair(from, to, times) => {
-                post.pairs.insert((from.into_owned(), to.into_owned()), times.into_owned());
+                post.pairs
+                    .insert((from.into_owned(), to.into_owned()), times.into_owned());
             }
             Piece::Notices(agent, notices) => {
-                post.notices.insert(agent.into_owned(), notices.into_owned());
+                post.notices
+                    .insert(agent.into_owned(), notices.into_owned());
             }
             Piece::Volume(volume) => post.volume = volume.into_owned(),
             Piece::DaemonIds(ids) => post.daemon_ids.extend(own(ids)),

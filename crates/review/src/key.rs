@@ -22,7 +22,12 @@ pub struct ReviewKey {
 impl ReviewKey {
     /// Makes a key; leading zeros of the number and the case of the repository do not count.
     pub fn new(repo: Option<&Repo>, pr: &PrNumber, author: AgentName, reviewer: AgentName) -> Self {
-        Self { repo: repo.map(Repo::to_canonical), pr: pr.to_canonical(), author, reviewer }
+        Self {
+            repo: repo.map(Repo::to_canonical),
+            pr: pr.to_canonical(),
+            author,
+            reviewer,
+        }
     }
 
     /// Whether a message that names this repository, or none, may mean this review: a review

@@ -46,8 +46,8 @@ mod volume;
 pub use alone::{Cycle, gate, threads};
 pub use apply::apply;
 pub use brief::{
-    BRIEF_VERSION, Brief, Budget, Deal, FeedbackAnswer, HeldThread, Legal, LgtmAnswer, NewFinding, NitAnswer,
-    NotAResponse, OpenThread, StructuredResponse, ThreadAnswer, Verdict, Written, brief,
+    BRIEF_VERSION, Brief, Budget, Deal, FeedbackAnswer, HeldThread, Legal, LgtmAnswer, NewFinding,
+    NitAnswer, NotAResponse, OpenThread, StructuredResponse, ThreadAnswer, Verdict, Written, brief,
 };
 pub use deadline::{Deadline, patience};
 pub use decide::{Decision, Posted, decide, repeated, sender_fault};
@@ -59,20 +59,22 @@ pub use keep::{NotAPiece, Restoring};
 pub use key::ReviewKey;
 pub use pair::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use pairs::{
-    OpenPair, PairId, PairMember, PairNews, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
-    Transcript,
+    OpenPair, PairId, PairMember, PairNews, PairSetup, PairStanding, PairStep, TASK_MAX,
+    TRANSCRIPT_MAX, Transcript,
 };
 pub use phase::{
     Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, STARTS_MAX, Side,
 };
 pub use policy::{
-    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, OpenReviews, Policy, Profile,
-    Role, RuntimeClock, ThreadMode,
+    FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, OpenReviews, Policy,
+    Profile, Role, RuntimeClock, ThreadMode,
 };
 pub use post::{Refused, refuse};
 pub use pulls::Pull;
 pub use rank::{Rank, messages_max};
-pub use record::{Accepted, ContentDigest, Cost, Generation, Happened, Letter, Notice, Record, Says, Step};
+pub use record::{
+    Accepted, ContentDigest, Cost, Generation, Happened, Letter, Notice, Record, Says, Step,
+};
 pub use refusal::{Costs, Fault, Refusal};
 pub use run::{InvalidTransition, Run};
 pub use state::{

@@ -191,27 +191,50 @@ impl Pair {
             (Run::Init, PairEvent::StartFailed) => self.fail(PairFailure::NotStarted),
             (from, PairEvent::Interrupted) => {
                 let failed = self.fail(PairFailure::Interrupted)?;
-                Ok(Self { stood: Some(from), restarted: self.restarted, ..failed })
+                Ok(Self {
+                    stood: Some(from),
+                    restarted: self.restarted,
+                    ..failed
+                })
             }
             (from, PairEvent::Resumed) => self.resume(from),
             // It is failed already, and stays so for the reason it failed for.
-            (_, PairEvent::Dropped) if self.can_resume() => Ok(Self { stood: None, ..self }),
-            (from, PairEvent::Dropped) => Err(InvalidTransition { from, to: Run::Failed }),
+            (_, PairEvent::Dropped) if self.can_resume() => Ok(Self {
+                stood: None,
+                ..self
+            }),
+            (from, PairEvent::Dropped) => Err(InvalidTransition {
+                from,
+                to: Run::Failed,
+            }),
             (Run::Working, PairEvent::Ended(signal)) => self.author_ended(signal),
             (Run::Reviewing, PairEvent::Ended(signal)) => self.reviewer_ended(signal),
-            (Run::Working | Run::Reviewing, PairEvent::Crashed) if !self.restarted => {
-                Ok(Self { restarted: true, ..self })
-            }
+            (Run::Working | Run::Reviewing, PairEvent::Crashed) if !self.restarted => Ok(Self {
+                restarted: true,
+                ..self
+            }),
             (Run::Working | Run::Reviewing, PairEvent::Crashed) => self.fail(PairFailure::Crashed),
             (Run::Working | Run::Reviewing | Run::Complete | Run::Failed, PairEvent::Started) => {
-                Err(InvalidTransition { from: self.run, to: Run::Working })
+                Err(InvalidTransition {
+                    from: self.run,
+                    to: Run::Working,
+                })
             }
-            (Run::Working | Run::Reviewing | Run::Complete | Run::Failed, PairEvent::StartFailed)
+            (
+                Run::Working | Run::Reviewing | Run::Complete | Run::Failed,
+                PairEvent::StartFailed,
+            )
             | (Run::Init | Run::Complete | Run::Failed, PairEvent::Crashed) => {
-                Err(InvalidTransition { from: self.run, to: Run::Failed })
+                Err(InvalidTransition {
+                    from: self.run,
+                    to: Run::Failed,
+                })
             }
             (Run::Init | Run::Complete | Run::Failed, PairEvent::Ended(_)) => {
-                Err(InvalidTransition { from: self.run, to: Run::Reviewing })
+                Err(InvalidTransition {
+                    from: self.run,
+                    to: Run::Reviewing,
+                })
             }
         }
     }
@@ -221,7 +244,9 @@ impl Pair {
         match signal {
             Signal::Fail => self.fail(PairFailure::GaveUp),
             Signal::Done if !self.has_reviewer => self.go(Run::Complete),
-            Signal::Done | Signal::Pass | Signal::None if self.has_reviewer => self.go(Run::Reviewing),
+            Signal::Done | Signal::Pass | Signal::None if self.has_reviewer => {
+                self.go(Run::Reviewing)
+            }
             Signal::Done | Signal::Pass | Signal::None => self.iterate(),
         }
     }
@@ -239,14 +264,26 @@ impl Pair {
         if self.iteration >= self.limit {
             return self.fail(PairFailure::IterationLimit);
         }
-        Self { iteration: self.iteration + 1, ..self }.go(Run::Working)
+        Self {
+            iteration: self.iteration + 1,
+            ..self
+        }
+        .go(Run::Working)
     }
 
     /// As with a review, what goes on is a new run: it passes init and working within one record, and has only what was
     /// left.
     fn resume(self, from: Run) -> Result<Self, InvalidTransition> {
-        let stood = self.stood.ok_or(InvalidTransition { from, to: Run::Working })?;
-        Ok(Self { run: stood, failure: None, stood: None, ..self })
+        let stood = self.stood.ok_or(InvalidTransition {
+            from,
+            to: Run::Working,
+        })?;
+        Ok(Self {
+            run: stood,
+            failure: None,
+            stood: None,
+            ..self
+        })
     }
 
     /// The pair ended for a reason that lies outside of it; one that is over stays as it is.
@@ -256,13 +293,24 @@ impl Pair {
 
     fn fail(self, failure: PairFailure) -> Result<Self, InvalidTransition> {
         if self.run.is_terminal() {
-            return Err(InvalidTransition { from: self.run, to: Run::Failed });
+            return Err(InvalidTransition {
+                from: self.run,
+                to: Run::Failed,
+            });
         }
-        Self { failure: Some(failure), ..self }.go(Run::Failed)
+        Self {
+            failure: Some(failure),
+            ..self
+        }
+        .go(Run::Failed)
     }
 
     fn go(self, to: Run) -> Result<Self, InvalidTransition> {
-        Ok(Self { run: self.run.go(to)?, restarted: false, ..self })
+        Ok(Self {
+            run: self.run.go(to)?,
+            restarted: false,
+            ..self
+        })
     }
 }
 
@@ -271,7 +319,9 @@ mod tests {
     use super::*;
 
     fn play(pair: Pair, events: &[PairEvent]) -> Pair {
-        events.iter().fold(pair, |pair, event| pair.after(*event).expect("a legal event"))
+        events.iter().fold(pair, |pair, event| {
+            pair.after(*event).expect("a legal event")
+        })
     }
 
     const DONE: PairEvent = PairEvent::Ended(Signal::Done);
@@ -292,13 +342,17 @@ mod tests {
         ] {
             assert_eq!(Signal::read(output, &words), signal, "{output:?}");
         }
-        let words = SignalWords { pass: "APPROVED".to_owned(), ..words };
+        let words = SignalWords {
+            pass: "APPROVED".to_owned(),
+            ..words
+        };
         assert_eq!(Signal::read("PASS", &words), Signal::None);
     }
 
     #[test]
     fn done_is_ready_for_review_and_without_a_reviewer_complete() {
-        let started = |has_reviewer| play(Pair::new(has_reviewer, ITERATIONS), &[PairEvent::Started]);
+        let started =
+            |has_reviewer| play(Pair::new(has_reviewer, ITERATIONS), &[PairEvent::Started]);
         assert_eq!(play(started(true), &[DONE]).run(), Run::Reviewing);
         assert_eq!(play(started(false), &[DONE]).run(), Run::Complete);
         assert_eq!(play(started(true), &[DONE, PASS]).run(), Run::Complete);
@@ -309,16 +363,29 @@ mod tests {
         let pair = play(Pair::new(true, ITERATIONS), &[PairEvent::Started, PASS]);
         assert_eq!(pair.run(), Run::Reviewing);
         let alone = play(Pair::new(false, 1), &[PairEvent::Started, PASS]);
-        assert_eq!((alone.run(), alone.failure()), (Run::Failed, Some(PairFailure::IterationLimit)));
+        assert_eq!(
+            (alone.run(), alone.failure()),
+            (Run::Failed, Some(PairFailure::IterationLimit))
+        );
     }
 
     #[test]
     fn one_crash_is_restarted_and_the_second_fails() {
-        let once = play(Pair::new(true, ITERATIONS), &[PairEvent::Started, PairEvent::Crashed]);
+        let once = play(
+            Pair::new(true, ITERATIONS),
+            &[PairEvent::Started, PairEvent::Crashed],
+        );
         assert_eq!(once.run(), Run::Working);
-        assert_eq!(play(once, &[PairEvent::Crashed]).failure(), Some(PairFailure::Crashed));
+        assert_eq!(
+            play(once, &[PairEvent::Crashed]).failure(),
+            Some(PairFailure::Crashed)
+        );
         let other = play(once, &[DONE, PairEvent::Crashed]);
-        assert_eq!(other.run(), Run::Reviewing, "the reviewer's first crash is its own");
+        assert_eq!(
+            other.run(),
+            Run::Reviewing,
+            "the reviewer's first crash is its own"
+        );
     }
 
     #[test]
@@ -329,14 +396,25 @@ mod tests {
             pair = play(pair, &[MUTE]);
             turns += 1;
         }
-        assert_eq!((turns, pair.failure()), (40, Some(PairFailure::IterationLimit)));
+        assert_eq!(
+            (turns, pair.failure()),
+            (40, Some(PairFailure::IterationLimit))
+        );
     }
 
     #[test]
     fn nothing_moves_a_run_that_is_over() {
-        let over = play(Pair::new(true, ITERATIONS), &[PairEvent::Started, PairEvent::Interrupted]);
+        let over = play(
+            Pair::new(true, ITERATIONS),
+            &[PairEvent::Started, PairEvent::Interrupted],
+        );
         assert_eq!(over.failure(), Some(PairFailure::Interrupted));
-        for event in [PairEvent::Started, PairEvent::Interrupted, PairEvent::Crashed, DONE] {
+        for event in [
+            PairEvent::Started,
+            PairEvent::Interrupted,
+            PairEvent::Crashed,
+            DONE,
+        ] {
             assert!(over.after(event).is_err());
         }
     }

@@ -90,7 +90,11 @@ impl PairSetup {
 
     /// Whether that is a review between the two.
     fn is_theirs(&self, key: &ReviewKey) -> bool {
-        key.author == self.author.agent && self.reviewer.as_ref().is_some_and(|it| it.agent == key.reviewer)
+        key.author == self.author.agent
+            && self
+                .reviewer
+                .as_ref()
+                .is_some_and(|it| it.agent == key.reviewer)
     }
 }
 

@@ -147,13 +147,22 @@ pub struct Approval {
 impl Approval {
     /// A fresh approval of a commit, for merging now.
     pub(crate) fn of(commit: Option<CommitSha>, at: DateTime<Utc>) -> Self {
-        Self { commit, merge_ready: true, at, stale: false, by_rule: false, broken: BTreeSet::new() }
+        Self {
+            commit,
+            merge_ready: true,
+            at,
+            stale: false,
+            by_rule: false,
+            broken: BTreeSet::new(),
+        }
     }
 
     /// Whether the pull request standing at `head` is something else than what was approved. An
     /// approval of no commit cannot be compared.
     pub(crate) fn is_outlived_by(&self, head: &CommitSha) -> bool {
-        self.commit.as_ref().is_some_and(|commit| !commit.same_commit(head))
+        self.commit
+            .as_ref()
+            .is_some_and(|commit| !commit.same_commit(head))
     }
 }
 
@@ -278,9 +287,10 @@ impl Phase {
     pub fn is_final(&self) -> bool {
         match self {
             Self::Approved(_) | Self::Escalated(_) | Self::Closed(_) => true,
-            Self::Awaiting { .. } | Self::Reviewing(_) | Self::Fixing { .. } | Self::Addressed { .. } => {
-                false
-            }
+            Self::Awaiting { .. }
+            | Self::Reviewing(_)
+            | Self::Fixing { .. }
+            | Self::Addressed { .. } => false,
         }
     }
 

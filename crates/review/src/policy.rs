@@ -148,7 +148,10 @@ pub struct MessagesPerHour(u16);
 impl MessagesPerHour {
     /// Admits 1 to 10 000.
     pub fn new(number: u64) -> Option<Self> {
-        u16::try_from(number).ok().filter(|n| (1..=10_000).contains(n)).map(Self)
+        u16::try_from(number)
+            .ok()
+            .filter(|n| (1..=10_000).contains(n))
+            .map(Self)
     }
 
     /// The number.
@@ -170,7 +173,10 @@ pub struct FilesPerHour(u32);
 impl FilesPerHour {
     /// Admits 1 to 1 000 000.
     pub fn new(number: u64) -> Option<Self> {
-        u32::try_from(number).ok().filter(|n| (1..=1_000_000).contains(n)).map(Self)
+        u32::try_from(number)
+            .ok()
+            .filter(|n| (1..=1_000_000).contains(n))
+            .map(Self)
     }
 
     /// The number.
@@ -193,7 +199,10 @@ pub struct OpenReviews(u32);
 impl OpenReviews {
     /// Admits 1 to 1 000 000.
     pub fn new(number: u64) -> Option<Self> {
-        u32::try_from(number).ok().filter(|n| (1..=1_000_000).contains(n)).map(Self)
+        u32::try_from(number)
+            .ok()
+            .filter(|n| (1..=1_000_000).contains(n))
+            .map(Self)
     }
 
     /// The number.
@@ -211,6 +220,8 @@ impl Default for OpenReviews {
 impl Policy {
     /// Whether the agent may take the role.
     pub(crate) fn admits(&self, agent: &AgentName, role: Role) -> bool {
-        self.agents.get(agent).is_none_or(|roles| roles.is_empty() || roles.contains(&role))
+        self.agents
+            .get(agent)
+            .is_none_or(|roles| roles.is_empty() || roles.contains(&role))
     }
 }

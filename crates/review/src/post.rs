@@ -78,7 +78,12 @@ impl Post {
     }
 
     /// How many messages of the limited kinds the pair exchanged in the hour before `now`.
-    pub(crate) fn in_the_last_hour(&self, from: &AgentName, to: &AgentName, now: DateTime<Utc>) -> usize {
+    pub(crate) fn in_the_last_hour(
+        &self,
+        from: &AgentName,
+        to: &AgentName,
+        now: DateTime<Utc>,
+    ) -> usize {
         let since = now - TimeDelta::hours(1);
         self.pairs
             .get(&(from.clone(), to.clone()))
@@ -97,7 +102,10 @@ impl Post {
         if let Some(ids) = self.known.get_mut(from) {
             ids.insert(id.clone(), known);
         } else {
-            self.known.entry(from.clone()).or_default().insert(id.clone(), known);
+            self.known
+                .entry(from.clone())
+                .or_default()
+                .insert(id.clone(), known);
         }
     }
 
@@ -129,13 +137,15 @@ impl Post {
 
     fn may_be_told(&self, agent: &AgentName, now: DateTime<Utc>) -> bool {
         let since = now - TimeDelta::minutes(1);
-        self.notices
-            .get(agent)
-            .is_none_or(|told| told.sent.iter().filter(|at| **at > since).count() < NOTICES_PER_MINUTE)
+        self.notices.get(agent).is_none_or(|told| {
+            told.sent.iter().filter(|at| **at > since).count() < NOTICES_PER_MINUTE
+        })
     }
 
     fn withheld(&self, agent: &AgentName) -> u32 {
-        self.notices.get(agent).map_or(0, |notices| notices.withheld)
+        self.notices
+            .get(agent)
+            .map_or(0, |notices| notices.withheld)
     }
 }
 
@@ -176,38 +186,72 @@ pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> Recor
     let notice = if quiet {
         Notice::Never
     } else if post.may_be_told(refused.outbox, now) {
-        Notice::Sent { id: refused.notice.clone(), summed_up: post.withheld(refused.outbox) }
+        Notice::Sent {
+            id: refused.notice.clone(),
+            summed_up: post.withheld(refused.outbox),
+        }
     } else {
         Notice::Withheld
     };
     Record::Refused {
         from: refused.outbox.clone(),
         code: refused.code,
-        cost: refused.costs.and_then(|(key, costs)| cost(state, key, costs, refused.announcement)),
+        cost: refused
+            .costs
+            .and_then(|(key, costs)| cost(state, key, costs, refused.announcement)),
         notice,
     }
 }
 
-fn cost(state: &State, key: &ReviewKey, costs: Costs, announcement: &MessageId) -> Option<Box<Cost>> {
+fn cost(
+    state: &State,
+    key: &ReviewKey,
+    costs: Costs,
+    announcement: &MessageId,
+) -> Option<Box<Cost>> {
     let review = state.reviews.get(key)?;
     let open = review.phase.invocation()?;
     let (attempts_left, reason) = match costs {
         Costs::Nothing => return None,
-        Costs::Attempt => (open.attempts_left.saturating_sub(1), EscalationReason::ProtocolViolation),
+        Costs::Attempt => (
+            open.attempts_left.saturating_sub(1),
+            EscalationReason::ProtocolViolation,
+        ),
         Costs::Invocation => (0, EscalationReason::ReviewerBudgetExceeded),
     };
     if attempts_left > 0 {
-        let phase = Phase::Reviewing(Invocation { attempts_left, ..open.clone() });
+        let phase = Phase::Reviewing(Invocation {
+            attempts_left,
+            ..open.clone()
+        });
         let step = Step::to(key, review.round, phase);
-        return Some(Box::new(Cost { attempts_left, step, letters: Vec::new() }));
+        return Some(Box::new(Cost {
+            attempts_left,
+            step,
+            letters: Vec::new(),
+        }));
     }
     let says = match costs {
-        Costs::Invocation => Says::BudgetSpent { review: key.clone(), round: review.round },
-        Costs::Attempt | Costs::Nothing => Says::Escalated { review: key.clone(), reason: reason.clone() },
+        Costs::Invocation => Says::BudgetSpent {
+            review: key.clone(),
+            round: review.round,
+        },
+        Costs::Attempt | Costs::Nothing => Says::Escalated {
+            review: key.clone(),
+            reason: reason.clone(),
+        },
     };
-    let letter = Letter { id: announcement.clone(), to: key.author.clone(), says };
+    let letter = Letter {
+        id: announcement.clone(),
+        to: key.author.clone(),
+        says,
+    };
     let step = Step::to(key, review.round, Phase::Escalated(reason));
-    Some(Box::new(Cost { attempts_left, step, letters: vec![letter] }))
+    Some(Box::new(Cost {
+        attempts_left,
+        step,
+        letters: vec![letter],
+    }))
 }
 
 /// The id rules: `None` for a new message, the duplicate's record for a known one.
@@ -219,10 +263,15 @@ pub(crate) fn check_id(
 ) -> Result<Option<Record>, Refusal> {
     match state.post.seen(from, id, digest) {
         Seen::New => Ok(None),
-        Seen::Same => Ok(Some(Record::Duplicate { from: from.clone(), id: id.clone() })),
+        Seen::Same => Ok(Some(Record::Duplicate {
+            from: from.clone(),
+            id: id.clone(),
+        })),
         Seen::Other => Err(Fault::new(
             Code::IdCollision,
-            format!("`{id}` was accepted before with other bytes; an accepted message cannot be changed"),
+            format!(
+                "`{id}` was accepted before with other bytes; an accepted message cannot be changed"
+            ),
         )
         .field("id")
         .found(id)

@@ -45,7 +45,10 @@ pub(crate) struct OfNumber {
 impl OfNumber {
     fn get(&self, repo: Option<&Repo>) -> Option<&Pull> {
         match repo {
-            Some(repo) => self.named.get(&repo.to_canonical()).or(self.unnamed.as_ref()),
+            Some(repo) => self
+                .named
+                .get(&repo.to_canonical())
+                .or(self.unnamed.as_ref()),
             None => self.last.as_ref(),
         }
     }
@@ -71,7 +74,10 @@ impl Pulls {
                 of_number.named.insert(repo.to_canonical(), now.clone());
             }
             None => {
-                of_number.named.values_mut().for_each(|pull| *pull = after(Some(pull)));
+                of_number
+                    .named
+                    .values_mut()
+                    .for_each(|pull| *pull = after(Some(pull)));
                 of_number.unnamed = Some(now.clone());
             }
         }

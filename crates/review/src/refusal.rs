@@ -70,33 +70,56 @@ impl Fault {
     }
 
     pub(crate) fn field(self, field: &str) -> Self {
-        Self { field: Some(field.to_owned()), ..self }
+        Self {
+            field: Some(field.to_owned()),
+            ..self
+        }
     }
 
     /// Says in which finding of the packet, from 0, the field stands.
     pub(crate) fn in_finding(self, index: usize) -> Self {
-        let field = self.field.map_or_else(String::new, |field| format!(".{field}"));
-        Self { field: Some(format!("findings[{index}]{field}")), ..self }
+        let field = self
+            .field
+            .map_or_else(String::new, |field| format!(".{field}"));
+        Self {
+            field: Some(format!("findings[{index}]{field}")),
+            ..self
+        }
     }
 
     pub(crate) fn thread(self, thread: &FindingId) -> Self {
-        Self { thread: Some(thread.clone()), ..self }
+        Self {
+            thread: Some(thread.clone()),
+            ..self
+        }
     }
 
     pub(crate) fn clause(self, clause: Clause) -> Self {
-        Self { clause: Some(clause), ..self }
+        Self {
+            clause: Some(clause),
+            ..self
+        }
     }
 
     pub(crate) fn found(self, found: impl std::fmt::Display) -> Self {
-        Self { found: Some(found.to_string()), ..self }
+        Self {
+            found: Some(found.to_string()),
+            ..self
+        }
     }
 
     pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
-        Self { expected: Some(expected.into()), ..self }
+        Self {
+            expected: Some(expected.into()),
+            ..self
+        }
     }
 
     pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
-        Self { fix: Some(fix.into()), ..self }
+        Self {
+            fix: Some(fix.into()),
+            ..self
+        }
     }
 
     /// The refusal this one fault makes, outside any review.
@@ -119,7 +142,10 @@ pub(crate) fn outside_review(faults: Vec<Fault>) -> Refusal {
 impl Refusal {
     /// The code the refusal is filed under.
     pub fn code(&self) -> Code {
-        self.faults.first().expect("a refusal names at least one fault").code
+        self.faults
+            .first()
+            .expect("a refusal names at least one fault")
+            .code
     }
 }
 
@@ -131,5 +157,11 @@ pub(crate) fn in_review(
     costs: Costs,
 ) -> Refusal {
     let retryable = faults.iter().all(|fault| fault.code.is_retryable());
-    Refusal { faults, review: Some(Box::new(key.clone())), retryable, legal_next, costs }
+    Refusal {
+        faults,
+        review: Some(Box::new(key.clone())),
+        retryable,
+        legal_next,
+        costs,
+    }
 }

@@ -28,7 +28,9 @@ impl Reviews {
 
     /// The key as it is kept, to be shared.
     pub(crate) fn shared(&self, key: &ReviewKey) -> Option<Arc<ReviewKey>> {
-        self.by_key.get_key_value(key).map(|(key, _)| Arc::clone(key))
+        self.by_key
+            .get_key_value(key)
+            .map(|(key, _)| Arc::clone(key))
     }
 
     pub(crate) fn get(&self, key: &ReviewKey) -> Option<&Review> {
@@ -41,7 +43,8 @@ impl Reviews {
         pr: &PrNumber,
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
         let keys = self.by_pr.get(&pr.to_canonical()).into_iter().flatten();
-        keys.filter_map(|key| self.by_key.get_key_value(key)).map(|(key, review)| (&**key, review))
+        keys.filter_map(|key| self.by_key.get_key_value(key))
+            .map(|(key, review)| (&**key, review))
     }
 
     /// The reviews between two agents that are not final.
@@ -51,7 +54,11 @@ impl Reviews {
         reviewer: &AgentName,
     ) -> impl ExactSizeIterator<Item = &ReviewKey> {
         static NONE: BTreeSet<Arc<ReviewKey>> = BTreeSet::new();
-        self.open.get(&(author.clone(), reviewer.clone())).unwrap_or(&NONE).iter().map(|key| &**key)
+        self.open
+            .get(&(author.clone(), reviewer.clone()))
+            .unwrap_or(&NONE)
+            .iter()
+            .map(|key| &**key)
     }
 
     pub(crate) fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
@@ -59,13 +66,20 @@ impl Reviews {
     }
 
     /// Changes a review, making it first if `make` gives one, and keeps the indexes true.
-    pub(crate) fn change(&mut self, key: &ReviewKey, make: Option<Review>, change: impl FnOnce(&mut Review)) {
+    pub(crate) fn change(
+        &mut self,
+        key: &ReviewKey,
+        make: Option<Review>,
+        change: impl FnOnce(&mut Review),
+    ) {
         let known = match (self.shared(key), make) {
             (Some(known), _) => known,
             (None, Some(review)) => self.open_new(key, review),
             (None, None) => return,
         };
-        let Some(review) = self.by_key.get_mut(&known) else { return };
+        let Some(review) = self.by_key.get_mut(&known) else {
+            return;
+        };
         let before = review.deadline();
         let was_open = !review.phase.is_final();
         change(review);

@@ -35,7 +35,12 @@ pub struct InvalidTransition {
 
 impl fmt::Display for InvalidTransition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a run cannot go from {} to {}", self.from.word(), self.to.word())
+        write!(
+            f,
+            "a run cannot go from {} to {}",
+            self.from.word(),
+            self.to.word()
+        )
     }
 }
 
@@ -43,7 +48,13 @@ impl std::error::Error for InvalidTransition {}
 
 impl Run {
     /// Every state, in the order of the seed.
-    pub const ALL: [Self; 5] = [Self::Init, Self::Working, Self::Reviewing, Self::Complete, Self::Failed];
+    pub const ALL: [Self; 5] = [
+        Self::Init,
+        Self::Working,
+        Self::Reviewing,
+        Self::Complete,
+        Self::Failed,
+    ];
 
     /// The state's name in the loop.
     pub fn word(self) -> &'static str {
@@ -69,7 +80,10 @@ impl Run {
 
     /// Reads a stored name; one that is not known is a failed run.
     pub fn from_stored(name: &str) -> Self {
-        Self::ALL.into_iter().find(|run| run.stored() == name).unwrap_or(Self::Failed)
+        Self::ALL
+            .into_iter()
+            .find(|run| run.stored() == name)
+            .unwrap_or(Self::Failed)
     }
 
     /// Reads a loop name; `None` for any other word.
@@ -175,8 +189,16 @@ mod tests {
 
     #[test]
     fn an_unknown_stored_name_is_a_failed_run() {
-        assert!(Run::ALL.into_iter().all(|run| Run::from_stored(run.stored()) == run));
-        assert_eq!(Run::from_stored("complete"), Run::Failed, "that is the loop's name, not the stored one");
+        assert!(
+            Run::ALL
+                .into_iter()
+                .all(|run| Run::from_stored(run.stored()) == run)
+        );
+        assert_eq!(
+            Run::from_stored("complete"),
+            Run::Failed,
+            "that is the loop's name, not the stored one"
+        );
         assert_eq!(Run::from_stored(""), Run::Failed);
     }
 }

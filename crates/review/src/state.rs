@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::Priority;
-use message_schema::id::{AgentName, CommitSha, ConversationId, FindingId, MessageId, PrNumber, Repo};
+use message_schema::id::{
+    AgentName, CommitSha, ConversationId, FindingId, MessageId, PrNumber, Repo,
+};
 use message_schema::limit::Rounds;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +109,11 @@ impl State {
             state.reviews.change(key, Some(review.clone()), |_| ());
         }
         pulls.into_iter().for_each(|event| state.pulls.note(event));
-        state.tasks.extend(tasks.into_iter().map(|task| (task.id.clone(), task.clone())));
+        state.tasks.extend(
+            tasks
+                .into_iter()
+                .map(|task| (task.id.clone(), task.clone())),
+        );
         state
     }
 
@@ -163,17 +169,22 @@ impl State {
 
     /// The generations this pull request has used, over all its reviewers.
     pub(crate) fn generations_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u8 {
-        self.of_pr(repo, pr).map(|(_, review)| review.generation).fold(0, u8::saturating_add)
+        self.of_pr(repo, pr)
+            .map(|(_, review)| review.generation)
+            .fold(0, u8::saturating_add)
     }
 
     /// The reviews that were asked for on this pull request, one per round, over all its reviewers.
     pub(crate) fn reviews_used(&self, repo: Option<&Repo>, pr: &PrNumber) -> u32 {
-        self.of_pr(repo, pr).map(|(_, review)| review.asked).fold(0, u32::saturating_add)
+        self.of_pr(repo, pr)
+            .map(|(_, review)| review.asked)
+            .fold(0, u32::saturating_add)
     }
 
     /// Whether one of its reviews is to see that a task is fixed.
     pub(crate) fn is_fix(&self, repo: Option<&Repo>, pr: &PrNumber) -> bool {
-        self.of_pr(repo, pr).any(|(_, review)| review.fixes.is_some())
+        self.of_pr(repo, pr)
+            .any(|(_, review)| review.fixes.is_some())
     }
 
     /// Whether it is a fix pull request that has had all its reviews.
@@ -184,7 +195,9 @@ impl State {
     /// Whether the quality gate only advises here: on pull requests of people, if the project says so.
     pub(crate) fn is_advised(&self, policy: &Policy, key: &ReviewKey, review: &Review) -> bool {
         let pull = self.pull(key.repo.as_ref(), &key.pr);
-        let author = pull.and_then(|pull| pull.author.as_deref()).unwrap_or(key.author.as_str());
+        let author = pull
+            .and_then(|pull| pull.author.as_deref())
+            .unwrap_or(key.author.as_str());
         match policy.profile {
             Profile::Gate => false,
             Profile::Advisory => review.fixes.is_none() && !policy.handoff.bots.contains(author),
@@ -197,11 +210,17 @@ impl State {
         repo: Option<&'r Repo>,
         pr: &PrNumber,
     ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a, 'r> {
-        self.reviews.of_number(pr).filter(move |(key, _)| key.may_be_of(repo))
+        self.reviews
+            .of_number(pr)
+            .filter(move |(key, _)| key.may_be_of(repo))
     }
 
     /// The review a known message belongs to, by the message's id.
-    pub(crate) fn review_of_message(&self, sender: &AgentName, id: &MessageId) -> Option<&ReviewKey> {
+    pub(crate) fn review_of_message(
+        &self,
+        sender: &AgentName,
+        id: &MessageId,
+    ) -> Option<&ReviewKey> {
         self.post.review_of(sender, id)
     }
 }
@@ -215,7 +234,10 @@ impl Review {
     /// The commit an approval given now is bound to: the one the reviewer names, else the last the
     /// author reported, else the head it declared.
     pub(crate) fn approved_commit(&self, validated_head: Option<&CommitSha>) -> Option<CommitSha> {
-        validated_head.or(self.commit.as_ref()).or(self.declared_head.as_ref()).cloned()
+        validated_head
+            .or(self.commit.as_ref())
+            .or(self.declared_head.as_ref())
+            .cloned()
     }
 
     /// Whether the open round takes no reply and is followed by none: the last of its generation, or
@@ -241,38 +263,58 @@ impl Review {
 
     /// Whether nothing blocking is open, but something blocking is with a person.
     pub(crate) fn is_left_to_a_person(&self) -> bool {
-        self.open_blockers() == 0 && self.threads.values().any(|thread| thread.blocking && thread.is_held())
+        self.open_blockers() == 0
+            && self
+                .threads
+                .values()
+                .any(|thread| thread.blocking && thread.is_held())
     }
 
     /// How many threads block and are still open.
     pub fn open_blockers(&self) -> usize {
-        self.open_threads().filter(|(_, thread)| thread.blocking).count()
+        self.open_threads()
+            .filter(|(_, thread)| thread.blocking)
+            .count()
     }
 
     /// What can be sent next and by whom, for reports and for the screen.
     pub fn legal_next(&self, key: &ReviewKey) -> Vec<String> {
-        let ReviewKey { author, reviewer, .. } = key;
+        let ReviewKey {
+            author, reviewer, ..
+        } = key;
         match &self.phase {
             Phase::Reviewing(_) => vec![
                 format!("{reviewer}: review_feedback with round: {}", self.round),
                 format!("{reviewer}: review_lgtm, if the quality gate passes"),
             ],
-            Phase::Awaiting { .. } => vec![format!("{author}: review_request for round {}", self.round)],
+            Phase::Awaiting { .. } => {
+                vec![format!("{author}: review_request for round {}", self.round)]
+            }
             Phase::Fixing { .. } if self.open_blockers() == 0 => vec![
                 format!("{author}: review_request for round {}", self.round + 1),
                 format!("{author}: review_addressed with round: {}", self.round),
             ],
-            Phase::Fixing { .. } => vec![format!("{author}: review_addressed with round: {}", self.round)],
-            Phase::Addressed { .. } => vec![format!("{author}: review_request for round {}", self.round + 1)],
+            Phase::Fixing { .. } => vec![format!(
+                "{author}: review_addressed with round: {}",
+                self.round
+            )],
+            Phase::Addressed { .. } => vec![format!(
+                "{author}: review_request for round {}",
+                self.round + 1
+            )],
             Phase::Approved(_) => {
-                vec![format!("{author}: review_request with a declared_head that was not approved")]
+                vec![format!(
+                    "{author}: review_request with a declared_head that was not approved"
+                )]
             }
             Phase::Escalated(_) => vec!["a person decides".to_owned()],
             Phase::Closed(CloseReason::Commented) => {
                 vec!["a person can reopen the review".to_owned()]
             }
             Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
-                vec![format!("{author}: review_request, once the pull request is open again")]
+                vec![format!(
+                    "{author}: review_request, once the pull request is open again"
+                )]
             }
         }
     }
@@ -286,6 +328,8 @@ impl Review {
 impl Review {
     /// The attempts left to the reviewer in the open invocation; `None` when none is open.
     pub fn attempts_left(&self) -> Option<u8> {
-        self.phase.invocation().map(|invocation| invocation.attempts_left)
+        self.phase
+            .invocation()
+            .map(|invocation| invocation.attempts_left)
     }
 }

@@ -152,7 +152,11 @@ impl Thread {
                 round_count: 0,
                 replies: 0,
             },
-            state: if finding.status.is_settled() { ThreadState::Resolved } else { ThreadState::Open },
+            state: if finding.status.is_settled() {
+                ThreadState::Resolved
+            } else {
+                ThreadState::Open
+            },
             reopened: false,
             by_person: false,
             fate: Fate {
@@ -237,7 +241,11 @@ impl Thread {
                 let next = self.dialogue.next(stance);
                 let may_reply =
                     next.round_count < STANCE_HELD_MAX && next.replies < REPLIES_MAX && !last_round;
-                if may_reply { Action::ALL } else { &[Action::Resolve, Action::Veto, Action::Escalate] }
+                if may_reply {
+                    Action::ALL
+                } else {
+                    &[Action::Resolve, Action::Veto, Action::Escalate]
+                }
             }
             ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred => &[],
         }
@@ -255,7 +263,11 @@ impl Thread {
                 ThreadState::Open
             }
         };
-        Self { dialogue, state, ..self.clone() }
+        Self {
+            dialogue,
+            state,
+            ..self.clone()
+        }
     }
 
     /// The thread as a fix pull request takes it over: open from the start, with counters of its
@@ -264,11 +276,24 @@ impl Thread {
     pub(crate) fn carried_over(&self, task: &TaskId) -> Self {
         Self {
             opened_in: 1,
-            dialogue: Dialogue { stance: Stance::SeeksChange, round_count: 0, replies: 0 },
-            state: if self.blocking { ThreadState::Open } else { ThreadState::Deferred },
+            dialogue: Dialogue {
+                stance: Stance::SeeksChange,
+                round_count: 0,
+                replies: 0,
+            },
+            state: if self.blocking {
+                ThreadState::Open
+            } else {
+                ThreadState::Deferred
+            },
             reopened: false,
             by_person: false,
-            fate: Fate { carried: true, queued: false, task: Some(task.clone()), ..self.fate.clone() },
+            fate: Fate {
+                carried: true,
+                queued: false,
+                task: Some(task.clone()),
+                ..self.fate.clone()
+            },
             ..self.clone()
         }
     }
@@ -287,8 +312,16 @@ impl Dialogue {
     /// Stance and count of this cycle, before the action is judged.
     fn next(self, stance: Stance) -> Self {
         let held = stance == self.stance;
-        let round_count = if held { self.round_count.saturating_add(1) } else { 0 };
-        Self { stance, round_count, ..self }
+        let round_count = if held {
+            self.round_count.saturating_add(1)
+        } else {
+            0
+        };
+        Self {
+            stance,
+            round_count,
+            ..self
+        }
     }
 }
 
@@ -297,14 +330,30 @@ mod tests {
     use super::*;
 
     fn thread(round_count: u8, replies: u8) -> Thread {
-        Thread::discussed(Dialogue { stance: Stance::SeeksChange, round_count, replies })
+        Thread::discussed(Dialogue {
+            stance: Stance::SeeksChange,
+            round_count,
+            replies,
+        })
     }
 
     #[test]
     fn a_stance_held_for_three_cycles_takes_no_reply() {
-        assert!(thread(0, 0).legal_actions(Stance::SeeksChange, false).contains(&Action::Reply));
-        assert!(!thread(1, 1).legal_actions(Stance::SeeksChange, false).contains(&Action::Reply));
-        assert!(thread(1, 1).legal_actions(Stance::Accepts, false).contains(&Action::Reply));
+        assert!(
+            thread(0, 0)
+                .legal_actions(Stance::SeeksChange, false)
+                .contains(&Action::Reply)
+        );
+        assert!(
+            !thread(1, 1)
+                .legal_actions(Stance::SeeksChange, false)
+                .contains(&Action::Reply)
+        );
+        assert!(
+            thread(1, 1)
+                .legal_actions(Stance::Accepts, false)
+                .contains(&Action::Reply)
+        );
     }
 
     #[test]
@@ -314,14 +363,22 @@ mod tests {
         for _ in 0..REPLIES_MAX {
             assert!(thread.legal_actions(stance, false).contains(&Action::Reply));
             thread = thread.after(Action::Reply, stance);
-            stance = if stance == Stance::Accepts { Stance::SeeksChange } else { Stance::Accepts };
+            stance = if stance == Stance::Accepts {
+                Stance::SeeksChange
+            } else {
+                Stance::Accepts
+            };
         }
         assert!(!thread.legal_actions(stance, false).contains(&Action::Reply));
     }
 
     #[test]
     fn the_last_round_takes_no_reply() {
-        assert!(!thread(0, 0).legal_actions(Stance::Accepts, true).contains(&Action::Reply));
+        assert!(
+            !thread(0, 0)
+                .legal_actions(Stance::Accepts, true)
+                .contains(&Action::Reply)
+        );
     }
 
     #[test]
@@ -333,6 +390,10 @@ mod tests {
 
     #[test]
     fn a_held_blocker_stands_in_the_way() {
-        assert!(thread(0, 0).after(Action::Veto, Stance::SeeksChange).stands_in_the_way());
+        assert!(
+            thread(0, 0)
+                .after(Action::Veto, Stance::SeeksChange)
+                .stands_in_the_way()
+        );
     }
 }

@@ -22,23 +22,35 @@ impl Volume {
             self.0.insert(outbox.clone(), VecDeque::new());
         }
         let minutes = self.0.get_mut(outbox).expect("it was there or was put in");
-        let minute = minutes.back().map_or(minute(at), |(last, _)| minute(at).max(*last));
+        let minute = minutes
+            .back()
+            .map_or(minute(at), |(last, _)| minute(at).max(*last));
         match minutes.back_mut() {
             Some((last, count)) if *last == minute => *count = count.saturating_add(1),
             Some(_) | None => minutes.push_back((minute, 1)),
         }
-        while minutes.front().is_some_and(|(first, _)| *first <= minute - WINDOW_MIN) {
+        while minutes
+            .front()
+            .is_some_and(|(first, _)| *first <= minute - WINDOW_MIN)
+        {
             minutes.pop_front();
         }
     }
 
     /// How many files came in the hour before `now`, to the minute.
     pub(crate) fn in_the_last_hour(&self, outbox: &AgentName, now: DateTime<Utc>) -> u64 {
-        self.counted(outbox, now).map(|(_, count)| u64::from(count)).sum()
+        self.counted(outbox, now)
+            .map(|(_, count)| u64::from(count))
+            .sum()
     }
 
     /// When fewer than `limit` will have come within the hour before, if nothing else comes.
-    pub(crate) fn is_below_at(&self, outbox: &AgentName, limit: u64, now: DateTime<Utc>) -> DateTime<Utc> {
+    pub(crate) fn is_below_at(
+        &self,
+        outbox: &AgentName,
+        limit: u64,
+        now: DateTime<Utc>,
+    ) -> DateTime<Utc> {
         let mut left = self.in_the_last_hour(outbox, now);
         for (counted, count) in self.counted(outbox, now) {
             left -= u64::from(count);
@@ -78,6 +90,10 @@ mod tests {
         assert_eq!(volume.is_below_at(&agent, 1, at(7_199)), at(10_740));
         assert_eq!(volume.in_the_last_hour(&agent, at(10_800)), 0);
         volume.count(&agent, at(60));
-        assert_eq!(volume.in_the_last_hour(&agent, at(7_199)), 3_601, "a clock set back forgets nothing");
+        assert_eq!(
+            volume.in_the_last_hour(&agent, at(7_199)),
+            3_601,
+            "a clock set back forgets nothing"
+        );
     }
 }

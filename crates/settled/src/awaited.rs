@@ -26,7 +26,9 @@ pub(crate) fn is_verdict(letter: &Letter, me: &AgentName, bag: &Mailbag) -> io::
             | MessageType::BrainstormFollowup,
         )
         | None => {
-            letter.from.as_deref() == Some(DAEMON) && letter.pr.is_some() && !leaves_waiting(letter, me)
+            letter.from.as_deref() == Some(DAEMON)
+                && letter.pr.is_some()
+                && !leaves_waiting(letter, me)
         }
     };
     Ok(is_one && !is_answered(letter, bag)?)
@@ -34,10 +36,17 @@ pub(crate) fn is_verdict(letter: &Letter, me: &AgentName, bag: &Mailbag) -> io::
 
 /// Whether this is a refusal that says that another agent has to move: then the verdict is still to come.
 fn leaves_waiting(letter: &Letter, me: &AgentName) -> bool {
-    let Ok(message) = parse(letter.text.as_bytes()) else { return false };
+    let Ok(message) = parse(letter.text.as_bytes()) else {
+        return false;
+    };
     let body = message.root().field_text("body").unwrap_or_default();
-    let Ok(report) = Report::from_yaml(body.as_bytes()) else { return false };
-    let movers = report.legal_next.iter().filter_map(|next| AgentName::new(next.split_once(": ")?.0).ok());
+    let Ok(report) = Report::from_yaml(body.as_bytes()) else {
+        return false;
+    };
+    let movers = report
+        .legal_next
+        .iter()
+        .filter_map(|next| AgentName::new(next.split_once(": ")?.0).ok());
     let movers: Vec<AgentName> = movers.collect();
     !movers.is_empty() && !movers.contains(me)
 }
@@ -46,11 +55,17 @@ fn leaves_waiting(letter: &Letter, me: &AgentName) -> bool {
 /// though nobody put it away.
 fn is_answered(letter: &Letter, bag: &Mailbag) -> io::Result<bool> {
     let number = |letter: &Letter| letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
-    let (Some(pr), Some(arrived)) = (number(letter), letter.arrived) else { return Ok(false) };
+    let (Some(pr), Some(arrived)) = (number(letter), letter.arrived) else {
+        return Ok(false);
+    };
     for place in [Place::Outbox, Place::Sent] {
         let is_answer = |sent: &Letter| {
             let kind = sent.kind.as_deref().and_then(MessageType::from_word);
-            [Some(MessageType::ReviewRequest), Some(MessageType::ReviewAddressed)].contains(&kind)
+            [
+                Some(MessageType::ReviewRequest),
+                Some(MessageType::ReviewAddressed),
+            ]
+            .contains(&kind)
                 && number(sent).is_some_and(|about| about.same_pr(&pr))
         };
         if bag.since(place, arrived)?.iter().any(is_answer) {

@@ -31,8 +31,15 @@ impl Bell {
                 let _ = send.send(());
             }
         });
-        let directories = directories.iter().map(|directory| (*directory).to_owned()).collect();
-        let mut bell = Self { directories, watcher: watcher.ok(), rings };
+        let directories = directories
+            .iter()
+            .map(|directory| (*directory).to_owned())
+            .collect();
+        let mut bell = Self {
+            directories,
+            watcher: watcher.ok(),
+            rings,
+        };
         bell.watch();
         bell
     }
@@ -55,7 +62,9 @@ impl Bell {
             if let Some(found) = look()? {
                 return Ok(Some(found));
             }
-            let Some(left) = patience.checked_sub(start.elapsed()) else { return Ok(None) };
+            let Some(left) = patience.checked_sub(start.elapsed()) else {
+                return Ok(None);
+            };
             self.wait_at_most(left.min(TICK));
         }
     }
@@ -71,7 +80,9 @@ impl Bell {
     }
 
     fn watch(&mut self) {
-        let Some(watcher) = &mut self.watcher else { return };
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
         for directory in &self.directories {
             // Neither one that is not watched yet nor one that is not there is a failure: the looks go on.
             let _ = watcher.unwatch(directory);
@@ -106,7 +117,8 @@ mod tests {
             if looks == 1 {
                 let (temporary, file) = (file.with_extension("tmp"), file.clone());
                 std::thread::spawn(move || {
-                    std::fs::write(&temporary, "x").and_then(|()| std::fs::rename(&temporary, &file))
+                    std::fs::write(&temporary, "x")
+                        .and_then(|()| std::fs::rename(&temporary, &file))
                 });
             }
             Ok::<_, Infallible>(file.exists().then_some(()))
@@ -124,7 +136,10 @@ mod tests {
             Ok::<Option<()>, Infallible>(std::fs::read_dir(&path).map(|_| None).unwrap_or_default())
         });
         assert_eq!(found, Ok(None));
-        assert!(looks < 10, "{looks} looks within 0.3 s: each look wakes the next");
+        assert!(
+            looks < 10,
+            "{looks} looks within 0.3 s: each look wakes the next"
+        );
     }
 
     #[test]

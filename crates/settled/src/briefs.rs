@@ -20,7 +20,9 @@ pub(crate) fn of(
     names: &mut NameBook,
 ) -> Option<Delivery> {
     let step = match record {
-        Record::Accepted(accepted) if accepted.kind == MessageType::ReviewRequest => accepted.step.as_ref(),
+        Record::Accepted(accepted) if accepted.kind == MessageType::ReviewRequest => {
+            accepted.step.as_ref()
+        }
         Record::Happened(happened) => match &happened.event {
             Event::Person(_) => happened.steps.first(),
             Event::Deadline { .. }
@@ -31,24 +33,39 @@ pub(crate) fn of(
             | Event::Pull(_)
             | Event::Pair(_) => None,
         },
-        Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } | Record::Declined { .. } => {
-            None
-        }
+        Record::Accepted(_)
+        | Record::Duplicate { .. }
+        | Record::Refused { .. }
+        | Record::Declined { .. } => None,
     };
     let brief = review::brief(state, policy, &step?.review, moment.utc)?;
     let mailbox = Mailbox::Packets("briefs".to_owned());
     let file = names.choose(Shelf::Mailbox(&mailbox), &name(&brief), seq);
-    Some(Delivery { mailbox, file, content: Content::Text(text(&brief)) })
+    Some(Delivery {
+        mailbox,
+        file,
+        content: Content::Text(text(&brief)),
+    })
 }
 
 fn name(brief: &Brief) -> FileName {
-    let Brief { pr, author, reviewer, round, .. } = brief;
+    let Brief {
+        pr,
+        author,
+        reviewer,
+        round,
+        ..
+    } = brief;
     FileName::new(format!("{pr}_{author}_{reviewer}_r{round}.yaml"))
         .expect("a number and two agent names are at most 180 bytes without a slash")
 }
 
 /// One line for each field and each thread; the schema on the last one, where a program takes it.
 pub(crate) fn text(brief: &Brief) -> String {
-    let json = format!("{}response_schema: {}\n", render_lines(brief), escaped_json(&brief.response_schema));
+    let json = format!(
+        "{}response_schema: {}\n",
+        render_lines(brief),
+        escaped_json(&brief.response_schema)
+    );
     flow(&json)
 }

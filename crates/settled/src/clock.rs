@@ -24,7 +24,9 @@ pub struct Moment {
 impl Clock {
     /// Starts the clock.
     pub fn start() -> Self {
-        Self { start: Instant::now() }
+        Self {
+            start: Instant::now(),
+        }
     }
 
     /// How long ago the clock was started.
@@ -35,14 +37,20 @@ impl Clock {
     /// Reads both clocks.
     pub fn read(&self) -> Moment {
         let passed = self.start.elapsed().as_millis();
-        Moment { mono: u64::try_from(passed).unwrap_or(u64::MAX), utc: now() }
+        Moment {
+            mono: u64::try_from(passed).unwrap_or(u64::MAX),
+            utc: now(),
+        }
     }
 }
 
 impl Moment {
     /// The reading as the spool wants it.
     pub fn spool(&self) -> Now {
-        Now { mono: self.mono, wall: self.utc.timestamp_millis() }
+        Now {
+            mono: self.mono,
+            wall: self.utc.timestamp_millis(),
+        }
     }
 }
 
@@ -73,8 +81,13 @@ pub fn new_order_id() -> MessageId {
 /// A new id for a message an agent has written by a command: in the order of time, readable, and nobody else's.
 pub fn new_id_of(agent: &AgentName, at: DateTime<Utc>) -> MessageId {
     let chance = new_name().split_off(18);
-    MessageId::new(format!("{}-{agent}-{chance}", at.format("%Y%m%dT%H%M%S%3fZ")))
-        .expect("an instant, an agent's name and a part of a ULID are within the alphabet of message ids")
+    MessageId::new(format!(
+        "{}-{agent}-{chance}",
+        at.format("%Y%m%dT%H%M%S%3fZ")
+    ))
+    .expect(
+        "an instant, an agent's name and a part of a ULID are within the alphabet of message ids",
+    )
 }
 
 /// A name nobody else has: 26 letters and digits.

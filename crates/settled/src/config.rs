@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use review::{
-    FilesPerHour, GatePolicy, MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock, ThreadMode,
+    FilesPerHour, GatePolicy, MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock,
+    ThreadMode,
 };
 use serde::Deserialize;
 
@@ -179,7 +180,12 @@ impl Config {
             let offset = error.span().map_or(0, |span| span.start);
             let (line, column) = line_and_column(text, offset);
             let message = error.message().replace('\n', " ");
-            ConfigError::Invalid { path: path.to_owned(), line, column, message }
+            ConfigError::Invalid {
+                path: path.to_owned(),
+                line,
+                column,
+                message,
+            }
         })
     }
 
@@ -191,7 +197,10 @@ impl Config {
 
     /// The user of each agent that has one of its own.
     pub fn users(&self) -> BTreeMap<AgentName, u32> {
-        self.agents.iter().filter_map(|(name, agent)| Some((name.clone(), agent.uid?))).collect()
+        self.agents
+            .iter()
+            .filter_map(|(name, agent)| Some((name.clone(), agent.uid?)))
+            .collect()
     }
 
     /// The rules' view of the config, for the agents that have a mailbox.
@@ -226,7 +235,12 @@ fn text_of<'b>(bytes: &'b [u8], path: &Path) -> Result<&'b str, ConfigError> {
         let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
         let (line, column) = line_and_column(good, good.len());
         let message = "the bytes from here on are not UTF-8 text".to_owned();
-        ConfigError::Invalid { path: path.to_owned(), line, column, message }
+        ConfigError::Invalid {
+            path: path.to_owned(),
+            line,
+            column,
+            message,
+        }
     })
 }
 
@@ -235,7 +249,11 @@ fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     // A byte order mark stands in no column.
     let before = before.strip_prefix('\u{feff}').unwrap_or(before);
     let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().map_or(0, |tail| tail.chars().count()) + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(0, |tail| tail.chars().count())
+        + 1;
     (line, column)
 }
 

@@ -20,7 +20,11 @@ use crate::supervisor::Supervisor;
 use crate::watch::{Hint, Watch};
 
 /// How often every outbox is looked through, whatever the watcher says, in milliseconds.
-const SWEEP_MS: u64 = if cfg!(target_os = "linux") { 2_000 } else { 1_000 };
+const SWEEP_MS: u64 = if cfg!(target_os = "linux") {
+    2_000
+} else {
+    1_000
+};
 
 /// How long nothing must have happened before what was delivered is made to survive a power cut.
 const IDLE_MS: u64 = 1_000;
@@ -83,7 +87,9 @@ pub enum Until {
 /// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
 pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
     prove_room_for_files().map_err(DaemonError::Setup)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     runtime.map_err(DaemonError::Setup)?.block_on(async {
         // Before the workspace is opened: a signal during the recovery ends the daemon after it.
         let signals = Signals::listen(until).map_err(DaemonError::Setup)?;
@@ -94,7 +100,10 @@ pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result
 /// Opens as many files as the runtime and its signals need and closes them again: where it gets none the runtime can
 /// only panic.
 fn prove_room_for_files() -> std::io::Result<()> {
-    (0..4).map(|_| std::os::unix::net::UnixStream::pair()).collect::<std::io::Result<Vec<_>>>().map(drop)
+    (0..4)
+        .map(|_| std::os::unix::net::UnixStream::pair())
+        .collect::<std::io::Result<Vec<_>>>()
+        .map(drop)
 }
 
 /// Judges and delivers all that is there, giving unfinished files their time, then stops.
@@ -110,7 +119,9 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
         if !pass.is_empty() {
             moved_at = now.mono;
         }
-        let Some(due) = daemon.next_try(moved_at, now.mono) else { break };
+        let Some(due) = daemon.next_try(moved_at, now.mono) else {
+            break;
+        };
         let wait = due.saturating_sub(daemon.clock.read().mono);
         std::thread::sleep(Duration::from_millis(wait));
         if daemon.mailroom.is_sweep_owed() {
@@ -173,13 +184,20 @@ impl Daemon {
     fn next_try(&self, moved_at: u64, now: u64) -> Option<u64> {
         let quiet = now.saturating_sub(moved_at);
         let (retry, pause) = ONCE_RETRY_MS;
-        let look = self.mailroom.next_hopeful_look().filter(|_| quiet < ONCE_FILES_MS);
+        let look = self
+            .mailroom
+            .next_hopeful_look()
+            .filter(|_| quiet < ONCE_FILES_MS);
         let deliver = self.mailroom.next_retry().filter(|_| quiet < retry);
         let sweep = (self.mailroom.is_sweep_owed() && quiet < retry).then_some(now + pause);
         [look, deliver, sweep].into_iter().flatten().min()
     }
 
-    async fn run(mut self, mut signals: Signals, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+    async fn run(
+        mut self,
+        mut signals: Signals,
+        ready: impl FnOnce(&Mailroom),
+    ) -> Result<(), DaemonError> {
         self.start_watching();
         self.exporter = self.listen(self.mailroom.config())?;
         let mut ready = Some(ready);
@@ -189,8 +207,10 @@ impl Daemon {
         let mut checkpoint_at = None;
         loop {
             let now = self.clock.read();
-            let is_overdue =
-                self.mailroom.next_deadline().is_some_and(|at| at <= now.utc && at > self.swept_at);
+            let is_overdue = self
+                .mailroom
+                .next_deadline()
+                .is_some_and(|at| at <= now.utc && at > self.swept_at);
             if now.mono >= next_sweep || is_overdue {
                 if self.sweep()?
                     && let Some(ready) = ready.take()
@@ -276,8 +296,13 @@ impl Daemon {
     /// ends the wait when its turn comes.
     fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
         let mut pass = self.mailroom.pass(now)?;
-        pass.events += self.mailroom.keep_deadlines_in_turn(self.swept_at, now)?.events;
-        pass.events += self.runner.tend(&mut self.mailroom, now, !pass.is_empty())?;
+        pass.events += self
+            .mailroom
+            .keep_deadlines_in_turn(self.swept_at, now)?
+            .events;
+        pass.events += self
+            .runner
+            .tend(&mut self.mailroom, now, !pass.is_empty())?;
         Ok(pass)
     }
 
@@ -302,7 +327,11 @@ impl Daemon {
     fn sweep(&mut self) -> Result<bool, SpoolError> {
         // A new watch sees what comes after it, and the listing finds what was there before.
         let was_whole = self.sweep_once()?;
-        if self.watch_all() { self.sweep_once() } else { Ok(was_whole) }
+        if self.watch_all() {
+            self.sweep_once()
+        } else {
+            Ok(was_whole)
+        }
     }
 
     /// Looks through every outbox that can be listed, and says whether it got through; one agent that locks its own holds
@@ -320,7 +349,11 @@ impl Daemon {
     /// Watches what is not watched yet: the outboxes of new agents, and directories made anew. Says
     /// whether there was any.
     fn watch_all(&mut self) -> bool {
-        self.outboxes = self.mailroom.outboxes().map(|(agent, outbox)| (outbox, agent.to_string())).collect();
+        self.outboxes = self
+            .mailroom
+            .outboxes()
+            .map(|(agent, outbox)| (outbox, agent.to_string()))
+            .collect();
         let mut any = false;
         // Of what happens among the orders it is enough to know that something did.
         for directory in self.outboxes.keys().chain([&self.findings, &self.orders]) {
@@ -343,7 +376,9 @@ impl Daemon {
                 Hint::Begun => spool::Hint::Created,
                 Hint::Growing => spool::Hint::Growing,
             };
-            let Ok(name) = FileName::new(name.into_encoded_bytes()) else { continue };
+            let Ok(name) = FileName::new(name.into_encoded_bytes()) else {
+                continue;
+            };
             if let Some(agent) = self.outboxes.get(&directory) {
                 self.mailroom.hint(agent, &name, hint);
             } else if directory == self.orders {

@@ -8,7 +8,8 @@ use message_schema::id::AgentName;
 use message_schema::{Code, Message};
 use review::{ContentDigest, Decision, Policy, Posted, Record, State};
 use spool::{
-    Body, Draft, FileName, Found, Hint, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit, View,
+    Body, Draft, FileName, Found, Hint, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit,
+    View,
 };
 use validate_message::PacketInput;
 
@@ -92,7 +93,13 @@ enum Judged {
 impl Desk {
     pub(crate) fn new(config: &Config, books: Books, troubles: Troubles) -> Self {
         let intake = Intake::new(SIZE_MAX, QUIET_MS);
-        let Books { state, names, untaken, proofs, .. } = books;
+        let Books {
+            state,
+            names,
+            untaken,
+            proofs,
+            ..
+        } = books;
         Self {
             intake,
             agents: Arc::from([]),
@@ -118,7 +125,13 @@ impl Desk {
 
     /// Takes what the ledger says in place of what was known.
     pub(crate) fn keep(&mut self, books: Books) {
-        let Books { state, names, untaken, proofs, .. } = books;
+        let Books {
+            state,
+            names,
+            untaken,
+            proofs,
+            ..
+        } = books;
         (self.state, self.names, self.untaken, self.proofs) = (state, names, untaken, proofs);
     }
 
@@ -141,14 +154,28 @@ impl Desk {
 
     /// Judges the next few files, and says how many there were. Nothing puts one of them back into the
     /// queue before the batch is done: neither a sweep nor a hint comes in between.
-    fn judge_portion(&mut self, batch: &mut Batch, limit: usize, view: &View<'_>, moment: Moment) -> usize {
+    fn judge_portion(
+        &mut self,
+        batch: &mut Batch,
+        limit: usize,
+        view: &View<'_>,
+        moment: Moment,
+    ) -> usize {
         let mut taken = self.intake.take(view, moment.spool(), limit);
         if !self.held.is_empty() {
             // Who waited came first; the others keep their order.
-            let place = |found: &Found| self.held.get(&key(found)).map_or(u64::MAX, |held| held.place);
+            let place = |found: &Found| {
+                self.held
+                    .get(&key(found))
+                    .map_or(u64::MAX, |held| held.place)
+            };
             taken.found.sort_by_cached_key(place);
         }
-        for trouble in taken.troubles.iter().filter(|trouble| !self.troubles.tell_unreadable(trouble)) {
+        for trouble in taken
+            .troubles
+            .iter()
+            .filter(|trouble| !self.troubles.tell_unreadable(trouble))
+        {
             tracing::warn!(error = %crate::mailroom::chain(trouble), "a file cannot be read; it is tried again");
         }
         for found in &taken.found {
@@ -160,7 +187,12 @@ impl Desk {
                     self.waits.remove(&key);
                     self.held.remove(&key);
                     review::apply(&mut self.state, &record, moment.utc);
-                    let Self { state, policy, names, .. } = self;
+                    let Self {
+                        state,
+                        policy,
+                        names,
+                        ..
+                    } = self;
                     let brief = briefs::of(&record, state, policy, (seq, moment), names);
                     draft.deliveries.extend(brief);
                     batch.drafts.push(draft);
@@ -197,41 +229,69 @@ impl Desk {
         let agents = Arc::clone(&self.agents);
         let Some(outbox) = on_the_roll(&agents, &found.agent) else {
             // It left the roll since the last sweep; the next one forgets its files, or finds it back.
-            return Ok(Judged::NotYet { until: moment.mono.saturating_add(SECOND_LOOK_MS) });
+            return Ok(Judged::NotYet {
+                until: moment.mono.saturating_add(SECOND_LOOK_MS),
+            });
         };
-        let slip = Slip { found, outbox, message: None, agents: &agents, seq, moment };
+        let slip = Slip {
+            found,
+            outbox,
+            message: None,
+            agents: &agents,
+            seq,
+            moment,
+        };
         let user = self.users.get(outbox).copied();
         if let Some(user) = user.filter(|user| *user != found.owner) {
-            return Ok(self.not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS).unwrap_or_else(|| {
-                self.reject(&slip, Rejection::of_another(found.owner, user, &found.file))
-            }));
+            return Ok(self
+                .not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS)
+                .unwrap_or_else(|| {
+                    self.reject(&slip, Rejection::of_another(found.owner, user, &found.file))
+                }));
         }
         let (bytes, digest) = match &found.body {
             Body::Message { bytes, digest } => (bytes, digest),
-            Body::Unfit(unfit) => return Ok(self.reject(&slip, unfit_to_be_read(*unfit, &found.file))),
+            Body::Unfit(unfit) => {
+                return Ok(self.reject(&slip, unfit_to_be_read(*unfit, &found.file)));
+            }
         };
 
         self.batch_bytes += bytes.len();
         let message = match message_schema::parse(bytes) {
             Ok(message) => message,
             Err(malformed) => {
-                let patience = if malformed.looks_cut_off() { PATIENCE_MS } else { SECOND_LOOK_MS };
+                let patience = if malformed.looks_cut_off() {
+                    PATIENCE_MS
+                } else {
+                    SECOND_LOOK_MS
+                };
                 return Ok(self
                     .not_yet(found, moment, patience, patience)
-                    .unwrap_or_else(|| self.reject(&slip, Rejection::malformed(malformed, &found.file))));
+                    .unwrap_or_else(|| {
+                        self.reject(&slip, Rejection::malformed(malformed, &found.file))
+                    }));
             }
         };
-        let slip = Slip { message: Some(&message), ..slip };
+        let slip = Slip {
+            message: Some(&message),
+            ..slip
+        };
 
         let digest = ContentDigest(digest.bytes());
-        let before = message.id().and_then(|id| review::repeated(&self.state, outbox, &id, digest));
+        let before = message
+            .id()
+            .and_then(|id| review::repeated(&self.state, outbox, &id, digest));
         if let Some(record) = before {
             let decision = Decision::Duplicate(record);
-            return Ok(Judged::Decided(Box::new(slip.decided(decision, &mut self.names))));
+            return Ok(Judged::Decided(Box::new(
+                slip.decided(decision, &mut self.names),
+            )));
         }
         if self.is_behind(found, &message) {
             self.hold(found, &message);
-            return Ok(Judged::NotYet { until: moment.mono.saturating_add(PACKET_RETRY_MS) });
+            return Ok(Judged::NotYet {
+                until: moment.mono.saturating_add(PACKET_RETRY_MS),
+            });
         }
         let packet = packet_of(view, &message, user, moment)?;
         if let Some(PacketRead::Bytes(bytes)) = &packet {
@@ -252,26 +312,38 @@ impl Desk {
         let valid = match validate_message::check(&message, packet_input(packet.as_ref())) {
             Ok(valid) => valid,
             Err(violations) => {
-                return Ok(self.not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS).unwrap_or_else(
-                    || {
-                        let rejection = Rejection::violations(&violations, &message, outbox, &found.file);
+                return Ok(self
+                    .not_yet(found, moment, SECOND_LOOK_MS, SECOND_LOOK_MS)
+                    .unwrap_or_else(|| {
+                        let rejection =
+                            Rejection::violations(&violations, &message, outbox, &found.file);
                         self.reject(&slip, rejection)
-                    },
-                ));
+                    }));
             }
         };
 
-        let posted = Posted { outbox, digest, valid: &valid };
+        let posted = Posted {
+            outbox,
+            digest,
+            valid: &valid,
+        };
         match review::decide(&self.state, &self.policy, posted, moment.utc) {
-            Ok(decision) => Ok(Judged::Decided(Box::new(slip.decided(decision, &mut self.names)))),
-            Err(refusal) => {
-                Ok(self.reject(&slip, Rejection::refusal(refusal, &message, valid.packet(), &found.file)))
-            }
+            Ok(decision) => Ok(Judged::Decided(Box::new(
+                slip.decided(decision, &mut self.names),
+            ))),
+            Err(refusal) => Ok(self.reject(
+                &slip,
+                Rejection::refusal(refusal, &message, valid.packet(), &found.file),
+            )),
         }
     }
 
     fn reject(&mut self, slip: &Slip<'_>, rejection: Rejection) -> Judged {
-        Judged::Decided(Box::new(slip.refused(rejection, &self.state, &mut self.names)))
+        Judged::Decided(Box::new(slip.refused(
+            rejection,
+            &self.state,
+            &mut self.names,
+        )))
     }
 
     /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait
@@ -285,36 +357,56 @@ impl Desk {
         held.retain(|held, _| *held == own || intake.is_waiting(&held.0, &held.1));
         let place = held.get(&own).map_or(u64::MAX, |held| held.place);
         let to: Vec<&str> = named_recipients(message).collect();
-        let earlier = held.iter().filter(|((agent, _), held)| *agent == own.0 && held.place < place);
-        earlier.into_iter().any(|(_, held)| held.to.iter().any(|one| to.contains(&one.as_str())))
+        let earlier = held
+            .iter()
+            .filter(|((agent, _), held)| *agent == own.0 && held.place < place);
+        earlier
+            .into_iter()
+            .any(|(_, held)| held.to.iter().any(|one| to.contains(&one.as_str())))
     }
 
     fn hold(&mut self, found: &Found, message: &Message) {
         if is_review(message) && !self.held.contains_key(&key(found)) {
             self.held_count += 1;
-            let held =
-                Held { place: self.held_count, to: named_recipients(message).map(str::to_owned).collect() };
+            let held = Held {
+                place: self.held_count,
+                to: named_recipients(message).map(str::to_owned).collect(),
+            };
             self.held.insert(key(found), held);
         }
     }
 
     /// More time for a file that has not been still for as long as it may take to finish it.
-    fn not_yet(&mut self, found: &Found, moment: Moment, patience: u64, retry: u64) -> Option<Judged> {
+    fn not_yet(
+        &mut self,
+        found: &Found,
+        moment: Moment,
+        patience: u64,
+        retry: u64,
+    ) -> Option<Judged> {
         let written_ago = moment.utc.timestamp_millis() - found.stamp.mtime_ns / 1_000_000;
         if u64::try_from(written_ago).is_ok_and(|ago| ago >= patience) {
             return None;
         }
-        let (stamp, since) = self.waits.entry(key(found)).or_insert((found.stamp, moment.mono));
+        let (stamp, since) = self
+            .waits
+            .entry(key(found))
+            .or_insert((found.stamp, moment.mono));
         if *stamp != found.stamp {
             (*stamp, *since) = (found.stamp, moment.mono);
         }
         let over = since.saturating_add(patience);
-        (moment.mono < over).then(|| Judged::NotYet { until: over.min(moment.mono.saturating_add(retry)) })
+        (moment.mono < over).then(|| Judged::NotYet {
+            until: over.min(moment.mono.saturating_add(retry)),
+        })
     }
 }
 
 fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName> {
-    agents.binary_search_by(|agent| agent.as_str().cmp(name)).ok().map(|place| &agents[place])
+    agents
+        .binary_search_by(|agent| agent.as_str().cmp(name))
+        .ok()
+        .map(|place| &agents[place])
 }
 
 fn key(found: &Found) -> (String, FileName) {
@@ -331,8 +423,11 @@ fn packet_of(
     owner: Option<u32>,
     moment: Moment,
 ) -> Result<Option<PacketRead>, SpoolError> {
-    let Some(path) = message.packet_path() else { return Ok(None) };
-    view.read_packet(path.as_str(), SIZE_MAX, owner, moment.spool()).map(Some)
+    let Some(path) = message.packet_path() else {
+        return Ok(None);
+    };
+    view.read_packet(path.as_str(), SIZE_MAX, owner, moment.spool())
+        .map(Some)
 }
 
 pub(crate) fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
@@ -340,7 +435,12 @@ pub(crate) fn unfit_to_be_read(unfit: Unfit, file: &FileName) -> Rejection {
         Unfit::TooLarge(_) => Code::TooLarge,
         Unfit::Symlink | Unfit::Directory | Unfit::Special | Unfit::HardLink => Code::NotAFile,
     };
-    Rejection::unfit(code, file, &unfit.to_string(), "write a regular file into the outbox")
+    Rejection::unfit(
+        code,
+        file,
+        &unfit.to_string(),
+        "write a regular file into the outbox",
+    )
 }
 
 fn packet_input(packet: Option<&PacketRead>) -> PacketInput<'_> {
@@ -349,9 +449,13 @@ fn packet_input(packet: Option<&PacketRead>) -> PacketInput<'_> {
         Some(PacketRead::Bytes(bytes)) => PacketInput::Bytes(bytes),
         Some(PacketRead::Missing) => PacketInput::Missing,
         Some(PacketRead::Growing) => PacketInput::Unsafe("it is still being written".to_owned()),
-        Some(PacketRead::Linked) => PacketInput::Unsafe("it is a file with several names".to_owned()),
+        Some(PacketRead::Linked) => {
+            PacketInput::Unsafe("it is a file with several names".to_owned())
+        }
         Some(PacketRead::Unsafe(reason)) => PacketInput::Unsafe((*reason).to_owned()),
         Some(PacketRead::TooLarge) => PacketInput::TooLarge,
-        Some(PacketRead::OfAnother(_)) => PacketInput::Unsafe("it belongs to another user".to_owned()),
+        Some(PacketRead::OfAnother(_)) => {
+            PacketInput::Unsafe("it belongs to another user".to_owned())
+        }
     }
 }

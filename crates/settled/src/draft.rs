@@ -40,10 +40,18 @@ impl Slip<'_> {
         let deliveries = to.iter().map(|to| {
             let mailbox = Mailbox::Inbox(to.to_string());
             let file = names.choose(Shelf::Mailbox(&mailbox), &self.found.file, self.seq);
-            Delivery { mailbox, file, content: Content::Original }
+            Delivery {
+                mailbox,
+                file,
+                content: Content::Original,
+            }
         });
         let deliveries: Vec<Delivery> = deliveries.collect();
-        let sent = names.choose(Shelf::Sent(self.outbox.as_str()), &self.found.file, self.seq);
+        let sent = names.choose(
+            Shelf::Sent(self.outbox.as_str()),
+            &self.found.file,
+            self.seq,
+        );
         let record = decision.into_record();
         let text = match &record {
             Record::Accepted(_) => self.text(),
@@ -69,8 +77,13 @@ impl Slip<'_> {
             code: rejection.code,
             costs: rejection.review.as_ref().map(|key| (key, rejection.costs)),
             to_daemon: self.message.is_some_and(is_to_daemon),
-            is_review: self.message.and_then(Message::kind).is_some_and(MessageType::is_review),
-            parent: self.message.and_then(|message| message.root().optional_text("parent_message_id")),
+            is_review: self
+                .message
+                .and_then(Message::kind)
+                .is_some_and(MessageType::is_review),
+            parent: self
+                .message
+                .and_then(|message| message.root().optional_text("parent_message_id")),
             notice: &ids[0],
             announcement: &ids[1],
         };
@@ -98,7 +111,12 @@ impl Slip<'_> {
             file: report_file,
             content: Content::Text(report.to_yaml()),
         }];
-        let outgoing = Outgoing { seq: self.seq, moment: self.moment, state, agents: self.agents };
+        let outgoing = Outgoing {
+            seq: self.seq,
+            moment: self.moment,
+            state,
+            agents: self.agents,
+        };
         if let Notice::Sent { id, summed_up } = notice {
             let letter = outgoing.head(id, self.outbox);
             let text = letters::notice(&letter, &report, self.message, *summed_up);
@@ -115,7 +133,9 @@ impl Slip<'_> {
     /// Takes back the copies that the sender of a refused message put into mailboxes itself, as
     /// `oacp send` does. A name the ledger gave out there is a delivery of its own and stays.
     fn withdrawn(&self, names: &NameBook) -> Vec<Delivery> {
-        let (Some(message), Some(digest)) = (self.message, self.digest()) else { return Vec::new() };
+        let (Some(message), Some(digest)) = (self.message, self.digest()) else {
+            return Vec::new();
+        };
         named_recipients(message)
             .filter_map(|to| AgentName::new(to).ok())
             .filter(|to| self.agents.contains(to))
@@ -131,7 +151,11 @@ impl Slip<'_> {
 
     fn draft(&self, record: &Record, original: Original, deliveries: Vec<Delivery>) -> Draft {
         let id = self.message.and_then(Message::id).map(String::from);
-        Draft { id, original: Some(original), ..draft(record, self.moment, deliveries) }
+        Draft {
+            id,
+            original: Some(original),
+            ..draft(record, self.moment, deliveries)
+        }
     }
 
     fn original(&self, away: Away, text: Option<String>) -> Original {
@@ -175,7 +199,10 @@ pub(crate) fn of_event(record: &Record, outgoing: &Outgoing<'_>, names: &mut Nam
             unreachable!("messages are drafted with their originals")
         }
     };
-    Draft { id: order.as_ref().map(ToString::to_string), ..draft(record, outgoing.moment, deliveries) }
+    Draft {
+        id: order.as_ref().map(ToString::to_string),
+        ..draft(record, outgoing.moment, deliveries)
+    }
 }
 
 fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> Draft {
@@ -183,9 +210,10 @@ fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> Draft {
         Record::Accepted(accepted) => ("accepted", accepted.step.as_ref().map(|step| &step.review)),
         Record::Duplicate { .. } => ("duplicate", None),
         Record::Refused { cost, .. } => ("refused", cost.as_ref().map(|cost| &cost.step.review)),
-        Record::Happened(happened) => {
-            (happened.event.word(), happened.steps.first().map(|step| &step.review))
-        }
+        Record::Happened(happened) => (
+            happened.event.word(),
+            happened.steps.first().map(|step| &step.review),
+        ),
         Record::Declined { .. } => ("declined", None),
     };
     Draft {
@@ -195,15 +223,19 @@ fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> Draft {
         id: None,
         original: None,
         deliveries,
-        decision: serde_json::value::to_raw_value(record).expect("records have text keys and plain values"),
+        decision: serde_json::value::to_raw_value(record)
+            .expect("records have text keys and plain values"),
     }
 }
 
 /// Every recipient the message names, as far as that can be read.
 pub(crate) fn named_recipients(message: &Message) -> impl Iterator<Item = &str> {
     let to = message.root().field("to").map(|field| &field.value);
-    to.into_iter()
-        .flat_map(|to| to.text().into_iter().chain(to.items().iter().filter_map(|item| item.text())))
+    to.into_iter().flat_map(|to| {
+        to.text()
+            .into_iter()
+            .chain(to.items().iter().filter_map(|item| item.text()))
+    })
 }
 
 fn is_to_daemon(message: &Message) -> bool {

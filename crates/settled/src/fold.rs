@@ -74,7 +74,13 @@ impl Fold for Books {
     }
 
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let Self { state, names, untaken, proofs, refused } = self;
+        let Self {
+            state,
+            names,
+            untaken,
+            proofs,
+            refused,
+        } = self;
         let mut tell = |word: &str, json: &[u8]| line(&[word.as_bytes(), b" ", json].concat());
         state.write_lines(&mut |json| tell(STATE, json))?;
         for hashes in names.hashes().chunks(NAMES_PER_LINE) {
@@ -93,14 +99,20 @@ impl Fold for Books {
         self.clear();
         let mut state = Restoring::default();
         for line in lines {
-            let space = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
+            let space = line
+                .iter()
+                .position(|byte| *byte == b' ')
+                .unwrap_or(line.len());
             let (word, json) = line.split_at(space);
             match std::str::from_utf8(word) {
                 Ok(STATE) => state.take(json)?,
                 Ok(NAMES) => self.names.extend(serde_json::from_slice::<Vec<u64>>(json)?),
-                Ok(PROOFS) => self.proofs.extend(serde_json::from_slice::<Vec<u64>>(json)?),
+                Ok(PROOFS) => self
+                    .proofs
+                    .extend(serde_json::from_slice::<Vec<u64>>(json)?),
                 Ok(UNTAKEN) => {
-                    let (review, delivered): (ReviewKey, Vec<Delivered>) = serde_json::from_slice(json)?;
+                    let (review, delivered): (ReviewKey, Vec<Delivered>) =
+                        serde_json::from_slice(json)?;
                     self.untaken.restore(review, delivered);
                 }
                 Ok(REFUSED) => self.refused = serde_json::from_slice(json)?,
@@ -133,7 +145,11 @@ pub struct Unreadable {
 
 /// Reads what an entry decided, and when.
 pub fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
-    let unreadable = |what, source| Unreadable { seq: entry.seq, what, source };
+    let unreadable = |what, source| Unreadable {
+        seq: entry.seq,
+        what,
+        source,
+    };
     let record = serde_json::from_str(entry.decision.get())
         .map_err(|error| unreadable("the decision", Box::new(error).into()))?;
     let at = DateTime::parse_from_rfc3339(&entry.at)

@@ -43,28 +43,39 @@ pub fn sweep(
         Mode::DryRun => Removal::Pretended,
     };
     let shelves = spool::tidy(root, &old, removal)?;
-    Ok(Sweep { shelves, torn: spool::torn_copies(root)? })
+    Ok(Sweep {
+        shelves,
+        torn: spool::torn_copies(root)?,
+    })
 }
 
 /// The instant so many days ago; nothing is older than the calendar.
 fn before(now: DateTime<Utc>, days: u64) -> Option<Cutoff> {
     let instant = now.checked_sub_signed(TimeDelta::days(i64::try_from(days).ok()?))?;
     let at = instant.to_rfc3339_opts(SecondsFormat::Millis, true);
-    Some(Cutoff { wall_ns: instant.timestamp_nanos_opt()?, at })
+    Some(Cutoff {
+        wall_ns: instant.timestamp_nanos_opt()?,
+        at,
+    })
 }
 
 impl Sweep {
     /// The sum over all shelves.
     pub fn sum(&self, of: impl Fn(&Shelved) -> Count) -> Count {
-        self.shelves.iter().map(of).fold(Count::default(), |sum, count| Count {
-            files: sum.files + count.files,
-            bytes: sum.bytes + count.bytes,
-        })
+        self.shelves
+            .iter()
+            .map(of)
+            .fold(Count::default(), |sum, count| Count {
+                files: sum.files + count.files,
+                bytes: sum.bytes + count.bytes,
+            })
     }
 
     /// Everything that could not be looked at or removed.
     pub fn failed(&self) -> impl Iterator<Item = &str> {
-        self.shelves.iter().flat_map(|shelf| shelf.failed.iter().map(String::as_str))
+        self.shelves
+            .iter()
+            .flat_map(|shelf| shelf.failed.iter().map(String::as_str))
     }
 
     /// One line in the log.

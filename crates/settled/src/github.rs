@@ -61,10 +61,16 @@ pub fn read(bytes: &[u8]) -> Result<Read, String> {
         },
         _ => return Ok(Read::Other(payload.action)),
     };
-    let number = payload.number.or(pull.number).ok_or("the `number` of the pull request is missing")?;
+    let number = payload
+        .number
+        .or(pull.number)
+        .ok_or("the `number` of the pull request is missing")?;
     Ok(Read::Event(PullEvent {
         repo: payload.repository.map(|repository| repository.full_name),
-        pr: number.to_string().parse().expect("a number of at most 20 digits"),
+        pr: number
+            .to_string()
+            .parse()
+            .expect("a number of at most 20 digits"),
         action,
         author: pull.user.map(|user| user.login),
         head: pull.head.map(|head| head.sha),
@@ -98,9 +104,15 @@ mod tests {
                 author: Some("octocat".to_owned()),
                 head: Some("9b2f41c0".parse().expect("a commit")),
             };
-            assert_eq!(read(payload(action, merged).as_bytes()), Ok(Read::Event(event)));
+            assert_eq!(
+                read(payload(action, merged).as_bytes()),
+                Ok(Read::Event(event))
+            );
         }
-        assert_eq!(read(payload("labeled", "false").as_bytes()), Ok(Read::Other("labeled".to_owned())));
+        assert_eq!(
+            read(payload("labeled", "false").as_bytes()),
+            Ok(Read::Other("labeled".to_owned()))
+        );
     }
 
     #[test]
@@ -108,11 +120,26 @@ mod tests {
         for (text, said) in [
             ("", "EOF"),
             ("[]", "expected struct Payload"),
-            (r#"{"action":"opened","issue":{}}"#, "missing field `pull_request`"),
-            (r#"{"action":"opened","pull_request":{}}"#, "`number` of the pull request is missing"),
-            (&payload("opened", "false").replace("9b2f41c0", "main"), "expected a commit"),
-            (&payload("opened", "false").replace("Owner/Name", "name"), "owner/name"),
-            (&payload("closed", "null"), "does not say whether it was `merged`"),
+            (
+                r#"{"action":"opened","issue":{}}"#,
+                "missing field `pull_request`",
+            ),
+            (
+                r#"{"action":"opened","pull_request":{}}"#,
+                "`number` of the pull request is missing",
+            ),
+            (
+                &payload("opened", "false").replace("9b2f41c0", "main"),
+                "expected a commit",
+            ),
+            (
+                &payload("opened", "false").replace("Owner/Name", "name"),
+                "owner/name",
+            ),
+            (
+                &payload("closed", "null"),
+                "does not say whether it was `merged`",
+            ),
         ] {
             let why = read(text.as_bytes()).expect_err(text);
             assert!(why.contains(said), "{text}: {why}");

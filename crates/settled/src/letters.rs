@@ -56,7 +56,11 @@ pub(crate) fn notice(
         related_pr: about.and_then(Message::related_pr),
         parent_message_id: about.and_then(Message::id).map(String::from),
         ..notification(
-            format!("Refused: {} ({})", one_line(&report.file, 120), report.refused),
+            format!(
+                "Refused: {} ({})",
+                one_line(&report.file, 120),
+                report.refused
+            ),
             fitted(body, "the whole report stands in dead_letter/"),
         )
     };
@@ -114,7 +118,10 @@ fn fitted(body: String, whole: &str) -> String {
         return body;
     }
     let rest = format!("\n(cut: {whole})\n");
-    body.chars().take(BODY_CHARS_MAX - rest.chars().count()).collect::<String>() + &rest
+    body.chars()
+        .take(BODY_CHARS_MAX - rest.chars().count())
+        .collect::<String>()
+        + &rest
 }
 
 /// A text of somebody else's as a part of a line: at most so many characters, and none that would
@@ -154,13 +161,24 @@ mod tests {
     fn a_notice_keeps_the_rules_whatever_the_refused_file_is_called() {
         let to = AgentName::new("claude").expect("a name");
         let at = Timestamp::parse("2026-02-13T10:00:00Z").expect("an instant");
-        for file in ["x\u{202e}lmay.yaml", "x\u{2028}\u{85}\u{1b}[2J.yaml", &"\u{200f}".repeat(255)] {
-            let letter = Letter { id: &MessageId::new("settled-1").expect("an id"), to: &to, at };
+        for file in [
+            "x\u{202e}lmay.yaml",
+            "x\u{2028}\u{85}\u{1b}[2J.yaml",
+            &"\u{200f}".repeat(255),
+        ] {
+            let letter = Letter {
+                id: &MessageId::new("settled-1").expect("an id"),
+                to: &to,
+                at,
+            };
             let text = notice(&letter, &report(file, &to, at), None, 0);
             let message = parse(text.as_bytes()).expect("readable");
             let subject = coerce(message.root(), Schema::Envelope.shape())["subject"].clone();
             let subject = subject.as_str().expect("a text");
-            assert!(line::is_one_line(subject) && subject.ends_with("(empty)"), "{subject:?}");
+            assert!(
+                line::is_one_line(subject) && subject.ends_with("(empty)"),
+                "{subject:?}"
+            );
         }
     }
 
@@ -170,6 +188,10 @@ mod tests {
         assert_eq!(fitted(whole.clone(), "elsewhere"), whole);
         let cut = fitted(whole + "x", "elsewhere");
         assert_eq!(cut.chars().count(), BODY_CHARS_MAX);
-        assert!(cut.ends_with("ä\n(cut: elsewhere)\n"), "{}", &cut[cut.len() - 40..]);
+        assert!(
+            cut.ends_with("ä\n(cut: elsewhere)\n"),
+            "{}",
+            &cut[cut.len() - 40..]
+        );
     }
 }

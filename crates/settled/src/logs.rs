@@ -31,7 +31,13 @@ pub(crate) enum Form {
 /// Begins to log to standard error; where no form was asked for, in the journal's if it is the journal that reads. A
 /// second daemon in one process (a test) keeps the first one's log.
 pub(crate) fn start(asked: Option<Form>) {
-    let form = asked.unwrap_or_else(|| if is_journal() { Form::Journald } else { Form::Text });
+    let form = asked.unwrap_or_else(|| {
+        if is_journal() {
+            Form::Journald
+        } else {
+            Form::Text
+        }
+    });
     let filter = EnvFilter::try_from_env("SETTLED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -39,7 +45,10 @@ pub(crate) fn start(asked: Option<Form>) {
         // A log that cannot be written, on a full disk above all, ends nothing.
         .log_internal_errors(false);
     let _ = match form {
-        Form::Text => subscriber.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init(),
+        Form::Text => subscriber
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false)
+            .try_init(),
         Form::Json => subscriber.event_format(Json).try_init(),
         Form::Journald => subscriber.event_format(Journald).try_init(),
     };
@@ -52,7 +61,10 @@ pub(crate) fn lost(form: Form, count: u64) -> String {
         Form::Text => format!("{count} {said}\n"),
         Form::Json => {
             let facts = [("message", said.into()), ("lost", count.into())];
-            json(Level::WARN, facts.map(|(name, value): (&str, Value)| (name.to_owned(), value)))
+            json(
+                Level::WARN,
+                facts.map(|(name, value): (&str, Value)| (name.to_owned(), value)),
+            )
         }
         Form::Journald => format!("<{}>{count} {said}\n", priority(Level::WARN)),
     }
@@ -60,7 +72,9 @@ pub(crate) fn lost(form: Form, count: u64) -> String {
 
 /// Whether standard error is the stream that `JOURNAL_STREAM` names by device and inode; a pipe put in its place is not.
 fn is_journal() -> bool {
-    let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
+        return false;
+    };
     // As text, since the numbers have other types on other systems.
     rustix::fs::fstat(std::io::stderr())
         .is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
@@ -75,7 +89,12 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
         to.write_str(&json(*event.metadata().level(), Facts::of(event).0))
     }
 }
@@ -85,7 +104,12 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut to: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
         let mut line = format!("<{}>", priority(*event.metadata().level()));
         let mut gap = "";
         for (name, value) in Facts::of(event).0 {
@@ -102,7 +126,12 @@ where
 
 fn json(level: Level, facts: impl IntoIterator<Item = (String, Value)>) -> String {
     let mut line = Map::new();
-    line.insert("time".to_owned(), clock::now().to_rfc3339_opts(SecondsFormat::Millis, true).into());
+    line.insert(
+        "time".to_owned(),
+        clock::now()
+            .to_rfc3339_opts(SecondsFormat::Millis, true)
+            .into(),
+    );
     line.insert("level".to_owned(), level.as_str().to_lowercase().into());
     line.extend(facts);
     Value::Object(line).to_string() + "\n"
@@ -120,7 +149,10 @@ fn priority(level: Level) -> u8 {
 }
 
 fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:@+,".contains(c))
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:@+,".contains(c))
 }
 
 /// What an event says, the sentence first.

@@ -111,7 +111,10 @@ pub struct Mailbag {
 impl Mailbag {
     /// The mailboxes of an agent; touches nothing.
     pub fn new(root: &Path, agent: &AgentName) -> Self {
-        Self { layout: Layout::new(root), agent: agent.clone() }
+        Self {
+            layout: Layout::new(root),
+            agent: agent.clone(),
+        }
     }
 
     /// The directory of a place.
@@ -158,7 +161,10 @@ impl Mailbag {
             names.select_nth_unstable(at_most);
             names.truncate(at_most);
         }
-        let mut letters: Vec<Letter> = names.into_iter().filter_map(|path| read(&path, place)).collect();
+        let mut letters: Vec<Letter> = names
+            .into_iter()
+            .filter_map(|path| read(&path, place))
+            .collect();
         let rank = |letter: &Letter| letter.priority.clone().unwrap_or_else(|| "P9".to_owned());
         letters.sort_by(|a, b| (rank(a), a.arrived, &a.path).cmp(&(rank(b), b.arrived, &b.path)));
         Ok((letters, count))
@@ -170,7 +176,12 @@ impl Mailbag {
             let modified = path.symlink_metadata().and_then(|data| data.modified());
             modified.is_ok_and(|modified| modified > instant)
         };
-        Ok(self.names(place)?.into_iter().filter(is_newer).filter_map(|path| read(&path, place)).collect())
+        Ok(self
+            .names(place)?
+            .into_iter()
+            .filter(is_newer)
+            .filter_map(|path| read(&path, place))
+            .collect())
     }
 
     /// The messages with this id or file name, wherever they lie; those in hand before those that are done with.
@@ -196,7 +207,10 @@ impl Mailbag {
     /// Moves a file in one step. A file of that name, which another message has left there, is not replaced.
     fn to(&self, letter: &Letter, place: Place) -> Result<PathBuf, MoveError> {
         let directory = self.directory(place);
-        let failed = |path: &Path, source: io::Error| MoveError::Io { path: path.to_owned(), source };
+        let failed = |path: &Path, source: io::Error| MoveError::Io {
+            path: path.to_owned(),
+            source,
+        };
         match DirBuilder::new().mode(0o770).create(&directory) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -225,7 +239,13 @@ impl Letter {
 
     /// What to call it: its id, or else its file's name.
     pub fn name(&self) -> String {
-        let file = || self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = || {
+            self.path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
         self.id.clone().unwrap_or_else(file)
     }
 }
@@ -246,10 +266,14 @@ fn numbered(path: &Path, n: u32) -> OsString {
 
 /// Whether the daemon and agents take it for a message by its name.
 fn is_message(path: &Path) -> bool {
-    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let is_hidden = path
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
     let extension = path.extension().and_then(|extension| extension.to_str());
     // A refused message lies beside its report.
-    let is_report = path.file_stem().is_some_and(|stem| stem.as_encoded_bytes().ends_with(b".report"));
+    let is_report = path
+        .file_stem()
+        .is_some_and(|stem| stem.as_encoded_bytes().ends_with(b".report"));
     !is_hidden && !is_report && matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
@@ -257,7 +281,10 @@ fn is_message(path: &Path) -> bool {
 fn read(path: &Path, place: Place) -> Option<Letter> {
     // A pipe without a writer must not hold us, nor a link lead us elsewhere.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let opened = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let opened = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
     let read = opened.and_then(|file| {
         let data = file.metadata()?;
         let mut bytes = Vec::new();
@@ -283,7 +310,11 @@ fn read(path: &Path, place: Place) -> Option<Letter> {
         Err(malformed) => Letter::unreadable(path, place, malformed.to_string()),
     };
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    Some(Letter { text, arrived: data.modified().ok(), ..letter })
+    Some(Letter {
+        text,
+        arrived: data.modified().ok(),
+        ..letter
+    })
 }
 
 impl Letter {
@@ -299,13 +330,19 @@ impl Letter {
             created_at_utc: field("created_at_utc"),
             parent_message_id: field("parent_message_id"),
             conversation_id: field("conversation_id"),
-            packet: message.packet_path().map(|path| path.to_string()).or_else(|| field("related_packet")),
+            packet: message
+                .packet_path()
+                .map(|path| path.to_string())
+                .or_else(|| field("related_packet")),
             ..Self::blank(path, place)
         }
     }
 
     fn unreadable(path: &Path, place: Place, why: String) -> Self {
-        Self { unreadable: Some(why), ..Self::blank(path, place) }
+        Self {
+            unreadable: Some(why),
+            ..Self::blank(path, place)
+        }
     }
 
     fn blank(path: &Path, place: Place) -> Self {
@@ -350,9 +387,23 @@ mod tests {
         let bag = Mailbag::new(root.path(), &"codex".parse().expect("a name"));
         let letters = bag.letters(Place::Inbox).expect("a list");
         assert_eq!(letters.len(), 2);
-        let of = |name: &str| letters.iter().find(|letter| letter.is(name)).expect("it was listed");
-        let Letter { parent_message_id, conversation_id, subject, unreadable, .. } = of("m-1");
-        assert_eq!([parent_message_id, conversation_id, subject, unreadable], [&None; 4]);
+        let of = |name: &str| {
+            letters
+                .iter()
+                .find(|letter| letter.is(name))
+                .expect("it was listed")
+        };
+        let Letter {
+            parent_message_id,
+            conversation_id,
+            subject,
+            unreadable,
+            ..
+        } = of("m-1");
+        assert_eq!(
+            [parent_message_id, conversation_id, subject, unreadable],
+            [&None; 4]
+        );
         assert!(of("b.yaml").unreadable.is_some());
     }
 }

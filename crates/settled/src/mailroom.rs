@@ -104,8 +104,13 @@ impl Mailroom {
         }
         let mut books = Books::default();
         let mut opened = Spool::resume(root, disk, &mut books)?;
-        opened.spool.limit_segments(config.ledger.segment_mib * 1024 * 1024);
-        let kept = (opened.recovery.snapshot.unwrap_or(0), opened.recovery.snapshot_bytes);
+        opened
+            .spool
+            .limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        let kept = (
+            opened.recovery.snapshot.unwrap_or(0),
+            opened.recovery.snapshot_bytes,
+        );
         let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
@@ -157,7 +162,10 @@ impl Mailroom {
         if *agents == *self.desk.agents {
             return Ok(());
         }
-        for agent in agents.iter().filter(|agent| !self.desk.agents.contains(agent)) {
+        for agent in agents
+            .iter()
+            .filter(|agent| !self.desk.agents.contains(agent))
+        {
             if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
                 tracing::warn!(%agent, error = %chain(&error), "its mailboxes cannot be completed");
             }
@@ -247,7 +255,8 @@ impl Mailroom {
     fn delivered(&mut self, delivered: &spool::Pass, pass: &mut Pass) {
         pass.delivered += delivered.delivered;
         let parked: usize = self.spool.parked().iter().map(|lane| lane.waiting).sum();
-        self.meter.delivered(delivered.delivered, self.spool.waiting() <= parked);
+        self.meter
+            .delivered(delivered.delivered, self.spool.waiting() <= parked);
         for parked in &delivered.parked {
             tracing::warn!(lane = %parked.lane, waiting = parked.waiting, why = %parked.why, "a mailbox cannot be written; it is tried again");
         }
@@ -285,7 +294,11 @@ impl Mailroom {
 
     /// When there is something to do without any event, on the monotonic clock; 0 for now.
     pub fn next_wakeup(&self) -> Option<u64> {
-        let due = [self.desk.intake.next_wakeup(), self.spool.next_retry(), self.orders_due()];
+        let due = [
+            self.desk.intake.next_wakeup(),
+            self.spool.next_retry(),
+            self.orders_due(),
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -321,7 +334,10 @@ impl Mailroom {
 
     /// The outbox directory of every agent on the roll.
     pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
-        self.desk.agents.iter().map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
+        self.desk
+            .agents
+            .iter()
+            .map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
     }
 
     /// The workspace.
@@ -343,7 +359,10 @@ impl Mailroom {
 /// Only the daemon's user serves, and what it makes can be read by whoever gets into the directory.
 fn keep_apart(root: &Path) -> Result<(), MailroomError> {
     let found = rustix::process::geteuid().as_raw();
-    let owner = Layout::new(root).own().symlink_metadata().map_or(found, |data| data.uid());
+    let owner = Layout::new(root)
+        .own()
+        .symlink_metadata()
+        .map_or(found, |data| data.uid());
     if owner != found {
         return Err(MailroomError::NotTheDaemon { owner, found });
     }
@@ -368,8 +387,14 @@ fn log(entry: &spool::Committed, record: &Record) {
         Record::Declined { code, .. } => Some(code.as_str()),
         Record::Accepted(_) | Record::Duplicate { .. } | Record::Happened(_) => None,
     };
-    let from = entry.original.as_ref().map(|original| original.outbox.as_str());
-    let file = entry.original.as_ref().map(|original| original.file.to_string());
+    let from = entry
+        .original
+        .as_ref()
+        .map(|original| original.outbox.as_str());
+    let file = entry
+        .original
+        .as_ref()
+        .map(|original| original.file.to_string());
     tracing::info!(seq = entry.seq, verdict = %entry.kind, code, from, file, id = entry.id, review = entry.review);
 }
 

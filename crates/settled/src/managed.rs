@@ -1,8 +1,7 @@
 //! A block of text that is ours in a file that is not: found by its marks, replaced or removed, all else left as it is.
 
 /// The line before the block.
-const BEGIN: &str =
-    "<!-- settled:begin (kept by `settled agents-md`; what is written between the marks is replaced) -->";
+const BEGIN: &str = "<!-- settled:begin (kept by `settled agents-md`; what is written between the marks is replaced) -->";
 
 /// How the line before a block begins, whatever else it says.
 const BEGIN_MARK: &str = "<!-- settled:begin";
@@ -16,11 +15,15 @@ pub fn with_block(before: &str, block: Option<&str>) -> Result<String, String> {
     // The lines end as the file's do, else a checkout that changes line ends would make the block look old.
     let end = if ends_in_crlf(before) { "\r\n" } else { "\n" };
     let ours = block.map(|block| {
-        let lines = std::iter::once(BEGIN).chain(block.trim_end().lines()).chain([END]);
+        let lines = std::iter::once(BEGIN)
+            .chain(block.trim_end().lines())
+            .chain([END]);
         lines.fold(String::new(), |text, line| text + line + end)
     });
     let Some((head, tail)) = around(before)? else {
-        let Some(ours) = ours else { return Ok(before.to_owned()) };
+        let Some(ours) = ours else {
+            return Ok(before.to_owned());
+        };
         let gap = match before {
             "" => String::new(),
             _ if before.ends_with(&end.repeat(2)) => String::new(),
@@ -44,15 +47,29 @@ fn ends_in_crlf(text: &str) -> bool {
 fn around(text: &str) -> Result<Option<(&str, &str)>, String> {
     let line = |mark: &str, from: usize| {
         let found = text[from..].match_indices(mark).map(|(at, _)| at + from);
-        found.into_iter().find(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n')
+        found
+            .into_iter()
+            .find(|at| *at == 0 || text.as_bytes()[at - 1] == b'\n')
     };
-    let Some(begin) = line(BEGIN_MARK, 0) else { return Ok(None) };
+    let Some(begin) = line(BEGIN_MARK, 0) else {
+        return Ok(None);
+    };
     let Some(end) = line(END, begin) else {
-        return Err(format!("a line begins with `{BEGIN_MARK}`, and none after it is `{END}`"));
+        return Err(format!(
+            "a line begins with `{BEGIN_MARK}`, and none after it is `{END}`"
+        ));
     };
     let behind = end + END.len();
-    let behind = if text[behind..].starts_with("\r\n") { behind + 2 } else { behind };
-    let behind = if text[behind..].starts_with('\n') { behind + 1 } else { behind };
+    let behind = if text[behind..].starts_with("\r\n") {
+        behind + 2
+    } else {
+        behind
+    };
+    let behind = if text[behind..].starts_with('\n') {
+        behind + 1
+    } else {
+        behind
+    };
     Ok(Some((&text[..begin], &text[behind..])))
 }
 
@@ -64,7 +81,10 @@ mod tests {
     fn all_else_stays_and_the_second_time_changes_nothing() {
         for before in ["", "# Rules\n", "# Rules\n\n", "no end of line"] {
             let with = with_block(before, Some("one\n")).expect("a file");
-            assert!(with.starts_with(before) && with.ends_with("one\n<!-- settled:end -->\n"), "{with:?}");
+            assert!(
+                with.starts_with(before) && with.ends_with("one\n<!-- settled:end -->\n"),
+                "{with:?}"
+            );
             assert_eq!(with_block(&with, Some("one")).as_deref(), Ok(with.as_str()));
             let without = with_block(&with, None).expect("a file");
             assert_eq!(without.trim_end(), before.trim_end(), "{before:?}");
@@ -81,12 +101,23 @@ mod tests {
     fn the_block_ends_its_lines_as_the_file_does() {
         for before in ["a\r\n", "a\r\n\r\n"] {
             let with = with_block(before, Some("one\ntwo")).expect("a file");
-            assert!(with.ends_with("-->\r\none\r\ntwo\r\n<!-- settled:end -->\r\n"), "{with:?}");
-            assert_eq!(with_block(&with, Some("one\ntwo")).as_deref(), Ok(with.as_str()));
+            assert!(
+                with.ends_with("-->\r\none\r\ntwo\r\n<!-- settled:end -->\r\n"),
+                "{with:?}"
+            );
+            assert_eq!(
+                with_block(&with, Some("one\ntwo")).as_deref(),
+                Ok(with.as_str())
+            );
             assert_eq!(with_block(&with, None).as_deref(), Ok("a\r\n\r\n"));
         }
-        let checked_out = with_block("a\n", Some("one")).expect("a file").replace('\n', "\r\n");
-        assert_eq!(with_block(&checked_out, Some("one")).as_deref(), Ok(checked_out.as_str()));
+        let checked_out = with_block("a\n", Some("one"))
+            .expect("a file")
+            .replace('\n', "\r\n");
+        assert_eq!(
+            with_block(&checked_out, Some("one")).as_deref(),
+            Ok(checked_out.as_str())
+        );
     }
 
     #[test]
@@ -95,6 +126,10 @@ mod tests {
         assert!(told.contains("settled:end"), "{told}");
         // Marks in the middle of a line are somebody's prose.
         let prose = "say <!-- settled:begin --> and <!-- settled:end -->\n";
-        assert!(with_block(prose, Some("x")).expect("a file").starts_with(prose));
+        assert!(
+            with_block(prose, Some("x"))
+                .expect("a file")
+                .starts_with(prose)
+        );
     }
 }

@@ -72,8 +72,11 @@ pub fn of(state: &State, agent: &AgentName) -> Vec<Mine> {
 }
 
 fn one(key: &ReviewKey, review: &Review, agent: &AgentName) -> Mine {
-    let (role, other) =
-        if *agent == key.author { ("author", &key.reviewer) } else { ("reviewer", &key.author) };
+    let (role, other) = if *agent == key.author {
+        ("author", &key.reviewer)
+    } else {
+        ("reviewer", &key.author)
+    };
     let whose = match (review.mover(), review.phase.mover_of(key)) {
         (Side::Person, _) => Move::Person,
         (_, Some(mover)) if mover == agent => Move::Yours,
@@ -112,10 +115,14 @@ impl Mine {
         }
         let pr = &self.pr;
         Some(match self.role {
-            "reviewer" => (format!("brief {pr}"), "what this round asks; then feedback or lgtm"),
-            _ if self.phase == "fixing" => {
-                (format!("threads {pr}"), "what is to be fixed; then send review_addressed")
-            }
+            "reviewer" => (
+                format!("brief {pr}"),
+                "what this round asks; then feedback or lgtm",
+            ),
+            _ if self.phase == "fixing" => (
+                format!("threads {pr}"),
+                "what is to be fixed; then send review_addressed",
+            ),
             _ => (format!("why {pr}"), "what to send, and until when"),
         })
     }

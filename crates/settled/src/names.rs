@@ -24,8 +24,13 @@ pub(crate) enum Shelf<'a> {
 impl NameBook {
     /// Remembers every name a record uses.
     pub(crate) fn note(&mut self, entry: &Entry) {
-        for delivery in entry.deliveries.iter().filter(|delivery| makes_a_file(delivery)) {
-            self.used.insert(hash(Shelf::Mailbox(&delivery.mailbox), &delivery.file));
+        for delivery in entry
+            .deliveries
+            .iter()
+            .filter(|delivery| makes_a_file(delivery))
+        {
+            self.used
+                .insert(hash(Shelf::Mailbox(&delivery.mailbox), &delivery.file));
         }
         if let Some(original) = &entry.original {
             match &original.away {
@@ -45,8 +50,11 @@ impl NameBook {
 
     /// The wanted name if the ledger never used it there, else the one with the record's number.
     pub(crate) fn choose(&mut self, shelf: Shelf<'_>, wanted: &FileName, seq: u64) -> FileName {
-        let name =
-            if self.used.contains(&hash(shelf, wanted)) { wanted.numbered(seq) } else { wanted.clone() };
+        let name = if self.used.contains(&hash(shelf, wanted)) {
+            wanted.numbered(seq)
+        } else {
+            wanted.clone()
+        };
         self.used.insert(hash(shelf, &name));
         name
     }
@@ -96,6 +104,9 @@ mod tests {
         let inbox = Mailbox::Inbox("codex".to_owned());
         let file = FileName::new("a.yaml").expect("a name");
         let mut choose = |seq| names.choose(Shelf::Mailbox(&inbox), &file, seq).to_string();
-        assert_eq!([choose(1), choose(2), choose(3)], ["a.yaml", "a.2.yaml", "a.3.yaml"]);
+        assert_eq!(
+            [choose(1), choose(2), choose(3)],
+            ["a.yaml", "a.2.yaml", "a.3.yaml"]
+        );
     }
 }

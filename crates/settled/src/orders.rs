@@ -71,21 +71,33 @@ pub(crate) enum NoOrder {
 impl Order {
     /// An order as this version writes it.
     pub fn new(id: MessageId, asked_at: DateTime<Utc>, event: Event) -> Self {
-        Self { schema_version: VERSION, id, asked_at, event }
+        Self {
+            schema_version: VERSION,
+            id,
+            asked_at,
+            event,
+        }
     }
 
     /// Reads an order; the error says what would have been accepted.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let order: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
         if order.schema_version != VERSION {
-            return Err(format!("schema_version is {}, expected {VERSION}", order.schema_version));
+            return Err(format!(
+                "schema_version is {}, expected {VERSION}",
+                order.schema_version
+            ));
         }
         check(&order.event).map(|()| order)
     }
 
     /// The file's name: sorted by name, orders are sorted by time.
     fn file_name(&self) -> String {
-        format!("{}_{}.json", self.asked_at.format("%Y%m%dT%H%M%S%3fZ"), self.id)
+        format!(
+            "{}_{}.json",
+            self.asked_at.format("%Y%m%dT%H%M%S%3fZ"),
+            self.id
+        )
     }
 }
 
@@ -176,10 +188,16 @@ pub(crate) fn waiting(root: &Path) -> io::Result<Vec<OsString>> {
 }
 
 /// Reads a waiting order; `None` if it is gone.
-pub(crate) fn read(root: &Path, name: &OsStr, now: DateTime<Utc>) -> Result<Option<Order>, NoOrder> {
+pub(crate) fn read(
+    root: &Path,
+    name: &OsStr,
+    now: DateTime<Utc>,
+) -> Result<Option<Order>, NoOrder> {
     let directory = directory(root);
     let path = directory.join(name);
-    let looked = directory.symlink_metadata().and_then(|own| Ok((own, path.symlink_metadata()?)));
+    let looked = directory
+        .symlink_metadata()
+        .and_then(|own| Ok((own, path.symlink_metadata()?)));
     let (own, data) = match looked {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         looked => looked?,
@@ -191,10 +209,18 @@ pub(crate) fn read(root: &Path, name: &OsStr, now: DateTime<Utc>) -> Result<Opti
         return Err(NoOrder::Unfit("its name is no text".to_owned()));
     }
     let mut text = Vec::new();
-    OpenOptions::new().read(true).open(&path)?.take(SIZE_MAX).read_to_end(&mut text)?;
+    OpenOptions::new()
+        .read(true)
+        .open(&path)?
+        .take(SIZE_MAX)
+        .read_to_end(&mut text)?;
     Order::parse(&text).map(Some).map_err(|why| {
         let age = now.timestamp_millis() - (data.mtime() * 1_000 + data.mtime_nsec() / 1_000_000);
-        if (0..PATIENCE_MS).contains(&age) { NoOrder::Young(why) } else { NoOrder::Unfit(why) }
+        if (0..PATIENCE_MS).contains(&age) {
+            NoOrder::Young(why)
+        } else {
+            NoOrder::Unfit(why)
+        }
     })
 }
 
@@ -205,11 +231,18 @@ fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
         return Some("it is not a regular file".to_owned());
     }
     if data.len() > SIZE_MAX {
-        return Some(format!("it has {} bytes, expected at most {SIZE_MAX}", data.len()));
+        return Some(format!(
+            "it has {} bytes, expected at most {SIZE_MAX}",
+            data.len()
+        ));
     }
     // Root may give orders to a daemon of another user.
     if data.uid() != own.uid() && data.uid() != 0 {
-        return Some(format!("it belongs to user {}, expected {} or root", data.uid(), own.uid()));
+        return Some(format!(
+            "it belongs to user {}, expected {} or root",
+            data.uid(),
+            own.uid()
+        ));
     }
     None
 }
@@ -235,7 +268,11 @@ pub(crate) fn put_aside(root: &Path, name: &OsStr) -> io::Result<()> {
 
 /// Where a file of that name is, if it was found to be no order.
 pub(crate) fn is_put_aside(root: &Path, name: &OsStr) -> bool {
-    directory(root).join(UNREADABLE).join(name).symlink_metadata().is_ok()
+    directory(root)
+        .join(UNREADABLE)
+        .join(name)
+        .symlink_metadata()
+        .is_ok()
 }
 
 /// Removes an order that is in the ledger. A kill or a power cut before this leaves one that is known

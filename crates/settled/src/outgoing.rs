@@ -90,26 +90,41 @@ impl Outgoing<'_> {
         let (what, text) = match &letter.says {
             Says::Escalated { review, reason } => {
                 let after = self.after(review, occasion);
-                ("escalated", news::escalated(&head, &about(review, &after, occasion), reason))
+                (
+                    "escalated",
+                    news::escalated(&head, &about(review, &after, occasion), reason),
+                )
             }
             Says::Closed { review, reason } => {
                 let after = self.after(review, occasion);
-                ("closed", news::closed(&head, &about(review, &after, occasion), *reason))
+                (
+                    "closed",
+                    news::closed(&head, &about(review, &after, occasion), *reason),
+                )
             }
             Says::Decided { review } => {
                 let after = self.after(review, occasion);
-                ("decided", news::decided(&head, &about(review, &after, occasion)))
+                (
+                    "decided",
+                    news::decided(&head, &about(review, &after, occasion)),
+                )
             }
             Says::BudgetSpent { review, round } => {
                 let before = self.before(review);
-                let spent =
-                    budget::Spent { key: review, review: before, round: *round, event: occasion.event() };
+                let spent = budget::Spent {
+                    key: review,
+                    review: before,
+                    round: *round,
+                    event: occasion.event(),
+                };
                 // The id is random, so that nobody else's packet can have the name already.
                 let name = format!("pr{}_r{round}_{}", review.pr, letter.id.as_str());
                 let packet = budget::packet(&spent, &name, head.at);
-                let (path, delivery) = packet_of("findings", &name, packet.text.clone(), names, self.seq);
+                let (path, delivery) =
+                    packet_of("findings", &name, packet.text.clone(), names, self.seq);
                 deliveries.push(delivery);
-                let path = PacketPath::new(path).expect("a folder and a plain name are a packet path");
+                let path =
+                    PacketPath::new(path).expect("a folder and a plain name are a packet path");
                 ("feedback", budget::feedback(&head, &spent, &packet, path))
             }
             Says::Handoff { task } => {
@@ -119,7 +134,8 @@ impl Outgoing<'_> {
                     .find(|dispatched| dispatched.id == *task)
                     .expect("a handoff letter is about a task of its record");
                 let text = handoff::packet(task, head.at);
-                let (path, delivery) = packet_of("handoff", task.id.as_str(), text, names, self.seq);
+                let (path, delivery) =
+                    packet_of("handoff", task.id.as_str(), text, names, self.seq);
                 deliveries.push(delivery);
                 ("handoff", handoff::message(&head, task, path))
             }
@@ -129,17 +145,26 @@ impl Outgoing<'_> {
     }
 
     fn before(&self, key: &ReviewKey) -> &Review {
-        self.state.review(key).expect("a letter is about a review that the state has")
+        self.state
+            .review(key)
+            .expect("a letter is about a review that the state has")
     }
 
     fn after(&self, key: &ReviewKey, occasion: Occasion<'_>) -> Review {
         let before = self.before(key);
-        occasion.step_of(key).map_or_else(|| before.clone(), |step| before.after(step, self.moment.utc))
+        occasion.step_of(key).map_or_else(
+            || before.clone(),
+            |step| before.after(step, self.moment.utc),
+        )
     }
 
     /// The envelope fields of a letter of this record.
     pub(crate) fn head<'l>(&self, id: &'l MessageId, to: &'l AgentName) -> letters::Letter<'l> {
-        letters::Letter { id, to, at: Timestamp::from_utc(self.moment.utc) }
+        letters::Letter {
+            id,
+            to,
+            at: Timestamp::from_utc(self.moment.utc),
+        }
     }
 
     /// A file of the daemon's own in an agent's inbox; `number` tells the letters of one record apart.
@@ -151,14 +176,20 @@ impl Outgoing<'_> {
         text: String,
         names: &mut NameBook,
     ) -> Delivery {
-        let further = if number == 0 { String::new() } else { format!("-{number}") };
+        let further = if number == 0 {
+            String::new()
+        } else {
+            format!("-{number}")
+        };
         let name = format!("{}_settled_{what}_{}{further}.yaml", self.stamp(), self.seq);
         delivery(Mailbox::Inbox(to.to_string()), name, text, names, self.seq)
     }
 
     /// The snapshot that an event of a pull request leaves.
     pub(crate) fn snapshot(&self, event: &Event, names: &mut NameBook) -> Option<Delivery> {
-        let Event::Pull(event) = event else { return None };
+        let Event::Pull(event) = event else {
+            return None;
+        };
         let name = format!("{}_{}_{}.yaml", self.stamp(), event.action.word(), self.seq);
         let text = snapshot::text(event, Timestamp::from_utc(self.moment.utc));
         let mailbox = Mailbox::PullRequest(String::from(event.pr.to_canonical()));
@@ -171,19 +202,47 @@ impl Outgoing<'_> {
 }
 
 fn about<'a>(key: &'a ReviewKey, review: &'a Review, occasion: Occasion<'a>) -> news::About<'a> {
-    news::About { key, review, event: occasion.event(), handoff: occasion.handoff() }
+    news::About {
+        key,
+        review,
+        event: occasion.event(),
+        handoff: occasion.handoff(),
+    }
 }
 
 /// A packet in its folder, and the path by which a message names it.
-fn packet_of(folder: &str, name: &str, text: String, names: &mut NameBook, seq: u64) -> (String, Delivery) {
-    let delivery = delivery(Mailbox::Packets(folder.to_owned()), format!("{name}.yaml"), text, names, seq);
+fn packet_of(
+    folder: &str,
+    name: &str,
+    text: String,
+    names: &mut NameBook,
+    seq: u64,
+) -> (String, Delivery) {
+    let delivery = delivery(
+        Mailbox::Packets(folder.to_owned()),
+        format!("{name}.yaml"),
+        text,
+        names,
+        seq,
+    );
     (format!("packets/{folder}/{}", delivery.file), delivery)
 }
 
-fn delivery(mailbox: Mailbox, name: String, text: String, names: &mut NameBook, seq: u64) -> Delivery {
-    let wanted = FileName::new(name).expect("digits, words and the daemon's own ids are a file name");
+fn delivery(
+    mailbox: Mailbox,
+    name: String,
+    text: String,
+    names: &mut NameBook,
+    seq: u64,
+) -> Delivery {
+    let wanted =
+        FileName::new(name).expect("digits, words and the daemon's own ids are a file name");
     let file = names.choose(Shelf::Mailbox(&mailbox), &wanted, seq);
-    Delivery { mailbox, file, content: Content::Text(text) }
+    Delivery {
+        mailbox,
+        file,
+        content: Content::Text(text),
+    }
 }
 
 #[cfg(test)]

@@ -46,7 +46,8 @@ impl Rejection {
     /// Nothing was read: the file belongs to `found`, and what `expected` does not own it did not write.
     pub(crate) fn of_another(found: u32, expected: u32, file: &FileName) -> Self {
         let violation = ReportedViolation {
-            message: "the file belongs to another user than `settled.toml` names for this agent".to_owned(),
+            message: "the file belongs to another user than `settled.toml` names for this agent"
+                .to_owned(),
             found: Some(format!("uid {found}")),
             expected: Some(format!("uid {expected}")),
             fix: Some(format!(
@@ -59,9 +60,16 @@ impl Rejection {
     }
 
     /// The packet was not read: it belongs to somebody else.
-    pub(crate) fn packet_of_another(found: u32, expected: u32, message: &Message, file: &FileName) -> Self {
+    pub(crate) fn packet_of_another(
+        found: u32,
+        expected: u32,
+        message: &Message,
+        file: &FileName,
+    ) -> Self {
         let path = message.packet_path();
-        let path = path.as_ref().map_or("findings_packet", |path| path.as_str());
+        let path = path
+            .as_ref()
+            .map_or("findings_packet", |path| path.as_str());
         let place = match message.read_body() {
             ReadBody::Mapping(body) => Some(place_in(body, "findings_packet")),
             ReadBody::Unread | ReadBody::Malformed(_) => None,
@@ -73,7 +81,9 @@ impl Rejection {
             field: Some("body.findings_packet".to_owned()),
             found: Some(format!("uid {found}")),
             expected: Some(format!("uid {expected}, or the daemon's")),
-            fix: Some("write a packet of your own under a name that is free, and name that".to_owned()),
+            fix: Some(
+                "write a packet of your own under a name that is free, and name that".to_owned(),
+            ),
             ..bare(Code::WrongOwner, file)
         };
         Self::of_file(vec![violation])
@@ -82,7 +92,12 @@ impl Rejection {
     /// The reader stopped.
     pub(crate) fn malformed(malformed: Malformed, file: &FileName) -> Self {
         let violations = Violations::from(malformed);
-        Self::of_file(violations.iter().map(|violation| violation.reported(&file.to_string())).collect())
+        Self::of_file(
+            violations
+                .iter()
+                .map(|violation| violation.reported(&file.to_string()))
+                .collect(),
+        )
     }
 
     /// The validator found something; a forged sender is told in the same breath, and first.
@@ -92,9 +107,13 @@ impl Rejection {
         outbox: &AgentName,
         file: &FileName,
     ) -> Self {
-        let forged = message.from().and_then(|from| review::sender_fault(&from, outbox));
+        let forged = message
+            .from()
+            .and_then(|from| review::sender_fault(&from, outbox));
         let forged = forged.map(|fault| told(&fault, message, None, file));
-        let reported = violations.iter().map(|violation| violation.reported(&file.to_string()));
+        let reported = violations
+            .iter()
+            .map(|violation| violation.reported(&file.to_string()));
         Self::of_file(forged.into_iter().chain(reported).collect())
     }
 
@@ -105,11 +124,16 @@ impl Rejection {
         packet: Option<&Packet>,
         file: &FileName,
     ) -> Self {
-        let tree = packet.and_then(|packet| message_schema::parse_packet(packet.text.as_bytes()).ok());
+        let tree =
+            packet.and_then(|packet| message_schema::parse_packet(packet.text.as_bytes()).ok());
         let packet = packet.map(|packet| packet.path.as_str()).zip(tree.as_ref());
         Self {
             code: refusal.code(),
-            violations: refusal.faults.iter().map(|fault| told(fault, message, packet, file)).collect(),
+            violations: refusal
+                .faults
+                .iter()
+                .map(|fault| told(fault, message, packet, file))
+                .collect(),
             retryable: refusal.retryable,
             review: refusal.review.map(|key| *key),
             costs: refusal.costs,
@@ -122,12 +146,19 @@ impl Rejection {
     pub(crate) fn is_final(&mut self) {
         self.retryable = false;
         self.legal_next = vec!["a person decides".to_owned()];
-        self.violations.iter_mut().for_each(|violation| violation.fix = None);
+        self.violations
+            .iter_mut()
+            .for_each(|violation| violation.fix = None);
     }
 
     fn of_file(violations: Vec<ReportedViolation>) -> Self {
-        let first = violations.iter().find(|violation| violation.level == Level::Error);
-        let code = first.or(violations.first()).expect("a refusal names at least one violation").code;
+        let first = violations
+            .iter()
+            .find(|violation| violation.level == Level::Error);
+        let code = first
+            .or(violations.first())
+            .expect("a refusal names at least one violation")
+            .code;
         Self {
             code,
             violations,
@@ -140,10 +171,19 @@ impl Rejection {
 
     /// One sentence on why.
     pub(crate) fn summary(&self) -> String {
-        let errors = self.violations.iter().filter(|violation| violation.level == Level::Error);
+        let errors = self
+            .violations
+            .iter()
+            .filter(|violation| violation.level == Level::Error);
         let more = errors.count().saturating_sub(1);
-        let first = self.violations.iter().find(|violation| violation.code == self.code);
-        let sentence = first.map_or_else(|| self.code.sentence().to_owned(), |first| first.message.clone());
+        let first = self
+            .violations
+            .iter()
+            .find(|violation| violation.code == self.code);
+        let sentence = first.map_or_else(
+            || self.code.sentence().to_owned(),
+            |first| first.message.clone(),
+        );
         match more {
             0 => sentence,
             _ => format!("{sentence} (and {more} more)"),
@@ -211,14 +251,17 @@ fn told(
     file: &FileName,
 ) -> ReportedViolation {
     let field = fault.field.as_deref().unwrap_or_default();
-    let in_packet = packet.filter(|_| field.starts_with("findings") || field.starts_with("qa_validation"));
+    let in_packet =
+        packet.filter(|_| field.starts_with("findings") || field.starts_with("qa_validation"));
     let place = match (in_packet, field.strip_prefix("body."), message.read_body()) {
         (Some((_, tree)), _, _) => Some(place_in(tree, field)),
         (None, Some(field), ReadBody::Mapping(body)) => Some(place_in(body, field)),
         (None, Some(_), ReadBody::Unread | ReadBody::Malformed(_)) => None,
         (None, None, _) => (!field.is_empty()).then(|| place_in(message.root(), field)),
     };
-    let clause = fault.clause.map_or_else(String::new, |clause| format!("clause {}: ", clause.as_str()));
+    let clause = fault.clause.map_or_else(String::new, |clause| {
+        format!("clause {}: ", clause.as_str())
+    });
     ReportedViolation {
         message: cut(format!("{clause}{}", fault.message)),
         file: in_packet.map_or_else(|| file.to_string(), |(path, _)| path.to_owned()),
@@ -244,7 +287,10 @@ fn cut(mut text: String) -> String {
 fn place_in(tree: &Node, field: &str) -> Place {
     let mut node = tree;
     for step in field.split(['.', '[']) {
-        let next = match step.strip_suffix(']').and_then(|index| index.parse::<usize>().ok()) {
+        let next = match step
+            .strip_suffix(']')
+            .and_then(|index| index.parse::<usize>().ok())
+        {
             Some(index) => node.items().get(index),
             None => node.field(step).map(|field| &field.value),
         };
@@ -273,7 +319,11 @@ mod tests {
         let tree = message_schema::parse_packet(text.as_bytes()).expect("a mapping");
         let place = |field| place_in(&tree, field).to_string();
         assert_eq!(place("findings[1].action"), "5:13");
-        assert_eq!(place("findings[0].action"), "2:5", "the finding that lacks it");
+        assert_eq!(
+            place("findings[0].action"),
+            "2:5",
+            "the finding that lacks it"
+        );
         assert_eq!(place("findings"), "2:3");
         assert_eq!(place("qa_validation.commands_run"), "1:1");
     }

@@ -10,7 +10,9 @@ use rustix::io::Errno;
 /// missing. A link stays one, and what it leads to is replaced.
 pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let directory = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = target
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or_else(|| Path::new("."));
     std::fs::create_dir_all(directory)?;
     let mut name = std::ffi::OsString::from(".");

@@ -48,15 +48,24 @@ impl Cast {
     /// What makes these users too close to be kept apart, in one sentence.
     pub(crate) fn fault(&self, users: &Users) -> Option<String> {
         let everybody: Vec<(&str, User)> = std::iter::once(("the daemon", self.daemon))
-            .chain(self.agents.iter().map(|(name, user)| (name.as_str(), *user)))
+            .chain(
+                self.agents
+                    .iter()
+                    .map(|(name, user)| (name.as_str(), *user)),
+            )
             .collect();
         for (at, (name, user)) in everybody.iter().enumerate() {
             if at > 0 && (user.uid == 0 || user.gid == 0) {
-                return Some(format!("{name} would be root ({user}), which nothing keeps out of anything"));
+                return Some(format!(
+                    "{name} would be root ({user}), which nothing keeps out of anything"
+                ));
             }
             for (other, theirs) in &everybody[..at] {
                 if user.uid == theirs.uid {
-                    return Some(format!("{other} and {name} would be the same user {}", user.uid));
+                    return Some(format!(
+                        "{other} and {name} would be the same user {}",
+                        user.uid
+                    ));
                 }
                 if user.gid == theirs.gid
                     || users.is_member(*theirs, user.gid)
@@ -77,16 +86,35 @@ impl Cast {
         let daemon = self.daemon;
         let line = |path: &str, owner: User, mode: u32, why, within| Line {
             path: path.into(),
-            tenure: Tenure { uid: owner.uid, gid: owner.gid, mode },
+            tenure: Tenure {
+                uid: owner.uid,
+                gid: owner.gid,
+                mode,
+            },
             why,
             within,
         };
         let mut lines = vec![
-            line("", ROOT, 0o755, "nobody exchanges what lies here", Within::Left),
-            line(".settled", daemon, 0o700, "the ledger holds everybody's mail", Within::Owned(0o600)),
+            line(
+                "",
+                ROOT,
+                0o755,
+                "nobody exchanges what lies here",
+                Within::Left,
+            ),
+            line(
+                ".settled",
+                daemon,
+                0o700,
+                "the ledger holds everybody's mail",
+                Within::Owned(0o600),
+            ),
             line("agents", ROOT, 0o755, "only root adds agents", Within::Left),
         ];
-        let config = User { uid: 0, gid: daemon.gid };
+        let config = User {
+            uid: 0,
+            gid: daemon.gid,
+        };
         lines.push(line(
             crate::config::FILE,
             config,
@@ -95,25 +123,103 @@ impl Cast {
             Within::Left,
         ));
         for (name, agent) in &self.agents {
-            let shared = User { uid: daemon.uid, gid: agent.gid };
-            let own = User { uid: agent.uid, gid: daemon.gid };
-            let mut mailbox = |directory: &str, owner, mode, why, within| {
-                lines.push(line(&format!("agents/{name}{directory}"), owner, mode, why, within));
+            let shared = User {
+                uid: daemon.uid,
+                gid: agent.gid,
             };
-            mailbox("", shared, 0o750, "only the agent and the daemon get in", Within::Left);
-            mailbox("/outbox", own, 0o2770, "the agent writes, the daemon puts away", Within::Left);
-            mailbox("/inbox", shared, 0o770, "the daemon writes, the agent takes", Within::Readable);
+            let own = User {
+                uid: agent.uid,
+                gid: daemon.gid,
+            };
+            let mut mailbox = |directory: &str, owner, mode, why, within| {
+                lines.push(line(
+                    &format!("agents/{name}{directory}"),
+                    owner,
+                    mode,
+                    why,
+                    within,
+                ));
+            };
+            mailbox(
+                "",
+                shared,
+                0o750,
+                "only the agent and the daemon get in",
+                Within::Left,
+            );
+            mailbox(
+                "/outbox",
+                own,
+                0o2770,
+                "the agent writes, the daemon puts away",
+                Within::Left,
+            );
+            mailbox(
+                "/inbox",
+                shared,
+                0o770,
+                "the daemon writes, the agent takes",
+                Within::Readable,
+            );
             mailbox("/sent", shared, 0o750, "the agent reads", Within::Readable);
-            mailbox("/dead_letter", shared, 0o750, "the agent reads", Within::Readable);
-            mailbox("/archive", own, 0o2750, "the agent keeps, the daemon looks", Within::Readable);
+            mailbox(
+                "/dead_letter",
+                shared,
+                0o750,
+                "the agent reads",
+                Within::Readable,
+            );
+            mailbox(
+                "/archive",
+                own,
+                0o2750,
+                "the agent keeps, the daemon looks",
+                Within::Readable,
+            );
         }
         lines.extend([
-            line("packets", ROOT, 0o755, "nobody exchanges its folders", Within::Left),
-            line("packets/findings", daemon, 0o3777, "all write, nobody removes another's", Within::Left),
-            line("packets/briefs", daemon, 0o755, "the daemon writes, all read", Within::Readable),
-            line("packets/handoff", daemon, 0o755, "the daemon writes, all read", Within::Readable),
-            line("events", ROOT, 0o755, "nobody exchanges its folders", Within::Left),
-            line("events/pr", daemon, 0o755, "the daemon writes, all read", Within::Owned(0o644)),
+            line(
+                "packets",
+                ROOT,
+                0o755,
+                "nobody exchanges its folders",
+                Within::Left,
+            ),
+            line(
+                "packets/findings",
+                daemon,
+                0o3777,
+                "all write, nobody removes another's",
+                Within::Left,
+            ),
+            line(
+                "packets/briefs",
+                daemon,
+                0o755,
+                "the daemon writes, all read",
+                Within::Readable,
+            ),
+            line(
+                "packets/handoff",
+                daemon,
+                0o755,
+                "the daemon writes, all read",
+                Within::Readable,
+            ),
+            line(
+                "events",
+                ROOT,
+                0o755,
+                "nobody exchanges its folders",
+                Within::Left,
+            ),
+            line(
+                "events/pr",
+                daemon,
+                0o755,
+                "the daemon writes, all read",
+                Within::Owned(0o644),
+            ),
         ]);
         lines
     }
@@ -129,9 +235,14 @@ impl Line {
             Within::Readable => {
                 for path in children(grounds, &self.path)? {
                     // What is no plain file is its owner's affair.
-                    let Ok(Some(there)) = grounds.tenure(&path) else { continue };
+                    let Ok(Some(there)) = grounds.tenure(&path) else {
+                        continue;
+                    };
                     if !grounds.is_dir(&path) {
-                        let readable = Tenure { mode: (there.mode & 0o777) | 0o444, ..there };
+                        let readable = Tenure {
+                            mode: (there.mode & 0o777) | 0o444,
+                            ..there
+                        };
                         count += one(grounds, &path, readable, change)?;
                     }
                 }
@@ -151,7 +262,14 @@ impl Line {
         let mut count = 0;
         for path in children(grounds, directory)? {
             let is_dir = grounds.is_dir(&path);
-            let tenure = if is_dir { self.tenure } else { Tenure { mode, ..self.tenure } };
+            let tenure = if is_dir {
+                self.tenure
+            } else {
+                Tenure {
+                    mode,
+                    ..self.tenure
+                }
+            };
             count += one(grounds, &path, tenure, change)?;
             if is_dir {
                 count += self.settle_below(grounds, &path, mode, change)?;
@@ -169,7 +287,11 @@ fn one(grounds: &Grounds, path: &Path, tenure: Tenure, change: bool) -> Result<u
 }
 
 fn children(grounds: &Grounds, directory: &Path) -> Result<Vec<PathBuf>, SpoolError> {
-    Ok(grounds.names(directory)?.iter().map(|name: &FileName| directory.join(name)).collect())
+    Ok(grounds
+        .names(directory)?
+        .iter()
+        .map(|name: &FileName| directory.join(name))
+        .collect())
 }
 
 /// The config with the user of every agent in it: a `uid` in the table of the agent, which is made if there is none.
@@ -178,13 +300,21 @@ pub(crate) fn with_users(config: &str, users: &BTreeMap<AgentName, User>) -> Str
     for (name, user) in users {
         let wanted = format!("uid = {}", user.uid);
         let heads = [format!("[agents.{name}]"), format!("[agents.\"{name}\"]")];
-        let head = lines.iter().position(|line| heads.iter().any(|head| line.trim() == head));
+        let head = lines
+            .iter()
+            .position(|line| heads.iter().any(|head| line.trim() == head));
         let Some(head) = head else {
             lines.extend([String::new(), format!("[agents.\"{name}\"]"), wanted]);
             continue;
         };
-        let body = lines[head + 1..].iter().take_while(|line| !line.trim_start().starts_with('['));
-        let is_uid = |line: &String| line.split('=').next().is_some_and(|key| key.trim() == "uid");
+        let body = lines[head + 1..]
+            .iter()
+            .take_while(|line| !line.trim_start().starts_with('['));
+        let is_uid = |line: &String| {
+            line.split('=')
+                .next()
+                .is_some_and(|key| key.trim() == "uid")
+        };
         match body.into_iter().position(is_uid) {
             Some(at) => lines[head + 1 + at] = wanted,
             None => lines.insert(head + 1, wanted),
@@ -200,7 +330,10 @@ mod tests {
 
     fn cast(agents: &[(&str, u32)]) -> BTreeMap<AgentName, User> {
         let user = |id| User { uid: id, gid: id };
-        agents.iter().map(|(name, id)| (AgentName::new(*name).expect("a name"), user(*id))).collect()
+        agents
+            .iter()
+            .map(|(name, id)| (AgentName::new(*name).expect("a name"), user(*id)))
+            .collect()
     }
 
     #[test]
@@ -210,7 +343,11 @@ mod tests {
             "{TEMPLATE}\n[agents.claude]\nroles = [\"author\"]\nuid = 3\n# end\n[agents.\"co.dex\"]\n"
         );
         let text = with_users(&before, &users);
-        assert_eq!(with_users(&text, &users), text, "written twice, it is the same");
+        assert_eq!(
+            with_users(&text, &users),
+            text,
+            "written twice, it is the same"
+        );
         let config = Config::parse(&text, Path::new("settled.toml")).expect("a config");
         assert_eq!(config.users().into_values().collect::<Vec<_>>(), [7, 8]);
         assert!(
@@ -222,17 +359,31 @@ mod tests {
     #[test]
     fn users_that_are_too_close_are_told() {
         let fault = |daemon, agents: &[(&str, u32)]| {
-            let cast = Cast { daemon: User { uid: daemon, gid: daemon }, agents: cast(agents) };
+            let cast = Cast {
+                daemon: User {
+                    uid: daemon,
+                    gid: daemon,
+                },
+                agents: cast(agents),
+            };
             cast.fault(&Users::default())
         };
         assert_eq!(fault(0, &[("claude", 7), ("codex", 8)]), None);
-        assert!(fault(0, &[("claude", 7), ("codex", 7)]).is_some_and(|why| why.contains("same user 7")));
+        assert!(
+            fault(0, &[("claude", 7), ("codex", 7)]).is_some_and(|why| why.contains("same user 7"))
+        );
         assert!(fault(7, &[("claude", 7)]).is_some());
         assert!(fault(5, &[("claude", 0)]).is_some_and(|why| why.contains("root")));
         let shared = User { uid: 8, gid: 7 };
         let mut agents = cast(&[("claude", 7)]);
         agents.insert(AgentName::new("codex").expect("a name"), shared);
-        let cast = Cast { daemon: ROOT, agents };
-        assert!(cast.fault(&Users::default()).is_some_and(|why| why.contains("share a group")));
+        let cast = Cast {
+            daemon: ROOT,
+            agents,
+        };
+        assert!(
+            cast.fault(&Users::default())
+                .is_some_and(|why| why.contains("share a group"))
+        );
     }
 }

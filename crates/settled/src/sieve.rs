@@ -39,19 +39,35 @@ impl Sieve {
 
     /// Whether the record is asked for.
     pub(crate) fn lets(&self, entry: &Entry, record: &Record) -> bool {
-        self.verdict.as_ref().is_none_or(|verdict| *verdict == entry.kind)
-            && self.of.as_ref().is_none_or(|agent| is_of(agent, entry, record))
-            && self.pr.as_ref().is_none_or(|pr| is_about(&pr.to_canonical(), entry, record))
+        self.verdict
+            .as_ref()
+            .is_none_or(|verdict| *verdict == entry.kind)
+            && self
+                .of
+                .as_ref()
+                .is_none_or(|agent| is_of(agent, entry, record))
+            && self
+                .pr
+                .as_ref()
+                .is_none_or(|pr| is_about(&pr.to_canonical(), entry, record))
     }
 }
 
 fn is_of(agent: &AgentName, entry: &Entry, record: &Record) -> bool {
-    let got = entry.deliveries.iter().any(|delivery| match &delivery.mailbox {
-        Mailbox::Inbox(of) | Mailbox::DeadLetter(of) => of == agent.as_str(),
-        Mailbox::Packets(_) | Mailbox::PullRequest(_) => false,
-    });
-    got || entry.original.as_ref().is_some_and(|original| original.outbox == agent.as_str())
-        || reviews(record).iter().any(|key| key.author == *agent || key.reviewer == *agent)
+    let got = entry
+        .deliveries
+        .iter()
+        .any(|delivery| match &delivery.mailbox {
+            Mailbox::Inbox(of) | Mailbox::DeadLetter(of) => of == agent.as_str(),
+            Mailbox::Packets(_) | Mailbox::PullRequest(_) => false,
+        });
+    got || entry
+        .original
+        .as_ref()
+        .is_some_and(|original| original.outbox == agent.as_str())
+        || reviews(record)
+            .iter()
+            .any(|key| key.author == *agent || key.reviewer == *agent)
 }
 
 fn is_about(pr: &PrNumber, entry: &Entry, record: &Record) -> bool {
@@ -63,7 +79,8 @@ fn is_about(pr: &PrNumber, entry: &Entry, record: &Record) -> bool {
         Record::Declined { event, .. } => event_pr(event),
         Record::Accepted(_) | Record::Refused { .. } | Record::Duplicate { .. } => None,
     };
-    named.is_some_and(|named| named.to_canonical() == *pr) || reviews(record).iter().any(|key| key.pr == *pr)
+    named.is_some_and(|named| named.to_canonical() == *pr)
+        || reviews(record).iter().any(|key| key.pr == *pr)
 }
 
 /// The reviews a record moves.
@@ -80,9 +97,15 @@ fn event_pr(event: &Event) -> Option<PrNumber> {
     match event {
         Event::Deadline { review, .. } => Some(review.pr.clone()),
         Event::Taken(Which { pr, .. })
-        | Event::Turns { which: Which { pr, .. }, .. }
+        | Event::Turns {
+            which: Which { pr, .. },
+            ..
+        }
         | Event::Started(Which { pr, .. })
-        | Event::Failed { which: Which { pr, .. }, .. } => Some(pr.clone()),
+        | Event::Failed {
+            which: Which { pr, .. },
+            ..
+        } => Some(pr.clone()),
         Event::Pull(event) => Some(event.pr.clone()),
         Event::Person(decision) => Some(decision.which.pr.clone()),
         Event::Pair(_) => None,
@@ -107,9 +130,14 @@ fn is_reported_of(pr: &PrNumber, entry: &Entry) -> bool {
 
 /// The reports a record lays beside a refused original.
 pub(crate) fn reports(entry: &Entry) -> impl Iterator<Item = Report> {
-    entry.deliveries.iter().filter_map(|delivery| match (&delivery.mailbox, &delivery.content) {
-        (Mailbox::DeadLetter(_), Content::Text(text)) => Report::from_yaml(text.as_bytes()).ok(),
-        (Mailbox::DeadLetter(_), Content::Original | Content::Withdrawn(_))
-        | (Mailbox::Inbox(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_), _) => None,
-    })
+    entry
+        .deliveries
+        .iter()
+        .filter_map(|delivery| match (&delivery.mailbox, &delivery.content) {
+            (Mailbox::DeadLetter(_), Content::Text(text)) => {
+                Report::from_yaml(text.as_bytes()).ok()
+            }
+            (Mailbox::DeadLetter(_), Content::Original | Content::Withdrawn(_))
+            | (Mailbox::Inbox(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_), _) => None,
+        })
 }

@@ -26,7 +26,10 @@ struct Snapshot<'a> {
 pub(crate) fn text(event: &PullEvent, at: Timestamp) -> String {
     let merged = match event.action {
         PullAction::Merged => true,
-        PullAction::Opened | PullAction::Synchronize | PullAction::Reopened | PullAction::Closed => false,
+        PullAction::Opened
+        | PullAction::Synchronize
+        | PullAction::Reopened
+        | PullAction::Closed => false,
     };
     render_document(&Snapshot {
         schema_version: 1,

@@ -47,21 +47,46 @@ impl Standing {
         let agents = workspace::agents(root)?;
         let unjudged = Unjudged::look(root, &agents);
         let (books, folded) = Books::read(root)?;
-        let dead = if refusals::is_any(root, &agents) { refusals::read(root)? } else { Vec::new() };
-        let dead = dead.into_iter().filter(|refusal| refusal.is_open(books.state())).collect();
+        let dead = if refusals::is_any(root, &agents) {
+            refusals::read(root)?
+        } else {
+            Vec::new()
+        };
+        let dead = dead
+            .into_iter()
+            .filter(|refusal| refusal.is_open(books.state()))
+            .collect();
         let (serving, troubles) = (spool::is_served(root), troubles::noted(root));
-        Ok(Self { books, folded, serving, agents, unjudged, dead, troubles })
+        Ok(Self {
+            books,
+            folded,
+            serving,
+            agents,
+            unjudged,
+            dead,
+            troubles,
+        })
     }
 
     /// The reviews a person means, in the order of their keys.
     pub(crate) fn selected(&self, which: &Which) -> Vec<(&ReviewKey, &Review)> {
-        let repo = which.repo.as_ref().map(message_schema::id::Repo::to_canonical);
+        let repo = which
+            .repo
+            .as_ref()
+            .map(message_schema::id::Repo::to_canonical);
         let is_meant = |key: &ReviewKey| {
             key.pr.same_pr(&which.pr)
-                && which.reviewer.as_ref().is_none_or(|reviewer| *reviewer == key.reviewer)
+                && which
+                    .reviewer
+                    .as_ref()
+                    .is_none_or(|reviewer| *reviewer == key.reviewer)
                 && (key.repo.is_none() || repo.is_none() || key.repo == repo)
         };
-        self.books.state().reviews().filter(|(key, _)| is_meant(key)).collect()
+        self.books
+            .state()
+            .reviews()
+            .filter(|(key, _)| is_meant(key))
+            .collect()
     }
 
     /// Whether it is certain that nobody serves the workspace.

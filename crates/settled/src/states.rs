@@ -14,7 +14,15 @@ use self::probe::{Input, Probe, Stand};
 pub fn page() -> String {
     let tried: Vec<(Stand, Vec<(Input, String)>)> = Stand::ALL
         .into_iter()
-        .map(|stand| (stand, Input::ALL.into_iter().map(|input| (input, outcome(stand, input))).collect()))
+        .map(|stand| {
+            (
+                stand,
+                Input::ALL
+                    .into_iter()
+                    .map(|input| (input, outcome(stand, input)))
+                    .collect(),
+            )
+        })
         .collect();
     let mut page = String::from(
         "# States\n\nPrinted by `settled states`: every cell below was found by trying it with the rules that the daemon\n\
@@ -60,10 +68,13 @@ fn diagram(tried: &[(Stand, Vec<(Input, String)>)]) -> String {
     for (stand, outcomes) in tried {
         for (input, outcome) in outcomes {
             let from = stand.phase();
-            let is_move =
-                probe::PHASES.contains(&outcome.as_str()) && (from != outcome || from == "reviewing");
+            let is_move = probe::PHASES.contains(&outcome.as_str())
+                && (from != outcome || from == "reviewing");
             if is_move && input.is_edge() {
-                edges.entry((from, outcome)).or_default().insert(input.edge());
+                edges
+                    .entry((from, outcome))
+                    .or_default()
+                    .insert(input.edge());
             }
         }
     }
@@ -77,10 +88,13 @@ fn diagram(tried: &[(Stand, Vec<(Input, String)>)]) -> String {
 }
 
 fn movers() -> String {
-    let mut text = String::from("| phase | who moves | the daemon's deadline | run |\n|---|---|---|---|\n");
+    let mut text =
+        String::from("| phase | who moves | the daemon's deadline | run |\n|---|---|---|---|\n");
     for stand in Stand::ALL {
         let probe = Probe::at(stand);
-        let Some(review) = probe.review() else { continue };
+        let Some(review) = probe.review() else {
+            continue;
+        };
         let deadline = review.deadline().map_or("none", |(_, which)| which.word());
         let mover = match review.mover() {
             review::Side::Author => "author",
@@ -88,7 +102,12 @@ fn movers() -> String {
             review::Side::Person => "a person",
             review::Side::Nobody => "nobody",
         };
-        let _ = writeln!(text, "| {} | {mover} | {deadline} | {} |", stand.title(), review.run().word());
+        let _ = writeln!(
+            text,
+            "| {} | {mover} | {deadline} | {} |",
+            stand.title(),
+            review.run().word()
+        );
     }
     text
 }

@@ -32,7 +32,11 @@ impl Write for Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut stderr = io::stderr().lock();
         // A reader that was waited for in vain is not waited for again until it reads.
-        let patience = if LOST.load(Ordering::Relaxed) == 0 { PATIENCE_NS } else { 0 };
+        let patience = if LOST.load(Ordering::Relaxed) == 0 {
+            PATIENCE_NS
+        } else {
+            0
+        };
         if !has_room(&stderr, patience) {
             LOST.fetch_add(1, Ordering::Relaxed);
             return Ok(line.len());
@@ -52,7 +56,10 @@ impl Write for Log {
 /// Whether a write of one page would not wait; also where it would fail at once.
 fn has_room(stderr: &io::StderrLock<'_>, patience_ns: i64) -> bool {
     let mut polled = [PollFd::new(stderr, PollFlags::OUT)];
-    let patience = Timespec { tv_sec: 0, tv_nsec: patience_ns };
+    let patience = Timespec {
+        tv_sec: 0,
+        tv_nsec: patience_ns,
+    };
     // What cannot be asked is written to as ever.
     poll(&mut polled, Some(&patience)).map_or(true, |ready| ready > 0)
 }

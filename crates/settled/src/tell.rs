@@ -84,8 +84,10 @@ pub(crate) fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
     // Whatever comes of it stands behind this. Who may write no order may not read this either, and is told the first.
     let tail = Tail::open(root, Since::End);
     let order = Order::new(id.clone(), now, event);
-    let file = orders::write(root, &order)
-        .map_err(|source| TellError::Unwritten { place: orders::directory(root), source })?;
+    let file = orders::write(root, &order).map_err(|source| TellError::Unwritten {
+        place: orders::directory(root),
+        source,
+    })?;
     see_to_it(root, &file)?;
     let mut tail = tail?;
     let mut found = None;
@@ -100,15 +102,28 @@ pub(crate) fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
         return Ok(Heard { id, entry, record });
     }
     let name = file.file_name().unwrap_or_default();
-    let why = if orders::is_put_aside(root, name) { "cannot read it" } else { "does not know it" };
+    let why = if orders::is_put_aside(root, name) {
+        "cannot read it"
+    } else {
+        "does not know it"
+    };
     Err(TellError::Gone { id, why })
 }
 
 /// Waits until the daemon has heard the order, or hears it in its place where none serves.
 fn see_to_it(root: &Path, file: &Path) -> Result<(), TellError> {
-    let is_heard = wait_until(root, PATIENCE, || file.symlink_metadata().is_err())
-        .map_err(|error| TellError::Unserved { file: file.to_owned(), error: Box::new(error) })?;
-    if is_heard { Ok(()) } else { Err(TellError::Unheard(file.to_owned())) }
+    let is_heard =
+        wait_until(root, PATIENCE, || file.symlink_metadata().is_err()).map_err(|error| {
+            TellError::Unserved {
+                file: file.to_owned(),
+                error: Box::new(error),
+            }
+        })?;
+    if is_heard {
+        Ok(())
+    } else {
+        Err(TellError::Unheard(file.to_owned()))
+    }
 }
 
 /// Waits until the daemon has done something, or all is done in its place where none serves; says whether it was

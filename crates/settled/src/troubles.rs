@@ -56,8 +56,14 @@ pub(crate) fn noted(root: &Path) -> Vec<Trouble> {
 impl Troubles {
     /// Those that were told before.
     pub(crate) fn open(root: &Path) -> Self {
-        let known = noted(root).into_iter().map(|trouble| ((trouble.kind, trouble.path.clone()), trouble));
-        Self { root: root.to_owned(), known: known.collect(), is_changed: false }
+        let known = noted(root)
+            .into_iter()
+            .map(|trouble| ((trouble.kind, trouble.path.clone()), trouble));
+        Self {
+            root: root.to_owned(),
+            known: known.collect(),
+            is_changed: false,
+        }
     }
 
     /// Tells one, if it was not told yet.
@@ -74,7 +80,9 @@ impl Troubles {
 
     /// Tells that something may not be read; false if the error is another one.
     pub(crate) fn tell_unreadable(&mut self, error: &SpoolError) -> bool {
-        let SpoolError::Io { path, source, .. } = error else { return false };
+        let SpoolError::Io { path, source, .. } = error else {
+            return false;
+        };
         if source.kind() != io::ErrorKind::PermissionDenied {
             return false;
         }
@@ -83,7 +91,11 @@ impl Troubles {
             "the daemon (uid {uid}) may not read this; it is tried again: let its owner run with umask 022, \
              `chmod a+r` it, or run `settled init --separate-users` for directories"
         );
-        self.tell(Trouble { kind: Kind::Unreadable, path: path.clone(), what });
+        self.tell(Trouble {
+            kind: Kind::Unreadable,
+            path: path.clone(),
+            what,
+        });
         true
     }
 
@@ -103,8 +115,8 @@ impl Troubles {
         let (file, temporary) = (own.join(FILE), own.join(format!("{FILE}.tmp")));
         let all: Vec<&Trouble> = self.known.values().collect();
         let text = serde_json::to_string_pretty(&all).expect("text keys and plain values are JSON");
-        let written =
-            std::fs::write(&temporary, text + "\n").and_then(|()| std::fs::rename(&temporary, &file));
+        let written = std::fs::write(&temporary, text + "\n")
+            .and_then(|()| std::fs::rename(&temporary, &file));
         if let Err(error) = written {
             tracing::debug!(%error, "what only an operator can mend cannot be noted; it is told again");
         }
@@ -115,7 +127,10 @@ impl Troubles {
 pub(crate) fn is_unreadable(path: &Path) -> bool {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
-    let opened = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let opened = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path);
     opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
@@ -124,7 +139,11 @@ mod tests {
     use super::*;
 
     fn trouble(path: &str) -> Trouble {
-        Trouble { kind: Kind::SenderUnproven, path: path.into(), what: "it is so".to_owned() }
+        Trouble {
+            kind: Kind::SenderUnproven,
+            path: path.into(),
+            what: "it is so".to_owned(),
+        }
     }
 
     #[test]

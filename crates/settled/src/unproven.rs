@@ -23,7 +23,8 @@ impl Proofs {
     /// Remembers what a record delivers.
     pub(crate) fn note(&mut self, entry: &Entry) {
         for delivery in &entry.deliveries {
-            let (Mailbox::Inbox(agent), Some(digest)) = (&delivery.mailbox, digest(entry, &delivery.content))
+            let (Mailbox::Inbox(agent), Some(digest)) =
+                (&delivery.mailbox, digest(entry, &delivery.content))
             else {
                 continue;
             };
@@ -119,12 +120,18 @@ impl Inbox {
         desk: &mut Desk<'_>,
     ) -> Result<(), SpoolError> {
         let names = view.inbox(agent.as_str(), NAMES_MAX)?;
-        let present: HashMap<u64, FileName> = names.into_iter().map(|name| (hash(&name), name)).collect();
+        let present: HashMap<u64, FileName> =
+            names.into_iter().map(|name| (hash(&name), name)).collect();
         self.known.retain(|name| present.contains_key(name));
         let before = std::mem::take(&mut self.suspects);
-        let unknown: Vec<_> = present.into_iter().filter(|(name, _)| !self.known.contains(name)).collect();
+        let unknown: Vec<_> = present
+            .into_iter()
+            .filter(|(name, _)| !self.known.contains(name))
+            .collect();
         for (key, name) in unknown.into_iter().take(READS_PER_SWEEP) {
-            let Some(digest) = view.inbox_digest(agent.as_str(), &name)? else { continue };
+            let Some(digest) = view.inbox_digest(agent.as_str(), &name)? else {
+                continue;
+            };
             if desk.proofs.has(agent.as_str(), &digest) {
                 self.known.insert(key);
             } else if !before.contains(&name) || has_original(agents, layout, &name) {
@@ -134,7 +141,11 @@ impl Inbox {
                 let what = "sender_unproven: no outbox held this file, so nobody is proven to have sent it; it moves no \
                             review. Whoever wants to send something writes it into its own outbox"
                     .to_owned();
-                desk.troubles.tell(Trouble { kind: Kind::SenderUnproven, path, what });
+                desk.troubles.tell(Trouble {
+                    kind: Kind::SenderUnproven,
+                    path,
+                    what,
+                });
                 self.known.insert(key);
             }
         }
@@ -144,5 +155,11 @@ impl Inbox {
 
 /// Whether an outbox holds a file of this name: a peer of ours puts the copy into the recipient's inbox first.
 fn has_original(agents: &[AgentName], layout: &Layout, name: &FileName) -> bool {
-    agents.iter().any(|agent| layout.outbox(agent.as_str()).join(name).symlink_metadata().is_ok())
+    agents.iter().any(|agent| {
+        layout
+            .outbox(agent.as_str())
+            .join(name)
+            .symlink_metadata()
+            .is_ok()
+    })
 }

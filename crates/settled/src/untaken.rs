@@ -32,7 +32,10 @@ impl Untaken {
                 Phase::Reviewing(open) if open.taken_at.is_none() => {
                     // Only a request brings a new file; a refused response leaves the old one where it is.
                     if let Some(delivered) = request(entry, record) {
-                        self.0.entry(step.review.clone()).or_default().push(delivered);
+                        self.0
+                            .entry(step.review.clone())
+                            .or_default()
+                            .push(delivered);
                     }
                 }
                 Phase::Reviewing(_)
@@ -55,16 +58,18 @@ impl Untaken {
 
     /// The untaken requests of each review.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &[Delivered])> {
-        self.0.iter().map(|(key, delivered)| (key, delivered.as_slice()))
+        self.0
+            .iter()
+            .map(|(key, delivered)| (key, delivered.as_slice()))
     }
 }
 
 fn steps(record: &Record) -> &[Step] {
     match record {
         Record::Accepted(accepted) => accepted.step.as_slice(),
-        Record::Refused { cost, .. } => {
-            cost.as_ref().map_or(&[][..], |cost| std::slice::from_ref(&cost.step))
-        }
+        Record::Refused { cost, .. } => cost
+            .as_ref()
+            .map_or(&[][..], |cost| std::slice::from_ref(&cost.step)),
         Record::Happened(happened) => &happened.steps,
         Record::Duplicate { .. } | Record::Declined { .. } => &[],
     }
@@ -73,13 +78,21 @@ fn steps(record: &Record) -> &[Step] {
 fn request(entry: &Entry, record: &Record) -> Option<Delivered> {
     let is_request = match record {
         Record::Accepted(accepted) => accepted.kind == MessageType::ReviewRequest,
-        Record::Duplicate { .. } | Record::Refused { .. } | Record::Happened(_) | Record::Declined { .. } => {
-            false
-        }
+        Record::Duplicate { .. }
+        | Record::Refused { .. }
+        | Record::Happened(_)
+        | Record::Declined { .. } => false,
     };
-    let inbox = entry.deliveries.iter().find(|delivery| match delivery.mailbox {
-        Mailbox::Inbox(_) => is_request,
-        Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => false,
-    })?;
-    Some(Delivered { mailbox: inbox.mailbox.clone(), file: inbox.file.clone(), seq: entry.seq })
+    let inbox = entry
+        .deliveries
+        .iter()
+        .find(|delivery| match delivery.mailbox {
+            Mailbox::Inbox(_) => is_request,
+            Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => false,
+        })?;
+    Some(Delivered {
+        mailbox: inbox.mailbox.clone(),
+        file: inbox.file.clone(),
+        seq: entry.seq,
+    })
 }

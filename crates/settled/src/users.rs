@@ -41,9 +41,9 @@ impl FromStr for Named {
                 _ => Err(expected()),
             },
             None if text.is_empty() => Err(expected()),
-            None if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-                number(text).map(|uid| Self::Number(uid, None)).ok_or_else(expected)
-            }
+            None if text.bytes().all(|byte| byte.is_ascii_digit()) => number(text)
+                .map(|uid| Self::Number(uid, None))
+                .ok_or_else(expected),
             None => Ok(Self::Name(text.to_owned())),
         }
     }
@@ -60,16 +60,28 @@ impl Users {
     /// Reads the system's files; what cannot be read knows nobody.
     pub(crate) fn of_system() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        Self { passwd: read("/etc/passwd"), group: read("/etc/group") }
+        Self {
+            passwd: read("/etc/passwd"),
+            group: read("/etc/group"),
+        }
     }
 
     /// The user somebody named. One who is given by number and is not known has a group of the same number.
     pub(crate) fn find(&self, named: &Named) -> Result<User, String> {
         match named {
-            Named::Number(uid, Some(gid)) => Ok(User { uid: *uid, gid: *gid }),
+            Named::Number(uid, Some(gid)) => Ok(User {
+                uid: *uid,
+                gid: *gid,
+            }),
             Named::Number(uid, None) => {
                 let known = self.lines().find(|(_, user)| user.uid == *uid);
-                Ok(known.map_or(User { uid: *uid, gid: *uid }, |(_, user)| user))
+                Ok(known.map_or(
+                    User {
+                        uid: *uid,
+                        gid: *uid,
+                    },
+                    |(_, user)| user,
+                ))
             }
             Named::Name(name) => self
                 .lines()
@@ -81,17 +93,25 @@ impl Users {
 
     /// What the system calls the user of this number.
     pub(crate) fn name(&self, uid: u32) -> Option<String> {
-        self.lines().find(|(_, known)| known.uid == uid).map(|(name, _)| name.to_owned())
+        self.lines()
+            .find(|(_, known)| known.uid == uid)
+            .map(|(name, _)| name.to_owned())
     }
 
     /// Whether a user is in a group without its being its own.
     pub(crate) fn is_member(&self, user: User, gid: u32) -> bool {
-        let names: BTreeSet<&str> =
-            self.lines().filter(|(_, known)| known.uid == user.uid).map(|(name, _)| name).collect();
+        let names: BTreeSet<&str> = self
+            .lines()
+            .filter(|(_, known)| known.uid == user.uid)
+            .map(|(name, _)| name)
+            .collect();
         self.group.lines().any(|line| {
             let mut fields = line.split(':').skip(2);
             let is_it = fields.next().and_then(|number| number.parse().ok()) == Some(gid);
-            is_it && fields.next().is_some_and(|members| members.split(',').any(|name| names.contains(name)))
+            is_it
+                && fields
+                    .next()
+                    .is_some_and(|members| members.split(',').any(|name| names.contains(name)))
         })
     }
 
@@ -100,7 +120,13 @@ impl Users {
             let mut fields = line.split(':');
             let name = fields.next()?;
             let mut numbers = fields.skip(1).map(str::parse);
-            Some((name, User { uid: numbers.next()?.ok()?, gid: numbers.next()?.ok()? }))
+            Some((
+                name,
+                User {
+                    uid: numbers.next()?.ok()?,
+                    gid: numbers.next()?.ok()?,
+                },
+            ))
         })
     }
 }
@@ -116,14 +142,35 @@ mod tests {
             group: "claude:x:1011:\nshared:x:1012:x,claude\n".to_owned(),
         };
         let find = |text: &str| text.parse().and_then(|named| users.find(&named));
-        assert_eq!(find("claude"), Ok(User { uid: 1001, gid: 1011 }));
-        assert_eq!(find("1001"), Ok(User { uid: 1001, gid: 1011 }));
+        assert_eq!(
+            find("claude"),
+            Ok(User {
+                uid: 1001,
+                gid: 1011
+            })
+        );
+        assert_eq!(
+            find("1001"),
+            Ok(User {
+                uid: 1001,
+                gid: 1011
+            })
+        );
         assert_eq!(find("1001:5"), Ok(User { uid: 1001, gid: 5 }));
-        assert_eq!(find("2000"), Ok(User { uid: 2000, gid: 2000 }));
+        assert_eq!(
+            find("2000"),
+            Ok(User {
+                uid: 2000,
+                gid: 2000
+            })
+        );
         for bad in ["codex", "", "1:x", ":", "4294967295", "99999999999"] {
             assert!(find(bad).is_err(), "{bad:?} was taken for a user");
         }
-        let claude = User { uid: 1001, gid: 1011 };
+        let claude = User {
+            uid: 1001,
+            gid: 1011,
+        };
         assert!(users.is_member(claude, 1012) && !users.is_member(claude, 1011));
     }
 }

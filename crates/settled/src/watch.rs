@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use notify::event::{AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode};
+use notify::event::{
+    AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode,
+};
 use notify::{RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
@@ -73,14 +75,31 @@ impl Watch {
         let board = Arc::new(Board::default());
         let pin = Arc::clone(&board);
         match notify::recommended_watcher(move |event| pin.pin(event)) {
-            Ok(watcher) => (Self { watcher: Some(watcher), board, watched: HashMap::new() }, Ok(())),
-            Err(error) => (Self { board, ..Self::blind() }, Err(error)),
+            Ok(watcher) => (
+                Self {
+                    watcher: Some(watcher),
+                    board,
+                    watched: HashMap::new(),
+                },
+                Ok(()),
+            ),
+            Err(error) => (
+                Self {
+                    board,
+                    ..Self::blind()
+                },
+                Err(error),
+            ),
         }
     }
 
     /// A watch that never sees anything.
     pub fn blind() -> Self {
-        Self { watcher: None, board: Arc::default(), watched: HashMap::new() }
+        Self {
+            watcher: None,
+            board: Arc::default(),
+            watched: HashMap::new(),
+        }
     }
 
     /// Sees to it that the directory of this name is watched, also if it is another one than
@@ -88,9 +107,15 @@ impl Watch {
     /// found by the next sweep. One that is not there, is a link, or cannot be watched, is left to the
     /// sweep.
     pub fn keep(&mut self, directory: &Path) -> Result<bool, notify::Error> {
-        let Some(watcher) = &mut self.watcher else { return Ok(false) };
+        let Some(watcher) = &mut self.watcher else {
+            return Ok(false);
+        };
         // A link would have the daemon watch a place that is not of this workspace.
-        let Some(data) = directory.symlink_metadata().ok().filter(std::fs::Metadata::is_dir) else {
+        let Some(data) = directory
+            .symlink_metadata()
+            .ok()
+            .filter(std::fs::Metadata::is_dir)
+        else {
             self.watched.remove(directory);
             return Ok(false);
         };
@@ -104,7 +129,9 @@ impl Watch {
             // is not, and that it cannot be given up then is no trouble.
             let _ = watcher.unwatch(directory);
         }
-        watcher.watch(directory, RecursiveMode::NonRecursive).map(|()| true)
+        watcher
+            .watch(directory, RecursiveMode::NonRecursive)
+            .map(|()| true)
     }
 
     /// Waits until something was seen.
@@ -114,8 +141,17 @@ impl Watch {
 
     /// Takes what was seen. A watched directory that is gone asks for a sweep.
     pub fn take(&mut self) -> Seen {
-        let mut pinned = self.board.pinned.lock().unwrap_or_else(PoisonError::into_inner);
-        let Pinned { hints, mut sweep, gone, .. } = std::mem::take(&mut *pinned);
+        let mut pinned = self
+            .board
+            .pinned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Pinned {
+            hints,
+            mut sweep,
+            gone,
+            ..
+        } = std::mem::take(&mut *pinned);
         for directory in gone {
             // The watch ended with it, even if another one has its name and number by now.
             sweep |= self.watched.remove(&directory).is_some();
@@ -124,7 +160,10 @@ impl Watch {
             let name = path.file_name()?.to_owned();
             Some((path.parent()?.to_owned(), name, hint))
         };
-        Seen { hints: hints.into_values().filter_map(split).collect(), sweep }
+        Seen {
+            hints: hints.into_values().filter_map(split).collect(),
+            sweep,
+        }
     }
 }
 
@@ -191,15 +230,17 @@ mod tests {
 
     fn seen(events: Vec<Event>) -> Seen {
         let mut watch = Watch::blind();
-        events.into_iter().for_each(|event| watch.board.pin(Ok(event)));
+        events
+            .into_iter()
+            .for_each(|event| watch.board.pin(Ok(event)));
         watch.take()
     }
 
     #[test]
     fn the_last_hint_of_a_file_counts() {
         let create = Event::new(EventKind::Create(CreateKind::File)).add_path("/o/a.yaml".into());
-        let close =
-            Event::new(EventKind::Access(AccessKind::Close(AccessMode::Write))).add_path("/o/a.yaml".into());
+        let close = Event::new(EventKind::Access(AccessKind::Close(AccessMode::Write)))
+            .add_path("/o/a.yaml".into());
         let seen = seen(vec![create, close]);
         assert_eq!(seen.hints, [("/o".into(), "a.yaml".into(), Hint::Finished)]);
         assert!(!seen.sweep);
@@ -210,8 +251,17 @@ mod tests {
         let event = |kind, name: &str| Event::new(kind).add_path(format!("/o/{name}.yaml").into());
         let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
         let begun = EventKind::Create(CreateKind::File);
-        let seen = seen(vec![event(begun, "b"), event(begun, "a"), event(close, "a"), event(close, "b")]);
-        let names: Vec<_> = seen.hints.iter().map(|(_, name, _)| name.to_str()).collect();
+        let seen = seen(vec![
+            event(begun, "b"),
+            event(begun, "a"),
+            event(close, "a"),
+            event(close, "b"),
+        ]);
+        let names: Vec<_> = seen
+            .hints
+            .iter()
+            .map(|(_, name, _)| name.to_str())
+            .collect();
         assert_eq!(names, [Some("a.yaml"), Some("b.yaml")]);
     }
 
@@ -224,14 +274,17 @@ mod tests {
     #[test]
     fn a_flood_of_hints_becomes_one_sweep() {
         let finished = EventKind::Modify(ModifyKind::Name(RenameMode::To));
-        let flood = (0..=HINTS_MAX).map(|n| Event::new(finished).add_path(format!("/o/{n}.yaml").into()));
+        let flood =
+            (0..=HINTS_MAX).map(|n| Event::new(finished).add_path(format!("/o/{n}.yaml").into()));
         let seen = seen(flood.collect());
         assert!(seen.sweep && seen.hints.len() <= HINTS_MAX);
     }
 
     /// Waits, without an end if there is none, for a hint of this file; earlier files may ring late.
     fn wait_for(watch: &mut Watch, file: &str) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
         while !watch.take().hints.iter().any(|(_, name, _)| name == file) {
             runtime.block_on(watch.rings());
         }
@@ -246,10 +299,15 @@ mod tests {
         assert!(!watch.keep(&outbox).expect("nothing to watch"));
         std::fs::create_dir(&outbox).expect("an outbox");
         assert!(watch.keep(&outbox).expect("a watch"));
-        assert!(!watch.keep(&outbox).expect("the same watch"), "it is watched already");
+        assert!(
+            !watch.keep(&outbox).expect("the same watch"),
+            "it is watched already"
+        );
 
         std::fs::remove_dir(&outbox).expect("an empty outbox");
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
         runtime.block_on(watch.rings());
         assert!(watch.take().sweep, "somebody has to look for the new one");
         std::fs::create_dir(&outbox).expect("an outbox");
@@ -259,14 +317,18 @@ mod tests {
 
         std::fs::rename(&outbox, root.path().join("away")).expect("a rename");
         std::fs::create_dir(&outbox).expect("an outbox");
-        assert!(watch.keep(&outbox).expect("a watch"), "another one has the name");
+        assert!(
+            watch.keep(&outbox).expect("a watch"),
+            "another one has the name"
+        );
         std::fs::write(outbox.join("b.yaml"), "text").expect("a file");
         wait_for(&mut watch, "b.yaml");
     }
 
     #[test]
     fn our_own_reading_rings_no_bell() {
-        let open = Event::new(EventKind::Access(AccessKind::Open(AccessMode::Any))).add_path("/o".into());
+        let open =
+            Event::new(EventKind::Access(AccessKind::Open(AccessMode::Any))).add_path("/o".into());
         assert_eq!(seen(vec![open]), Seen::default());
     }
 }

@@ -34,7 +34,12 @@ pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError
     let mut made = Layout::init(root, &names)?;
     if orders::make(root).map_err(InitError::Orders)? {
         let orders = orders::directory(root);
-        made.push(orders.strip_prefix(root).expect("it lies below the root").to_owned());
+        made.push(
+            orders
+                .strip_prefix(root)
+                .expect("it lies below the root")
+                .to_owned(),
+        );
     }
     let path = root.join(config::FILE);
     let write = |mut file: std::fs::File| {
@@ -55,7 +60,10 @@ pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
     match root.join("agents").metadata() {
         Ok(data) => Ok(data.is_dir()),
         Err(error)
-            if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
         {
             Ok(false)
         }

@@ -34,8 +34,11 @@ fn after_some_mail() -> Room {
     room.ask("claude", "codex", "q-2");
     room.ask("claude", "nobody", "q-3");
     room.visit(1);
-    std::fs::rename(room.path("agents/codex/inbox/q-1.yaml"), room.path("agents/codex/archive/read.yaml"))
-        .expect("a delivered question");
+    std::fs::rename(
+        room.path("agents/codex/inbox/q-1.yaml"),
+        room.path("agents/codex/archive/read.yaml"),
+    )
+    .expect("a delivered question");
     room
 }
 
@@ -59,7 +62,13 @@ fn files(root: &Path) -> BTreeSet<PathBuf> {
 fn gone(room: &Room, before: &BTreeSet<PathBuf>) -> Vec<String> {
     let now = files(room.root());
     let gone = before.difference(&now);
-    gone.map(|path| path.strip_prefix(room.root()).expect("below").display().to_string()).collect()
+    gone.map(|path| {
+        path.strip_prefix(room.root())
+            .expect("below")
+            .display()
+            .to_string()
+    })
+    .collect()
 }
 
 const DONE_WITH: [&str; 5] = [
@@ -78,9 +87,18 @@ fn what_is_old_and_done_with_goes_and_nothing_else() {
     assert_eq!(dry.sum(|shelf| shelf.gone).files, 5);
     assert_eq!(gone(&room, &before), [""; 0], "a dry run removes nothing");
     let done = sweep(&room, later(), Mode::Remove);
-    assert_eq!(done.sum(|shelf| shelf.gone), dry.sum(|shelf| shelf.gone), "as the dry run said");
+    assert_eq!(
+        done.sum(|shelf| shelf.gone),
+        dry.sum(|shelf| shelf.gone),
+        "as the dry run said"
+    );
     assert_eq!(gone(&room, &before), DONE_WITH);
-    assert_eq!(sweep(&room, later(), Mode::Remove).sum(|shelf| shelf.gone).files, 0);
+    assert_eq!(
+        sweep(&room, later(), Mode::Remove)
+            .sum(|shelf| shelf.gone)
+            .files,
+        0
+    );
 }
 
 #[test]
@@ -89,16 +107,31 @@ fn nothing_goes_before_its_days_are_over() {
     let before = files(room.root());
     // The files look old, but were moved where they lie today.
     let done = sweep(&room, Utc::now() + TimeDelta::days(29), Mode::Remove);
-    assert_eq!((done.sum(|shelf| shelf.gone).files, gone(&room, &before)), (0, Vec::new()));
-    let keep = RetentionSection { sent_days: Some(30), ..RetentionSection::default() };
+    assert_eq!(
+        (done.sum(|shelf| shelf.gone).files, gone(&room, &before)),
+        (0, Vec::new())
+    );
+    let keep = RetentionSection {
+        sent_days: Some(30),
+        ..RetentionSection::default()
+    };
     gc::sweep(room.root(), &keep, later(), Mode::Remove).expect("a sweep");
-    assert_eq!(gone(&room, &before), DONE_WITH[2..4], "of the others nothing was said");
+    assert_eq!(
+        gone(&room, &before),
+        DONE_WITH[2..4],
+        "of the others nothing was said"
+    );
 }
 
 #[test]
 fn what_no_record_knows_stays() {
     let room = after_some_mail();
-    for file in ["sent/mine.yaml", "sent/.hidden.yaml", "archive/notes.txt", "dead_letter/other.yaml"] {
+    for file in [
+        "sent/mine.yaml",
+        "sent/.hidden.yaml",
+        "archive/notes.txt",
+        "dead_letter/other.yaml",
+    ] {
         room.put(&format!("agents/claude/{file}"), "mine");
     }
     // The name of a known file, other bytes; and known bytes where no record put them.
@@ -106,10 +139,14 @@ fn what_no_record_knows_stays() {
     let q2 = std::fs::read_to_string(room.path("agents/claude/sent/q-2.yaml")).expect("a question");
     room.put("agents/codex/sent/q-2.yaml", &q2);
     std::fs::create_dir(room.path("agents/claude/sent/directory.yaml")).expect("a directory");
-    std::os::unix::fs::symlink("/etc/passwd", room.path("agents/claude/sent/link.yaml")).expect("a link");
+    std::os::unix::fs::symlink("/etc/passwd", room.path("agents/claude/sent/link.yaml"))
+        .expect("a link");
     let before = files(room.root());
     let done = sweep(&room, later(), Mode::Remove);
-    assert_eq!(gone(&room, &before), [&DONE_WITH[..2], &DONE_WITH[3..]].concat());
+    assert_eq!(
+        gone(&room, &before),
+        [&DONE_WITH[..2], &DONE_WITH[3..]].concat()
+    );
     assert_eq!(done.sum(|shelf| shelf.unknown).files, 5, "{done:?}");
 }
 
@@ -155,7 +192,11 @@ fn what_is_gone_does_not_come_again_in_another_boot() {
     sweep(&room, later(), Mode::Remove);
     let disk = std::sync::Arc::new(spool::FaultyDisk::new("another boot"));
     let opened = spool::Spool::open(room.root(), disk, &mut |_| Ok(())).expect("a start");
-    assert!(opened.recovery.new_boot && opened.recovery.pass.redelivered.is_empty(), "{:?}", opened.recovery);
+    assert!(
+        opened.recovery.new_boot && opened.recovery.pass.redelivered.is_empty(),
+        "{:?}",
+        opened.recovery
+    );
     drop(opened);
     for path in DONE_WITH {
         assert!(!room.path(path).exists(), "{path} came again");
@@ -171,7 +212,13 @@ fn without_cursors_nothing_is_certain_and_a_damaged_ledger_ends_it() {
     std::fs::rename(&cursors, room.path("cursors")).expect("cursors");
     std::fs::create_dir(&cursors).expect("a directory");
     let done = sweep(&room, later(), Mode::Remove);
-    assert_eq!((done.sum(|shelf| shelf.gone).files, done.sum(|shelf| shelf.uncertain).files), (0, 5));
+    assert_eq!(
+        (
+            done.sum(|shelf| shelf.gone).files,
+            done.sum(|shelf| shelf.uncertain).files
+        ),
+        (0, 5)
+    );
     std::fs::remove_dir(&cursors).expect("a directory");
     std::fs::rename(room.path("cursors"), &cursors).expect("cursors");
     let segment = room.path(".settled/ledger/00000000000000000001.jsonl");

@@ -57,13 +57,21 @@ impl Room {
     }
 
     fn request(&self) {
-        let body = format!("pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: {RUNTIME_S}");
+        let body = format!(
+            "pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: {RUNTIME_S}"
+        );
         self.post("claude", "codex", "review_request", &body, 0);
     }
 
     /// An approval, finished at this second.
     fn approve(&self, second: u64) {
-        self.post("codex", "claude", "review_lgtm", "quality_gate_result: pass\n  merge_ready: true", second);
+        self.post(
+            "codex",
+            "claude",
+            "review_lgtm",
+            "quality_gate_result: pass\n  merge_ready: true",
+            second,
+        );
     }
 
     /// The reviewer moves its request out of the inbox.
@@ -82,7 +90,10 @@ impl Room {
         let (mut mailroom, now) = (self.open(), at(second));
         mailroom.sweep().expect("a sweep");
         let mut done = mailroom.pass(now).expect("a pass");
-        done.events += mailroom.keep_deadlines(now.utc, now).expect("deadlines").events;
+        done.events += mailroom
+            .keep_deadlines(now.utc, now)
+            .expect("deadlines")
+            .events;
         mailroom.pass(now).expect("a pass");
         done
     }
@@ -135,20 +146,27 @@ fn at(second: i64) -> Moment {
 }
 
 fn at_ms(ms: i64) -> Moment {
-    Moment { mono: ms.unsigned_abs(), utc: begin() + TimeDelta::milliseconds(ms) }
+    Moment {
+        mono: ms.unsigned_abs(),
+        utc: begin() + TimeDelta::milliseconds(ms),
+    }
 }
 
 fn finish(path: &Path, second: u64) {
     let begin = UNIX_EPOCH + Duration::from_secs(BEGIN.unsigned_abs());
     let file = File::options().write(true).open(path).expect("the message");
-    file.set_modified(begin + Duration::from_secs(second)).expect("a file's time can be set");
+    file.set_modified(begin + Duration::from_secs(second))
+        .expect("a file's time can be set");
 }
 
 /// One turn of the daemon's loop.
 fn turn(mailroom: &mut Mailroom, ms: i64) -> Pass {
     mailroom.sweep().expect("a sweep");
     let mut done = mailroom.pass(at_ms(ms)).expect("a pass");
-    done.events += mailroom.keep_deadlines_in_turn(at_ms(ms).utc, at_ms(ms)).expect("deadlines").events;
+    done.events += mailroom
+        .keep_deadlines_in_turn(at_ms(ms).utc, at_ms(ms))
+        .expect("deadlines")
+        .events;
     done
 }
 
@@ -164,7 +182,10 @@ fn an_answer_that_lay_in_the_outbox_counts_however_late_the_daemon_looks() {
 #[test]
 fn without_an_answer_the_review_is_escalated_at_the_next_start() {
     let room = Room::with_an_open_review();
-    assert!(room.visit(PICK_UP_S).is_empty(), "it was opened at second 1");
+    assert!(
+        room.visit(PICK_UP_S).is_empty(),
+        "it was opened at second 1"
+    );
     assert_eq!(room.visit(PICK_UP_S + 1).events, 1);
     room.assert_last("deadline", "reviewer_timeout");
     room.approve(60);
@@ -196,7 +217,11 @@ fn a_request_that_was_taken_counts_as_taken_also_when_another_replaces_it_before
     room.post("claude", "codex", "review_request", &body, 10);
     let path = room.path("agents/claude/outbox/review_request.yaml");
     let text = std::fs::read_to_string(&path).expect("the request");
-    std::fs::write(&path, text.replace("id: \"review_request\"", "id: \"again\"")).expect("another id");
+    std::fs::write(
+        &path,
+        text.replace("id: \"review_request\"", "id: \"again\""),
+    )
+    .expect("another id");
     finish(&path, 10);
     let pass = room.visit(20);
     assert_eq!((pass.accepted, pass.events), (1, 1));
@@ -230,7 +255,11 @@ fn an_order_waits_for_the_next_sweep_while_the_outboxes_cannot_be_listed() {
     std::fs::rename(&agents, &away).expect("they are gone");
     for second in [10, 12] {
         assert!(mailroom.pass(at(second)).expect("a pass").is_empty());
-        assert_eq!(mailroom.next_wakeup(), None, "nothing is to be done before the next sweep");
+        assert_eq!(
+            mailroom.next_wakeup(),
+            None,
+            "nothing is to be done before the next sweep"
+        );
     }
     std::fs::rename(&away, &agents).expect("they are back");
     assert_eq!(turn(&mut mailroom, 14_000).events, 1);
@@ -257,7 +286,11 @@ fn a_request_that_was_not_delivered_yet_is_not_taken() {
         let pass = mailroom.pass(at(second)).expect("a pass");
         (inbox.join("review_request.yaml").exists(), pass.events)
     };
-    assert_eq!([1, 2].map(|second| look(&mut mailroom, second)), [(false, 0), (false, 0)], "parked");
+    assert_eq!(
+        [1, 2].map(|second| look(&mut mailroom, second)),
+        [(false, 0), (false, 0)],
+        "parked"
+    );
     std::fs::remove_file(&inbox).expect("what is in the way");
     assert_eq!(
         [60, 61].map(|second| look(&mut mailroom, second)),
@@ -277,7 +310,11 @@ fn a_file_in_doubt_holds_an_order_up_but_not_for_long() {
     room.post("codex", "claude", "review_lgtm", body, 2);
     room.order_turns();
     let events = |mailroom: &mut Mailroom, ms| mailroom.pass(at_ms(ms)).expect("a pass").events;
-    assert_eq!(events(&mut mailroom, 3_200), 0, "the answer may be whole in a moment");
+    assert_eq!(
+        events(&mut mailroom, 3_200),
+        0,
+        "the answer may be whole in a moment"
+    );
     assert!(mailroom.next_wakeup().is_some_and(|due| due <= 4_200));
     assert_eq!(events(&mut mailroom, 4_199), 0);
     assert_eq!(events(&mut mailroom, 4_200), 1, "a second is enough");
@@ -292,7 +329,14 @@ fn an_answer_behind_a_backlog_is_judged_before_a_deadline_that_passed_long_ago()
     let (mut mailroom, late) = (room.open(), 30 * PICK_UP_S * 1_000);
     let passes: Vec<Pass> = (0..4).map(|_| turn(&mut mailroom, late)).collect();
     let sum = |of: fn(&Pass) -> usize| passes.iter().map(of).sum::<usize>();
-    assert_eq!((sum(|pass| pass.accepted), sum(|pass| pass.refused), sum(|pass| pass.events)), (1, 600, 0));
+    assert_eq!(
+        (
+            sum(|pass| pass.accepted),
+            sum(|pass| pass.refused),
+            sum(|pass| pass.events)
+        ),
+        (1, 600, 0)
+    );
 }
 
 #[test]
@@ -302,7 +346,9 @@ fn an_answer_behind_a_backlog_is_judged_before_an_order() {
     room.approve(60);
     room.order_turns();
     let mut mailroom = room.open();
-    let passes: Vec<Pass> = (0..4).map(|n| turn(&mut mailroom, 61_000 + n * 2_000)).collect();
+    let passes: Vec<Pass> = (0..4)
+        .map(|n| turn(&mut mailroom, 61_000 + n * 2_000))
+        .collect();
     assert_eq!(passes.iter().map(|pass| pass.accepted).sum::<usize>(), 1);
     room.assert_last("declined", "o-1");
     assert!(!room.path(".settled/orders/o-1.json").exists());
@@ -310,7 +356,11 @@ fn an_answer_behind_a_backlog_is_judged_before_an_order() {
 
 #[test]
 fn a_flood_of_newer_files_puts_off_neither_a_deadline_nor_an_order_nor_a_take() {
-    for (what, ms) in [("deadline", 2 * PICK_UP_S * 1_000), ("turns", 60_000), ("taken", 60_000)] {
+    for (what, ms) in [
+        ("deadline", 2 * PICK_UP_S * 1_000),
+        ("turns", 60_000),
+        ("taken", 60_000),
+    ] {
         let room = Room::with_an_open_review();
         match what {
             "turns" => room.order_turns(),
@@ -320,7 +370,11 @@ fn a_flood_of_newer_files_puts_off_neither_a_deadline_nor_an_order_nor_a_take() 
         let mut mailroom = room.open();
         let heard = (0..5).map(|wave| {
             room.flood(wave, 50);
-            turn(&mut mailroom, ms + i64::try_from(wave).expect("few") * 1_000).events
+            turn(
+                &mut mailroom,
+                ms + i64::try_from(wave).expect("few") * 1_000,
+            )
+            .events
         });
         assert_eq!(heard.sum::<usize>(), 1, "{what}");
         assert_eq!(mailroom.next_look(), Some(0), "the flood goes on");

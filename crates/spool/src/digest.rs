@@ -127,8 +127,17 @@ mod tests {
 
     #[test]
     fn what_is_not_a_digest_is_refused() {
-        for text in ["", "sha256:", "md5:00", &format!("sha256:{}", "A".repeat(64)), &"0".repeat(71)] {
-            assert!(text.parse::<Digest>().is_err(), "{text} was read as a digest");
+        for text in [
+            "",
+            "sha256:",
+            "md5:00",
+            &format!("sha256:{}", "A".repeat(64)),
+            &"0".repeat(71),
+        ] {
+            assert!(
+                text.parse::<Digest>().is_err(),
+                "{text} was read as a digest"
+            );
         }
     }
 }

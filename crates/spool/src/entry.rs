@@ -135,7 +135,9 @@ impl Serialize for Away {
 
 impl<'de> Deserialize<'de> for Away {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Away, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
     }
 }
 
@@ -169,9 +171,13 @@ impl Entry {
         match &delivery.content {
             Content::Text(text) => Wants::File(text.as_bytes()),
             Content::Original => {
-                let original = self.original.as_ref().and_then(|original| original.text.as_ref());
-                let text = original
-                    .expect("a draft that delivers its original has its text, or it is not committed");
+                let original = self
+                    .original
+                    .as_ref()
+                    .and_then(|original| original.text.as_ref());
+                let text = original.expect(
+                    "a draft that delivers its original has its text, or it is not committed",
+                );
                 Wants::File(text.as_bytes())
             }
             Content::Withdrawn(digest) => Wants::None(digest),

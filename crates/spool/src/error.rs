@@ -140,7 +140,11 @@ impl SpoolError {
         operation: &'static str,
         path: impl AsRef<Path>,
     ) -> impl FnOnce(io::Error) -> SpoolError {
-        move |source| SpoolError::Fatal { operation, path: path.as_ref().to_owned(), source }
+        move |source| SpoolError::Fatal {
+            operation,
+            path: path.as_ref().to_owned(),
+            source,
+        }
     }
 
     /// Makes a function for `map_err` that adds what was tried and where.
@@ -148,6 +152,10 @@ impl SpoolError {
         operation: &'static str,
         path: impl AsRef<Path>,
     ) -> impl FnOnce(io::Error) -> SpoolError {
-        move |source| SpoolError::Io { operation, path: path.as_ref().to_owned(), source }
+        move |source| SpoolError::Io {
+            operation,
+            path: path.as_ref().to_owned(),
+            source,
+        }
     }
 }

@@ -33,7 +33,10 @@ impl Ground {
         // That they exist does not mean that they survive.
         let own = ground.dir(layout::OWN.as_ref())?;
         for handle in [&own.handle, &ground.root] {
-            ground.disk.sync_dir(handle).map_err(SpoolError::fatal("sync", root))?;
+            ground
+                .disk
+                .sync_dir(handle)
+                .map_err(SpoolError::fatal("sync", root))?;
         }
         Ok(ground)
     }
@@ -41,8 +44,15 @@ impl Ground {
     /// Opens the workspace at `root` as an onlooker: makes nothing.
     pub(crate) fn look_at(root: &Path, disk: Arc<dyn Disk>) -> Result<Ground, SpoolError> {
         let handle = disk.open_root(root).map_err(SpoolError::io("open", root))?;
-        let boot = disk.boot_id().map_err(SpoolError::io("read the boot id for", root))?;
-        Ok(Ground { disk, layout: Layout::new(root), root: handle, boot })
+        let boot = disk
+            .boot_id()
+            .map_err(SpoolError::io("read the boot id for", root))?;
+        Ok(Ground {
+            disk,
+            layout: Layout::new(root),
+            root: handle,
+            boot,
+        })
     }
 
     /// Gives the full path, for errors.
@@ -52,9 +62,14 @@ impl Ground {
 
     /// Opens a directory beneath the root.
     pub(crate) fn dir(&self, path: &Path) -> Result<Dir, SpoolError> {
-        let handle =
-            self.disk.open_dir(&self.root, path).map_err(|source| self.error("open", path, source))?;
-        Ok(Dir { handle, path: path.to_owned() })
+        let handle = self
+            .disk
+            .open_dir(&self.root, path)
+            .map_err(|source| self.error("open", path, source))?;
+        Ok(Dir {
+            handle,
+            path: path.to_owned(),
+        })
     }
 
     /// Opens a directory beneath the root, or the root itself for an empty path, if there is one.
@@ -65,17 +80,26 @@ impl Ground {
             disk::if_there(self.disk.open_dir(&self.root, path))
         };
         let handle = opened.map_err(|source| self.error("open", path, source))?;
-        Ok(handle.map(|handle| Dir { handle, path: path.to_owned() }))
+        Ok(handle.map(|handle| Dir {
+            handle,
+            path: path.to_owned(),
+        }))
     }
 
     /// Opens a mailbox's directory, or another directory of an agent, and makes it again if it is gone; but only if the
     /// agent is known, that is, still has an outbox or an inbox. The second value says that it was made.
-    pub(crate) fn dir_of_known(&self, path: &Path, agent: Option<&str>) -> Result<(Dir, bool), SpoolError> {
+    pub(crate) fn dir_of_known(
+        &self,
+        path: &Path,
+        agent: Option<&str>,
+    ) -> Result<(Dir, bool), SpoolError> {
         if let Some(dir) = self.dir_if_there(path)? {
             return Ok((dir, false));
         }
         if let Some(agent) = agent {
-            let known = ["outbox", "inbox"].iter().map(|directory| layout::agent_dir(agent, directory));
+            let known = ["outbox", "inbox"]
+                .iter()
+                .map(|directory| layout::agent_dir(agent, directory));
             let mut known = known.map(|path| self.dir_if_there(&path));
             if !known.any(|found| matches!(found, Ok(Some(_)))) {
                 return Err(self.error(
@@ -86,7 +110,10 @@ impl Ground {
             }
         } else {
             let above: Vec<&Path> = path.ancestors().skip(1).collect();
-            let mut beneath_root = above.into_iter().rev().filter(|path| !path.as_os_str().is_empty());
+            let mut beneath_root = above
+                .into_iter()
+                .rev()
+                .filter(|path| !path.as_os_str().is_empty());
             beneath_root.try_for_each(|path| self.make_dir(path))?;
         }
         self.make_dir(path)?;
@@ -96,7 +123,8 @@ impl Ground {
     /// Makes a directory if there is none, in a parent that no link leads to.
     fn make_dir(&self, path: &Path) -> Result<(), SpoolError> {
         let parent = self.dir_if_there(path.parent().unwrap_or(Path::new("")))?;
-        let parent = parent.ok_or_else(|| self.error("make", path, io::ErrorKind::NotFound.into()))?;
+        let parent =
+            parent.ok_or_else(|| self.error("make", path, io::ErrorKind::NotFound.into()))?;
         let name = path.file_name().map_or(path, Path::new);
         match self.disk.make_dir(&parent.handle, name) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -122,7 +150,9 @@ impl Ground {
             return Ok(None);
         }
         let read = || {
-            let Some(file) = disk::if_there(self.disk.open(&dir.handle, name.as_ref(), Open::Read))? else {
+            let Some(file) =
+                disk::if_there(self.disk.open(&dir.handle, name.as_ref(), Open::Read))?
+            else {
                 return Ok(None);
             };
             let stat = self.disk.stat(&file)?;
@@ -130,14 +160,25 @@ impl Ground {
                 return Ok(None);
             }
             let bytes = disk::read_up_to(&*self.disk, &file, stat.size, limit.saturating_add(1))?;
-            Ok(if bytes.len() as u64 <= limit { Some(bytes) } else { None })
+            Ok(if bytes.len() as u64 <= limit {
+                Some(bytes)
+            } else {
+                None
+            })
         };
         read().map_err(|source| self.error_at("read", dir, name, source))
     }
 
     /// Says whether a regular file with exactly these bytes has that name.
-    pub(crate) fn holds(&self, dir: &Dir, name: &FileName, bytes: &[u8]) -> Result<bool, SpoolError> {
-        Ok(self.bytes(dir, name, bytes.len() as u64)?.is_some_and(|found| found == bytes))
+    pub(crate) fn holds(
+        &self,
+        dir: &Dir,
+        name: &FileName,
+        bytes: &[u8],
+    ) -> Result<bool, SpoolError> {
+        Ok(self
+            .bytes(dir, name, bytes.len() as u64)?
+            .is_some_and(|found| found == bytes))
     }
 
     /// Says whether a regular file of at most `limit` bytes with this digest has that name.
@@ -148,12 +189,19 @@ impl Ground {
         digest: &Digest,
         limit: u64,
     ) -> Result<bool, SpoolError> {
-        Ok(self.bytes(dir, name, limit)?.is_some_and(|found| Digest::of(&found) == *digest))
+        Ok(self
+            .bytes(dir, name, limit)?
+            .is_some_and(|found| Digest::of(&found) == *digest))
     }
 
     /// Writes a new file whole, in place of whatever has the name. A kill leaves a part of it: the name must be one that
     /// nobody reads.
-    pub(crate) fn write_new(&self, dir: &Dir, name: &FileName, bytes: &[u8]) -> Result<(), SpoolError> {
+    pub(crate) fn write_new(
+        &self,
+        dir: &Dir,
+        name: &FileName,
+        bytes: &[u8],
+    ) -> Result<(), SpoolError> {
         let create = || match self.disk.open(&dir.handle, name.as_ref(), Open::New) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.disk.remove(&dir.handle, name.as_ref())?;
@@ -180,8 +228,17 @@ impl Ground {
     }
 
     /// Says what was tried on a path beneath the root.
-    pub(crate) fn error(&self, operation: &'static str, path: &Path, source: io::Error) -> SpoolError {
-        SpoolError::Io { operation, path: self.path(path), source }
+    pub(crate) fn error(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        source: io::Error,
+    ) -> SpoolError {
+        SpoolError::Io {
+            operation,
+            path: self.path(path),
+            source,
+        }
     }
 
     /// Says what was tried on a file of a directory.

@@ -81,7 +81,10 @@ impl Layout {
     pub fn missing(&self, agents: &[&str]) -> Vec<PathBuf> {
         let is_missing = |path: &PathBuf| match self.root.join(path).metadata() {
             Ok(data) => !data.is_dir(),
-            Err(error) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+            Err(error) => matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ),
         };
         tree(agents).into_iter().filter(is_missing).collect()
     }
@@ -89,11 +92,15 @@ impl Layout {
     /// Makes new directories survive a power cut: messages to somebody whose mailboxes are gone could not be delivered.
     fn sync_tree(&self, made: &[PathBuf]) -> Result<(), SpoolError> {
         let above = |path: &Path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>();
-        let mut dirs: BTreeSet<PathBuf> =
-            made.iter().flat_map(|path| above(path)).map(|path| self.root.join(path)).collect();
+        let mut dirs: BTreeSet<PathBuf> = made
+            .iter()
+            .flat_map(|path| above(path))
+            .map(|path| self.root.join(path))
+            .collect();
         if !made.is_empty() {
             // The root may be new as well.
-            let root = std::path::absolute(&self.root).map_err(SpoolError::io("sync", &self.root))?;
+            let root =
+                std::path::absolute(&self.root).map_err(SpoolError::io("sync", &self.root))?;
             dirs.extend(root.parent().map(Path::to_owned));
         }
         dirs.iter().try_for_each(|dir| {
@@ -107,7 +114,9 @@ impl Layout {
     pub fn known_agents(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
         let path = root.as_ref().join(AGENTS);
         if path.is_symlink() {
-            return Err(SpoolError::io("list", &path)(std::io::ErrorKind::NotADirectory.into()));
+            return Err(SpoolError::io("list", &path)(
+                std::io::ErrorKind::NotADirectory.into(),
+            ));
         }
         let mut agents = Vec::new();
         for listed in std::fs::read_dir(&path).map_err(SpoolError::io("list", &path))? {
@@ -115,7 +124,9 @@ impl Layout {
             if let Ok(name) = listed.file_name().into_string()
                 && is_agent_name(&name)
                 && is_real_dir(&listed.path())
-                && ["outbox", "inbox"].iter().any(|directory| is_real_dir(&listed.path().join(directory)))
+                && ["outbox", "inbox"]
+                    .iter()
+                    .any(|directory| is_real_dir(&listed.path().join(directory)))
             {
                 agents.push(name);
             }
@@ -177,10 +188,18 @@ impl Layout {
 
 /// Every directory of a workspace with these agents, relative to the root.
 fn tree(agents: &[&str]) -> Vec<PathBuf> {
-    let ours = [LEDGER, CURSORS, TORN, AGENTS, PULLS].iter().map(PathBuf::from);
+    let ours = [LEDGER, CURSORS, TORN, AGENTS, PULLS]
+        .iter()
+        .map(PathBuf::from);
     let packets = PACKETS.iter().map(|folder| packets_dir(folder));
-    let of_agent = |agent| AGENT_DIRECTORIES.iter().map(move |directory| agent_dir(agent, directory));
-    ours.chain(packets).chain(agents.iter().flat_map(|agent| of_agent(agent))).collect()
+    let of_agent = |agent| {
+        AGENT_DIRECTORIES
+            .iter()
+            .map(move |directory| agent_dir(agent, directory))
+    };
+    ours.chain(packets)
+        .chain(agents.iter().flat_map(|agent| of_agent(agent)))
+        .collect()
 }
 
 /// Says whether a directory is there, and not only a link to one. One that cannot be looked at is: a message to an agent
@@ -188,7 +207,10 @@ fn tree(agents: &[&str]) -> Vec<PathBuf> {
 fn is_real_dir(path: &Path) -> bool {
     match path.symlink_metadata() {
         Ok(data) => data.is_dir(),
-        Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+        Err(error) => !matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        ),
     }
 }
 
@@ -204,7 +226,9 @@ pub(crate) fn agent_dir(agent: &str, directory: &str) -> PathBuf {
 
 /// Gives the directories of a known agent that are made again when they are missing.
 pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
-    let ours = AGENT_DIRECTORIES.iter().filter(|directory| **directory != "outbox");
+    let ours = AGENT_DIRECTORIES
+        .iter()
+        .filter(|directory| **directory != "outbox");
     ours.map(|directory| agent_dir(agent, directory)).collect()
 }
 
@@ -226,28 +250,34 @@ pub(crate) fn mailbox_dir(mailbox: &Mailbox) -> PathBuf {
 /// Gives the directories in which a delivered file may lie later on, its mailbox first.
 pub(crate) fn resting_places(mailbox: &Mailbox) -> Vec<PathBuf> {
     match mailbox {
-        Mailbox::Inbox(agent) => {
-            ["inbox", TAKEN, "archive", "inbox/archive"].map(|place| agent_dir(agent, place)).into()
+        Mailbox::Inbox(agent) => ["inbox", TAKEN, "archive", "inbox/archive"]
+            .map(|place| agent_dir(agent, place))
+            .into(),
+        Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => {
+            vec![mailbox_dir(mailbox)]
         }
-        Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => vec![mailbox_dir(mailbox)],
     }
 }
 
 /// Gives the name of the segment that starts with record `first`.
 pub(crate) fn segment_name(first: u64) -> FileName {
-    FileName::new(format!("{first:0SEGMENT_DIGITS$}.jsonl")).expect("digits and an extension are a name")
+    FileName::new(format!("{first:0SEGMENT_DIGITS$}.jsonl"))
+        .expect("digits and an extension are a name")
 }
 
 /// Reads a segment's first record number from its name.
 pub(crate) fn segment_first(name: &FileName) -> Option<u64> {
-    let digits = std::str::from_utf8(name.as_bytes()).ok()?.strip_suffix(".jsonl")?;
+    let digits = std::str::from_utf8(name.as_bytes())
+        .ok()?
+        .strip_suffix(".jsonl")?;
     let plain = digits.len() == SEGMENT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }
 
 /// Gives the name of the snapshot taken after record `seq`.
 pub(crate) fn snapshot_name(seq: u64) -> FileName {
-    FileName::new(format!("{seq:0SEGMENT_DIGITS$}.snapshot")).expect("digits and an extension are a name")
+    FileName::new(format!("{seq:0SEGMENT_DIGITS$}.snapshot"))
+        .expect("digits and an extension are a name")
 }
 
 /// Gives the name under which a snapshot is written before it takes its place; it may be left by a kill.
@@ -257,21 +287,36 @@ pub(crate) fn snapshot_temporary() -> FileName {
 
 /// Reads from a snapshot's name after which record it was taken.
 pub(crate) fn snapshot_seq(name: &FileName) -> Option<u64> {
-    let digits = std::str::from_utf8(name.as_bytes()).ok()?.strip_suffix(".snapshot")?;
+    let digits = std::str::from_utf8(name.as_bytes())
+        .ok()?
+        .strip_suffix(".snapshot")?;
     let plain = digits.len() == SEGMENT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { digits.parse().ok() } else { None }
 }
 
 /// Gives the name under which the torn bytes of a segment are kept; the same for the same bytes.
 pub(crate) fn torn_name(segment: &Path, offset: u64, digest: &Digest) -> FileName {
-    let stem = segment.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let digest: String = digest.to_string().chars().skip("sha256:".len()).take(16).collect();
-    FileName::new(format!("{stem}.{offset}.{digest}.torn")).expect("digits and an extension are a name")
+    let stem = segment
+        .file_stem()
+        .map(|stem| stem.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let digest: String = digest
+        .to_string()
+        .chars()
+        .skip("sha256:".len())
+        .take(16)
+        .collect();
+    FileName::new(format!("{stem}.{offset}.{digest}.torn"))
+        .expect("digits and an extension are a name")
 }
 
 /// Gives the name of the hidden file in which the `n`-th file (from 0) of record `seq` is written before it shows.
 pub(crate) fn temporary_name(seq: u64, n: u32) -> FileName {
-    let name = if n == 0 { format!(".settled-{seq}.tmp") } else { format!(".settled-{seq}.{n}.tmp") };
+    let name = if n == 0 {
+        format!(".settled-{seq}.tmp")
+    } else {
+        format!(".settled-{seq}.{n}.tmp")
+    };
     FileName::new(name).expect("digits and fixed text are a name")
 }
 
@@ -284,7 +329,8 @@ pub(crate) fn away_temporary(seq: u64) -> FileName {
 /// Gives the name of a lane's cursor file; `lane` is an agent, `packets` or `events/pr`, a slash and a
 /// directory.
 pub(crate) fn cursor_name(lane: &str) -> FileName {
-    FileName::new(format!("{}.cursor", lane.replace('/', "."))).expect("an agent's name is short and no path")
+    FileName::new(format!("{}.cursor", lane.replace('/', ".")))
+        .expect("an agent's name is short and no path")
 }
 
 /// Gives the name under which a new cursor file is written before it takes its place.
@@ -301,7 +347,9 @@ pub(crate) fn is_cursor(name: &FileName) -> bool {
 pub(crate) fn is_candidate(name: &FileName) -> bool {
     let bytes = name.as_bytes();
     !bytes.starts_with(b".")
-        && [&b".yaml"[..], b".yml", b".json"].iter().any(|ending| bytes.ends_with(ending))
+        && [&b".yaml"[..], b".yml", b".json"]
+            .iter()
+            .any(|ending| bytes.ends_with(ending))
 }
 
 #[cfg(test)]
@@ -312,9 +360,18 @@ mod tests {
     fn init_makes_the_tree_once() {
         let root = tempfile::tempdir().expect("a directory");
         let made = Layout::init(root.path(), &["claude"]).expect("a tree");
-        assert!(made.contains(&PathBuf::from("agents/claude/outbox")), "{made:?}");
-        assert_eq!(Layout::init(root.path(), &["claude"]).expect("a tree"), Vec::<PathBuf>::new());
-        assert_eq!(Layout::known_agents(root.path()).expect("agents"), ["claude"]);
+        assert!(
+            made.contains(&PathBuf::from("agents/claude/outbox")),
+            "{made:?}"
+        );
+        assert_eq!(
+            Layout::init(root.path(), &["claude"]).expect("a tree"),
+            Vec::<PathBuf>::new()
+        );
+        assert_eq!(
+            Layout::known_agents(root.path()).expect("agents"),
+            ["claude"]
+        );
         assert!(Layout::init(root.path(), &["../x"]).is_err());
     }
 
@@ -322,12 +379,17 @@ mod tests {
     fn only_messages_are_candidates() {
         let is = |text: &str| is_candidate(&FileName::new(text).expect("a name"));
         assert!(is("a.yaml") && is("a.yml") && is("a.json"));
-        assert!(!is(".a.yaml") && !is("a.yaml.tmp") && !is("a.tmp") && !is("yaml") && !is("a.YAML~"));
+        assert!(
+            !is(".a.yaml") && !is("a.yaml.tmp") && !is("a.tmp") && !is("yaml") && !is("a.YAML~")
+        );
     }
 
     #[test]
     fn segments_are_named_by_their_first_record() {
         assert_eq!(segment_first(&segment_name(42)), Some(42));
-        assert_eq!(segment_first(&FileName::new("42.jsonl").expect("a name")), None);
+        assert_eq!(
+            segment_first(&FileName::new("42.jsonl").expect("a name")),
+            None
+        );
     }
 }

@@ -45,8 +45,13 @@ pub(crate) fn take(ground: &Ground) -> Result<Held, SpoolError> {
     let _ = rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR);
     if !lock(ground, &file).map_err(|source| ground.error("lock", path, source))? {
         let named = disk::read_up_to(&*ground.disk, &file, 16, 16).unwrap_or_default();
-        let pid = std::str::from_utf8(&named).ok().and_then(|text| text.trim().parse().ok());
-        return Err(SpoolError::Locked { lock: ground.path(path), pid });
+        let pid = std::str::from_utf8(&named)
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        return Err(SpoolError::Locked {
+            lock: ground.path(path),
+            pid,
+        });
     }
     let ledger = lock_ledger(ground)?;
     let pid = format!("{}\n", std::process::id());
@@ -63,7 +68,10 @@ fn lock_ledger(ground: &Ground) -> Result<Option<Handle>, SpoolError> {
     let dir = ground.dir(layout::LEDGER.as_ref())?;
     match ground.disk.lock(&dir.handle) {
         Ok(true) => Ok(Some(dir.handle)),
-        Ok(false) => Err(SpoolError::Locked { lock: ground.path(&dir.path), pid: None }),
+        Ok(false) => Err(SpoolError::Locked {
+            lock: ground.path(&dir.path),
+            pid: None,
+        }),
         Err(_) => Ok(None),
     }
 }

@@ -54,7 +54,11 @@ impl FromStr for Mailbox {
             Some((PULLS, number)) => Mailbox::PullRequest(number.to_owned()),
             Some(_) | None => return Err(NotAMailbox),
         };
-        if mailbox.is_possible() { Ok(mailbox) } else { Err(NotAMailbox) }
+        if mailbox.is_possible() {
+            Ok(mailbox)
+        } else {
+            Err(NotAMailbox)
+        }
     }
 }
 
@@ -74,7 +78,8 @@ impl Mailbox {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => is_agent_name(agent),
             Mailbox::Packets(folder) => PACKETS.contains(&folder.as_str()),
             Mailbox::PullRequest(number) => {
-                (1..=PULL_DIGITS_MAX).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())
+                (1..=PULL_DIGITS_MAX).contains(&number.len())
+                    && number.bytes().all(|b| b.is_ascii_digit())
             }
         }
     }
@@ -88,7 +93,9 @@ impl Serialize for Mailbox {
 
 impl<'de> Deserialize<'de> for Mailbox {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Mailbox, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
     }
 }
 
@@ -98,9 +105,18 @@ mod tests {
 
     #[test]
     fn a_mailbox_survives_its_text_and_never_leaves_the_tree() {
-        for text in ["codex/inbox", "codex/dead_letter", "packets/briefs", "packets/inbox", "events/pr/86"] {
+        for text in [
+            "codex/inbox",
+            "codex/dead_letter",
+            "packets/briefs",
+            "packets/inbox",
+            "events/pr/86",
+        ] {
             assert_eq!(
-                text.parse::<Mailbox>().map(|mailbox| mailbox.to_string()).ok().as_deref(),
+                text.parse::<Mailbox>()
+                    .map(|mailbox| mailbox.to_string())
+                    .ok()
+                    .as_deref(),
                 Some(text)
             );
         }
@@ -119,7 +135,10 @@ mod tests {
             "events/86",
             &long,
         ] {
-            assert!(text.parse::<Mailbox>().is_err(), "{text} was read as a mailbox");
+            assert!(
+                text.parse::<Mailbox>().is_err(),
+                "{text} was read as a mailbox"
+            );
         }
     }
 }

@@ -34,7 +34,11 @@ impl FileName {
             && bytes != b".."
             && !bytes.contains(&b'/')
             && !bytes.contains(&0);
-        if fits { Ok(FileName(OsString::from_vec(bytes))) } else { Err(NotAFileName) }
+        if fits {
+            Ok(FileName(OsString::from_vec(bytes)))
+        } else {
+            Err(NotAFileName)
+        }
     }
 
     /// Gives the name's bytes.
@@ -85,7 +89,8 @@ fn fit(stem: &[u8], ending: &[u8]) -> FileName {
     while end > 1 && end < stem.len() && stem[end] & 0xC0 == 0x80 {
         end -= 1;
     }
-    FileName::new([&stem[..end], ending].concat()).expect("parts of a name, cut to length, make a name")
+    FileName::new([&stem[..end], ending].concat())
+        .expect("parts of a name, cut to length, make a name")
 }
 
 impl AsRef<Path> for FileName {
@@ -103,11 +108,16 @@ impl fmt::Display for FileName {
                 let (plain, from) = rest.split_at(at);
                 let end = from.chars().next().map_or(from.len(), char::len_utf8);
                 f.write_str(plain)?;
-                from.as_bytes()[..end].iter().try_for_each(|byte| write!(f, "%{byte:02X}"))?;
+                from.as_bytes()[..end]
+                    .iter()
+                    .try_for_each(|byte| write!(f, "%{byte:02X}"))?;
                 rest = &from[end..];
             }
             f.write_str(rest)?;
-            chunk.invalid().iter().try_for_each(|byte| write!(f, "%{byte:02X}"))?;
+            chunk
+                .invalid()
+                .iter()
+                .try_for_each(|byte| write!(f, "%{byte:02X}"))?;
         }
         Ok(())
     }
@@ -128,7 +138,10 @@ impl FromStr for FileName {
         let mut rest = text.as_bytes();
         while let Some((&byte, after)) = rest.split_first() {
             if byte == b'%' {
-                let hex = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok()).ok_or(NotAFileName)?;
+                let hex = after
+                    .get(..2)
+                    .and_then(|hex| std::str::from_utf8(hex).ok())
+                    .ok_or(NotAFileName)?;
                 bytes.push(u8::from_str_radix(hex, 16).map_err(|_| NotAFileName)?);
                 rest = &after[2..];
             } else {
@@ -175,14 +188,20 @@ mod tests {
     #[test]
     fn a_path_is_not_a_name() {
         for bytes in [&b""[..], b".", b"..", b"a/b", b"a\0", &[b'x'; 256]] {
-            assert!(FileName::new(bytes).is_err(), "{bytes:?} was taken for a name");
+            assert!(
+                FileName::new(bytes).is_err(),
+                "{bytes:?} was taken for a name"
+            );
         }
         assert!(FileName::new([b'x'; 255]).is_ok());
     }
 
     #[test]
     fn a_name_is_shown_without_control_characters_and_broken_text() {
-        assert_eq!(name(b"100%\n\xff\xc3\xa9.yaml").to_string(), "100%25%0A%FF\u{e9}.yaml");
+        assert_eq!(
+            name(b"100%\n\xff\xc3\xa9.yaml").to_string(),
+            "100%25%0A%FF\u{e9}.yaml"
+        );
     }
 
     #[test]

@@ -57,12 +57,18 @@ impl Packets {
     /// Notes what a watcher saw of the packet at `path`, relative to the root.
     pub(crate) fn hint(&self, ground: &Ground, path: &Path, hint: Hint) {
         let known = match hint {
-            Hint::Created | Hint::Growing => Known { writing: true, ..Known::default() },
+            Hint::Created | Hint::Growing => Known {
+                writing: true,
+                ..Known::default()
+            },
             // Whoever opens it again changes what is noted here: the word of the first writer is not the second one's.
             Hint::Finished => {
                 let file = ground.disk.open_beneath(&ground.root, path);
                 let closed = file.and_then(|file| ground.disk.stat(&file)).ok();
-                Known { closed, ..Known::default() }
+                Known {
+                    closed,
+                    ..Known::default()
+                }
             }
         };
         self.change(path, |before| *before = known);
@@ -89,7 +95,10 @@ impl Packets {
     fn change<T>(&self, path: &Path, change: impl FnOnce(&mut Known) -> T) -> T {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // `a/./b` and `a//b` are the same packet.
-        let path: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let path: PathBuf = path
+            .components()
+            .filter(|part| matches!(part, Component::Normal(_)))
+            .collect();
         if all.len() >= KNOWN_MAX && !all.contains_key(&path) {
             all.clear();
         }
@@ -114,13 +123,20 @@ pub(crate) fn read(
         Ok(Kind::Directory | Kind::Special) => {
             return Ok(PacketRead::Unsafe("it is not a regular file"));
         }
-        Err(error) => return refused(error).map_err(|source| ground.error("look at", path, source)),
+        Err(error) => {
+            return refused(error).map_err(|source| ground.error("look at", path, source));
+        }
     }
     let file = match ground.disk.open_beneath(&ground.root, path) {
         Ok(file) => file,
         Err(error) => return refused(error).map_err(|source| ground.error("open", path, source)),
     };
-    let look = || ground.disk.stat(&file).map_err(|source| ground.error("look at", path, source));
+    let look = || {
+        ground
+            .disk
+            .stat(&file)
+            .map_err(|source| ground.error("look at", path, source))
+    };
     let before = look()?;
     // Another file may have taken its place since.
     if before.kind != Kind::File {
@@ -129,7 +145,9 @@ pub(crate) fn read(
     if before.links > 1 {
         return Ok(PacketRead::Linked);
     }
-    if owner.is_some_and(|owner| before.uid != owner && before.uid != rustix::process::geteuid().as_raw()) {
+    if owner.is_some_and(|owner| {
+        before.uid != owner && before.uid != rustix::process::geteuid().as_raw()
+    }) {
         return Ok(PacketRead::OfAnother(before.uid));
     }
     if before.size > limit {
@@ -139,7 +157,11 @@ pub(crate) fn read(
         .map_err(|source| ground.error("read", path, source))?;
     let same = before == look()? && bytes.len() as u64 == before.size;
     let finished = same && packets.is_finished(path, &before, now);
-    Ok(if finished { PacketRead::Bytes(bytes) } else { PacketRead::Growing })
+    Ok(if finished {
+        PacketRead::Bytes(bytes)
+    } else {
+        PacketRead::Growing
+    })
 }
 
 /// Says what a path leads to, without opening it: to open a device or a FIFO may do something.
@@ -181,7 +203,9 @@ fn refused(error: io::Error) -> io::Result<PacketRead> {
         Some(Errno::NOTDIR) => Ok(PacketRead::Unsafe("a part of it is no directory")),
         Some(Errno::NAMETOOLONG | Errno::INVAL) => Ok(PacketRead::Unsafe("it is no possible path")),
         // Its sender can mend that, and hears of it.
-        Some(Errno::ACCESS) => Ok(PacketRead::Unsafe("the daemon may not read it: `chmod a+r` it")),
+        Some(Errno::ACCESS) => Ok(PacketRead::Unsafe(
+            "the daemon may not read it: `chmod a+r` it",
+        )),
         // What a socket or a device without a driver answers.
         Some(Errno::NXIO) => Ok(PacketRead::Unsafe("it is not a regular file")),
         Some(_) | None => Err(error),

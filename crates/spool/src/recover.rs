@@ -51,15 +51,21 @@ impl Spool {
     /// Opens the workspace at `root`, adds the ledger up in `fold`, from the newest snapshot that is of use, and finishes
     /// what a killed process left undone. Fails without changing anything if another process has the workspace or the
     /// ledger is damaged.
-    pub fn resume(root: &Path, disk: Arc<dyn Disk>, fold: &mut dyn Fold) -> Result<Opened, SpoolError> {
+    pub fn resume(
+        root: &Path,
+        disk: Arc<dyn Disk>,
+        fold: &mut dyn Fold,
+    ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk)?;
         let cursors = start.gathering.cursors();
         let (taken, passed_over) = snapshot::take_up(&start.ground, Some(cursors), u64::MAX, fold)?;
         if let Some(taken) = &taken {
             start.gathering.know(&taken.heads);
         }
-        let (snapshot, bytes) =
-            (taken.as_ref().map(|taken| taken.place.seq), taken.as_ref().map(|taken| taken.bytes));
+        let (snapshot, bytes) = (
+            taken.as_ref().map(|taken| taken.place.seq),
+            taken.as_ref().map(|taken| taken.bytes),
+        );
         let place = taken.map(|taken| taken.place).unwrap_or_default();
         let mut opened = start.finish(place, &mut |entry| fold.add(entry))?;
         opened.recovery.snapshot = snapshot;
@@ -91,7 +97,11 @@ impl Start {
         let ground = Ground::open(root, disk)?;
         let lock = lock::take(&ground)?;
         let gathering = Gathering::read(&ground)?;
-        Ok(Start { ground, lock, gathering })
+        Ok(Start {
+            ground,
+            lock,
+            gathering,
+        })
     }
 
     /// Reads the ledger from behind a known record, and finishes what is undone.
@@ -100,20 +110,39 @@ impl Start {
         from: Place,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        let Start { ground, lock, mut gathering } = self;
+        let Start {
+            ground,
+            lock,
+            mut gathering,
+        } = self;
         let mut admit = |entry: Entry| {
             let entry = Arc::new(entry);
             gathering.admit(&entry);
-            visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
+            visit(&entry).map_err(|source| SpoolError::Visit {
+                seq: entry.seq,
+                source,
+            })
         };
-        let (mut ledger, torn) =
-            Ledger::open(Arc::clone(&ground.disk), &ground.layout, &ground.root, from, &mut admit)?;
+        let (mut ledger, torn) = Ledger::open(
+            Arc::clone(&ground.disk),
+            &ground.layout,
+            &ground.root,
+            from,
+            &mut admit,
+        )?;
         let head = ledger.next_seq() - 1;
         let (lanes, doubts) = gathering.settle(&ground, head)?;
         // Only now is anything changed: what was read fits together.
         ledger.settle(&ground.root, torn.as_ref())?;
         let in_hand = lanes.in_hand();
-        let mut spool = Spool { ground, ledger, lanes, in_hand, packets: Packets::default(), _lock: lock };
+        let mut spool = Spool {
+            ground,
+            ledger,
+            lanes,
+            in_hand,
+            packets: Packets::default(),
+            _lock: lock,
+        };
         spool.lanes.replace_cursors(&spool.ground, &doubts.lost)?;
         let pass = spool.deliver(0)?;
         let recovery = Recovery {

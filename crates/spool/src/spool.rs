@@ -58,7 +58,9 @@ impl Spool {
     pub fn make_mailboxes(&self, agent: &str) -> Result<Vec<PathBuf>, SpoolError> {
         if !layout::is_agent_name(agent) {
             let no_agent = std::io::ErrorKind::InvalidInput.into();
-            return Err(self.ground.error("make mailboxes of", Path::new(agent), no_agent));
+            return Err(self
+                .ground
+                .error("make mailboxes of", Path::new(agent), no_agent));
         }
         let mut made = Vec::new();
         for path in layout::remade_dirs(agent) {
@@ -80,11 +82,18 @@ impl Spool {
     ///
     /// After `Ok` every record is durable and its files will be made, by [`Spool::deliver`] now or after a restart.
     /// After a retryable error nothing was written. After any other error the spool has stopped.
-    pub fn commit(&mut self, expected_seq: u64, drafts: Vec<Draft>) -> Result<Vec<Committed>, SpoolError> {
+    pub fn commit(
+        &mut self,
+        expected_seq: u64,
+        drafts: Vec<Draft>,
+    ) -> Result<Vec<Committed>, SpoolError> {
         self.ledger.stopped()?;
         let next = self.ledger.next_seq();
         if expected_seq != next {
-            return Err(SpoolError::Sequence { expected: expected_seq, next });
+            return Err(SpoolError::Sequence {
+                expected: expected_seq,
+                next,
+            });
         }
         for (index, draft) in drafts.iter().enumerate() {
             check(draft).map_err(|what| SpoolError::Unfit { index, what })?;
@@ -127,9 +136,18 @@ impl Spool {
     pub fn still_there(&self) -> Result<(), SpoolError> {
         let ground = &self.ground;
         let path = ground.layout.root();
-        let replaced =
-            |what: &str| Err(SpoolError::Replaced { path: path.to_owned(), what: what.to_owned() });
-        let look = |handle: &Handle| ground.disk.stat(handle).map_err(SpoolError::io("look at", path));
+        let replaced = |what: &str| {
+            Err(SpoolError::Replaced {
+                path: path.to_owned(),
+                what: what.to_owned(),
+            })
+        };
+        let look = |handle: &Handle| {
+            ground
+                .disk
+                .stat(handle)
+                .map_err(SpoolError::io("look at", path))
+        };
         let there = match ground.disk.open_root(path) {
             Err(error) if is_gone(&error) => {
                 return replaced("was removed or moved away while it was served");
@@ -161,12 +179,18 @@ impl Spool {
     /// What may be asked while deliveries go on.
     pub fn view(&self) -> View<'_> {
         let next_seq = self.ledger.next_seq();
-        View { ground: &self.ground, in_hand: &self.in_hand, packets: &self.packets, next_seq }
+        View {
+            ground: &self.ground,
+            in_hand: &self.in_hand,
+            packets: &self.packets,
+            next_seq,
+        }
     }
 
     /// Notes what a watcher saw of a file in this folder of `packets/`.
     pub fn hint_packet(&self, folder: &str, file: &FileName, hint: Hint) {
-        self.packets.hint(&self.ground, &layout::packets_dir(folder).join(file), hint);
+        self.packets
+            .hint(&self.ground, &layout::packets_dir(folder).join(file), hint);
     }
 
     /// Delivers like [`Spool::deliver`] while `work` judges the next batch: the two need different files, and a
@@ -181,19 +205,41 @@ impl Spool {
             let done = work(&self.view());
             return Ok((Pass::default(), done));
         }
-        let Spool { ground, ledger, lanes, in_hand, packets, .. } = self;
-        let view = View { ground, in_hand, packets, next_seq: ledger.next_seq() };
+        let Spool {
+            ground,
+            ledger,
+            lanes,
+            in_hand,
+            packets,
+            ..
+        } = self;
+        let view = View {
+            ground,
+            in_hand,
+            packets,
+            next_seq: ledger.next_seq(),
+        };
         let mut work = Some(work);
-        let mut done = || work.take().map(|work| work(&view)).expect("there is one judgement a pass");
+        let mut done = || {
+            work.take()
+                .map(|work| work(&view))
+                .expect("there is one judgement a pass")
+        };
         let both = std::thread::scope(|scope| {
             let delivering = std::thread::Builder::new()
                 .spawn_scoped(scope, || lanes.pass(view.ground, view.in_hand, now))
                 .ok()?;
             let done = done();
-            Some((delivering.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), done))
+            Some((
+                delivering
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                done,
+            ))
         });
         // Where no thread is to be had, one comes after the other.
-        let (pass, done) = both.unwrap_or_else(|| (lanes.pass(view.ground, view.in_hand, now), done()));
+        let (pass, done) =
+            both.unwrap_or_else(|| (lanes.pass(view.ground, view.in_hand, now), done()));
         self.checkpoint_if_due()?;
         Ok((pass, done))
     }
@@ -216,7 +262,10 @@ fn check(draft: &Draft) -> Result<(), String> {
         if !delivery.mailbox.is_possible() {
             return Err(format!("there can be no mailbox {}", delivery.mailbox));
         }
-        let has_text = draft.original.as_ref().is_some_and(|original| original.text.is_some());
+        let has_text = draft
+            .original
+            .as_ref()
+            .is_some_and(|original| original.text.is_some());
         if matches!(delivery.content, Content::Original) && !has_text {
             return Err(format!(
                 "{} is to get an original whose text the record does not have",

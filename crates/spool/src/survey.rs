@@ -30,8 +30,11 @@ pub fn is_served(root: &Path) -> Option<bool> {
 
 /// Lists the files in an agent's outbox that are meant as messages and were not put away yet, by name.
 pub fn waiting(root: &Path, agent: &str) -> Vec<FileName> {
-    let Ok(listed) = std::fs::read_dir(Layout::new(root).outbox(agent)) else { return Vec::new() };
-    let names = listed.filter_map(|entry| FileName::new(entry.ok()?.file_name().into_encoded_bytes()).ok());
+    let Ok(listed) = std::fs::read_dir(Layout::new(root).outbox(agent)) else {
+        return Vec::new();
+    };
+    let names =
+        listed.filter_map(|entry| FileName::new(entry.ok()?.file_name().into_encoded_bytes()).ok());
     let mut names: Vec<FileName> = names.filter(layout::is_candidate).collect();
     names.sort_unstable();
     names
@@ -46,5 +49,9 @@ pub fn count_waiting(root: &Path, agent: &str) -> usize {
 /// has it; `None` if no cursor says so or the contrary, as after a new start of the machine.
 pub fn has_delivered(root: &Path, mailbox: &Mailbox, seq: u64, n: u32) -> Option<bool> {
     let ground = Ground::look_at(root, Arc::new(Os)).ok()?;
-    Cursors::read(&ground).ok()?.has_reached(&Lane::Mailbox(mailbox.clone()), (seq, n), &ground.boot)
+    Cursors::read(&ground).ok()?.has_reached(
+        &Lane::Mailbox(mailbox.clone()),
+        (seq, n),
+        &ground.boot,
+    )
 }

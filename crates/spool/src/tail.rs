@@ -49,13 +49,20 @@ impl Tail {
                 let from = Backward::new(&Os, &layout, &dir)?.at_or_before(seq)?;
                 let place = read_to(&layout, &dir, from, seq)?;
                 if place.seq < seq {
-                    let what = format!("ends with record {}, and had record {seq} before", place.seq);
+                    let what = format!(
+                        "ends with record {}, and had record {seq} before",
+                        place.seq
+                    );
                     return Err(older(layout.ledger(), &what));
                 }
                 place
             }
         };
-        Ok(Tail { layout, place, seen: None })
+        Ok(Tail {
+            layout,
+            place,
+            seen: None,
+        })
     }
 
     /// The number of the last record that was handed over, or behind which it began; 0 before the first.
@@ -70,7 +77,9 @@ impl Tail {
         &mut self,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<u64, SpoolError> {
-        let root = Os.open_root(self.layout.root()).map_err(SpoolError::io("open", self.layout.root()))?;
+        let root = Os
+            .open_root(self.layout.root())
+            .map_err(SpoolError::io("open", self.layout.root()))?;
         let now = self.look(&root, self.place.segment)?;
         if now.is_none() && self.place.seq > 0 {
             return Err(older(self.segment_path(), "is gone, and was read before"));
@@ -82,9 +91,15 @@ impl Tail {
         }
         let dir = open_dir(&root, &self.layout)?;
         self.check_place(&dir)?;
-        let stretch = Stretch { from: self.place.clone(), to: u64::MAX };
+        let stretch = Stretch {
+            from: self.place.clone(),
+            to: u64::MAX,
+        };
         let end = read::read(&Os, &self.layout, &dir, &stretch, &mut |entry| {
-            visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
+            visit(&entry).map_err(|source| SpoolError::Visit {
+                seq: entry.seq,
+                source,
+            })
         })?;
         let count = end.place.seq - self.place.seq;
         // What grew between the look and the reading is looked at once more.
@@ -97,37 +112,62 @@ impl Tail {
         let name = Path::new(layout::LEDGER).join(layout::segment_name(first));
         match Os.stat_at(root, &name) {
             Err(error) if is_gone(&error) => Ok(None),
-            result => result.map(Some).map_err(SpoolError::io("look at", self.layout.root().join(name))),
+            result => result
+                .map(Some)
+                .map_err(SpoolError::io("look at", self.layout.root().join(name))),
         }
     }
 
     /// Fails unless the last record that was read stands where it stood.
     fn check_place(&self, dir: &Handle) -> Result<(), SpoolError> {
-        let Place { seq, digest, segment, line_begin, offset } = &self.place;
+        let Place {
+            seq,
+            digest,
+            segment,
+            line_begin,
+            offset,
+        } = &self.place;
         if *seq == 0 {
             return Ok(());
         }
         let path = self.segment_path();
         let name = layout::segment_name(*segment);
-        let file = Os.open(dir, name.as_ref(), Open::Read).map_err(SpoolError::io("open", &path))?;
+        let file = Os
+            .open(dir, name.as_ref(), Open::Read)
+            .map_err(SpoolError::io("open", &path))?;
         // The newline is not part of what the next line names.
-        let length = usize::try_from(offset - line_begin).expect("a line fits memory").saturating_sub(1);
+        let length = usize::try_from(offset - line_begin)
+            .expect("a line fits memory")
+            .saturating_sub(1);
         let (mut line, mut filled) = (vec![0; length], 0);
         while filled < length {
             let at = line_begin + filled as u64;
-            match Os.read_at(&file, &mut line[filled..], at).map_err(SpoolError::io("read", &path))? {
-                0 => return Err(older(path, &format!("ends before record {seq}, which was read before"))),
+            match Os
+                .read_at(&file, &mut line[filled..], at)
+                .map_err(SpoolError::io("read", &path))?
+            {
+                0 => {
+                    return Err(older(
+                        path,
+                        &format!("ends before record {seq}, which was read before"),
+                    ));
+                }
                 taken => filled += taken,
             }
         }
         if Digest::of(&line) != *digest {
-            return Err(older(path, &format!("does not hold the record {seq} that was read before")));
+            return Err(older(
+                path,
+                &format!("does not hold the record {seq} that was read before"),
+            ));
         }
         Ok(())
     }
 
     fn segment_path(&self) -> PathBuf {
-        self.layout.ledger().join(layout::segment_name(self.place.segment))
+        self.layout
+            .ledger()
+            .join(layout::segment_name(self.place.segment))
     }
 }
 
@@ -143,7 +183,8 @@ fn open_ledger(root: &Path) -> Result<Handle, SpoolError> {
 }
 
 fn open_dir(root: &Handle, layout: &Layout) -> Result<Handle, SpoolError> {
-    Os.open_dir(root, Path::new(layout::LEDGER)).map_err(SpoolError::io("open", layout.ledger()))
+    Os.open_dir(root, Path::new(layout::LEDGER))
+        .map_err(SpoolError::io("open", layout.ledger()))
 }
 
 /// Where reading from a place ends.

@@ -31,14 +31,18 @@ pub struct Grounds {
 impl Grounds {
     /// Opens the workspace at `root`.
     pub fn open(root: &Path) -> Result<Grounds, SpoolError> {
-        Ok(Grounds { root: Os.open_root(root).map_err(SpoolError::io("open", root))? })
+        Ok(Grounds {
+            root: Os.open_root(root).map_err(SpoolError::io("open", root))?,
+        })
     }
 
     /// Gives what a directory or file has now; nothing if there is none. The root is the empty path. A file with several
     /// names, and whatever is neither file nor directory, is an error: it may be something else as well.
     pub fn tenure(&self, path: &Path) -> Result<Option<Tenure>, SpoolError> {
         let found = disk::if_there(self.entry(path)).map_err(SpoolError::io("look at", path))?;
-        found.map(|entry| tenure(&entry).map_err(SpoolError::io("look at", path))).transpose()
+        found
+            .map(|entry| tenure(&entry).map_err(SpoolError::io("look at", path)))
+            .transpose()
     }
 
     /// Gives a directory or file to a user, and says whether anything was changed.
@@ -47,7 +51,11 @@ impl Grounds {
             let entry = self.entry(path)?;
             let before = tenure(&entry)?;
             if (before.uid, before.gid) != (to.uid, to.gid) {
-                rustix::fs::fchown(&entry, Some(Uid::from_raw(to.uid)), Some(Gid::from_raw(to.gid)))?;
+                rustix::fs::fchown(
+                    &entry,
+                    Some(Uid::from_raw(to.uid)),
+                    Some(Gid::from_raw(to.gid)),
+                )?;
             }
             // Changing the owner can take permissions away, so they come last.
             if before != to {
@@ -61,7 +69,9 @@ impl Grounds {
     /// Lists the names in a directory; none if there is no such directory.
     pub fn names(&self, path: &Path) -> Result<Vec<FileName>, SpoolError> {
         let listed = disk::if_there(self.entry(path).and_then(|dir| Os.list(&dir)));
-        Ok(listed.map_err(SpoolError::io("list", path))?.unwrap_or_default())
+        Ok(listed
+            .map_err(SpoolError::io("list", path))?
+            .unwrap_or_default())
     }
 
     /// Says whether it is a directory, and not only a link to one.
@@ -78,13 +88,21 @@ impl Grounds {
         match stat.kind {
             Kind::Directory => Ok(entry),
             Kind::File if stat.links == 1 => Ok(entry),
-            Kind::File => Err(io::Error::other("it has several names, and the others may lie anywhere")),
-            Kind::Symlink | Kind::Special => Err(io::Error::other("it is neither a file nor a directory")),
+            Kind::File => Err(io::Error::other(
+                "it has several names, and the others may lie anywhere",
+            )),
+            Kind::Symlink | Kind::Special => {
+                Err(io::Error::other("it is neither a file nor a directory"))
+            }
         }
     }
 }
 
 fn tenure(entry: &Handle) -> io::Result<Tenure> {
     let stat = rustix::fs::fstat(entry)?;
-    Ok(Tenure { uid: stat.st_uid, gid: stat.st_gid, mode: stat.st_mode & 0o7777 })
+    Ok(Tenure {
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        mode: stat.st_mode & 0o7777,
+    })
 }

@@ -41,7 +41,11 @@ impl View<'_> {
         let mut names = Vec::new();
         let listed = ground.disk.list_until(&dir.handle, &mut |name| {
             names.extend(Some(name).filter(layout::is_candidate));
-            if names.len() < names_max { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if names.len() < names_max {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         });
         listed.map_err(|source| ground.error("list", &dir.path, source))?;
         Ok(names)
@@ -50,7 +54,10 @@ impl View<'_> {
     /// Gives the digest of a file in an agent's inbox; nothing if it is no regular file of at most 1 MiB, which is more
     /// than is ever delivered.
     pub fn inbox_digest(&self, agent: &str, file: &FileName) -> Result<Option<Digest>, SpoolError> {
-        let Some(dir) = self.ground.dir_if_there(&layout::agent_dir(agent, "inbox"))? else {
+        let Some(dir) = self
+            .ground
+            .dir_if_there(&layout::agent_dir(agent, "inbox"))?
+        else {
             return Ok(None);
         };
         let bytes = self.ground.bytes(&dir, file, INBOX_FILE_MAX)?;
@@ -68,7 +75,14 @@ impl View<'_> {
         owner: Option<u32>,
         now: Now,
     ) -> Result<PacketRead, SpoolError> {
-        packet::read(self.ground, self.packets, Path::new(path), limit, owner, now)
+        packet::read(
+            self.ground,
+            self.packets,
+            Path::new(path),
+            limit,
+            owner,
+            now,
+        )
     }
 }
 
@@ -78,7 +92,9 @@ pub(crate) struct InHand(Mutex<BTreeMap<String, HashMap<FileName, usize>>>);
 
 impl InHand {
     pub(crate) fn has(&self, agent: &str, file: &FileName) -> bool {
-        self.locked().get(agent).is_some_and(|files| files.contains_key(file))
+        self.locked()
+            .get(agent)
+            .is_some_and(|files| files.contains_key(file))
     }
 
     pub(crate) fn add(&self, agent: &str, file: &FileName) {
@@ -93,7 +109,9 @@ impl InHand {
     /// Forgets one record's word about a file; called once the file is out of the outbox, never before.
     pub(crate) fn release(&self, agent: &str, file: &FileName) {
         let mut agents = self.locked();
-        let Some(files) = agents.get_mut(agent) else { return };
+        let Some(files) = agents.get_mut(agent) else {
+            return;
+        };
         if let Some(count) = files.get_mut(file) {
             *count -= 1;
             if *count == 0 {

@@ -56,11 +56,18 @@ fn judge(message: &Message, packet: PacketInput<'_>, origin: Origin) -> Result<V
         return Err(violations);
     }
     let warnings = violations.into_vec();
-    debug_assert!(warnings.iter().all(|violation| violation.level == Level::Warning));
+    debug_assert!(
+        warnings
+            .iter()
+            .all(|violation| violation.level == Level::Warning)
+    );
     match (envelope, body) {
-        (Some(envelope), Some(body)) => {
-            Ok(Valid::new(envelope, body, packet.map(|read| read.packet), warnings))
-        }
+        (Some(envelope), Some(body)) => Ok(Valid::new(
+            envelope,
+            body,
+            packet.map(|read| read.packet),
+            warnings,
+        )),
         (None, _) | (_, None) => unreachable!("a part that cannot be read leaves an error behind"),
     }
 }

@@ -160,19 +160,34 @@ fn part(page: &str, begin: &str, end: &str) -> String {
         "" => behind,
         end => behind.split_once(end).map_or("", |(part, _)| part),
     };
-    let lines = part.trim_end().lines().map(|line| line.strip_prefix(STEP).unwrap_or(line));
+    let lines = part
+        .trim_end()
+        .lines()
+        .map(|line| line.strip_prefix(STEP).unwrap_or(line));
     lines.map(|line| line.to_owned() + "\n").collect()
 }
 
 impl Explained {
     /// The page for a person.
     pub fn text(&self) -> String {
-        let Self { code, sentence, explanation, scene, failing, fixed, .. } = self;
+        let Self {
+            code,
+            sentence,
+            explanation,
+            scene,
+            failing,
+            fixed,
+            ..
+        } = self;
         let found = match code.finder() {
             Finder::Validator => "from the file and its packet, by validate-message too",
             Finder::Daemon => "by the daemon, which knows the review and the workspace",
         };
-        let scene = if scene.is_empty() { String::new() } else { format!("# before\n{scene}\n") };
+        let scene = if scene.is_empty() {
+            String::new()
+        } else {
+            format!("# before\n{scene}\n")
+        };
         format!(
             "{code}: {sentence}\n\
              found: {found}\n\
@@ -190,7 +205,10 @@ impl Explained {
     fn again(&self) -> &'static str {
         let refuses_nothing = matches!(
             self.code,
-            Code::Duplicate | Code::BodyFieldUnknown | Code::PacketFieldUnknown | Code::TextDoubtful
+            Code::Duplicate
+                | Code::BodyFieldUnknown
+                | Code::PacketFieldUnknown
+                | Code::TextDoubtful
         );
         match (refuses_nothing, self.retryable) {
             (true, _) => "nothing was refused",

@@ -16,9 +16,16 @@ pub(crate) struct Lines<'t> {
 impl<'t> Lines<'t> {
     /// Looks through the text once.
     pub(crate) fn of(text: &'t str) -> Self {
-        let begins = text.char_indices().map(|(at, _)| at).chain(std::iter::once(text.len()));
+        let begins = text
+            .char_indices()
+            .map(|(at, _)| at)
+            .chain(std::iter::once(text.len()));
         let characters = (!text.is_ascii()).then(|| begins.collect());
-        Self { text, starts: line_starts(text).collect(), characters }
+        Self {
+            text,
+            starts: line_starts(text).collect(),
+            characters,
+        }
     }
 
     /// The byte at which the character of that place begins; `None` past the end of its line.
@@ -26,7 +33,10 @@ impl<'t> Lines<'t> {
         let line = usize::try_from(place.line).ok()?.checked_sub(1)?;
         let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
         let start = *self.starts.get(line)?;
-        let end = self.starts.get(line + 1).map_or(self.text.len(), |next| next - 1);
+        let end = self
+            .starts
+            .get(line + 1)
+            .map_or(self.text.len(), |next| next - 1);
         let at = match &self.characters {
             None => start + column,
             Some(begins) => *begins.get(begins.partition_point(|at| *at < start) + column)?,
@@ -38,10 +48,14 @@ impl<'t> Lines<'t> {
     /// line, quotes aside; `None` for any other.
     pub(crate) fn letters(&self, text: &str, place: Place) -> Option<std::ops::Range<usize>> {
         let at = self.offset(place)?;
-        let quote = self.text[at..].chars().next().filter(|c| matches!(c, '"' | '\''));
+        let quote = self.text[at..]
+            .chars()
+            .next()
+            .filter(|c| matches!(c, '"' | '\''));
         let start = at + quote.map_or(0, char::len_utf8);
         let rest = self.text.get(start..)?.strip_prefix(text)?;
-        let is_whole = quote.is_none_or(|quote| rest.starts_with(quote) && !text.contains(['\\', quote]));
+        let is_whole =
+            quote.is_none_or(|quote| rest.starts_with(quote) && !text.contains(['\\', quote]));
         (is_whole && !text.contains('\n')).then(|| start..start + text.len())
     }
 
@@ -71,8 +85,14 @@ mod tests {
         let lines = Lines::of("größe: 'a'\nb");
         let at = |line, column| lines.offset(Place { line, column });
         assert_eq!((at(1, 1), at(1, 4), at(1, 5)), (Some(0), Some(4), Some(6)));
-        assert_eq!((at(2, 1), at(2, 2), at(2, 3), at(3, 1)), (Some(13), Some(14), None, None));
-        assert_eq!(lines.letters("a", Place { line: 1, column: 8 }), Some(10..11));
+        assert_eq!(
+            (at(2, 1), at(2, 2), at(2, 3), at(3, 1)),
+            (Some(13), Some(14), None, None)
+        );
+        assert_eq!(
+            lines.letters("a", Place { line: 1, column: 8 }),
+            Some(10..11)
+        );
         assert_eq!(lines.letters("ab", Place { line: 1, column: 8 }), None);
     }
 }

@@ -13,15 +13,24 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("from", &["sender", "author", "from_agent"]),
     ("to", &["recipient", "recipients", "receiver", "to_agent"]),
     ("type", &["message_type", "msg_type", "kind"]),
-    ("created_at_utc", &["timestamp", "created", "date", "sent_at", "time"]),
+    (
+        "created_at_utc",
+        &["timestamp", "created", "date", "sent_at", "time"],
+    ),
     ("subject", &["title", "topic", "summary"]),
     ("body", &["content", "message", "text", "payload"]),
     ("related_pr", &["pr", "pull_request", "pr_number"]),
     ("parent_message_id", &["in_reply_to", "reply_to"]),
     ("expires_at", &["expiry", "expires_at_utc"]),
     ("pr", &["pull_request", "pr_number", "related_pr", "pr_id"]),
-    ("diff_summary", &["summary", "description", "changes_summary", "changes"]),
-    ("changes_summary", &["summary", "description", "diff_summary", "changes"]),
+    (
+        "diff_summary",
+        &["summary", "description", "changes_summary", "changes"],
+    ),
+    (
+        "changes_summary",
+        &["summary", "description", "diff_summary", "changes"],
+    ),
     ("branch", &["head_branch", "head_ref"]),
     ("commit_sha", &["commit", "sha", "head", "head_sha"]),
     ("findings_packet", &["packet", "findings", "packet_path"]),
@@ -35,9 +44,15 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("status", &["state"]),
     ("findings", &["issues", "comments"]),
     ("review_request", &["request", "review"]),
-    ("review_feedback", &["feedback", "review_findings", "changes_requested"]),
+    (
+        "review_feedback",
+        &["feedback", "review_findings", "changes_requested"],
+    ),
     ("review_addressed", &["addressed", "fixed", "review_fixed"]),
-    ("review_lgtm", &["lgtm", "approve", "approved", "approval", "review_approved"]),
+    (
+        "review_lgtm",
+        &["lgtm", "approve", "approved", "approval", "review_approved"],
+    ),
     ("notification", &["notice", "info", "message"]),
     ("P0", &["critical", "blocker", "urgent"]),
     ("P1", &["high", "major"]),
@@ -67,21 +82,39 @@ pub fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Opt
     let slips_max = if letters < 4 { 0 } else { 1 + letters / 4 };
     candidates
         .filter(|candidate| candidate.len() <= LENGTH_MAX)
-        .map(|candidate| (strsim::osa_distance(&plain, &self::plain(candidate)), candidate))
+        .map(|candidate| {
+            (
+                strsim::osa_distance(&plain, &self::plain(candidate)),
+                candidate,
+            )
+        })
         .filter(|(distance, _)| *distance <= slips_max)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
 
 /// The candidate that says the same as the word in other letters, as `sender` does for `from`.
-pub(crate) fn synonym<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+pub(crate) fn synonym<'c>(
+    word: &str,
+    candidates: impl Iterator<Item = &'c str>,
+) -> Option<&'c str> {
     if word.len() > LENGTH_MAX {
         return None;
     }
     let plain = plain(word);
     candidates
-        .filter_map(|ours| SYNONYMS.iter().find(|(word, _)| *word == ours).map(|(_, theirs)| (ours, theirs)))
-        .filter_map(|(ours, theirs)| theirs.iter().position(|their| *their == plain).map(|at| (at, ours)))
+        .filter_map(|ours| {
+            SYNONYMS
+                .iter()
+                .find(|(word, _)| *word == ours)
+                .map(|(_, theirs)| (ours, theirs))
+        })
+        .filter_map(|(ours, theirs)| {
+            theirs
+                .iter()
+                .position(|their| *their == plain)
+                .map(|at| (at, ours))
+        })
         .min_by_key(|(at, _)| *at)
         .map(|(_, ours)| ours)
 }
@@ -89,8 +122,11 @@ pub(crate) fn synonym<'c>(word: &str, candidates: impl Iterator<Item = &'c str>)
 /// The word without what does not tell words apart: case, quotes, spaces around it, and whether its
 /// parts are joined by hyphens, blanks or underscores.
 pub(crate) fn plain(word: &str) -> String {
-    let is_rim = |c: char| c.is_whitespace() || is_strange_space(c) || is_typographic_quote(c) || c == '*';
-    word.trim_matches(is_rim).to_lowercase().replace(['-', ' '], "_")
+    let is_rim =
+        |c: char| c.is_whitespace() || is_strange_space(c) || is_typographic_quote(c) || c == '*';
+    word.trim_matches(is_rim)
+        .to_lowercase()
+        .replace(['-', ' '], "_")
 }
 
 #[cfg(test)]
@@ -113,14 +149,20 @@ mod tests {
         // Not even as long as both are: the answer is found without a look at them.
         let long = "subject".repeat(10);
         assert_eq!(nearest(&long, [long.as_str()].into_iter()), None);
-        assert_eq!(nearest("subject", [long.as_str(), "subjct"].into_iter()), Some("subjct"));
+        assert_eq!(
+            nearest("subject", [long.as_str(), "subjct"].into_iter()),
+            Some("subjct")
+        );
     }
 
     #[test]
     fn another_word_for_the_same_is_recognised_among_those_that_are_wanted() {
         let same = |word, wanted: &[&'static str]| synonym(word, wanted.iter().copied());
         assert_eq!(same("sender", &["to", "from"]), Some("from"));
-        assert_eq!(same("Summary", &["diff_summary", "pr"]), Some("diff_summary"));
+        assert_eq!(
+            same("Summary", &["diff_summary", "pr"]),
+            Some("diff_summary")
+        );
         assert_eq!(same("High", &["P0", "P1", "P2", "P3"]), Some("P1"));
         assert_eq!(same("sender", &["to"]), None);
         assert_eq!(same("colour", &["to", "from"]), None);

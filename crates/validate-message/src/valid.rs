@@ -34,7 +34,12 @@ impl Valid {
         packet: Option<Packet>,
         warnings: Vec<Violation>,
     ) -> Self {
-        Self { envelope, body, packet, warnings }
+        Self {
+            envelope,
+            body,
+            packet,
+            warnings,
+        }
     }
 
     /// The envelope.

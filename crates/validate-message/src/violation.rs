@@ -40,7 +40,12 @@ pub enum Source {
 }
 
 impl Violation {
-    pub(crate) fn new(code: Code, file: Source, place: Option<Place>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(
+        code: Code,
+        file: Source,
+        place: Option<Place>,
+        message: impl Into<String>,
+    ) -> Self {
         Self {
             code,
             level: Level::Error,
@@ -55,23 +60,38 @@ impl Violation {
     }
 
     pub(crate) fn field(self, field: impl Into<String>) -> Self {
-        Self { field: Some(field.into()), ..self }
+        Self {
+            field: Some(field.into()),
+            ..self
+        }
     }
 
     pub(crate) fn found(self, found: &str) -> Self {
-        Self { found: Some(shown(found)), ..self }
+        Self {
+            found: Some(shown(found)),
+            ..self
+        }
     }
 
     pub(crate) fn expected(self, expected: impl Into<String>) -> Self {
-        Self { expected: Some(expected.into()), ..self }
+        Self {
+            expected: Some(expected.into()),
+            ..self
+        }
     }
 
     pub(crate) fn fix(self, fix: impl Into<String>) -> Self {
-        Self { fix: Some(fix.into()), ..self }
+        Self {
+            fix: Some(fix.into()),
+            ..self
+        }
     }
 
     pub(crate) fn warning(self) -> Self {
-        Self { level: Level::Warning, ..self }
+        Self {
+            level: Level::Warning,
+            ..self
+        }
     }
 
     pub(crate) fn malformed(malformed: Malformed, code: Code, file: Source) -> Self {
@@ -95,13 +115,23 @@ impl Violation {
             Source::Message => message_file,
             Source::Packet(path) => &escaped(path),
         };
-        let place = self.place.map(|place| format!(":{place}")).unwrap_or_default();
+        let place = self
+            .place
+            .map(|place| format!(":{place}"))
+            .unwrap_or_default();
         let weight = match self.level {
             Level::Error => "",
             Level::Warning => " (warning)",
         };
-        let fix = self.fix.as_ref().map(|fix| format!("\n    fix: {fix}")).unwrap_or_default();
-        format!("{file}{place}: {}{weight}: {}{fix}", self.code, self.message)
+        let fix = self
+            .fix
+            .as_ref()
+            .map(|fix| format!("\n    fix: {fix}"))
+            .unwrap_or_default();
+        format!(
+            "{file}{place}: {}{weight}: {}{fix}",
+            self.code, self.message
+        )
     }
 
     /// The violation as a report tells it; `message_file` is how the report calls the message.
@@ -144,8 +174,9 @@ impl Violations {
     pub(crate) fn sorted(found: Found) -> Self {
         let is_cut = found.is_cut();
         let mut violations = found.into_vec();
-        violations
-            .sort_by(|a, b| (&a.file, a.place, a.code, &a.field).cmp(&(&b.file, b.place, b.code, &b.field)));
+        violations.sort_by(|a, b| {
+            (&a.file, a.place, a.code, &a.field).cmp(&(&b.file, b.place, b.code, &b.field))
+        });
         Self { violations, is_cut }
     }
 
@@ -167,7 +198,9 @@ impl Violations {
 
     /// The first one that refuses the message.
     pub fn first_error(&self) -> Option<&Violation> {
-        self.violations.iter().find(|violation| violation.level == Level::Error)
+        self.violations
+            .iter()
+            .find(|violation| violation.level == Level::Error)
     }
 
     /// The violations, errors and warnings.
@@ -188,6 +221,9 @@ impl<'v> IntoIterator for &'v Violations {
 impl From<Malformed> for Violations {
     fn from(malformed: Malformed) -> Self {
         let code = malformed.code;
-        Self { violations: vec![Violation::malformed(malformed, code, Source::Message)], is_cut: false }
+        Self {
+            violations: vec![Violation::malformed(malformed, code, Source::Message)],
+            is_cut: false,
+        }
     }
 }

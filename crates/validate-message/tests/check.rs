@@ -27,28 +27,52 @@ fn a_valid_message_carries_what_was_read() {
     assert_eq!(valid.envelope().from.as_str(), "codex");
     assert!(matches!(valid.body(), Body::Feedback(body) if body.blocking_count == 2));
     let packet = valid.packet().expect("handed in");
-    assert_eq!((packet.text.as_str(), packet.findings.findings.len()), (PACKET, 3));
-    assert_eq!(packet.path.as_str(), "packets/findings/20260213_review_loop_codex_r1.yaml");
+    assert_eq!(
+        (packet.text.as_str(), packet.findings.findings.len()),
+        (PACKET, 3)
+    );
+    assert_eq!(
+        packet.path.as_str(),
+        "packets/findings/20260213_review_loop_codex_r1.yaml"
+    );
     assert!(valid.warnings().is_empty());
 }
 
 #[test]
 fn a_packet_is_judged_by_what_became_of_it() {
-    let code = |packet| judge(FEEDBACK, packet).map(|valid| valid.packet().is_some()).map_err(|v| codes(&v));
+    let code = |packet| {
+        judge(FEEDBACK, packet)
+            .map(|valid| valid.packet().is_some())
+            .map_err(|v| codes(&v))
+    };
     assert_eq!(code(PacketInput::NotLooked), Ok(false));
     assert_eq!(code(PacketInput::NotNamed), Err(vec![Code::PacketMissing]));
     assert_eq!(code(PacketInput::Missing), Err(vec![Code::PacketMissing]));
-    assert_eq!(code(PacketInput::Unsafe("it is a symlink".to_owned())), Err(vec![Code::PacketUnsafe]));
+    assert_eq!(
+        code(PacketInput::Unsafe("it is a symlink".to_owned())),
+        Err(vec![Code::PacketUnsafe])
+    );
     assert_eq!(code(PacketInput::TooLarge), Err(vec![Code::PacketSyntax]));
-    assert_eq!(code(PacketInput::Bytes(b"\xff")), Err(vec![Code::PacketSyntax]));
-    assert_eq!(judge(LGTM, PacketInput::NotNamed).map(|valid| valid.packet().is_some()).ok(), Some(false));
+    assert_eq!(
+        code(PacketInput::Bytes(b"\xff")),
+        Err(vec![Code::PacketSyntax])
+    );
+    assert_eq!(
+        judge(LGTM, PacketInput::NotNamed)
+            .map(|valid| valid.packet().is_some())
+            .ok(),
+        Some(false)
+    );
 }
 
 #[test]
 fn a_byte_order_mark_belongs_to_no_place_but_to_the_text() {
     let with_mark = format!("\u{feff}{PACKET}");
-    let valid =
-        judge(&format!("\u{feff}{FEEDBACK}"), PacketInput::Bytes(with_mark.as_bytes())).expect("valid");
+    let valid = judge(
+        &format!("\u{feff}{FEEDBACK}"),
+        PacketInput::Bytes(with_mark.as_bytes()),
+    )
+    .expect("valid");
     assert_eq!(valid.packet().expect("handed in").text, with_mark);
 }
 
@@ -58,11 +82,14 @@ fn every_violation_of_message_and_packet_is_told_at_once_and_in_order() {
         .replace("P1", "P9")
         .replace("to: claude", "to: co dex")
         .replace("round: 1\n  b", "round: 0\n  b");
-    let packet =
-        PACKET.replace("severity: P3", "severity: P4").replace("reviewer: codex", "reviewed_sha: HEAD");
+    let packet = PACKET
+        .replace("severity: P3", "severity: P4")
+        .replace("reviewer: codex", "reviewed_sha: HEAD");
     let violations = judge(&text, PacketInput::Bytes(packet.as_bytes())).expect_err("refused");
-    let told: Vec<_> =
-        violations.iter().map(|v| (v.code, v.place.map(|place| place.line), v.field.as_deref())).collect();
+    let told: Vec<_> = violations
+        .iter()
+        .map(|v| (v.code, v.place.map(|place| place.line), v.field.as_deref()))
+        .collect();
     assert_eq!(
         told,
         [
@@ -77,10 +104,14 @@ fn every_violation_of_message_and_packet_is_told_at_once_and_in_order() {
 
 #[test]
 fn an_unreadable_body_does_not_hide_the_envelope() {
-    let text =
-        REQUEST.replace("priority: P1", "priority: high").replace("pr: 86\n  branch", "pr: [86\n  branch");
+    let text = REQUEST
+        .replace("priority: P1", "priority: high")
+        .replace("pr: 86\n  branch", "pr: [86\n  branch");
     let violations = judge(&text, PacketInput::NotNamed).expect_err("refused");
-    assert_eq!(codes(&violations), [Code::EnvelopeFieldInvalid, Code::BodySyntax]);
+    assert_eq!(
+        codes(&violations),
+        [Code::EnvelopeFieldInvalid, Code::BodySyntax]
+    );
     assert!(violations.iter().all(|violation| violation.place.is_some()));
 }
 
@@ -90,7 +121,13 @@ fn a_body_in_quotes_has_places_too_if_it_stands_on_one_line() {
                 subject: s\nbody: \"commit_sha: abc1234\\nchanges_summary: x\\nround: 0\"\n";
     let violations = judge(text, PacketInput::NotNamed).expect_err("refused");
     let violation = violations.first_error().expect("an error");
-    assert_eq!(violation.place, Some(Place { line: 8, column: 56 }));
+    assert_eq!(
+        violation.place,
+        Some(Place {
+            line: 8,
+            column: 56
+        })
+    );
     assert_eq!(violation.field.as_deref(), Some("body.round"));
     assert_eq!(
         (violation.found.as_deref(), violation.expected.as_deref()),
@@ -98,19 +135,30 @@ fn a_body_in_quotes_has_places_too_if_it_stands_on_one_line() {
     );
     let folded = text.replace("\\nround", "\\n\n  round");
     let violations = judge(&folded, PacketInput::NotNamed).expect_err("refused");
-    assert_eq!(violations.first_error().and_then(|first| first.place), Some(Place { line: 8, column: 7 }));
+    assert_eq!(
+        violations.first_error().and_then(|first| first.place),
+        Some(Place { line: 8, column: 7 })
+    );
 }
 
 #[test]
 fn what_a_message_holds_cannot_break_a_line_of_its_report() {
-    let text =
-        REQUEST.replace("priority: P1", &format!("priority: \"\\e[31m\\n\\u202e{}\"", "x".repeat(300)));
+    let text = REQUEST.replace(
+        "priority: P1",
+        &format!("priority: \"\\e[31m\\n\\u202e{}\"", "x".repeat(300)),
+    );
     let violations = judge(&text, PacketInput::NotNamed).expect_err("refused");
     let violation = violations.first_error().expect("an error");
     let found = violation.found.as_deref().expect("found");
-    assert!(found.starts_with("\\u{1b}[31m\\n\\u{202e}xxx") && found.ends_with('…'), "{found}");
+    assert!(
+        found.starts_with("\\u{1b}[31m\\n\\u{202e}xxx") && found.ends_with('…'),
+        "{found}"
+    );
     assert!(!found.chars().any(|c| c.is_control() || c == '\u{202e}'));
-    assert_eq!(violation.message, "`priority` is a text of 307 characters, expected P0, P1, P2, P3");
+    assert_eq!(
+        violation.message,
+        "`priority` is a text of 307 characters, expected P0, P1, P2, P3"
+    );
 }
 
 #[test]
@@ -119,17 +167,30 @@ fn a_packet_with_thousands_of_mistakes_gets_a_report_a_person_can_read() {
     let violations = judge(FEEDBACK, PacketInput::Bytes(packet.as_bytes())).expect_err("refused");
     assert_eq!((violations.iter().len(), violations.is_cut()), (200, true));
     let strange: String = (0..4_000).map(|i| format!("x{i}: y\n")).collect();
-    let violations = judge(&format!("{strange}{FEEDBACK}"), PacketInput::NotLooked).expect_err("refused");
+    let violations =
+        judge(&format!("{strange}{FEEDBACK}"), PacketInput::NotLooked).expect_err("refused");
     assert_eq!((violations.iter().len(), violations.is_cut()), (200, true));
     let packet = format!("findings:\n- {{id: F-1}}\n{strange}");
     let violations = judge(FEEDBACK, PacketInput::Bytes(packet.as_bytes())).expect_err("refused");
-    let errors = violations.iter().filter(|violation| violation.level == Level::Error).count();
-    assert_eq!((errors, violations.iter().len(), violations.is_cut()), (2, 202, true));
+    let errors = violations
+        .iter()
+        .filter(|violation| violation.level == Level::Error)
+        .count();
+    assert_eq!(
+        (errors, violations.iter().len(), violations.is_cut()),
+        (2, 202, true)
+    );
 }
 
 #[test]
 fn leading_zeros_are_no_mismatch_of_pull_requests() {
-    assert!(judge(&REQUEST.replace("pr: 86", "pr: 0086"), PacketInput::NotNamed).is_ok());
+    assert!(
+        judge(
+            &REQUEST.replace("pr: 86", "pr: 0086"),
+            PacketInput::NotNamed
+        )
+        .is_ok()
+    );
     let violations =
         judge(&REQUEST.replace("pr: 86", "pr: 860"), PacketInput::NotNamed).expect_err("refused");
     assert_eq!(codes(&violations), [Code::PrMismatch]);
@@ -167,8 +228,11 @@ fn damaged() -> impl Strategy<Value = String> {
         .prop_map(str::to_owned),
     ];
     let text = prop::sample::select(vec![FEEDBACK, REQUEST, ADDRESSED, LGTM]);
-    (text, prop::collection::vec((any::<prop::sample::Index>(), 0..6usize, damage), 0..4)).prop_map(
-        |(text, damages)| {
+    (
+        text,
+        prop::collection::vec((any::<prop::sample::Index>(), 0..6usize, damage), 0..4),
+    )
+        .prop_map(|(text, damages)| {
             let mut chars: Vec<char> = text.chars().collect();
             for (at, length, damage) in damages {
                 let start = at.index(chars.len() + 1);
@@ -176,8 +240,7 @@ fn damaged() -> impl Strategy<Value = String> {
                 chars.splice(start..end, damage.chars());
             }
             chars.into_iter().collect()
-        },
-    )
+        })
 }
 
 proptest! {
@@ -221,11 +284,15 @@ fn a_report_made_of_violations_is_read_back_equal() {
         digest: "sha256:00".to_owned(),
         message_id: None,
         from_outbox: "codex".parse().expect("a name"),
-        received_at: message_schema::envelope::Timestamp::parse("2026-02-13T10:00:00Z").expect("an instant"),
+        received_at: message_schema::envelope::Timestamp::parse("2026-02-13T10:00:00Z")
+            .expect("an instant"),
         refused: first.code,
         summary: first.message.clone(),
         retryable: true,
-        violations: violations.iter().map(|violation| violation.reported("x.yaml")).collect(),
+        violations: violations
+            .iter()
+            .map(|violation| violation.reported("x.yaml"))
+            .collect(),
         review: None,
         legal_next: Vec::new(),
         attempts_left: None,

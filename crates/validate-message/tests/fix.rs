@@ -61,8 +61,21 @@ fn slips() -> Vec<(Fix, String)> {
 fn each_slip_is_mended_under_its_name_and_the_message_says_what_was_meant() {
     for (kind, text) in slips() {
         let fixed = fixed(&text);
-        assert_eq!(fixed.mended.iter().map(|mended| mended.fix).collect::<Vec<_>>(), [kind], "{text}");
-        assert_eq!(read(&fixed.text), read(REQUEST), "{text}\nbecame\n{}", fixed.text);
+        assert_eq!(
+            fixed
+                .mended
+                .iter()
+                .map(|mended| mended.fix)
+                .collect::<Vec<_>>(),
+            [kind],
+            "{text}"
+        );
+        assert_eq!(
+            read(&fixed.text),
+            read(REQUEST),
+            "{text}\nbecame\n{}",
+            fixed.text
+        );
         assert!(is_valid(&fixed.text));
         assert_eq!(fix(fixed.text.as_bytes()), None, "{text}");
     }
@@ -83,13 +96,20 @@ fn all_slips_of_a_message_are_mended_at_once() {
     let kinds: Vec<Fix> = fixed.mended.iter().map(|mended| mended.fix).collect();
     assert_eq!(kinds.len(), 9, "{kinds:?}");
     let told = |at: usize| fixed.mended[at].what.as_str();
-    assert_eq!((told(4), told(5)), ("`Type` is now `type`", "`review-request` is now `review_request`"));
+    assert_eq!(
+        (told(4), told(5)),
+        (
+            "`Type` is now `type`",
+            "`review-request` is now `review_request`"
+        )
+    );
 }
 
 #[test]
 fn a_signed_message_is_never_changed() {
     for (_, text) in slips() {
-        let signed = text.trim_end_matches("```\n").to_owned() + "auth: \"eyJzaWduYXR1cmVzIjpbXX0\"\n";
+        let signed =
+            text.trim_end_matches("```\n").to_owned() + "auth: \"eyJzaWduYXR1cmVzIjpbXX0\"\n";
         assert_eq!(fix(signed.as_bytes()), None, "{signed}");
         assert_eq!(fix((signed + "```\n").as_bytes()), None);
     }
@@ -125,7 +145,11 @@ fn the_count_of_what_blocks_is_never_filled_in() {
         "  findings_packet: packets/findings/r1.yaml\n  round: 1\n  Blocking-Count: 7\n  pr: 86\n",
     );
     let fixed = fixed(&text);
-    assert!(fixed.text.contains("  blocking_count: 7\n"), "{}", fixed.text);
+    assert!(
+        fixed.text.contains("  blocking_count: 7\n"),
+        "{}",
+        fixed.text
+    );
 }
 
 /// What the letters become if exactly what is told is done to them.
@@ -144,24 +168,29 @@ fn told_apart(before: &Letters, after: &Letters, fixed: &Fixed) -> bool {
     let differs = |path: &Vec<Step>| before.get(path) != after.get(path);
     let is_told = |path: &Vec<Step>| {
         let field = field(path);
-        fixed.mended.iter().filter_map(|mended| mended.field.as_deref().map(|name| (mended, name))).any(
-            |(mended, name)| {
+        fixed
+            .mended
+            .iter()
+            .filter_map(|mended| mended.field.as_deref().map(|name| (mended, name)))
+            .any(|(mended, name)| {
                 let new = mended.what.rsplit('`').nth(1).unwrap_or_default();
-                let renamed = name.rsplit_once('.').map_or(new.to_owned(), |(at, _)| format!("{at}.{new}"));
+                let renamed = name
+                    .rsplit_once('.')
+                    .map_or(new.to_owned(), |(at, _)| format!("{at}.{new}"));
                 let is_below = |name: &str| field == name || field.starts_with(&format!("{name}."));
                 let is_list = |name: &str| field.starts_with(&format!("{name}["));
                 is_below(name) || is_list(name) || is_below(&renamed) || is_list(&renamed)
-            },
-        )
+            })
     };
     // The body of a message whose type or tabs were mended is read for the first time.
     let is_body = |path: &Vec<Step>| path.first() == Some(&Step::Key("body".to_owned()));
     let is_first_read = fixed.mended.iter().any(|mended| {
         mended.fix == Fix::TabIndent
-            || mended
-                .field
-                .as_deref()
-                .is_some_and(|name| ["type", "body"].iter().any(|known| name.eq_ignore_ascii_case(known)))
+            || mended.field.as_deref().is_some_and(|name| {
+                ["type", "body"]
+                    .iter()
+                    .any(|known| name.eq_ignore_ascii_case(known))
+            })
     });
     before
         .keys()
@@ -177,17 +206,29 @@ fn in_the_corpus_nothing_changes_but_what_is_told() {
         let Some(fixed) = fix(&bytes) else { continue };
         mended += 1;
         if let Ok(before) = parse(&bytes) {
-            assert!(told_apart(&letters(&before), &read(&fixed.text), &fixed), "{name}: {fixed:#?}");
+            assert!(
+                told_apart(&letters(&before), &read(&fixed.text), &fixed),
+                "{name}: {fixed:#?}"
+            );
         }
-        assert_eq!(fix(fixed.text.as_bytes()), None, "{name}: a second time something was mended");
+        assert_eq!(
+            fix(fixed.text.as_bytes()),
+            None,
+            "{name}: a second time something was mended"
+        );
     }
-    assert!(mended >= 3, "only {mended} files of the corpus had something to mend");
+    assert!(
+        mended >= 3,
+        "only {mended} files of the corpus had something to mend"
+    );
 }
 
 /// A message of the corpus with slips in it, such as agents make and others.
 fn slipped() -> impl Strategy<Value = String> {
-    let texts: Vec<String> =
-        corpus::messages().into_iter().filter_map(|(_, bytes)| String::from_utf8(bytes).ok()).collect();
+    let texts: Vec<String> = corpus::messages()
+        .into_iter()
+        .filter_map(|(_, bytes)| String::from_utf8(bytes).ok())
+        .collect();
     let slip = prop::sample::select(vec![
         ("P1", "p1"),
         ("P3", "p3"),

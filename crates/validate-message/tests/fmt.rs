@@ -50,11 +50,23 @@ fn a_body_keeps_its_letters() {
         "2026-02-13",
     ] {
         // Raw, it would end a line for some readers.
-        let json = serde_json::to_string(body).expect("a text is JSON").replace('\u{85}', "\\u0085");
+        let json = serde_json::to_string(body)
+            .expect("a text is JSON")
+            .replace('\u{85}', "\\u0085");
         let formed = form(&format!("# c\nid: a\nbody: {json} # d\n"));
         let message = parse(formed.as_bytes()).expect("readable");
-        assert_eq!(message.root().field("body").and_then(|body| body.value.text()), Some(body), "{formed}");
-        assert!(formed.starts_with("# c\nid: a\nbody: ") && formed.contains("  # d\n"), "{formed}");
+        assert_eq!(
+            message
+                .root()
+                .field("body")
+                .and_then(|body| body.value.text()),
+            Some(body),
+            "{formed}"
+        );
+        assert!(
+            formed.starts_with("# c\nid: a\nbody: ") && formed.contains("  # d\n"),
+            "{formed}"
+        );
         assert_eq!(form(&formed), formed);
     }
 }
@@ -73,14 +85,20 @@ fn what_we_write_ourselves_has_the_form() {
         Schema::Envelope | Schema::FindingsPacket | Schema::Report => unreachable!("not of a body"),
     };
     let mut bodies = vec![Body::Text("Two lines,\n\nand no: mapping".to_owned())];
-    for schema in MessageType::ALL.iter().filter_map(|kind| Schema::of_body(*kind)) {
+    for schema in MessageType::ALL
+        .iter()
+        .filter_map(|kind| Schema::of_body(*kind))
+    {
         bodies.extend(
-            examples(schema).into_iter().map(|body| read(schema, body).expect("an example is a body")),
+            examples(schema)
+                .into_iter()
+                .map(|body| read(schema, body).expect("an example is a body")),
         );
     }
     assert_eq!(bodies.len(), 9);
     for example in examples(Schema::Envelope) {
-        let mut envelope: Envelope = serde_json::from_value(example).expect("an example is an envelope");
+        let mut envelope: Envelope =
+            serde_json::from_value(example).expect("an example is an envelope");
         envelope.auth = None;
         for body in &bodies {
             let text = render_message(&envelope, body);
@@ -88,25 +106,43 @@ fn what_we_write_ourselves_has_the_form() {
         }
     }
     let names: Vec<&str> = Schema::Envelope.shape().names().collect();
-    let others: Vec<&str> = names.into_iter().filter(|name| !ORDER.contains(name)).collect();
+    let others: Vec<&str> = names
+        .into_iter()
+        .filter(|name| !ORDER.contains(name))
+        .collect();
     assert_eq!(others, ["auth", "body"], "every field has its place");
 }
 
 #[test]
 fn what_has_no_form_is_left_alone() {
-    assert_eq!(format(b"id: a\nbody: b\nauth: \"eyJ\"\n"), Err(Unformatted::Signed));
+    assert_eq!(
+        format(b"id: a\nbody: b\nauth: \"eyJ\"\n"),
+        Err(Unformatted::Signed)
+    );
     assert_eq!(format(b"id: a\rbody: b\n"), Err(Unformatted::Uncertain));
-    assert!(matches!(format(b"id: [\n"), Err(Unformatted::Malformed(Malformed { .. }))));
+    assert!(matches!(
+        format(b"id: [\n"),
+        Err(Unformatted::Malformed(Malformed { .. }))
+    ));
 }
 
 fn is_empty_block(message: &message_schema::Message) -> bool {
-    message.root().field("body").and_then(|body| body.value.text()).is_some_and(str::is_empty)
+    message
+        .root()
+        .field("body")
+        .and_then(|body| body.value.text())
+        .is_some_and(str::is_empty)
 }
 
 /// Every text in a value, without the comments behind it.
 fn texts(node: &Node) -> String {
-    let below = node.items().iter().chain(node.fields().iter().map(|field| &field.value));
-    below.fold(node.text().unwrap_or_default().to_owned(), |all, node| all + &texts(node))
+    let below = node
+        .items()
+        .iter()
+        .chain(node.fields().iter().map(|field| &field.value));
+    below.fold(node.text().unwrap_or_default().to_owned(), |all, node| {
+        all + &texts(node)
+    })
 }
 
 /// A text with comments strewn between its lines and behind them.
@@ -118,8 +154,14 @@ fn commented() -> impl Strategy<Value = String> {
         // Behind the empty block of a body that lost its indentation, comments belong to nothing.
         .filter(|text| parse(text.as_bytes()).is_ok_and(|read| !is_empty_block(&read)))
         .collect();
-    let comments =
-        prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), "[a-z#:'\"|{ ]{0,6}"), 0..6);
+    let comments = prop::collection::vec(
+        (
+            any::<prop::sample::Index>(),
+            any::<bool>(),
+            "[a-z#:'\"|{ ]{0,6}",
+        ),
+        0..6,
+    );
     (prop::sample::select(texts), comments).prop_map(|(text, comments)| {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         for (at, own_line, comment) in comments {

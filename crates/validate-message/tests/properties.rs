@@ -2,13 +2,17 @@
 //! message without a violation.
 
 use message_schema::body::{
-    Body, Escalation, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm, ReviewRequest,
-    RunTrigger, Telemetry,
+    Body, Escalation, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm,
+    ReviewRequest, RunTrigger, Telemetry,
 };
 use message_schema::envelope::{Envelope, MessageType, Priority, Recipients, Timestamp};
-use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PacketPath, PrNumber, Repo, RepoPath};
+use message_schema::id::{
+    AgentName, CommitSha, FindingId, MessageId, PacketPath, PrNumber, Repo, RepoPath,
+};
 use message_schema::limit::{Rounds, RuntimeBudget, TurnBudget};
-use message_schema::packet::{Action, Finding, FindingsPacket, LineRange, Severity, Stance, Status};
+use message_schema::packet::{
+    Action, Finding, FindingsPacket, LineRange, Severity, Stance, Status,
+};
 use message_schema::{Schema, parse, render_message, render_packet};
 use proptest::option::of;
 use proptest::prelude::*;
@@ -18,8 +22,20 @@ use validate_message::{PacketInput, check};
 
 /// A text that says something, with the letters readers stumble over.
 fn text() -> impl Strategy<Value = String> {
-    let tricky =
-        select(vec!["no", "~", "a: b", "# a", "- a", "'", "\"", "a\n\n  b", "\u{1f600}", "*a", "1e3", "“a”"]);
+    let tricky = select(vec![
+        "no",
+        "~",
+        "a: b",
+        "# a",
+        "- a",
+        "'",
+        "\"",
+        "a\n\n  b",
+        "\u{1f600}",
+        "*a",
+        "1e3",
+        "“a”",
+    ]);
     prop_oneof![tricky.prop_map(str::to_owned), "[ -~]{1,30}", "\\PC{1,12}"]
         .prop_map(|text| text.trim().to_owned())
         .prop_filter("a text", |text| !text.is_empty())
@@ -28,7 +44,9 @@ fn text() -> impl Strategy<Value = String> {
 fn line() -> impl Strategy<Value = String> {
     text()
         .prop_map(|text| text.replace('\n', " "))
-        .prop_filter("one line", |text| Escalation::try_from(text.clone()).is_ok())
+        .prop_filter("one line", |text| {
+            Escalation::try_from(text.clone()).is_ok()
+        })
 }
 
 fn commit() -> impl Strategy<Value = CommitSha> {
@@ -50,13 +68,30 @@ fn instant() -> impl Strategy<Value = Timestamp> {
 }
 
 fn telemetry() -> impl Strategy<Value = Option<Telemetry>> {
-    of(any::<u64>().prop_map(|turns| Telemetry { turns: Some(turns), ..Telemetry::default() }))
+    of(any::<u64>().prop_map(|turns| Telemetry {
+        turns: Some(turns),
+        ..Telemetry::default()
+    }))
 }
 
 fn request() -> impl Strategy<Value = Body> {
-    let commits =
-        (of(commit()), of(commit()), of(1..=1000u32), of(1..=86400u32), of(1..=3u8), of(1..u32::MAX));
-    ("[0-9]{1,20}", text(), text(), commits, prop::collection::vec(text(), 0..3), of(text()), any::<bool>())
+    let commits = (
+        of(commit()),
+        of(commit()),
+        of(1..=1000u32),
+        of(1..=86400u32),
+        of(1..=3u8),
+        of(1..u32::MAX),
+    );
+    (
+        "[0-9]{1,20}",
+        text(),
+        text(),
+        commits,
+        prop::collection::vec(text(), 0..3),
+        of(text()),
+        any::<bool>(),
+    )
         .prop_map(
             |(
                 pr,
@@ -73,7 +108,8 @@ fn request() -> impl Strategy<Value = Body> {
                     diff_summary,
                     handoff_ref: reason.clone(),
                     max_turns_reviewer: turns.map(|n| TurnBudget::new(n.into()).expect("a budget")),
-                    max_runtime_s_reviewer: seconds.map(|n| RuntimeBudget::new(n.into()).expect("a budget")),
+                    max_runtime_s_reviewer: seconds
+                        .map(|n| RuntimeBudget::new(n.into()).expect("a budget")),
                     round,
                     max_rounds: rounds.map(|n| Rounds::new(n.into()).expect("rounds")),
                     repo: verify.then(|| Repo::new("owner/name").expect("a repository")),
@@ -91,19 +127,27 @@ fn request() -> impl Strategy<Value = Body> {
 }
 
 fn feedback() -> impl Strategy<Value = Body> {
-    (1..u32::MAX, any::<u32>(), of(line()), of(commit()), telemetry()).prop_map(
-        |(round, blocking_count, escalation, validated_head, telemetry)| {
-            Body::Feedback(ReviewFeedback {
-                findings_packet: PacketPath::new("packets/findings/a b.yaml").expect("a path"),
-                round,
-                blocking_count,
-                escalation: escalation.map(|text| Escalation::try_from(text).expect("an escalation")),
-                validated_head,
-                withheld_side_effects: None,
-                telemetry,
-            })
-        },
+    (
+        1..u32::MAX,
+        any::<u32>(),
+        of(line()),
+        of(commit()),
+        telemetry(),
     )
+        .prop_map(
+            |(round, blocking_count, escalation, validated_head, telemetry)| {
+                Body::Feedback(ReviewFeedback {
+                    findings_packet: PacketPath::new("packets/findings/a b.yaml").expect("a path"),
+                    round,
+                    blocking_count,
+                    escalation: escalation
+                        .map(|text| Escalation::try_from(text).expect("an escalation")),
+                    validated_head,
+                    withheld_side_effects: None,
+                    telemetry,
+                })
+            },
+        )
 }
 
 fn addressed() -> impl Strategy<Value = Body> {
@@ -115,23 +159,34 @@ fn addressed() -> impl Strategy<Value = Body> {
         prop::collection::vec(finding_id(), 0..3),
         telemetry(),
     )
-        .prop_map(|(commit_sha, changes_summary, round, files, addressed_finding_ids, telemetry)| {
-            Body::Addressed(ReviewAddressed {
-                commit_sha,
-                changes_summary,
-                round,
-                touched_files: files.into_iter().map(|f| RepoPath::new(f.trim()).expect("a path")).collect(),
-                addressed_finding_ids,
-                validated_head: None,
-                human_direction: None,
-                telemetry,
-            })
-        })
+        .prop_map(
+            |(commit_sha, changes_summary, round, files, addressed_finding_ids, telemetry)| {
+                Body::Addressed(ReviewAddressed {
+                    commit_sha,
+                    changes_summary,
+                    round,
+                    touched_files: files
+                        .into_iter()
+                        .map(|f| RepoPath::new(f.trim()).expect("a path"))
+                        .collect(),
+                    addressed_finding_ids,
+                    validated_head: None,
+                    human_direction: None,
+                    telemetry,
+                })
+            },
+        )
 }
 
 fn lgtm() -> impl Strategy<Value = Body> {
-    let nit = (text(), text(), any::<bool>(), of(finding_id()), of(instant())).prop_map(
-        |(summary, owner, is_p2, source, expires_at_utc)| Nit {
+    let nit = (
+        text(),
+        text(),
+        any::<bool>(),
+        of(finding_id()),
+        of(instant()),
+    )
+        .prop_map(|(summary, owner, is_p2, source, expires_at_utc)| Nit {
             nit_id: String::new(),
             tier: if is_p2 { NitTier::P2 } else { NitTier::P3 },
             summary: summary.clone(),
@@ -140,12 +195,19 @@ fn lgtm() -> impl Strategy<Value = Body> {
             tracking_ref: Some(summary),
             source,
             expires_at_utc,
-        },
-    );
-    (any::<bool>(), prop::collection::vec(nit, 0..4), of(1..u32::MAX), of(commit()), telemetry()).prop_map(
-        |(merge_ready, nits, round, validated_head, telemetry)| {
-            let numbered =
-                nits.into_iter().enumerate().map(|(at, nit)| Nit { nit_id: format!("N {at}"), ..nit });
+        });
+    (
+        any::<bool>(),
+        prop::collection::vec(nit, 0..4),
+        of(1..u32::MAX),
+        of(commit()),
+        telemetry(),
+    )
+        .prop_map(|(merge_ready, nits, round, validated_head, telemetry)| {
+            let numbered = nits.into_iter().enumerate().map(|(at, nit)| Nit {
+                nit_id: format!("N {at}"),
+                ..nit
+            });
             Body::Lgtm(ReviewLgtm {
                 quality_gate_result: GateResult::Pass,
                 merge_ready,
@@ -157,54 +219,67 @@ fn lgtm() -> impl Strategy<Value = Body> {
                 withheld_side_effects: None,
                 telemetry,
             })
-        },
-    )
+        })
 }
 
 fn message() -> impl Strategy<Value = (Envelope, Body)> {
     let others = text().prop_map(Body::Text);
     let body = prop_oneof![request(), feedback(), addressed(), lgtm(), others];
-    let ids = ("[A-Za-z0-9._:@+-]{1,200}", name(), select(Priority::ALL.to_vec()));
-    (ids, line(), instant(), of(instant()), of(text()), of(0..u64::MAX), body).prop_map(
-        |((id, from, priority), subject, created_at_utc, expires_at, extra, turns, body)| {
-            let kind = match &body {
-                Body::Request(_) => MessageType::ReviewRequest,
-                Body::Feedback(_) => MessageType::ReviewFeedback,
-                Body::Addressed(_) => MessageType::ReviewAddressed,
-                Body::Lgtm(_) => MessageType::ReviewLgtm,
-                Body::Text(_) => MessageType::Question,
-            };
-            let turns = turns.filter(|_| kind.may_carry_telemetry());
-            let envelope = Envelope {
-                id: MessageId::new(id).expect("an id"),
-                to: Recipients::One(
-                    AgentName::new(if from.as_str() == "b" { "c" } else { "b" }).expect("a name"),
-                ),
-                from,
-                kind,
-                priority,
-                created_at_utc,
-                related_pr: None,
-                subject,
-                related_packet: extra.clone(),
-                conversation_id: None,
-                parent_message_id: None,
-                context_keys: extra.clone(),
-                expires_at,
-                channel: None,
-                autonomy_hint: None,
-                model: extra.filter(|_| kind.may_carry_telemetry()),
-                turns,
-                input_tokens: turns,
-                output_tokens: None,
-                wall_time_s: turns.map(|_| 0.5),
-                est_cost_usd: None,
-                body: "text".to_owned(),
-                auth: None,
-            };
-            (envelope, body)
-        },
+    let ids = (
+        "[A-Za-z0-9._:@+-]{1,200}",
+        name(),
+        select(Priority::ALL.to_vec()),
+    );
+    (
+        ids,
+        line(),
+        instant(),
+        of(instant()),
+        of(text()),
+        of(0..u64::MAX),
+        body,
     )
+        .prop_map(
+            |((id, from, priority), subject, created_at_utc, expires_at, extra, turns, body)| {
+                let kind = match &body {
+                    Body::Request(_) => MessageType::ReviewRequest,
+                    Body::Feedback(_) => MessageType::ReviewFeedback,
+                    Body::Addressed(_) => MessageType::ReviewAddressed,
+                    Body::Lgtm(_) => MessageType::ReviewLgtm,
+                    Body::Text(_) => MessageType::Question,
+                };
+                let turns = turns.filter(|_| kind.may_carry_telemetry());
+                let envelope = Envelope {
+                    id: MessageId::new(id).expect("an id"),
+                    to: Recipients::One(
+                        AgentName::new(if from.as_str() == "b" { "c" } else { "b" })
+                            .expect("a name"),
+                    ),
+                    from,
+                    kind,
+                    priority,
+                    created_at_utc,
+                    related_pr: None,
+                    subject,
+                    related_packet: extra.clone(),
+                    conversation_id: None,
+                    parent_message_id: None,
+                    context_keys: extra.clone(),
+                    expires_at,
+                    channel: None,
+                    autonomy_hint: None,
+                    model: extra.filter(|_| kind.may_carry_telemetry()),
+                    turns,
+                    input_tokens: turns,
+                    output_tokens: None,
+                    wall_time_s: turns.map(|_| 0.5),
+                    est_cost_usd: None,
+                    body: "text".to_owned(),
+                    auth: None,
+                };
+                (envelope, body)
+            },
+        )
 }
 
 fn packet() -> impl Strategy<Value = FindingsPacket> {
@@ -219,10 +294,16 @@ fn packet() -> impl Strategy<Value = FindingsPacket> {
         let finding: Finding = serde_json::from_value(json).expect("a finding");
         Finding { title: title.clone(), evidence: title, line, lines: line.map(LineRange::line), stance, action, ..finding }
     });
-    (prop::collection::vec(finding, 0..5), of(1..u32::MAX), of(text())).prop_map(
-        |(findings, round, reviewer)| {
-            let number =
-                |(at, finding)| Finding { id: FindingId::new(format!("F-{at}")).expect("an id"), ..finding };
+    (
+        prop::collection::vec(finding, 0..5),
+        of(1..u32::MAX),
+        of(text()),
+    )
+        .prop_map(|(findings, round, reviewer)| {
+            let number = |(at, finding)| Finding {
+                id: FindingId::new(format!("F-{at}")).expect("an id"),
+                ..finding
+            };
             FindingsPacket {
                 packet_id: None,
                 source_review_packet: None,
@@ -234,8 +315,7 @@ fn packet() -> impl Strategy<Value = FindingsPacket> {
                 findings: findings.into_iter().enumerate().map(number).collect(),
                 qa_validation: None,
             }
-        },
-    )
+        })
 }
 
 fn accepted(schema: Schema, value: &impl Serialize) -> Result<(), TestCaseError> {

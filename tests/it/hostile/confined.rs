@@ -17,15 +17,28 @@ struct Outside {
 
 impl Outside {
     fn new() -> Self {
-        let outside = Self { directory: tempfile::tempdir().expect("a directory") };
-        for agent in ["zed/outbox", "zed/inbox", "outbox", "inbox", "sent", "dead_letter", "packets"] {
+        let outside = Self {
+            directory: tempfile::tempdir().expect("a directory"),
+        };
+        for agent in [
+            "zed/outbox",
+            "zed/inbox",
+            "outbox",
+            "inbox",
+            "sent",
+            "dead_letter",
+            "packets",
+        ] {
             std::fs::create_dir_all(outside.path(agent)).expect("a directory");
         }
         for outbox in ["zed/outbox", "outbox"] {
             let text = seed::note("question", "q-9", "zed", "claude", SECRET);
             write(outside.path(outbox).join("canary.yaml"), &text);
         }
-        write(outside.path("packets/f.yaml"), &format!("findings:\n- {{id: {SECRET}}}\n"));
+        write(
+            outside.path("packets/f.yaml"),
+            &format!("findings:\n- {{id: {SECRET}}}\n"),
+        );
         write(outside.path("packets/secret"), &format!("{SECRET}: [\n"));
         outside
     }
@@ -63,21 +76,32 @@ fn besieged(outside: &Outside) -> Mailroom {
         std::fs::remove_dir(&at).expect("an empty directory");
         std::os::unix::fs::symlink(outside.path(by), at).expect("a link");
     };
-    std::os::unix::fs::symlink(outside.path("zed"), mailroom.root().join("agents/zed")).expect("a link");
+    std::os::unix::fs::symlink(outside.path("zed"), mailroom.root().join("agents/zed"))
+        .expect("a link");
     replace(mailroom.agent("outboxer", "outbox"), "outbox");
     replace(mailroom.agent("inboxer", "inbox"), "inbox");
     replace(mailroom.agent("mallory", "sent"), "sent");
     replace(mailroom.agent("mallory", "dead_letter"), "dead_letter");
 
-    let link =
-        |to: PathBuf, at: &str| std::os::unix::fs::symlink(to, mailroom.root().join(at)).expect("a link");
+    let link = |to: PathBuf, at: &str| {
+        std::os::unix::fs::symlink(to, mailroom.root().join(at)).expect("a link")
+    };
     link(outside.path("packets/f.yaml"), "packets/findings/link.yaml");
     link(outside.path("packets"), "packets/door");
-    std::fs::hard_link(outside.path("packets/f.yaml"), mailroom.root().join("packets/findings/hard.yaml"))
-        .expect("a link on one file system");
-    std::fs::hard_link(outside.path("packets/secret"), mailroom.agent("codex", "outbox").join("hard.yaml"))
-        .expect("a link on one file system");
-    link(outside.path("packets/secret"), "agents/codex/outbox/link.yaml");
+    std::fs::hard_link(
+        outside.path("packets/f.yaml"),
+        mailroom.root().join("packets/findings/hard.yaml"),
+    )
+    .expect("a link on one file system");
+    std::fs::hard_link(
+        outside.path("packets/secret"),
+        mailroom.agent("codex", "outbox").join("hard.yaml"),
+    )
+    .expect("a link on one file system");
+    link(
+        outside.path("packets/secret"),
+        "agents/codex/outbox/link.yaml",
+    );
 
     let request = seed::review_message(
         "review_request",
@@ -89,22 +113,46 @@ fn besieged(outside: &Outside) -> Mailroom {
     );
     mailroom.post("claude", "request.yaml", &request);
     age(mailroom.agent("claude", "outbox").join("request.yaml"));
-    for (number, packet) in
-        ["findings/link.yaml", "door/f.yaml", "findings/hard.yaml", "findings/../../x.yaml"]
-            .iter()
-            .enumerate()
+    for (number, packet) in [
+        "findings/link.yaml",
+        "door/f.yaml",
+        "findings/hard.yaml",
+        "findings/../../x.yaml",
+    ]
+    .iter()
+    .enumerate()
     {
         let body = format!("findings_packet: packets/{packet}\nround: 1\nblocking_count: 0\n");
-        let text =
-            seed::review_message("review_feedback", &format!("f-{number}"), "codex", "claude", "86", &body);
+        let text = seed::review_message(
+            "review_feedback",
+            &format!("f-{number}"),
+            "codex",
+            "claude",
+            "86",
+            &body,
+        );
         mailroom.post("codex", &format!("f-{number}.yaml"), &text);
-        age(mailroom.agent("codex", "outbox").join(format!("f-{number}.yaml")));
+        age(mailroom
+            .agent("codex", "outbox")
+            .join(format!("f-{number}.yaml")));
     }
-    mailroom.post("mallory", "good.yaml", &seed::note("question", "m-1", "mallory", "claude", "?"));
+    mailroom.post(
+        "mallory",
+        "good.yaml",
+        &seed::note("question", "m-1", "mallory", "claude", "?"),
+    );
     mailroom.post("mallory", "bad.yaml", "id: [");
     age(mailroom.agent("mallory", "outbox").join("bad.yaml"));
-    mailroom.post("claude", "to-inboxer.yaml", &seed::note("question", "q-1", "claude", "inboxer", "?"));
-    mailroom.post("claude", "to-codex.yaml", &seed::note("question", "q-2", "claude", "codex", "?"));
+    mailroom.post(
+        "claude",
+        "to-inboxer.yaml",
+        &seed::note("question", "q-1", "claude", "inboxer", "?"),
+    );
+    mailroom.post(
+        "claude",
+        "to-codex.yaml",
+        &seed::note("question", "q-2", "claude", "codex", "?"),
+    );
     mailroom
 }
 
@@ -113,7 +161,11 @@ fn is_untouched(mailroom: &Mailroom, outside: &Outside, before: &[(PathBuf, Stri
     for (path, text) in texts(mailroom.root()) {
         // The two hard links are the files outside, under a second name.
         let is_link = path.ends_with("hard.yaml");
-        assert!(is_link || !text.contains(SECRET), "{} tells what lies outside", path.display());
+        assert!(
+            is_link || !text.contains(SECRET),
+            "{} tells what lies outside",
+            path.display()
+        );
     }
 }
 
@@ -125,8 +177,14 @@ fn links_to_elsewhere_are_neither_followed_nor_read_and_others_are_served() {
     let output = mailroom.once();
     // Reports and mail for directories that are links wait, which the exit code says.
     assert_eq!(output.status.code(), Some(9), "{}", said(&output));
-    assert_eq!(mailroom.refused("codex", "hard.yaml")["refused"], "not_a_file");
-    assert_eq!(mailroom.refused("codex", "link.yaml")["refused"], "not_a_file");
+    assert_eq!(
+        mailroom.refused("codex", "hard.yaml")["refused"],
+        "not_a_file"
+    );
+    assert_eq!(
+        mailroom.refused("codex", "link.yaml")["refused"],
+        "not_a_file"
+    );
     for number in 0..3 {
         assert_eq!(
             mailroom.refused("codex", &format!("f-{number}.yaml"))["refused"],
@@ -134,9 +192,15 @@ fn links_to_elsewhere_are_neither_followed_nor_read_and_others_are_served() {
             "{number}"
         );
     }
-    assert_eq!(mailroom.refused("codex", "f-3.yaml")["refused"], "body_field_invalid");
     assert_eq!(
-        names(mailroom.agent("codex", "inbox")).iter().filter(|name| *name == "to-codex.yaml").count(),
+        mailroom.refused("codex", "f-3.yaml")["refused"],
+        "body_field_invalid"
+    );
+    assert_eq!(
+        names(mailroom.agent("codex", "inbox"))
+            .iter()
+            .filter(|name| *name == "to-codex.yaml")
+            .count(),
         1
     );
     assert!(names(mailroom.agent("claude", "inbox")).contains(&"good.yaml".to_owned()));
@@ -178,30 +242,58 @@ fn the_trace_of_a_hostile_run_names_no_file_outside() {
         .arg(mailroom.root())
         .env_remove("SETTLED_ROOT")
         .output()
-        .unwrap_or_else(|error| panic!("these tests need `strace` (Debian: apt install strace): {error}"));
+        .unwrap_or_else(|error| {
+            panic!("these tests need `strace` (Debian: apt install strace): {error}")
+        });
     assert_eq!(output.status.code(), Some(9), "{}", said(&output));
     let calls = read(&trace);
     std::fs::remove_file(&trace).expect("the trace");
-    let root = mailroom.root().canonicalize().expect("a root").to_string_lossy().into_owned();
-    let outside =
-        outside.directory.path().canonicalize().expect("a directory").to_string_lossy().into_owned();
+    let root = mailroom
+        .root()
+        .canonicalize()
+        .expect("a root")
+        .to_string_lossy()
+        .into_owned();
+    let outside = outside
+        .directory
+        .path()
+        .canonicalize()
+        .expect("a directory")
+        .to_string_lossy()
+        .into_owned();
     let mut opened = 0;
     for call in calls.lines().filter(|call| !call.contains(" = -1 ")) {
         assert!(!call.contains(&outside), "outside of the workspace: {call}");
         // `openat(5</root/agents>, "x", FLAGS) = 7</root/agents/x>`
-        let Some((asked, answer)) = call.rsplit_once(" = ").filter(|(asked, _)| asked.contains("open"))
+        let Some((asked, answer)) = call
+            .rsplit_once(" = ")
+            .filter(|(asked, _)| asked.contains("open"))
         else {
             continue;
         };
-        let Some(path) = answer.split_once('<').and_then(|(_, path)| path.strip_suffix('>')) else {
+        let Some(path) = answer
+            .split_once('<')
+            .and_then(|(_, path)| path.strip_suffix('>'))
+        else {
             continue;
         };
-        let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"].iter().any(|flag| asked.contains(flag));
-        let is_ours = path == root || path.strip_prefix(&root).is_some_and(|rest| rest.starts_with('/'));
+        let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC"]
+            .iter()
+            .any(|flag| asked.contains(flag));
+        let is_ours = path == root
+            || path
+                .strip_prefix(&root)
+                .is_some_and(|rest| rest.starts_with('/'));
         let is_systems = SYSTEM.iter().any(|place| path.starts_with(place));
         let may_write = path.starts_with("/dev/") || path.starts_with("/proc/");
-        assert!(is_ours || (is_systems && (!writes || may_write)), "opened outside of the workspace: {call}");
+        assert!(
+            is_ours || (is_systems && (!writes || may_write)),
+            "opened outside of the workspace: {call}"
+        );
         opened += usize::from(is_ours);
     }
-    assert!(opened > 50, "the trace does not show the run: {opened} files of the workspace\n{calls}");
+    assert!(
+        opened > 50,
+        "the trace does not show the run: {opened} files of the workspace\n{calls}"
+    );
 }

@@ -9,7 +9,13 @@ const CROWD: usize = 3_000;
 
 /// A message as large as one may be that is refused only after it was read.
 fn large(number: usize) -> String {
-    let text = seed::note("question", &format!("big-{number}"), "mallory", "claude", "?");
+    let text = seed::note(
+        "question",
+        &format!("big-{number}"),
+        "mallory",
+        "claude",
+        "?",
+    );
     let line = "  all work and no play makes jack a dull boy\n";
     text.clone() + &line.repeat((256 * 1024 - text.len()) / line.len())
 }
@@ -32,14 +38,24 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
             4 => std::fs::write(&at, "\u{feff}# nothing\r\n"),
             _ => std::fs::write(
                 &at,
-                seed::note("question", "same-id", "mallory", "claude", &number.to_string()),
+                seed::note(
+                    "question",
+                    "same-id",
+                    "mallory",
+                    "claude",
+                    &number.to_string(),
+                ),
             ),
         }
         .expect("room");
     }
     for number in 0..3 {
         let (file, id) = (format!("{number}.yaml"), format!("c-{number}"));
-        mailroom.post("codex", &file, &seed::note("question", &id, "codex", "claude", "?"));
+        mailroom.post(
+            "codex",
+            &file,
+            &seed::note("question", &id, "codex", "claude", "?"),
+        );
         // Written last, they would still be settling when the first batch of the others is taken.
         age(mailroom.agent("codex", "outbox").join(&file));
     }
@@ -47,9 +63,18 @@ fn of_three_thousand_files_none_is_lost_and_the_others_mail_goes_first_in_turn()
     assert_eq!(output.status.code(), Some(7), "{}", said(&output));
     assert_eq!(names(&outbox), [""; 0]);
     let records = ledger::records(mailroom.root());
-    let of = |agent: &str| records.iter().filter(|record| outbox_of(record) == agent).count();
+    let of = |agent: &str| {
+        records
+            .iter()
+            .filter(|record| outbox_of(record) == agent)
+            .count()
+    };
     assert_eq!((of("mallory"), of("codex")), (CROWD, 3));
-    let first = records.iter().take(8).filter(|record| outbox_of(record) == "codex").count();
+    let first = records
+        .iter()
+        .take(8)
+        .filter(|record| outbox_of(record) == "codex")
+        .count();
     assert_eq!(first, 3, "in turn: one of each outbox");
     // The notices are bounded, however much is refused.
     assert!(names(mailroom.agent("mallory", "inbox")).len() <= 40);
@@ -60,14 +85,23 @@ fn large_messages_fill_a_batch_by_their_bytes() {
     let mailroom = Mailroom::new(&["mallory", "claude"]);
     for number in 0..40 {
         mailroom.post("mallory", &format!("{number}.yaml"), &large(number));
-        age(mailroom.agent("mallory", "outbox").join(format!("{number}.yaml")));
+        age(mailroom
+            .agent("mallory", "outbox")
+            .join(format!("{number}.yaml")));
     }
     let output = mailroom.once();
     assert_eq!(output.status.code(), Some(7), "{}", said(&output));
     let records = ledger::records(mailroom.root());
     let batch = |record: &Value| record["batch"].as_u64().expect("a batch");
-    let largest =
-        records.iter().map(|record| records.iter().filter(|other| batch(other) == batch(record)).count());
+    let largest = records.iter().map(|record| {
+        records
+            .iter()
+            .filter(|other| batch(other) == batch(record))
+            .count()
+    });
     let largest = largest.max().expect("records");
-    assert!((2..=20).contains(&largest), "{largest} files of 256 KiB in one batch");
+    assert!(
+        (2..=20).contains(&largest),
+        "{largest} files of 256 KiB in one batch"
+    );
 }

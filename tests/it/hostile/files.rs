@@ -59,7 +59,10 @@ pub(super) fn cat_from_a_slow_pipe(at: &Path, text: &str, _: &Path) {
 pub(super) fn as_an_editor(at: &Path, text: &str, _: &Path) {
     let swap = at.with_file_name(".vim.yaml.swp");
     put(&swap, "swap");
-    put(at.with_file_name("vim.yaml~").as_path(), "what it was before");
+    put(
+        at.with_file_name("vim.yaml~").as_path(),
+        "what it was before",
+    );
     let mut file = File::create(at).expect("a file to write");
     file.write_all(text.as_bytes()).expect("room");
     file.sync_all().expect("a sync");
@@ -75,7 +78,10 @@ pub(super) fn in_two_goes(at: &Path, text: &str, _: &Path) {
     let (head, rest) = text.split_at(text.find("subject").expect("it has a subject") + 3);
     put(at, head);
     wait::a_moment(4 * PAUSE);
-    let mut file = File::options().append(true).open(at).expect("it is still there");
+    let mut file = File::options()
+        .append(true)
+        .open(at)
+        .expect("it is still there");
     file.write_all(rest.as_bytes()).expect("room");
 }
 
@@ -106,7 +112,10 @@ pub(super) fn moved_in(at: &Path, text: &str, elsewhere: &Path) {
 pub(super) fn copied_with_its_time(at: &Path, text: &str, elsewhere: &Path) {
     let from = elsewhere.join("copied.yaml");
     put(&from, text);
-    run("touch", &["-d".as_ref(), "last year".as_ref(), from.as_os_str()]);
+    run(
+        "touch",
+        &["-d".as_ref(), "last year".as_ref(), from.as_os_str()],
+    );
     run("cp", &["-p".as_ref(), from.as_os_str(), at.as_os_str()]);
 }
 
@@ -119,7 +128,15 @@ pub(super) fn socket(at: &Path) {
 }
 
 pub(super) fn device(at: &Path, kind: &str, major: &str, minor: &str) {
-    run("mknod", &[at.as_os_str(), kind.as_ref(), major.as_ref(), minor.as_ref()]);
+    run(
+        "mknod",
+        &[
+            at.as_os_str(),
+            kind.as_ref(),
+            major.as_ref(),
+            minor.as_ref(),
+        ],
+    );
 }
 
 pub(super) fn directory(at: &Path) {
@@ -148,16 +165,23 @@ pub(super) fn hard_linked(at: &Path, text: &str, _: &Path) {
 
 pub(super) fn sparse(at: &Path) {
     let file = File::create(at).expect("a file");
-    file.set_len(5_000_000_000).expect("a file system with sparse files");
+    file.set_len(5_000_000_000)
+        .expect("a file system with sparse files");
 }
 
 pub(super) fn utf16(text: &str) -> Vec<u8> {
-    format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+    format!("\u{feff}{text}")
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect()
 }
 
 pub(super) fn run<S: AsRef<std::ffi::OsStr>>(program: &str, args: &[S]) {
     let output = Command::new(program).args(args).output();
     let output = output.unwrap_or_else(|error| panic!("`{program}` cannot be run: {error}"));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program}: {said} (devices need root)");
+    assert!(
+        output.status.success(),
+        "{program}: {said} (devices need root)"
+    );
 }

@@ -9,25 +9,43 @@ use super::*;
 impl Room {
     /// A pair of an author and a reviewer by their commands.
     fn pair_of(&self, author: &str, reviewer: &str, more: &[&str]) -> Command {
-        let options = ["--author", "claude", "--author-command", author, "--task", "task.md"];
+        let options = [
+            "--author",
+            "claude",
+            "--author-command",
+            author,
+            "--task",
+            "task.md",
+        ];
         let reviews = ["--reviewer", "codex", "--reviewer-command", reviewer];
         self.command(&[&options[..], &reviews, more].concat())
     }
 
     fn held_of(&self, author: &str, reviewer: &str, more: &[&str]) -> Held {
-        Held::of(&self.pair_of(author, reviewer, more).output().expect("settled can be run"))
+        Held::of(
+            &self
+                .pair_of(author, reviewer, more)
+                .output()
+                .expect("settled can be run"),
+        )
     }
 
     fn phases(&self) -> Vec<String> {
         let status = self.mailroom.status();
         let reviews = status["reviews"].as_array().expect("a list").clone();
-        let phase = |review: &Value| format!("{} {}", review["pr"], review["phase"]).replace('"', "");
+        let phase =
+            |review: &Value| format!("{} {}", review["pr"], review["phase"]).replace('"', "");
         reviews.iter().map(phase).collect()
     }
 
     fn pairs(&self) -> Vec<String> {
-        let listed = std::fs::read_dir(self.mailroom.root().join(".settled/pairs")).into_iter().flatten();
-        listed.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect()
+        let listed = std::fs::read_dir(self.mailroom.root().join(".settled/pairs"))
+            .into_iter()
+            .flatten();
+        listed
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect()
     }
 }
 
@@ -42,30 +60,65 @@ fn asks(agent: &str, pr: u32, id: &str) -> String {
 #[test]
 fn a_pass_is_an_approval_of_what_the_brief_showed_and_of_nothing_else() {
     // What comes in while the reviewer reads: another pull request, or the same one in its place.
-    for (pr, phases) in [(12, ["12 reviewing", "86 approved"].as_slice()), (86, &["86 reviewing"])] {
+    for (pr, phases) in [
+        (12, ["12 reviewing", "86 approved"].as_slice()),
+        (86, &["86 reviewing"]),
+    ] {
         let room = Room::new();
-        let again = if pr == 86 { " --supersedes-message-id request-first" } else { "" };
-        let comes = format!("{}{again} > log 2>&1 || exit 7; echo PASS", asks("claude", pr, "request-later"));
-        let held = room.held_of(&asks("claude", 86, "request-first"), &comes, &["--max-iterations", "1"]);
+        let again = if pr == 86 {
+            " --supersedes-message-id request-first"
+        } else {
+            ""
+        };
+        let comes = format!(
+            "{}{again} > log 2>&1 || exit 7; echo PASS",
+            asks("claude", pr, "request-later")
+        );
+        let held = room.held_of(
+            &asks("claude", 86, "request-first"),
+            &comes,
+            &["--max-iterations", "1"],
+        );
         assert_eq!(held.word(), "iteration_limit", "{pr}: {held:?}");
-        let escalated = phases.iter().map(|phase| phase.replace("reviewing", "escalated"));
-        assert_eq!(room.phases(), escalated.collect::<Vec<_>>(), "{pr}: nobody has read it: {held:?}");
+        let escalated = phases
+            .iter()
+            .map(|phase| phase.replace("reviewing", "escalated"));
+        assert_eq!(
+            room.phases(),
+            escalated.collect::<Vec<_>>(),
+            "{pr}: nobody has read it: {held:?}"
+        );
     }
 }
 
 #[test]
 fn a_note_is_of_the_last_answer_and_of_no_earlier_one() {
     let room = Room::new();
-    let comes = asks("claude", 86, "request-later --supersedes-message-id request-first");
+    let comes = asks(
+        "claude",
+        86,
+        "request-later --supersedes-message-id request-first",
+    );
     let note = "\"$(dirname \"$SETTLED_TASK\")\"/reviewer.note";
     let reviewer = format!(
         "cat {note}; if [ -e once ]; then echo no; else {comes} > once 2>&1 || exit 7; echo PASS; fi"
     );
-    let held = room.held_of(&asks("claude", 86, "request-first"), &reviewer, &["--max-iterations", "3"]);
-    let said: Vec<&str> =
-        held.lines.iter().filter_map(|line| line["data"]["used"]["said"].as_str()).collect();
+    let held = room.held_of(
+        &asks("claude", 86, "request-first"),
+        &reviewer,
+        &["--max-iterations", "3"],
+    );
+    let said: Vec<&str> = held
+        .lines
+        .iter()
+        .filter_map(|line| line["data"]["used"]["said"].as_str())
+        .collect();
     let unsent = "Your last answer was not sent: what is asked now was not in your brief.\nno\n";
-    assert_eq!([said[1], said[3], said[5]], ["PASS\n", unsent, "no\n"], "{held:?}");
+    assert_eq!(
+        [said[1], said[3], said[5]],
+        ["PASS\n", unsent, "no\n"],
+        "{held:?}"
+    );
 }
 
 #[test]
@@ -73,9 +126,12 @@ fn an_approval_of_another_authors_review_is_no_pass() {
     let room = Room::new();
     let _daemon = room.mailroom.serve();
     let root = format!("--root {}", room.mailroom.root().display());
-    let request = room.mailroom.shell(&format!("{} {root}", asks("gemini", 7, "request-other")));
+    let request = room
+        .mailroom
+        .shell(&format!("{} {root}", asks("gemini", 7, "request-other")));
     assert!(request.status.success(), "{}", said(&request));
-    let reviewer = "settled lgtm 7 > log 2>&1 || exit 7; echo 'The other one is fine, this is not.'";
+    let reviewer =
+        "settled lgtm 7 > log 2>&1 || exit 7; echo 'The other one is fine, this is not.'";
     let held = room.held_of("echo DONE", reviewer, &["--max-iterations", "1"]);
     assert_eq!(room.phases(), ["7 approved"], "{held:?}");
     assert_eq!(held.word(), "iteration_limit", "{held:?}");
@@ -85,9 +141,14 @@ fn an_approval_of_another_authors_review_is_no_pass() {
 fn a_pass_over_a_review_that_came_to_a_person_meanwhile_completes_nothing() {
     let room = Room::new();
     let request = asks("claude", 86, "request-first").replace("-s-reviewer 60", "-s-reviewer 1");
-    let late = "until settled status --json | grep -q budget_exceeded; do sleep 0.05; done; echo PASS";
+    let late =
+        "until settled status --json | grep -q budget_exceeded; do sleep 0.05; done; echo PASS";
     let held = room.held_of(&request, late, &[]);
-    assert_eq!((held.code, held.word()), (Some(6), "with_a_person"), "{held:?}");
+    assert_eq!(
+        (held.code, held.word()),
+        (Some(6), "with_a_person"),
+        "{held:?}"
+    );
     assert_eq!(room.phases(), ["86 escalated"]);
 }
 
@@ -95,7 +156,12 @@ fn a_pass_over_a_review_that_came_to_a_person_meanwhile_completes_nothing() {
 fn a_name_that_is_no_pair_leaves_nothing_behind() {
     let room = Room::new();
     for name in ["..", "nobody"] {
-        let held = Held::of(&room.command(&["--resume", name]).output().expect("settled can be run"));
+        let held = Held::of(
+            &room
+                .command(&["--resume", name])
+                .output()
+                .expect("settled can be run"),
+        );
         assert_eq!(held.code, Some(3), "{held:?}");
     }
     assert_eq!(room.pairs(), [""; 0]);
@@ -107,7 +173,14 @@ fn a_pair_that_is_not_opened_leaves_no_folder() {
     let room = Room::new();
     write(room.place.join("huge.md"), &"x".repeat(16 * 1024 + 1));
     for (author, task, code) in [("claude", "huge.md", 2), ("nobody", "task.md", 1)] {
-        let options = ["--author", author, "--author-command", "echo DONE", "--task", task];
+        let options = [
+            "--author",
+            author,
+            "--author-command",
+            "echo DONE",
+            "--task",
+            task,
+        ];
         let held = Held::of(&room.command(&options).output().expect("settled can be run"));
         assert_eq!((held.code, room.steps()), (Some(code), vec![]), "{held:?}");
     }
@@ -131,11 +204,25 @@ fn an_agent_that_got_a_command_meanwhile_is_not_run_twice() {
     write(&file, "");
     kill_process(going.pid(), Signal::TERM).expect("it runs");
     assert_eq!(going.ended().word(), "interrupted");
-    write(room.mailroom.root().join("settled.toml"), "[agents.codex]\ncommand = [\"true\"]\n");
-    let held = Held::of(&room.command(&["--resume"]).output().expect("settled can be run"));
+    write(
+        room.mailroom.root().join("settled.toml"),
+        "[agents.codex]\ncommand = [\"true\"]\n",
+    );
+    let held = Held::of(
+        &room
+            .command(&["--resume"])
+            .output()
+            .expect("settled can be run"),
+    );
     assert_eq!(held.code, Some(2), "{held:?}");
-    assert!(held.said.contains("codex has a command in settled.toml"), "{held:?}");
-    assert_eq!(room.steps().last().map(String::as_str), Some("failed interrupted"));
+    assert!(
+        held.said.contains("codex has a command in settled.toml"),
+        "{held:?}"
+    );
+    assert_eq!(
+        room.steps().last().map(String::as_str),
+        Some("failed interrupted")
+    );
 }
 
 #[test]
@@ -144,8 +231,14 @@ fn a_pair_that_is_to_outlive_its_terminal_does() {
     let file = room.place.join("go");
     let command = room.pair(&format!("wait '{}'", file.display()), "agree", &[]);
     let mut deaf = Command::new("/bin/sh");
-    deaf.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
-    deaf.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+    deaf.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""])
+        .arg(command.get_program())
+        .args(command.get_args());
+    deaf.envs(
+        command
+            .get_envs()
+            .filter_map(|(key, value)| Some((key, value?))),
+    );
     deaf.current_dir(&room.place);
     let going = Going::start(deaf);
     wait::until("the author to be at work", || room.starts("author") == 1);
@@ -165,19 +258,36 @@ fn what_cannot_be_read_is_not_taken_as_if_it_were_handed_over() {
     let held = room.held("mail", "", &[]);
     assert_eq!(held.word(), "complete", "{held:?}");
     assert!(held.said.contains("mail: 1\\n"), "{held:?}");
-    assert!(link.symlink_metadata().is_ok(), "it waits for whoever can read it");
+    assert!(
+        link.symlink_metadata().is_ok(),
+        "it waits for whoever can read it"
+    );
 }
 
 #[test]
 fn turns_of_a_command_whose_driver_was_killed_stay_used() {
     let room = Room::new();
-    let more = ["--reviewer-output", "claude", "--turns", "60000", "--max-iterations", "1"];
+    let more = [
+        "--reviewer-output",
+        "claude",
+        "--turns",
+        "60000",
+        "--max-iterations",
+        "1",
+    ];
     let going = Going::start(room.pair("done", "turns", &more));
     let printed = |runs: &[String]| {
-        let at = room.mailroom.root().join(".settled/pairs").join(runs.first()?).join("002/stdout");
+        let at = room
+            .mailroom
+            .root()
+            .join(".settled/pairs")
+            .join(runs.first()?)
+            .join("002/stdout");
         Some(std::fs::read_to_string(at).ok()?.lines().count())
     };
-    wait::until("ten turns", || printed(&room.pairs()).is_some_and(|count| count >= 10));
+    wait::until("ten turns", || {
+        printed(&room.pairs()).is_some_and(|count| count >= 10)
+    });
     kill_process(going.pid(), Signal::KILL).expect("it runs");
     drop(going);
     // At once, while its keeper still lives.
@@ -185,7 +295,11 @@ fn turns_of_a_command_whose_driver_was_killed_stay_used() {
     wait::until("it to go on", || room.starts("turns") == 2);
     kill_process(resumed.pid(), Signal::INT).expect("it runs");
     let held = resumed.ended();
-    let cut_off = held.lines.iter().find(|line| line["data"]["step"] == "interrupted").expect("it was told");
+    let cut_off = held
+        .lines
+        .iter()
+        .find(|line| line["data"]["step"] == "interrupted")
+        .expect("it was told");
     let turns = cut_off["data"]["used"]["turns"].as_u64().expect("a number");
     assert!(turns >= 10, "{turns} turns: {held:?}");
 }

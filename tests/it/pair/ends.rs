@@ -16,11 +16,25 @@ fn done_and_pass_complete_a_pair_and_every_step_is_in_the_ledger_first() {
         "completed ended",
     ];
     assert_eq!(room.steps(), expected);
-    let told: Vec<&str> = held.lines.iter().filter_map(|line| line["data"]["step"].as_str()).collect();
-    assert_eq!(told, ["opened", "started", "began", "ended", "began", "ended", "over"]);
+    let told: Vec<&str> = held
+        .lines
+        .iter()
+        .filter_map(|line| line["data"]["step"].as_str())
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "opened", "started", "began", "ended", "began", "ended", "over"
+        ]
+    );
     assert_eq!((room.starts("author"), room.starts("agree")), (1, 1));
     // Nothing of it can be resumed.
-    let again = Held::of(&room.command(&["--resume", held.id()]).output().expect("settled can be run"));
+    let again = Held::of(
+        &room
+            .command(&["--resume", held.id()])
+            .output()
+            .expect("settled can be run"),
+    );
     assert_eq!(again.code, Some(3), "{again:?}");
 }
 
@@ -29,7 +43,11 @@ fn without_a_reviewer_done_is_the_end_and_nothing_else() {
     let room = Room::new();
     assert_eq!(room.held("done", "", &[]).word(), "complete");
     let held = room.held("pass", "", &["--max-iterations", "3"]);
-    assert_eq!((held.code, held.word()), (Some(1), "iteration_limit"), "{held:?}");
+    assert_eq!(
+        (held.code, held.word()),
+        (Some(1), "iteration_limit"),
+        "{held:?}"
+    );
     assert_eq!(room.starts("author"), 1 + 3);
 }
 
@@ -55,7 +73,11 @@ fn whatever_the_two_say_a_pair_ends_within_its_bound() {
         for (author, reviewer, word, authors, reviewers) in table {
             scope.spawn(move || {
                 let room = Room::new();
-                let held = room.held(author, reviewer, &["--max-iterations", "2", "--run-seconds", "2"]);
+                let held = room.held(
+                    author,
+                    reviewer,
+                    &["--max-iterations", "2", "--run-seconds", "2"],
+                );
                 assert_eq!(held.word(), word, "{author} and {reviewer}: {held:?}");
                 let code = if word == "complete" { 0 } else { 1 };
                 assert_eq!(held.code, Some(code), "{author} and {reviewer}: {held:?}");
@@ -82,31 +104,68 @@ fn a_command_that_hears_no_signal_is_ended_with_all_it_started() {
 #[test]
 fn seconds_and_turns_of_all_runs_are_counted_together() {
     let room = Room::new();
-    let held = room.held("done", "endless", &["--run-seconds", "60", "--seconds", "1"]);
-    assert_eq!((held.code, held.word()), (Some(1), "budget_spent"), "{held:?}");
+    let held = room.held(
+        "done",
+        "endless",
+        &["--run-seconds", "60", "--seconds", "1"],
+    );
+    assert_eq!(
+        (held.code, held.word()),
+        (Some(1), "budget_spent"),
+        "{held:?}"
+    );
     assert_eq!(held.end()["seconds_left"], 0);
     let room = Room::new();
-    let held = room.held("done", "turns", &["--reviewer-output", "claude", "--turns", "5"]);
+    let held = room.held(
+        "done",
+        "turns",
+        &["--reviewer-output", "claude", "--turns", "5"],
+    );
     assert_eq!(held.word(), "budget_spent", "{held:?}");
-    assert_eq!((held.end()["turns_left"].as_u64(), room.starts("turns")), (Some(0), 1));
+    assert_eq!(
+        (held.end()["turns_left"].as_u64(), room.starts("turns")),
+        (Some(0), 1)
+    );
     assert_eq!(held.reasons(), ["it used up its turns"]);
 }
 
 #[test]
 fn the_words_are_those_that_were_given() {
     let room = Room::new();
-    let held = room.held("done", "agree", &["--pass", "MERGE IT", "--max-iterations", "1"]);
-    assert_eq!(held.word(), "iteration_limit", "PASS is a word like any other: {held:?}");
-    write(room.mailroom.root().join("settled.toml"), "[runner]\ndone = \"READY\"\n");
-    assert_eq!(room.held("done", "", &["--max-iterations", "1"]).word(), "iteration_limit");
-    assert_eq!(room.held("done", "", &["--max-iterations", "1", "--done", "DONE"]).word(), "complete");
+    let held = room.held(
+        "done",
+        "agree",
+        &["--pass", "MERGE IT", "--max-iterations", "1"],
+    );
+    assert_eq!(
+        held.word(),
+        "iteration_limit",
+        "PASS is a word like any other: {held:?}"
+    );
+    write(
+        room.mailroom.root().join("settled.toml"),
+        "[runner]\ndone = \"READY\"\n",
+    );
+    assert_eq!(
+        room.held("done", "", &["--max-iterations", "1"]).word(),
+        "iteration_limit"
+    );
+    assert_eq!(
+        room.held("done", "", &["--max-iterations", "1", "--done", "DONE"])
+            .word(),
+        "complete"
+    );
 }
 
 #[test]
 fn a_folder_nobody_can_work_in_starts_nothing() {
     let room = Room::new();
     let held = room.held("done", "agree", &["--workdir", "not/there"]);
-    assert_eq!((held.code, held.word()), (Some(1), "not_started"), "{held:?}");
+    assert_eq!(
+        (held.code, held.word()),
+        (Some(1), "not_started"),
+        "{held:?}"
+    );
     assert_eq!(room.starts("author"), 0);
     assert_eq!(room.steps(), ["submitted opened", "failed not_started"]);
 }
@@ -116,24 +175,38 @@ fn mail_is_drained_into_the_turn_of_its_reader_and_handed_over_once() {
     let room = Room::new();
     for n in 1..=3 {
         let id = format!("note-{n}");
-        let text = settled_tests::seed::note("notification", &id, "gemini", "claude", "look at this");
+        let text =
+            settled_tests::seed::note("notification", &id, "gemini", "claude", "look at this");
         room.mailroom.post("gemini", &format!("{id}.yaml"), &text);
     }
     let held = room.held("mail", "prose", &["--max-iterations", "2"]);
-    let said: Vec<&str> =
-        held.lines.iter().filter_map(|line| line["data"]["used"]["said"].as_str()).collect();
-    assert!(said[0].contains("mail: 3\n") && said[2].contains("mail: 0\n"), "{said:?}");
-    let taken = std::fs::read_dir(room.mailroom.agent("claude", "inbox").join("taken")).expect("it is there");
+    let said: Vec<&str> = held
+        .lines
+        .iter()
+        .filter_map(|line| line["data"]["used"]["said"].as_str())
+        .collect();
+    assert!(
+        said[0].contains("mail: 3\n") && said[2].contains("mail: 0\n"),
+        "{said:?}"
+    );
+    let taken = std::fs::read_dir(room.mailroom.agent("claude", "inbox").join("taken"))
+        .expect("it is there");
     assert_eq!(taken.count(), 3);
 }
 
 #[test]
 fn an_agent_that_is_run_otherwise_is_not_run_twice() {
     let room = Room::new();
-    write(room.mailroom.root().join("settled.toml"), "[agents.codex]\ncommand = [\"true\"]\n");
+    write(
+        room.mailroom.root().join("settled.toml"),
+        "[agents.codex]\ncommand = [\"true\"]\n",
+    );
     let held = room.held("done", "agree", &[]);
     assert_eq!(held.code, Some(2), "{held:?}");
-    assert!(held.said.contains("codex has a command in settled.toml"), "{held:?}");
+    assert!(
+        held.said.contains("codex has a command in settled.toml"),
+        "{held:?}"
+    );
     assert_eq!(room.steps(), [""; 0]);
     let same = room.command(&[
         "--author",
@@ -148,20 +221,42 @@ fn an_agent_that_is_run_otherwise_is_not_run_twice() {
         "true",
     ]);
     let held = Held::of(&{ same }.output().expect("settled can be run"));
-    assert!(held.code == Some(1) && held.said.contains("author and reviewer are the same agent"), "{held:?}");
+    assert!(
+        held.code == Some(1) && held.said.contains("author and reviewer are the same agent"),
+        "{held:?}"
+    );
 }
 
 #[test]
 fn what_was_said_is_read_again_with_its_time_and_steers_no_terminal() {
     let room = Room::new();
     let escape = "printf 'an \\033[31mescape\\n'; echo DONE";
-    let options = ["--author", "claude", "--author-command", escape, "--task", "task.md"];
+    let options = [
+        "--author",
+        "claude",
+        "--author-command",
+        escape,
+        "--task",
+        "task.md",
+    ];
     let held = Held::of(&room.command(&options).output().expect("settled can be run"));
     assert_eq!(held.word(), "complete", "{held:?}");
-    let shown = room.command(&["--transcript"]).output().expect("settled can be run");
+    let shown = room
+        .command(&["--transcript"])
+        .output()
+        .expect("settled can be run");
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-    assert!(text.contains("    | Let there be light.\n") && text.contains("claude: done"), "{text}");
-    assert!(text.contains("    | an \\u{1b}[31mescape\n") && !text.contains('\u{1b}'), "{text}");
-    let missing = room.command(&["--transcript", "pair-0"]).output().expect("settled can be run");
+    assert!(
+        text.contains("    | Let there be light.\n") && text.contains("claude: done"),
+        "{text}"
+    );
+    assert!(
+        text.contains("    | an \\u{1b}[31mescape\n") && !text.contains('\u{1b}'),
+        "{text}"
+    );
+    let missing = room
+        .command(&["--transcript", "pair-0"])
+        .output()
+        .expect("settled can be run");
     assert_eq!(missing.status.code(), Some(3));
 }

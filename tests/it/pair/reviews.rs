@@ -16,10 +16,18 @@ fn a_pass_is_sent_as_an_approval_and_completes_the_pair_with_its_review() {
     for reviewer in ["agree", "command"] {
         let room = Room::new();
         let held = room.held("review", reviewer, &[]);
-        assert_eq!((held.code, held.word()), (Some(0), "complete"), "{reviewer}: {held:?}");
+        assert_eq!(
+            (held.code, held.word()),
+            (Some(0), "complete"),
+            "{reviewer}: {held:?}"
+        );
         assert_eq!(phase(&room).trim(), "approved", "{reviewer}");
         let accepted = ledger::accepted(&ledger::records(room.mailroom.root()));
-        assert_eq!(accepted.values().sum::<usize>(), 2, "one request and one lgtm: {accepted:?}");
+        assert_eq!(
+            accepted.values().sum::<usize>(),
+            2,
+            "one request and one lgtm: {accepted:?}"
+        );
     }
 }
 
@@ -36,7 +44,11 @@ fn with_a_daemon_a_pair_does_the_same() {
 fn findings_by_the_schema_are_a_message_and_the_author_gets_them() {
     let room = Room::new();
     let response = r#"{"response": {"type": "review_feedback", "threads": {}, "commands_run": [], "escalation": "", "validated_head": "", "new_findings": [{"severity": "P1", "blocking": true, "title": "no lock", "file": "src/a.rs", "lines": "7", "category": "", "evidence": "", "recommendation": "", "introduced_by": ""}]}}"#;
-    let held = room.held("review", &format!("schema '{response}'"), &["--max-iterations", "1"]);
+    let held = room.held(
+        "review",
+        &format!("schema '{response}'"),
+        &["--max-iterations", "1"],
+    );
     assert_eq!(held.word(), "iteration_limit", "{held:?}");
     assert_eq!(phase(&room).trim(), "fixing", "{held:?}");
 }
@@ -57,9 +69,16 @@ fn a_pair_whose_review_comes_to_a_person_goes_on_no_longer() {
             scope.spawn(move || {
                 let room = Room::new();
                 let held = room.held("review", reviewer, &[]);
-                assert_eq!((held.code, held.word()), (Some(code), word), "{reviewer}: {held:?}");
+                assert_eq!(
+                    (held.code, held.word()),
+                    (Some(code), word),
+                    "{reviewer}: {held:?}"
+                );
                 assert_eq!(phase(&room), format!("escalated {reason}"), "{reviewer}");
-                assert!(room.starts("author") <= 3, "{reviewer} was given more rounds than a review has");
+                assert!(
+                    room.starts("author") <= 3,
+                    "{reviewer} was given more rounds than a review has"
+                );
             });
         }
     });
@@ -72,22 +91,49 @@ fn no_word_passes_over_a_finding_that_blocks() {
     let finds = "if ls \"$SETTLED_ROOT\"/agents/codex/sent/*.yaml > /dev/null 2>&1; then echo PASS; \
          else printf 'findings:\\n- {severity: P1, title: it leaks, file: src/a.rs, line: 1}\\n' | settled feedback --findings -; fi";
     let author = room.fake("author.sh", "review");
-    let options =
-        ["--author", "claude", "--author-command", &author, "--task", "task.md", "--reviewer", "codex"];
+    let options = [
+        "--author",
+        "claude",
+        "--author-command",
+        &author,
+        "--task",
+        "task.md",
+        "--reviewer",
+        "codex",
+    ];
     let more = ["--reviewer-command", finds, "--max-iterations", "2"];
-    let held = Held::of(&room.command(&[&options[..], &more].concat()).output().expect("settled can be run"));
+    let held = Held::of(
+        &room
+            .command(&[&options[..], &more].concat())
+            .output()
+            .expect("settled can be run"),
+    );
     assert_eq!(held.word(), "iteration_limit", "{held:?}");
     assert_eq!(phase(&room), "escalated invocation_failed", "{held:?}");
     // The reviewer is told in its next turn why its word was not sent.
-    let notes = room.mailroom.root().join(".settled/pairs").join(held.id()).join("reviewer.note");
-    assert!(settled_tests::read(notes).contains("was not sent"), "{held:?}");
+    let notes = room
+        .mailroom
+        .root()
+        .join(".settled/pairs")
+        .join(held.id())
+        .join("reviewer.note");
+    assert!(
+        settled_tests::read(notes).contains("was not sent"),
+        "{held:?}"
+    );
 }
 
 #[test]
 fn what_is_made_up_or_half_written_passes_nothing() {
     let body = "quality_gate_result: pass\nmerge_ready: true";
-    let approval =
-        settled_tests::seed::review_message("review_lgtm", "made-up", "codex", "claude", "86", body);
+    let approval = settled_tests::seed::review_message(
+        "review_lgtm",
+        "made-up",
+        "codex",
+        "claude",
+        "86",
+        body,
+    );
     for reviewer in ["spoof", "half"] {
         let room = Room::new();
         write(room.place.join("approval.yaml"), &approval);
@@ -95,6 +141,9 @@ fn what_is_made_up_or_half_written_passes_nothing() {
         let behaviour = format!("{reviewer} '{}'", path.display());
         let held = room.held("review", &behaviour, &["--max-iterations", "1"]);
         assert_ne!(held.word(), "complete", "{reviewer}: {held:?}");
-        assert!(!phase(&room).starts_with("approved"), "{reviewer}: {held:?}");
+        assert!(
+            !phase(&room).starts_with("approved"),
+            "{reviewer}: {held:?}"
+        );
     }
 }

@@ -5,7 +5,9 @@ use super::*;
 /// The lines as they are left on the screen, without what differs each time.
 fn left(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout).replace('\r', "\n");
-    let lines = text.lines().map(|line| line.rsplit("\u{1b}[K").next().unwrap_or_default());
+    let lines = text
+        .lines()
+        .map(|line| line.rsplit("\u{1b}[K").next().unwrap_or_default());
     let lines = lines.filter(|line| !line.is_empty() && !line.contains(" is at work, "));
     lines.map(|line| format!("{}\n", steady(line))).collect()
 }
@@ -16,7 +18,13 @@ fn steady(line: &str) -> String {
         Some((before, took)) if took.ends_with(" s") => before,
         Some(_) | None => line,
     };
-    let words = line.split(' ').map(|word| if word.starts_with("pair-") { "PAIR" } else { word });
+    let words = line.split(' ').map(|word| {
+        if word.starts_with("pair-") {
+            "PAIR"
+        } else {
+            word
+        }
+    });
     words.collect::<Vec<_>>().join(" ")
 }
 
@@ -26,9 +34,26 @@ fn at_a_terminal_each_run_is_a_line_and_the_end_a_sentence() {
     let task = room.place.join("task.md").display().to_string();
     let place = room.place.display().to_string();
     let reviewer = "test -e seen && echo PASS; touch seen";
-    let options = ["pair", "--author", "claude", "--author-command", "echo DONE", "--task", &task];
-    let more = ["--reviewer", "codex", "--reviewer-command", reviewer, "--workdir", &place];
-    let output = room.mailroom.at_terminal(&[&options[..], &more].concat(), "");
+    let options = [
+        "pair",
+        "--author",
+        "claude",
+        "--author-command",
+        "echo DONE",
+        "--task",
+        &task,
+    ];
+    let more = [
+        "--reviewer",
+        "codex",
+        "--reviewer-command",
+        reviewer,
+        "--workdir",
+        &place,
+    ];
+    let output = room
+        .mailroom
+        .at_terminal(&[&options[..], &more].concat(), "");
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!(
         left(&output),
@@ -37,12 +62,20 @@ fn at_a_terminal_each_run_is_a_line_and_the_end_a_sentence() {
          PAIR is complete after 2 iterations\n"
     );
     let output = room.mailroom.at_terminal(
-        &[&options[..], &["--max-iterations", "1", "--workdir", &place], &["--done", "READY"]].concat(),
+        &[
+            &options[..],
+            &["--max-iterations", "1", "--workdir", &place],
+            &["--done", "READY"],
+        ]
+        .concat(),
         "",
     );
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let left = left(&output);
-    assert!(left.contains("PAIR failed after 1 iteration: no iteration is left\n"), "{left}");
+    assert!(
+        left.contains("PAIR failed after 1 iteration: no iteration is left\n"),
+        "{left}"
+    );
     assert!(left.contains("settled pair --transcript PAIR"), "{left}");
 }
 
@@ -50,9 +83,20 @@ fn at_a_terminal_each_run_is_a_line_and_the_end_a_sentence() {
 fn a_command_at_work_is_told_of_on_one_line_that_gives_way() {
     let room = Room::new();
     let task = room.place.join("task.md").display().to_string();
-    let options = ["pair", "--author", "claude", "--author-command", "sleep 1.3; echo DONE", "--task", &task];
+    let options = [
+        "pair",
+        "--author",
+        "claude",
+        "--author-command",
+        "sleep 1.3; echo DONE",
+        "--task",
+        &task,
+    ];
     let output = room.mailroom.at_terminal(&options, "");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("\r\u{1b}[K       author is at work, "), "{text:?}");
+    assert!(
+        text.contains("\r\u{1b}[K       author is at work, "),
+        "{text:?}"
+    );
     assert!(text.contains("\r\u{1b}[K   1  claude: done, "), "{text:?}");
 }

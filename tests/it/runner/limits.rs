@@ -34,7 +34,11 @@ fn the_end_of_its_time_is_told_once_before_it_comes_and_not_again_after_a_restar
     wait::until("the reviewer to be started", || room.starts() == 1);
     assert_eq!(said(&daemon.log()), 0, "{}", daemon.log());
     wait::until("the warning", || said(&daemon.log()) == 1);
-    assert_eq!(room.review()["phase"], "reviewing", "it comes before the end");
+    assert_eq!(
+        room.review()["phase"],
+        "reviewing",
+        "it comes before the end"
+    );
     let log = daemon.log();
     assert!(daemon.terminate().success());
     assert_eq!(said(&log), 1);
@@ -53,7 +57,12 @@ fn a_restart_before_the_warning_does_not_lose_it() {
     daemon.kill();
     let daemon = room.serve();
     assert_eq!(room.end().0["reason"], "reviewer_budget_exceeded");
-    assert_eq!((room.starts(), said(&daemon.log())), (2, 1), "{}", daemon.log());
+    assert_eq!(
+        (room.starts(), said(&daemon.log())),
+        (2, 1),
+        "{}",
+        daemon.log()
+    );
 }
 
 #[test]
@@ -84,10 +93,22 @@ fn the_newest_two_hundred_folders_are_kept_and_never_one_that_runs_is_removed() 
     room.ask("87", "request-2", 20, 8);
     wait::until("the second start", || room.starts() == 2);
     let left = names(&folders);
-    assert!(left.contains(&first) && left.contains(&"a note".to_owned()), "{left:?}");
-    assert_eq!(left.iter().find(|name| name.starts_with("zzz")).map(String::as_str), Some("zzz006"));
+    assert!(
+        left.contains(&first) && left.contains(&"a note".to_owned()),
+        "{left:?}"
+    );
+    assert_eq!(
+        left.iter()
+            .find(|name| name.starts_with("zzz"))
+            .map(String::as_str),
+        Some("zzz006")
+    );
     assert_eq!(left.len(), 202, "200, the one that runs and the note");
-    let pid = lines(&room.notes)[0].split(' ').nth(1).expect("a number").to_owned();
+    let pid = lines(&room.notes)[0]
+        .split(' ')
+        .nth(1)
+        .expect("a number")
+        .to_owned();
     assert!(runs(&pid));
     write(&go, "");
     wait::until("both to be approved", || approved(&room) == 2);
@@ -103,9 +124,21 @@ fn while_no_folder_can_be_made_nothing_is_started_and_no_start_is_lost() {
     room.ask("86", "request-1", 20, 8);
     let trouble = "no command can be started; it is tried again";
     wait::until("word of it", || daemon.log().contains(trouble));
-    room.mailroom.run(&["send", "notification", "--agent", "gemini", "--to", "claude", "--body", "hello"]);
+    room.mailroom.run(&[
+        "send",
+        "notification",
+        "--agent",
+        "gemini",
+        "--to",
+        "claude",
+        "--body",
+        "hello",
+    ]);
     wait::a_moment(Duration::from_millis(1_500));
-    assert_eq!((room.starts(), room.events("started"), room.events("failed")), (0, 0, 0));
+    assert_eq!(
+        (room.starts(), room.events("started"), room.events("failed")),
+        (0, 0, 0)
+    );
     assert_eq!(room.review()["phase"], "reviewing");
     remove_file(&folders).expect("it was ours");
     assert_eq!(room.end().0["phase"], "approved");
@@ -121,14 +154,37 @@ fn ten_waiting_requests_are_served_the_urgent_one_first_within_both_limits() {
     let command = format!("'sh', '-c', '''{script}'''");
     let room = Room::with_command(&command, "concurrent = 2");
     let config = read(room.mailroom.root().join("settled.toml"));
-    let (_, section) = config.split_once("[agents.codex]").expect("it has a section");
+    let (_, section) = config
+        .split_once("[agents.codex]")
+        .expect("it has a section");
     let of_gemini = section.replace("concurrent = 2", "concurrent = 1");
-    room.mailroom.put("settled.toml", &format!("{config}\n[agents.gemini]{of_gemini}"));
+    room.mailroom.put(
+        "settled.toml",
+        &format!("{config}\n[agents.gemini]{of_gemini}"),
+    );
     for (n, pr) in (86..96).enumerate() {
         let reviewer = if n % 2 == 0 { "codex" } else { "gemini" };
-        let (id, body) = (format!("request-{pr}"), format!("pr: {pr}\nbranch: b\ndiff_summary: a change"));
-        let text = seed::review_message("review_request", &id, "claude", reviewer, &pr.to_string(), &body);
-        room.post("claude", &id, &if pr == 87 { text.replace("priority: P2", "priority: P0") } else { text });
+        let (id, body) = (
+            format!("request-{pr}"),
+            format!("pr: {pr}\nbranch: b\ndiff_summary: a change"),
+        );
+        let text = seed::review_message(
+            "review_request",
+            &id,
+            "claude",
+            reviewer,
+            &pr.to_string(),
+            &body,
+        );
+        room.post(
+            "claude",
+            &id,
+            &if pr == 87 {
+                text.replace("priority: P2", "priority: P0")
+            } else {
+                text
+            },
+        );
     }
     let daemon = room.serve();
     wait::until("all ten to be approved", || approved(&room) == 10);
@@ -136,13 +192,24 @@ fn ten_waiting_requests_are_served_the_urgent_one_first_within_both_limits() {
     let seen = lines(&room.notes);
     let most = |agent: &str, column: usize| {
         let of = seen.iter().filter(|line| line.starts_with(agent));
-        of.filter_map(|line| line.split(' ').nth(column)?.parse::<u32>().ok()).max()
+        of.filter_map(|line| line.split(' ').nth(column)?.parse::<u32>().ok())
+            .max()
     };
     assert_eq!((seen.len(), room.events("started")), (10, 10), "{seen:?}");
-    assert_eq!((most("", 2), most("gemini", 1)), (Some(2), Some(1)), "{seen:?}");
+    assert_eq!(
+        (most("", 2), most("gemini", 1)),
+        (Some(2), Some(1)),
+        "{seen:?}"
+    );
     let records = ledger::records(room.mailroom.root());
-    let first = records.iter().find(|record| record["kind"] == "started").expect("ten were started");
-    assert_eq!(first["decision"]["happened"]["event"]["started"]["pr"], "87", "the others are not as urgent");
+    let first = records
+        .iter()
+        .find(|record| record["kind"] == "started")
+        .expect("ten were started");
+    assert_eq!(
+        first["decision"]["happened"]["event"]["started"]["pr"], "87",
+        "the others are not as urgent"
+    );
     assert_eq!(list(room.mailroom.root().join(".settled/runs")).len(), 10);
 }
 
@@ -150,6 +217,12 @@ fn approved(room: &Room) -> usize {
     // Each look is a process of its own; the daemon and its agents need the machine as well.
     wait::a_moment(Duration::from_millis(50));
     let status = room.mailroom.status();
-    let reviews = status["reviews"].as_array().map(Vec::as_slice).unwrap_or_default();
-    reviews.iter().filter(|review| review["phase"] == "approved").count()
+    let reviews = status["reviews"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    reviews
+        .iter()
+        .filter(|review| review["phase"] == "approved")
+        .count()
 }

@@ -15,7 +15,11 @@ fn working(more: &str) -> (Room, std::path::PathBuf, tempfile::TempDir) {
 
 fn first_pid(room: &Room) -> String {
     wait::until("the reviewer to be started", || room.starts() > 0);
-    lines(&room.notes)[0].split(' ').nth(1).expect("a number").to_owned()
+    lines(&room.notes)[0]
+        .split(' ')
+        .nth(1)
+        .expect("a number")
+        .to_owned()
 }
 
 #[test]
@@ -60,7 +64,10 @@ fn a_third_start_is_never_made_however_often_the_daemon_is_killed() {
     }
     let daemon = room.serve();
     let (review, _) = room.end();
-    assert_eq!((&review["reason"], room.starts()), (&"invocation_failed".into(), 2));
+    assert_eq!(
+        (&review["reason"], room.starts()),
+        (&"invocation_failed".into(), 2)
+    );
     drop(daemon);
 }
 
@@ -74,7 +81,8 @@ fn an_agent_whose_keeper_was_killed_with_the_daemon_is_ended_by_the_next() {
     let folder = settled_tests::list(room.mailroom.root().join(".settled/runs")).remove(0);
     let processes: serde_json::Value =
         serde_json::from_str(&settled_tests::read(folder.join("process.json"))).expect("JSON");
-    let keeper = i32::try_from(processes["keeper"]["pid"].as_i64().expect("a number")).expect("a pid");
+    let keeper =
+        i32::try_from(processes["keeper"]["pid"].as_i64().expect("a number")).expect("a pid");
     let keeper = rustix::process::Pid::from_raw(keeper).expect("a pid");
     rustix::process::kill_process(keeper, rustix::process::Signal::STOP).expect("it runs");
     daemon.kill();
@@ -103,7 +111,9 @@ fn no_more_run_at_a_time_than_the_config_says() {
     write(&go, "");
     wait::until("all three to be approved", || {
         let reviews = room.mailroom.status()["reviews"].clone();
-        reviews.as_array().is_some_and(|reviews| reviews.iter().all(|review| review["phase"] == "approved"))
+        reviews
+            .as_array()
+            .is_some_and(|reviews| reviews.iter().all(|review| review["phase"] == "approved"))
     });
     assert_eq!(room.starts(), 3);
     drop(daemon);
@@ -115,7 +125,11 @@ fn a_request_that_somebody_took_is_left_to_them_and_without_a_command_nothing_is
     room.ask("86", "request-1", 20, 8);
     room.mailroom.once();
     let taken = room.mailroom.run(&["take", "--pr", "86"]);
-    assert!(taken.status.success(), "{}", settled_tests::mailroom::said(&taken));
+    assert!(
+        taken.status.success(),
+        "{}",
+        settled_tests::mailroom::said(&taken)
+    );
     let daemon = room.serve();
     room.ask("87", "request-2", 20, 8);
     wait::until("the other request to be started", || room.starts() == 1);

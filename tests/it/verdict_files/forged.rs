@@ -16,7 +16,11 @@ fn every_byte_of_a_file_counts() {
     for at in 0..bytes.len() {
         let mut other = bytes.clone();
         other[at] ^= 1;
-        assert!(VerdictFile::read(&other).is_err(), "byte {at} was made {:?}", char::from(other[at]));
+        assert!(
+            VerdictFile::read(&other).is_err(),
+            "byte {at} was made {:?}",
+            char::from(other[at])
+        );
     }
 }
 
@@ -24,7 +28,10 @@ fn every_byte_of_a_file_counts() {
 fn no_changed_byte_goes_unseen() {
     let paper = Paper::of(&eventful(), &[]);
     let bytes = paper.text().into_bytes();
-    let runner = ProptestConfig { cases: 150, ..ProptestConfig::default() };
+    let runner = ProptestConfig {
+        cases: 150,
+        ..ProptestConfig::default()
+    };
     proptest!(runner, |(at in 0..bytes.len(), with: u8)| {
         let mut other = bytes.clone();
         prop_assume!(other[at] != with);
@@ -34,7 +41,10 @@ fn no_changed_byte_goes_unseen() {
     for cut in [0, 1, bytes.len() / 2, bytes.len() - 1] {
         assert_eq!(paper.with(&bytes[..cut]), 1, "cut off at {cut}");
     }
-    let [twice, longer] = [[&bytes[..], &bytes[..]].concat(), [&bytes[..], b"\n"].concat()];
+    let [twice, longer] = [
+        [&bytes[..], &bytes[..]].concat(),
+        [&bytes[..], b"\n"].concat(),
+    ];
     assert_eq!((paper.with(&twice), paper.with(&longer)), (1, 1));
 }
 
@@ -47,7 +57,10 @@ fn damage_is_told_with_its_place() {
     let output = verify(&path, HEAD, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     let said = said(&output);
-    assert!(said.contains("is damaged at line 3: found a record with the digest sha256:"), "{said}");
+    assert!(
+        said.contains("is damaged at line 3: found a record with the digest sha256:"),
+        "{said}"
+    );
     assert!(said.contains("expected `sha256:"), "{said}");
 }
 
@@ -59,11 +72,22 @@ fn no_line_is_dropped_swapped_or_put_in_unseen() {
     for at in 0..lines.len() {
         let mut without = lines.clone();
         without.remove(at);
-        assert_eq!(paper.with(joined(&without).as_bytes()), 1, "without line {}", at + 1);
+        assert_eq!(
+            paper.with(joined(&without).as_bytes()),
+            1,
+            "without line {}",
+            at + 1
+        );
         for other in at + 1..lines.len() {
             let mut swapped = lines.clone();
             swapped.swap(at, other);
-            assert_eq!(paper.with(joined(&swapped).as_bytes()), 1, "lines {} and {}", at + 1, other + 1);
+            assert_eq!(
+                paper.with(joined(&swapped).as_bytes()),
+                1,
+                "lines {} and {}",
+                at + 1,
+                other + 1
+            );
         }
     }
     for foreign in Paper::of(&approved(HEAD), &[]).lines() {
@@ -82,14 +106,28 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
     // The approval alone, and the request alone.
     assert_eq!((again(&records[1..]), again(&records[..1])), (8, 8));
     let forged = |from: &str, to: &str| {
-        let forged: Vec<String> = records.iter().map(|record| record.replace(from, to)).collect();
+        let forged: Vec<String> = records
+            .iter()
+            .map(|record| record.replace(from, to))
+            .collect();
         assert_ne!(forged, records, "{from}");
         again(&forged)
     };
-    assert_eq!(forged("\"seq\":2", "\"seq\":9"), 1, "the ledger had no such record");
-    assert_eq!(forged("A parser.", "B parser."), 1, "the next record names the one before by its digest");
+    assert_eq!(
+        forged("\"seq\":2", "\"seq\":9"),
+        1,
+        "the ledger had no such record"
+    );
+    assert_eq!(
+        forged("A parser.", "B parser."),
+        1,
+        "the next record names the one before by its digest"
+    );
     // Whoever writes the ledger's end and the numbers anew as well gets to the rules.
-    let (header, records) = (header.replace("\"records\":2", "\"records\":20"), further(&records));
+    let (header, records) = (
+        header.replace("\"records\":2", "\"records\":20"),
+        further(&records),
+    );
     let again = |records: &[String]| approved.with(sealed(&header, records).as_bytes());
     assert_eq!(again(&records), 0);
     for (from, to) in [
@@ -99,7 +137,10 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
         ("\"outbox\":\"codex\"", "\"outbox\":\"gemini\""),
         ("\"approved\"", "\"escalated\""),
     ] {
-        let forged: Vec<String> = records.iter().map(|record| record.replace(from, to)).collect();
+        let forged: Vec<String> = records
+            .iter()
+            .map(|record| record.replace(from, to))
+            .collect();
         assert_ne!(forged, records, "{from}");
         assert_eq!(again(&forged), 8, "{from}");
     }
@@ -107,10 +148,18 @@ fn a_file_made_consistent_again_needs_decisions_that_follow() {
     // An approval of another commit cannot be passed off as one of this, unless its message says so too.
     let other = Paper::of(&self::approved(OTHER), &[]);
     let (header, records) = parts(&other);
-    let (header, records) = (header.replace("\"records\":2", "\"records\":20"), further(&records));
+    let (header, records) = (
+        header.replace("\"records\":2", "\"records\":20"),
+        further(&records),
+    );
     let moved: Vec<String> = records
         .iter()
-        .map(|record| record.replace(&format!("\"commit\":\"{OTHER}\""), &format!("\"commit\":\"{HEAD}\"")))
+        .map(|record| {
+            record.replace(
+                &format!("\"commit\":\"{OTHER}\""),
+                &format!("\"commit\":\"{HEAD}\""),
+            )
+        })
         .collect();
     assert_ne!(moved, records);
     assert_eq!(approved.with(sealed(&header, &moved).as_bytes()), 8);
@@ -127,14 +176,20 @@ fn a_review_in_which_something_blocks_cannot_be_made_an_approval_by_leaving_reco
         let code = paper.with(sealed(&header, &without).as_bytes());
         // What bears on no approval may be left out: a turn, a refusal, an event with the same head.
         let beside = ["turns", "refused", "pull"].map(|kind| format!("\"kind\":\"{kind}\""));
-        assert!(code != 0 || beside.iter().any(|kind| dropped.contains(kind)), "{dropped}");
+        assert!(
+            code != 0 || beside.iter().any(|kind| dropped.contains(kind)),
+            "{dropped}"
+        );
     }
 }
 
 #[test]
 fn no_byte_of_a_record_makes_a_head_approved_that_was_not_even_where_all_digests_fit() {
     let (header, records) = parts(&Paper::of(&approved(OTHER), &[]));
-    let (header, records) = (header.replace("\"records\":2", "\"records\":20"), further(&records));
+    let (header, records) = (
+        header.replace("\"records\":2", "\"records\":20"),
+        further(&records),
+    );
     let passes = |records: &[String], head: &str| {
         let file = VerdictFile::read(sealed(&header, records).as_bytes()).ok()?;
         let proof = prove(&file).ok()?;
@@ -146,18 +201,29 @@ fn no_byte_of_a_record_makes_a_head_approved_that_was_not_even_where_all_digests
             head,
             allow_waiting: true,
         };
-        Verdict::of(proof.state(), &asked).ok().map(|verdict| verdict.passes)
+        Verdict::of(proof.state(), &asked)
+            .ok()
+            .map(|verdict| verdict.passes)
     };
-    assert_eq!((passes(&records, OTHER), passes(&records, HEAD)), (Some(true), Some(false)));
+    assert_eq!(
+        (passes(&records, OTHER), passes(&records, HEAD)),
+        (Some(true), Some(false))
+    );
     // A head that differs in one digit, so that one byte would be enough.
     let near = OTHER.replacen('1', "2", 1);
-    let runner = ProptestConfig { cases: 1500, ..ProptestConfig::default() };
+    let runner = ProptestConfig {
+        cases: 1500,
+        ..ProptestConfig::default()
+    };
     let places: Vec<(usize, usize)> = records
         .iter()
         .enumerate()
         .flat_map(|(n, record)| {
             // Every place the approved commit is written at, and as many others.
-            let named = record.match_indices(OTHER).map(|(at, _)| at).collect::<Vec<_>>();
+            let named = record
+                .match_indices(OTHER)
+                .map(|(at, _)| at)
+                .collect::<Vec<_>>();
             (0..record.len())
                 .step_by(7)
                 .chain(named.into_iter().flat_map(|at| at..at + 3))
@@ -183,15 +249,24 @@ fn sealed(header: &str, records: &[String]) -> String {
         text += &format!("judged {named} {chain} {record}\n");
     }
     let count = records.len();
-    text + &format!("end {count} {}\n", digest(&format!("{chain} end {count}\n")))
+    text + &format!(
+        "end {count} {}\n",
+        digest(&format!("{chain} end {count}\n"))
+    )
 }
 
 /// The second record further on in the ledger, so that its digest and that of the one before are told nowhere else.
 fn further(records: &[String]) -> Vec<String> {
-    records.iter().map(|record| record.replace("\"seq\":2", "\"seq\":9")).collect()
+    records
+        .iter()
+        .map(|record| record.replace("\"seq\":2", "\"seq\":9"))
+        .collect()
 }
 
 fn digest(text: &str) -> String {
-    let hex: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("sha256:{hex}")
 }

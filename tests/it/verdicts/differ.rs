@@ -35,7 +35,8 @@ pub(super) fn reasons(
         (true, false) => ours
             .iter()
             .map(|violation| {
-                stricter(violation, &text, &theirs.data).ok_or(format!("only ours refuses: {violation:?}"))
+                stricter(violation, &text, &theirs.data)
+                    .ok_or(format!("only ours refuses: {violation:?}"))
             })
             .collect(),
         (false, true) => theirs
@@ -51,7 +52,9 @@ fn stricter(violation: &Violation, text: &str, data: &Value) -> Option<&'static 
     let field = violation.field.split('[').next().unwrap_or_default();
     match violation.code.as_str() {
         "duplicate_key" => Some("duplicate-keys"),
-        "yaml_feature" => text.contains(['&', '*', '!', '%']).then_some("anchors-and-tags"),
+        "yaml_feature" => text
+            .contains(['&', '*', '!', '%'])
+            .then_some("anchors-and-tags"),
         "too_large" => (text.len() > SIZE_MAX).then_some("size"),
         "yaml_syntax" => syntax(violation, text),
         "envelope_field_invalid" if field == "to" => recipients(data),
@@ -63,19 +66,40 @@ fn stricter(violation: &Violation, text: &str, data: &Value) -> Option<&'static 
 fn syntax(violation: &Violation, text: &str) -> Option<&'static str> {
     if text.contains(OTHER_BREAKS) {
         Some("line-separators")
-    } else if text.strip_prefix('\u{feff}').unwrap_or(text).contains('\u{feff}') {
+    } else if text
+        .strip_prefix('\u{feff}')
+        .unwrap_or(text)
+        .contains('\u{feff}')
+    {
         Some("byte-order-marks")
     } else if text.contains("\\ud8") {
         Some("surrogates")
     } else {
         let begins_remark = |(_, behind): (usize, &str)| behind.starts_with('#');
-        let closed = text.match_indices(['"', '\'', ']']).map(|(at, _)| (at, &text[at + 1..]));
-        let words = ["comments must be separated", "something stands behind the quotes"];
-        if words.iter().any(|words| violation.message.starts_with(words)) {
-            return closed.into_iter().any(begins_remark).then_some("attached-remarks");
+        let closed = text
+            .match_indices(['"', '\'', ']'])
+            .map(|(at, _)| (at, &text[at + 1..]));
+        let words = [
+            "comments must be separated",
+            "something stands behind the quotes",
+        ];
+        if words
+            .iter()
+            .any(|words| violation.message.starts_with(words))
+        {
+            return closed
+                .into_iter()
+                .any(begins_remark)
+                .then_some("attached-remarks");
         }
-        let words = ["indentation in multiline quoted", "the quotes that open here"];
-        words.iter().any(|words| violation.message.contains(words)).then_some("quoted-indentation")
+        let words = [
+            "indentation in multiline quoted",
+            "the quotes that open here",
+        ];
+        words
+            .iter()
+            .any(|words| violation.message.contains(words))
+            .then_some("quoted-indentation")
     }
 }
 
@@ -86,15 +110,23 @@ fn recipients(data: &Value) -> Option<&'static str> {
         Value::String(one) => vec![one],
     };
     let names: Vec<&str> = written.iter().map(|name| name.trim()).collect();
-    let is_review = data["type"].as_str().is_some_and(|kind| kind.trim().starts_with("review_"));
-    if data["from"].as_str().is_some_and(|from| names == [from.trim()]) {
+    let is_review = data["type"]
+        .as_str()
+        .is_some_and(|kind| kind.trim().starts_with("review_"));
+    if data["from"]
+        .as_str()
+        .is_some_and(|from| names == [from.trim()])
+    {
         Some("self-send")
     } else if (1..names.len()).any(|at| names[..at].contains(&names[at])) {
         Some("repeated-recipient")
     } else if is_review && names.len() > 1 {
         Some("several-recipients")
     } else {
-        written.iter().any(|name| is_padded(name)).then_some("white-space")
+        written
+            .iter()
+            .any(|name| is_padded(name))
+            .then_some("white-space")
     }
 }
 
@@ -103,8 +135,12 @@ fn value(field: &str, written: &str) -> Option<&'static str> {
     let is_odd = |c: char| !c.is_ascii_alphanumeric() && !"._:@+-".contains(c);
     let is_digit_elsewhere = |c: char| c.is_numeric() && !c.is_ascii_digit();
     if field == "subject" {
-        return Some(if has_controls(text) { "subject-characters" } else { "subject-lines" })
-            .filter(|_| has_controls(written));
+        return Some(if has_controls(text) {
+            "subject-characters"
+        } else {
+            "subject-lines"
+        })
+        .filter(|_| has_controls(written));
     }
     if field == "id" && text.contains(is_odd) {
         Some("id-characters")
@@ -136,16 +172,28 @@ fn has_controls(text: &str) -> bool {
 
 /// Why we accept what `oacp` refuses.
 fn milder(error: &str, data: &Value) -> Option<&'static str> {
-    let is_nothing =
-        |field: &str| data[field].as_str().is_some_and(|text| ["", "~", "null"].contains(&text.trim()));
+    let is_nothing = |field: &str| {
+        data[field]
+            .as_str()
+            .is_some_and(|text| ["", "~", "null"].contains(&text.trim()))
+    };
     let is_absent = |field: &str| data.get(field).is_none() || is_nothing(field);
     if error.starts_with("review telemetry fields") {
         let all = ["model"].into_iter().chain(COUNTS).chain(MEASURES);
-        return all.into_iter().all(is_absent).then_some("nothing-is-absent");
+        return all
+            .into_iter()
+            .all(is_absent)
+            .then_some("nothing-is-absent");
     }
     if error.starts_with("YAML parse error") {
-        return error.contains("character '\\t' that cannot start any token").then_some("tabs");
+        return error
+            .contains("character '\\t' that cannot start any token")
+            .then_some("tabs");
     }
     let field = error.strip_prefix("field '")?.split('\'').next()?;
-    if is_nothing(field) { Some("nothing-is-absent") } else { (field == "auth").then_some("signatures") }
+    if is_nothing(field) {
+        Some("nothing-is-absent")
+    } else {
+        (field == "auth").then_some("signatures")
+    }
 }

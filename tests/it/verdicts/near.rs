@@ -3,7 +3,12 @@
 /// For each field what is almost correct, as it stands in the file.
 pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
     let many = |letter: &str, count: usize| letter.repeat(count);
-    let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<String>>();
+    let owned = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| (*text).to_owned())
+            .collect::<Vec<String>>()
+    };
     let mut ids = owned(&[
         "a b",
         "../../etc/passwd",
@@ -56,8 +61,15 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
         "settled",
         "[settled]",
     ]);
-    let listed =
-        |count: usize| format!("[{}]", (0..count).map(|n| format!("a{n}")).collect::<Vec<_>>().join(", "));
+    let listed = |count: usize| {
+        format!(
+            "[{}]",
+            (0..count)
+                .map(|n| format!("a{n}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
+    };
     lists.extend([listed(10), listed(11)]);
     let mut instants = owned(&[
         "2026-02-13T10:00:00+00:00",
@@ -107,7 +119,11 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
         "\"\\ud800\"",
         "\"a\\n\"",
     ]);
-    subjects.extend([many("é", 200), many("é", 201), format!("\"{}\"", many(" ", 250))]);
+    subjects.extend([
+        many("é", 200),
+        many("é", 201),
+        format!("\"{}\"", many(" ", 250)),
+    ]);
     let mut bodies = owned(&[
         "{pr: 86}",
         "\n  pr: 86\n  branch: b",
@@ -132,7 +148,11 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
         "|\n  a\u{202e}b",
         "'a\n\n  b'",
     ]);
-    bodies.extend([many("b", 20_000), many("b", 20_001), format!("|\n  {}", many("é", 20_000))]);
+    bodies.extend([
+        many("b", 20_000),
+        many("b", 20_001),
+        format!("|\n  {}", many("é", 20_000)),
+    ]);
     let digits = [
         "#86",
         "86.0",
@@ -165,9 +185,18 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
         "\"conv-20260213-a-1\\n\"",
         "{a: b}",
     ];
-    let mut parents = owned(&["null", "\"a\\nb\"", "\"a\\u202eb\"", "[a]", "{a: b}", "\"\\u00a0\""]);
+    let mut parents = owned(&[
+        "null",
+        "\"a\\nb\"",
+        "\"a\\u202eb\"",
+        "[a]",
+        "{a: b}",
+        "\"\\u00a0\"",
+    ]);
     parents.extend([many("p", 200), many("p", 201)]);
-    let mut channels = owned(&["a b", "ä", "a.b", "' a '", "\"a\\n\"", "null", "~", "a\u{a0}", "[a]"]);
+    let mut channels = owned(&[
+        "a b", "ä", "a.b", "' a '", "\"a\\n\"", "null", "~", "a\u{a0}", "[a]",
+    ]);
     channels.extend([many("c", 64), many("c", 65)]);
     let hints = owned(&[
         "yes",
@@ -197,8 +226,9 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
         "[5]",
     ]);
     let measures = owned(&[
-        "+5", ".5", "5.", "1e3", "1E+3", "1_000", "-0.0", "-1", "nan", "inf", ".inf", "1e999", "0x10",
-        "$0.1", "٥", "' 5 '", "5\u{a0}", "", "~", "null", "1e", "1.2.3", "\"5\\n\"", "1_0.5", "Infinity",
+        "+5", ".5", "5.", "1e3", "1E+3", "1_000", "-0.0", "-1", "nan", "inf", ".inf", "1e999",
+        "0x10", "$0.1", "٥", "' 5 '", "5\u{a0}", "", "~", "null", "1e", "1.2.3", "\"5\\n\"",
+        "1_0.5", "Infinity",
     ]);
     let free = owned(&[
         "{a: b}",
@@ -212,8 +242,15 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
         "{}",
         "[]",
     ]);
-    let auth =
-        owned(&["x", "''", "~", "[x]", "{a: b}", "\"eyJzaWduYXR1cmVzIjpbXX0\"", include_str!("auth.txt")]);
+    let auth = owned(&[
+        "x",
+        "''",
+        "~",
+        "[x]",
+        "{a: b}",
+        "\"eyJzaWduYXR1cmVzIjpbXX0\"",
+        include_str!("auth.txt"),
+    ]);
     vec![
         ("id", ids),
         ("from", names.clone()),
@@ -230,7 +267,19 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
                 "ask",
             ]),
         ),
-        ("priority", owned(&["p1", "P4", "' P1 '", "P1\u{a0}", "high", "1", "\"P1\\n\"", "[P1]"])),
+        (
+            "priority",
+            owned(&[
+                "p1",
+                "P4",
+                "' P1 '",
+                "P1\u{a0}",
+                "high",
+                "1",
+                "\"P1\\n\"",
+                "[P1]",
+            ]),
+        ),
         ("created_at_utc", instants.clone()),
         ("expires_at", instants),
         ("subject", subjects),
@@ -255,10 +304,21 @@ pub(super) fn special() -> Vec<(&'static str, Vec<String>)> {
 pub(super) fn whole() -> Vec<String> {
     let head = "id: h-1\nfrom: claude\nto: codex\ntype: question\npriority: P2\n\
                 created_at_utc: 2026-02-13T10:00:00Z\nsubject: s\nbody: b\n";
-    let mut all: Vec<String> =
-        ["", "\n", "# nothing\n", "---\n", "...\n", "~\n", "[]\n", "a\n", "- a\n", "{}\n", "\u{feff}"]
-            .map(str::to_owned)
-            .to_vec();
+    let mut all: Vec<String> = [
+        "",
+        "\n",
+        "# nothing\n",
+        "---\n",
+        "...\n",
+        "~\n",
+        "[]\n",
+        "a\n",
+        "- a\n",
+        "{}\n",
+        "\u{feff}",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     all.extend([
         head.to_owned(),
         format!("%YAML 1.1\n---\n{head}"),
@@ -290,11 +350,14 @@ pub(super) fn whole() -> Vec<String> {
         head.lines().map(|line| format!("\t{line}\n")).collect(),
         format!(
             "{{{}}}",
-            head.trim_end().replace('\n', ", ").replace("2026-02-13T10:00:00Z", "'2026-02-13T10:00:00Z'")
+            head.trim_end()
+                .replace('\n', ", ")
+                .replace("2026-02-13T10:00:00Z", "'2026-02-13T10:00:00Z'")
         ),
         format!(
             "{{\n{}}}",
-            head.replace('\n', ",\n").replace("2026-02-13T10:00:00Z", "\"2026-02-13T10:00:00Z\"")
+            head.replace('\n', ",\n")
+                .replace("2026-02-13T10:00:00Z", "\"2026-02-13T10:00:00Z\"")
         ),
         format!("```yaml\n{head}```\n"),
         format!("{head}I hope this helps.\n"),

@@ -40,9 +40,15 @@ pub(super) const BODIES: [&str; 6] = [
 
 /// Fields that may be left out, with correct values.
 pub(super) const OPTIONAL: [(&str, &[&str]); 8] = [
-    ("related_packet", &["packets/review/r1.md", "anything at all", ""]),
+    (
+        "related_packet",
+        &["packets/review/r1.md", "anything at all", ""],
+    ),
     ("related_pr", &["86", "0086", ""]),
-    ("conversation_id", &["conv-20260213-claude-1", "conv-99999999-a-b.c-123456", ""]),
+    (
+        "conversation_id",
+        &["conv-20260213-claude-1", "conv-99999999-a-b.c-123456", ""],
+    ),
     ("parent_message_id", &["msg-1", "a text with spaces", ""]),
     ("context_keys", &["review-loop, docs", "two\nlines", ""]),
     ("expires_at", &["2126-02-13T10:00:00Z", ""]),
@@ -128,6 +134,6 @@ pub(super) const ANYTHING: [&str; 44] = [
 
 /// Letters that YAML does not take as letters everywhere.
 pub(super) const LETTERS: [char; 30] = [
-    '\t', ' ', ':', '#', '-', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@', '`', ',',
-    '?', '\n', '\r', '\0', '\u{7}', '\u{85}', '\u{2028}', '\u{feff}', '\u{a0}', 'é',
+    '\t', ' ', ':', '#', '-', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@',
+    '`', ',', '?', '\n', '\r', '\0', '\u{7}', '\u{85}', '\u{2028}', '\u{feff}', '\u{a0}', 'é',
 ];

@@ -24,7 +24,8 @@ impl Dice {
 
     /// A number below `n`, which is not 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(n).expect("a small number")).expect("a small number")
+        usize::try_from(self.next() % u64::try_from(n).expect("a small number"))
+            .expect("a small number")
     }
 
     fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
@@ -83,7 +84,9 @@ pub(super) fn mutated(dice: &mut Dice) -> Vec<u8> {
 /// Correct messages with one value each that is almost correct: every such value that we know, twice.
 pub(super) fn near_misses(dice: &mut Dice) -> Vec<Vec<u8>> {
     let special = near::special();
-    let texts = special.iter().flat_map(|(name, texts)| texts.iter().map(move |text| (*name, text)));
+    let texts = special
+        .iter()
+        .flat_map(|(name, texts)| texts.iter().map(move |text| (*name, text)));
     let mut letters = Vec::new();
     for (name, text) in texts.chain([("to", &"[codex, gemini]".to_owned())]) {
         for kind in [None, Some("review_feedback")] {
@@ -118,17 +121,31 @@ fn values(dice: &mut Dice) -> Vec<(String, Value)> {
     let is_review = kind.starts_with("review_");
     let to = match dice.below(4) {
         0 => Value::from(vec!["codex"]),
-        1 if !is_review && !kind.starts_with("handoff") => Value::from(vec!["codex", "gemini-2", "x.y"]),
+        1 if !is_review && !kind.starts_with("handoff") => {
+            Value::from(vec!["codex", "gemini-2", "x.y"])
+        }
         _ => Value::from("codex"),
     };
     let mut values = vec![
-        ("id".to_owned(), Value::from(format!("msg-{}", dice.below(1_000_000)))),
+        (
+            "id".to_owned(),
+            Value::from(format!("msg-{}", dice.below(1_000_000))),
+        ),
         ("from".to_owned(), Value::from("claude")),
         ("to".to_owned(), to),
         ("type".to_owned(), Value::from(kind)),
-        ("priority".to_owned(), Value::from(*dice.pick(&["P0", "P1", "P2", "P3"]))),
-        ("created_at_utc".to_owned(), Value::from("2026-02-13T10:00:00Z")),
-        ("subject".to_owned(), Value::from(*dice.pick(&pool::SUBJECTS))),
+        (
+            "priority".to_owned(),
+            Value::from(*dice.pick(&["P0", "P1", "P2", "P3"])),
+        ),
+        (
+            "created_at_utc".to_owned(),
+            Value::from("2026-02-13T10:00:00Z"),
+        ),
+        (
+            "subject".to_owned(),
+            Value::from(*dice.pick(&pool::SUBJECTS)),
+        ),
         ("body".to_owned(), Value::from(*dice.pick(&pool::BODIES))),
     ];
     for (name, texts) in pool::OPTIONAL {
@@ -151,7 +168,10 @@ fn values(dice: &mut Dice) -> Vec<(String, Value)> {
 
 /// The fields of a correct message without any art in their spelling.
 fn plain(dice: &mut Dice) -> Vec<Field> {
-    values(dice).into_iter().map(|(name, value)| (name, value.to_string())).collect()
+    values(dice)
+        .into_iter()
+        .map(|(name, value)| (name, value.to_string()))
+        .collect()
 }
 
 fn json(values: &[(String, Value)]) -> String {
@@ -162,7 +182,12 @@ fn json(values: &[(String, Value)]) -> String {
 /// The value in one of the spellings that YAML has for it.
 fn spelled(name: &str, value: &Value, dice: &mut Dice) -> String {
     let Value::String(text) = value else {
-        let names: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let names: Vec<&str> = value
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         return match dice.below(3) {
             0 => format!("\n  - {}", names.join("\n  - ")),
             1 => format!("\n- {}", names.join("\n- ")),
@@ -170,7 +195,9 @@ fn spelled(name: &str, value: &Value, dice: &mut Dice) -> String {
         };
     };
     let is_plain = !text.is_empty()
-        && text.chars().all(|c| c.is_alphanumeric() || "-._ +".contains(c))
+        && text
+            .chars()
+            .all(|c| c.is_alphanumeric() || "-._ +".contains(c))
         && text.starts_with(|c: char| c.is_alphanumeric());
     match dice.below(6) {
         0 | 1 if is_plain => text.clone(),
@@ -226,7 +253,10 @@ fn alter(fields: &mut Vec<Field>, dice: &mut Dice) {
         }
         2 => fields[at].0 = (*dice.pick(&pool::NAMES)).to_owned(),
         3 => fields[at].1 = (*dice.pick(&pool::ANYTHING)).to_owned(),
-        4 => fields.push(((*dice.pick(&pool::NAMES)).to_owned(), (*dice.pick(&pool::ANYTHING)).to_owned())),
+        4 => fields.push((
+            (*dice.pick(&pool::NAMES)).to_owned(),
+            (*dice.pick(&pool::ANYTHING)).to_owned(),
+        )),
         5 => {
             let (name, texts) = *dice.pick(&pool::TELEMETRY);
             let text = (*dice.pick(texts)).to_owned();
@@ -268,7 +298,10 @@ fn spoiled(text: &str, dice: &mut Dice) -> Vec<u8> {
                 letters = lines.join("\n").chars().collect();
             }
             _ => {
-                let begin = letters[..at].iter().rposition(|c| *c == '\n').map_or(0, |at| at + 1);
+                let begin = letters[..at]
+                    .iter()
+                    .rposition(|c| *c == '\n')
+                    .map_or(0, |at| at + 1);
                 letters.insert(begin, *dice.pick(&[' ', '\t', '-', '#']));
             }
         }

@@ -130,12 +130,18 @@ impl Call {
         let mut words = text.split_ascii_whitespace();
         let number = words.next()?.parse().ok()?;
         let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
-        Some(Call { number, arguments: [argument()?, argument()?, argument()?] })
+        Some(Call {
+            number,
+            arguments: [argument()?, argument()?, argument()?],
+        })
     }
 
     /// Its name.
     pub(super) fn name(&self) -> &'static str {
-        NAMES.iter().find(|(number, _)| *number == self.number).map_or("other", |(_, name)| name)
+        NAMES
+            .iter()
+            .find(|(number, _)| *number == self.number)
+            .map_or("other", |(_, name)| name)
     }
 
     /// Where in the thread's memory the path lies that it opens; nothing for other calls.
@@ -146,6 +152,7 @@ impl Call {
 
     fn writes(&self) -> bool {
         let makes = u64::from(libc::O_CREAT.unsigned_abs());
-        WRITING.contains(&self.number) || (self.number == libc::SYS_openat && self.arguments[2] & makes != 0)
+        WRITING.contains(&self.number)
+            || (self.number == libc::SYS_openat && self.arguments[2] & makes != 0)
     }
 }

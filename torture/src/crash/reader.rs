@@ -50,7 +50,9 @@ impl Reader {
     /// Reads what is there, stops, and gives all it saw.
     pub(super) fn stop(self) -> Seen {
         self.done.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
@@ -59,7 +61,11 @@ fn read(root: &Path, seen: &mut Seen, known: &mut BTreeSet<String>) {
     for path in visible(&root.join("agents/claude/inbox")) {
         if known.insert(name_of(&path)) {
             let bytes = std::fs::read(&path).expect("nobody takes from this inbox");
-            seen.sights.push(Take { agent: "claude".to_owned(), file: name_of(&path), bytes });
+            seen.sights.push(Take {
+                agent: "claude".to_owned(),
+                file: name_of(&path),
+                bytes,
+            });
         }
     }
 }

@@ -26,7 +26,12 @@ impl Scene {
         let mailroom = Mailroom::new(&AGENTS);
         let letters = mix.letters(count, 1);
         drop_all(mailroom.root(), &letters);
-        Scene { name: format!("{mix:?}").to_lowercase(), letters, orders: Vec::new(), mailroom }
+        Scene {
+            name: format!("{mix:?}").to_lowercase(),
+            letters,
+            orders: Vec::new(),
+            mailroom,
+        }
     }
 
     /// The steps of a review: its five messages with a findings packet, briefs and turns, the snapshot
@@ -58,13 +63,17 @@ type Order = (&'static str, &'static str);
 const CONFIG: &str = "[handoff]\nmode = \"full\"\ntarget = \"claude\"\n";
 
 const TURN: Order = ("turn-1", r#"{"turns": {"pr": "86", "count": 1}}"#);
-const QUEUE: Order =
-    ("queue-1", r#"{"person": {"pr": "86", "by": "ann", "reason": "later", "act": {"queue": "F-003"}}}"#);
+const QUEUE: Order = (
+    "queue-1",
+    r#"{"person": {"pr": "86", "by": "ann", "reason": "later", "act": {"queue": "F-003"}}}"#,
+);
 const OPENED: Order = ("pull-1", r#"{"pull": {"pr": "86", "action": "opened"}}"#);
 const MERGED: Order = ("pull-2", r#"{"pull": {"pr": "86", "action": "merged"}}"#);
 const LAST_TURNS: Order = ("turn-2", r#"{"turns": {"pr": "87", "count": 8}}"#);
-const REOPEN: Order =
-    ("reopen-1", r#"{"person": {"pr": "87", "by": "ann", "reason": "cut off", "act": "reopen"}}"#);
+const REOPEN: Order = (
+    "reopen-1",
+    r#"{"person": {"pr": "87", "by": "ann", "reason": "cut off", "act": "reopen"}}"#,
+);
 
 impl Step {
     fn all() -> Vec<Step> {
@@ -78,9 +87,19 @@ impl Step {
         };
         let config = vec![("settled.toml", CONFIG.to_owned())];
         vec![
-            Step { files: config, ..step("request", &[&request, &note("note-first")], &[TURN]) },
-            Step { files: vec![(seed::PACKET, packet)], ..step("feedback", &[&feedback], &[QUEUE]) },
-            step("addressed", &[&addressed, &again, &note("note-late")], &[OPENED]),
+            Step {
+                files: config,
+                ..step("request", &[&request, &note("note-first")], &[TURN])
+            },
+            Step {
+                files: vec![(seed::PACKET, packet)],
+                ..step("feedback", &[&feedback], &[QUEUE])
+            },
+            step(
+                "addressed",
+                &[&addressed, &again, &note("note-late")],
+                &[OPENED],
+            ),
             step("approval", &[&lgtm], &[]),
             step("merge", &[], &[MERGED]),
             step("next", &[&other_request()], &[]),
@@ -103,7 +122,12 @@ impl Step {
                 assert!(output.status.success(), "{}: {}", step.name, said(&output));
             }
         }
-        Scene { name: format!("review: {}", steps[at].name), letters, orders, mailroom }
+        Scene {
+            name: format!("review: {}", steps[at].name),
+            letters,
+            orders,
+            mailroom,
+        }
     }
 
     fn prepare(&self, mailroom: &Mailroom) {
@@ -124,20 +148,49 @@ impl Step {
 }
 
 fn letter(post: seed::Post) -> Letter {
-    let seed::Post { from, to, file, text, .. } = post;
-    Letter { from, to, file: file.to_owned(), id: seed::id(&text).to_owned(), text, fate: Fate::Accepted }
+    let seed::Post {
+        from,
+        to,
+        file,
+        text,
+        ..
+    } = post;
+    Letter {
+        from,
+        to,
+        file: file.to_owned(),
+        id: seed::id(&text).to_owned(),
+        text,
+        fate: Fate::Accepted,
+    }
 }
 
 fn note(id: &str) -> Letter {
-    let text = seed::note("notification", id, "codex", "claude", "a word beside the review");
+    let text = seed::note(
+        "notification",
+        id,
+        "codex",
+        "claude",
+        "a word beside the review",
+    );
     let file = format!("{id}.yaml");
-    Letter { from: "codex", to: "claude", file, id: id.to_owned(), text, fate: Fate::Accepted }
+    Letter {
+        from: "codex",
+        to: "claude",
+        file,
+        id: id.to_owned(),
+        text,
+        fate: Fate::Accepted,
+    }
 }
 
 /// The request of another review, number 87.
 fn other_request() -> Letter {
     let mut request = Mix::Requests.letters(1, 0).remove(0);
-    request.text = request.text.replace("pr: 1\n", "pr: 87\n").replace("\"1\"", "\"87\"");
+    request.text = request
+        .text
+        .replace("pr: 1\n", "pr: 87\n")
+        .replace("\"1\"", "\"87\"");
     request
 }
 
@@ -145,13 +198,23 @@ fn other_request() -> Letter {
 fn drop_all(root: &Path, letters: &[Letter]) {
     for (n, letter) in letters.iter().enumerate() {
         letters::post(root, letter);
-        set_age(&root.join("agents").join(letter.from).join("outbox").join(&letter.file), n as u64);
+        set_age(
+            &root
+                .join("agents")
+                .join(letter.from)
+                .join("outbox")
+                .join(&letter.file),
+            n as u64,
+        );
     }
 }
 
 fn set_age(path: &Path, after_ms: u64) {
     let then = SystemTime::now() - Duration::from_secs(3600) + Duration::from_millis(after_ms * 10);
-    let file = std::fs::File::options().write(true).open(path).expect("the file is there");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(path)
+        .expect("the file is there");
     file.set_modified(then).expect("a file's time can be set");
 }
 
@@ -167,8 +230,12 @@ pub(super) fn copy(from: &Path, to: &Path) {
             copy(&path, &target);
         } else {
             std::fs::copy(&path, &target).expect("a file can be copied");
-            let file = std::fs::File::options().write(true).open(&target).expect("it was just made");
-            file.set_modified(data.modified().expect("it has a time")).expect("a time can be set");
+            let file = std::fs::File::options()
+                .write(true)
+                .open(&target)
+                .expect("it was just made");
+            file.set_modified(data.modified().expect("it has a time"))
+                .expect("a time can be set");
         }
     }
 }

@@ -62,7 +62,9 @@ pub fn storm(kills: usize, seed: u64, told: &dyn Fn(usize)) -> Damage {
         let seed = seed.wrapping_add(damage.kills as u64);
         let wrong = damage.wrong.len();
         room(KILLS_PER_ROOM.min(kills - damage.kills), seed, &mut damage);
-        damage.wrong[wrong..].iter_mut().for_each(|what| *what = format!("seed {seed:#x}: {what}"));
+        damage.wrong[wrong..]
+            .iter_mut()
+            .for_each(|what| *what = format!("seed {seed:#x}: {what}"));
         told(damage.kills);
     }
     damage
@@ -82,27 +84,45 @@ fn room(kills: usize, seed: u64, damage: &mut Damage) {
             .map(|n| {
                 let (root, is_over) = (mailroom.root(), &is_over);
                 scope.spawn(move || {
-                    write(root, AGENTS[n % 2], n as u64 + 1, Dice::new(seed + n as u64), is_over)
+                    write(
+                        root,
+                        AGENTS[n % 2],
+                        n as u64 + 1,
+                        Dice::new(seed + n as u64),
+                        is_over,
+                    )
                 })
             })
             .collect();
         kill_all(&mailroom, kills, Dice::new(seed ^ 0xdead), damage);
         is_over.store(true, Ordering::Relaxed);
-        writers.into_iter().flat_map(|writer| writer.join().expect("a writer ends")).collect()
+        writers
+            .into_iter()
+            .flat_map(|writer| writer.join().expect("a writer ends"))
+            .collect()
     });
     let daemon = mailroom.serve();
     if let Some(left) = not_cleared(&mailroom) {
         let kept = std::env::temp_dir().join(format!("settled-storm-{seed:x}"));
         copy(mailroom.root(), &kept);
         settled_tests::write(kept.join("daemon.log"), &daemon.log());
-        damage.wrong.push(format!("{left}; a copy and the log are kept in {}", kept.display()));
+        damage.wrong.push(format!(
+            "{left}; a copy and the log are kept in {}",
+            kept.display()
+        ));
     }
     if !daemon.terminate().success() {
-        damage.wrong.push("the last daemon did not end well".to_owned());
+        damage
+            .wrong
+            .push("the last daemon did not end well".to_owned());
     }
     let seen = reader.stop();
-    damage.wrong.extend(checker::in_between(mailroom.root(), &letters, &seen.takes));
-    damage.wrong.extend(trial::verdict(mailroom.root(), &letters, &seen));
+    damage
+        .wrong
+        .extend(checker::in_between(mailroom.root(), &letters, &seen.takes));
+    damage
+        .wrong
+        .extend(trial::verdict(mailroom.root(), &letters, &seen));
     count(mailroom.root(), &letters, &seen, damage);
 }
 
@@ -129,7 +149,9 @@ fn write(root: &Path, from: &str, lot: u64, mut dice: Dice, is_over: &AtomicBool
         for _ in 0..if is_full { 0 } else { dice.roll(BURST) } {
             // Most are notes; a request makes a brief, a refusal a report.
             let kind = [0, 0, 0, 0, 1, 2][dice.roll(6) as usize];
-            let Some(letter) = supply[kind].next() else { continue };
+            let Some(letter) = supply[kind].next() else {
+                continue;
+            };
             if dice.roll(2) == 0 {
                 settled_tests::write(outbox.join(&letter.file), &letter.text);
             } else {
@@ -160,7 +182,9 @@ fn kill_all(mailroom: &Mailroom, kills: usize, mut dice: Dice, damage: &mut Dama
         let is_in_recovery = !daemon.log().contains("the ledger is read");
         let status = daemon.kill();
         if status.code().is_some() {
-            damage.wrong.push(format!("the daemon ended by itself: {status}"));
+            damage
+                .wrong
+                .push(format!("the daemon ended by itself: {status}"));
         }
         damage.kills += 1;
         damage.in_recovery += usize::from(is_in_recovery);
@@ -178,7 +202,11 @@ fn cursor(mailroom: &Mailroom) -> Vec<u8> {
 
 fn ledger_size(mailroom: &Mailroom) -> u64 {
     let segments = settled_tests::list(mailroom.root().join(".settled/ledger"));
-    segments.iter().filter_map(|segment| segment.metadata().ok()).map(|data| data.len()).sum()
+    segments
+        .iter()
+        .filter_map(|segment| segment.metadata().ok())
+        .map(|data| data.len())
+        .sum()
 }
 
 /// Lets it serve for a while.
@@ -208,13 +236,24 @@ fn count(root: &Path, letters: &[Letter], seen: &Seen, damage: &mut Damage) {
     let mut arrived: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
     let lying = settled_tests::list(root.join("agents/claude/inbox"));
     let lying = lying.iter().filter_map(|path| std::fs::read(path).ok());
-    for bytes in seen.takes.iter().map(|take| take.bytes.clone()).chain(lying) {
+    for bytes in seen
+        .takes
+        .iter()
+        .map(|take| take.bytes.clone())
+        .chain(lying)
+    {
         *arrived.entry(bytes).or_default() += 1;
     }
     damage.messages += letters.len();
     damage.arrived += arrived.values().sum::<usize>();
-    for letter in letters.iter().filter(|letter| letter.fate == Fate::Accepted) {
-        let times = arrived.get(letter.text.as_bytes()).copied().unwrap_or_default();
+    for letter in letters
+        .iter()
+        .filter(|letter| letter.fate == Fate::Accepted)
+    {
+        let times = arrived
+            .get(letter.text.as_bytes())
+            .copied()
+            .unwrap_or_default();
         damage.lost += usize::from(times == 0);
         damage.duplicated += usize::from(times > 1);
     }

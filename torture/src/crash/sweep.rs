@@ -56,7 +56,15 @@ impl Tally {
 
     /// Takes in another scene's.
     pub fn join(&mut self, other: Tally) {
-        let Tally { trials, points, missed, again, second, third, wrong } = other;
+        let Tally {
+            trials,
+            points,
+            missed,
+            again,
+            second,
+            third,
+            wrong,
+        } = other;
         for (call, count) in points {
             *self.points.entry(call).or_default() += count;
         }
@@ -130,5 +138,8 @@ fn plans(scene: &Scene, form: Form) -> Vec<Vec<Aim>> {
 fn later(n: usize, idle: usize, left: usize) -> [Aim; 2] {
     let second = 1 + n * 7919 % (idle + left);
     let third = 1 + n * 104_729 % (idle + left.saturating_sub(second));
-    [second, third].map(|nth| Aim { calls: Calls::All, nth })
+    [second, third].map(|nth| Aim {
+        calls: Calls::All,
+        nth,
+    })
 }

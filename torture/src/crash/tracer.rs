@@ -31,7 +31,10 @@ pub struct Aim {
 
 impl Aim {
     /// A run that is only counted.
-    pub const NOWHERE: Aim = Aim { calls: Calls::All, nth: 0 };
+    pub const NOWHERE: Aim = Aim {
+        calls: Calls::All,
+        nth: 0,
+    };
 }
 
 /// How a run ended.
@@ -52,14 +55,28 @@ pub fn run(root: &Path, aim: Aim) -> Ran {
     let mut log = tempfile::tempfile().expect("a file for the log");
     let child = held(root, &log);
     let main = Pid::from_raw(i32::try_from(child.id()).expect("a process id"));
-    let mut trace =
-        Trace { root, aim, main, is_settled: false, is_open: false, killed_at: None, calls: Vec::new() };
+    let mut trace = Trace {
+        root,
+        aim,
+        main,
+        is_settled: false,
+        is_open: false,
+        killed_at: None,
+        calls: Vec::new(),
+    };
     let code = trace.follow(child);
     log.rewind().expect("a log can be read again");
     let mut said = String::new();
     log.read_to_string(&mut said).expect("the log is text");
-    let Trace { killed_at, calls, .. } = trace;
-    Ran { killed_at, code, calls, log: said }
+    let Trace {
+        killed_at, calls, ..
+    } = trace;
+    Ran {
+        killed_at,
+        code,
+        calls,
+        log: said,
+    }
 }
 
 /// A shell that becomes the daemon once a line is written to it.
@@ -96,9 +113,11 @@ impl Trace<'_> {
             | Options::PTRACE_O_TRACECLONE
             | Options::PTRACE_O_TRACEEXEC
             | Options::PTRACE_O_EXITKILL;
-        ptrace::seize(self.main, options).and_then(|()| ptrace::interrupt(self.main)).unwrap_or_else(
-            |error| panic!("a child cannot be traced here (kernel.yama.ptrace_scope?): {error}"),
-        );
+        ptrace::seize(self.main, options)
+            .and_then(|()| ptrace::interrupt(self.main))
+            .unwrap_or_else(|error| {
+                panic!("a child cannot be traced here (kernel.yama.ptrace_scope?): {error}")
+            });
         let mut gate = child.stdin.take().expect("it was piped");
         gate.write_all(b"go\n").expect("the shell reads a line");
         drop(gate);
@@ -117,7 +136,10 @@ impl Trace<'_> {
             if let WaitStatus::Signaled(pid, signal, _) = status
                 && pid == self.main
             {
-                assert!(self.killed_at.is_some(), "the daemon ended by {signal} that nobody sent");
+                assert!(
+                    self.killed_at.is_some(),
+                    "the daemon ended by {signal} that nobody sent"
+                );
                 return None;
             }
             self.go_on(status);
@@ -138,8 +160,9 @@ impl Trace<'_> {
         if let WaitStatus::Stopped(_, sent) = status {
             signal = Some(sent);
         }
-        let Some(pid) =
-            status.pid().filter(|_| !matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..)))
+        let Some(pid) = status
+            .pid()
+            .filter(|_| !matches!(status, WaitStatus::Exited(..) | WaitStatus::Signaled(..)))
         else {
             return;
         };
@@ -149,7 +172,8 @@ impl Trace<'_> {
 
     /// Counts a call that begins, and kills the process if it is the one.
     fn at_call(&mut self, pid: Pid) {
-        let begins = ptrace::syscall_info(pid).is_ok_and(|info| info.op == libc::PTRACE_SYSCALL_INFO_ENTRY);
+        let begins =
+            ptrace::syscall_info(pid).is_ok_and(|info| info.op == libc::PTRACE_SYSCALL_INFO_ENTRY);
         if !begins || !self.is_settled || self.killed_at.is_some() {
             return;
         }
@@ -166,7 +190,9 @@ impl Trace<'_> {
     }
 
     fn opens_root(&self, pid: Pid, call: &Call) -> bool {
-        let Some(address) = call.path() else { return false };
+        let Some(address) = call.path() else {
+            return false;
+        };
         let root = self.root.as_os_str().as_encoded_bytes();
         let mut found = vec![0; root.len()];
         File::open(format!("/proc/{pid}/mem"))

@@ -40,7 +40,9 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
         let reader = Reader::start(&root, seen);
         let ran = tracer::run(&root, *aim);
         seen = reader.stop();
-        outcome.wrong.extend(checker::in_between(&root, &scene.letters, &seen.takes));
+        outcome
+            .wrong
+            .extend(checker::in_between(&root, &scene.letters, &seen.takes));
         outcome.wrong.extend(ended_badly(&ran));
         outcome.calls.push(ran.calls.len());
         match ran.killed_at {
@@ -56,7 +58,10 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
     outcome.wrong.extend(verdict(&root, &scene.letters, &seen));
     outcome.wrong.extend(checker::orders(&root, &scene.orders));
     for wrong in &mut outcome.wrong {
-        *wrong = format!("{}, killed at {aims:?} {:?}: {wrong}", scene.name, outcome.killed_at);
+        *wrong = format!(
+            "{}, killed at {aims:?} {:?}: {wrong}",
+            scene.name, outcome.killed_at
+        );
     }
     outcome
 }
@@ -65,8 +70,15 @@ pub fn run(scene: &Scene, aims: &[Aim]) -> Outcome {
 /// need to wait for a disk.
 pub(super) fn directory() -> TempDir {
     let memory = Path::new("/dev/shm");
-    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
-    tempfile::Builder::new().prefix("settled-crash-").tempdir_in(place).expect("a temporary directory")
+    let place = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        std::env::temp_dir()
+    };
+    tempfile::Builder::new()
+        .prefix("settled-crash-")
+        .tempdir_in(place)
+        .expect("a temporary directory")
 }
 
 /// A run that was not killed has to end well.
@@ -79,10 +91,22 @@ fn ended_badly(ran: &Ran) -> Option<String> {
 fn finish(root: &Path, mut seen: Seen, starts: usize, wrong: &mut Vec<String>) -> Seen {
     for _ in 0..starts {
         let reader = Reader::start(root, seen);
-        let output = settled().arg("serve").arg(root).arg("--once").output().expect("settled can be run");
+        let output = settled()
+            .arg("serve")
+            .arg(root)
+            .arg("--once")
+            .output()
+            .expect("settled can be run");
         seen = reader.stop();
-        if !output.status.code().is_some_and(|code| GOOD.contains(&code)) {
-            wrong.push(format!("the recovery failed: {}", String::from_utf8_lossy(&output.stderr)));
+        if !output
+            .status
+            .code()
+            .is_some_and(|code| GOOD.contains(&code))
+        {
+            wrong.push(format!(
+                "the recovery failed: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ));
         }
     }
     seen
@@ -90,30 +114,59 @@ fn finish(root: &Path, mut seen: Seen, starts: usize, wrong: &mut Vec<String>) -
 
 /// All that can be said of a workspace that was left to finish.
 pub(super) fn verdict(root: &Path, letters: &[Letter], seen: &Seen) -> Vec<String> {
-    let mut wrong = checker::check(&Case { root, letters, takes: &seen.takes, may_repeat: false });
+    let mut wrong = checker::check(&Case {
+        root,
+        letters,
+        takes: &seen.takes,
+        may_repeat: false,
+    });
     wrong.extend(changed_since(root, &seen.sights));
     wrong.extend(not_the_fold(root));
-    let verified = settled().args(["ledger", "verify"]).arg(root).output().expect("settled can be run");
+    let verified = settled()
+        .args(["ledger", "verify"])
+        .arg(root)
+        .output()
+        .expect("settled can be run");
     if !verified.status.success() {
-        wrong.push(format!("ledger verify: {}", String::from_utf8_lossy(&verified.stderr)));
+        wrong.push(format!(
+            "ledger verify: {}",
+            String::from_utf8_lossy(&verified.stderr)
+        ));
     }
     wrong
 }
 
 /// A file that was seen once is there for good, as it was at the first sight.
 fn changed_since(root: &Path, sights: &[Take]) -> Vec<String> {
-    let now =
-        |sight: &Take| std::fs::read(root.join("agents").join(&sight.agent).join("inbox").join(&sight.file));
-    let changed = sights.iter().filter(|sight| now(sight).ok().as_ref() != Some(&sight.bytes));
+    let now = |sight: &Take| {
+        std::fs::read(
+            root.join("agents")
+                .join(&sight.agent)
+                .join("inbox")
+                .join(&sight.file),
+        )
+    };
+    let changed = sights
+        .iter()
+        .filter(|sight| now(sight).ok().as_ref() != Some(&sight.bytes));
     changed
-        .map(|sight| format!("{} was seen with {} bytes and is another now", sight.file, sight.bytes.len()))
+        .map(|sight| {
+            format!(
+                "{} was seen with {} bytes and is another now",
+                sight.file,
+                sight.bytes.len()
+            )
+        })
         .collect()
 }
 
 /// The state is the ledger's fold: a workspace with nothing but the ledger says the same.
 fn not_the_fold(root: &Path) -> Option<String> {
     let bare = directory();
-    copy(&root.join(".settled/ledger"), &bare.path().join(".settled/ledger"));
+    copy(
+        &root.join(".settled/ledger"),
+        &bare.path().join(".settled/ledger"),
+    );
     if let Ok(config) = std::fs::read_to_string(root.join("settled.toml")) {
         settled_tests::write(bare.path().join("settled.toml"), &config);
     }
@@ -124,14 +177,20 @@ fn not_the_fold(root: &Path) -> Option<String> {
         }
     }
     let (whole, fold) = (status(root), status(bare.path()));
-    (whole != fold || whole.is_null()).then(|| format!("the status is {whole}, the fold says {fold}"))
+    (whole != fold || whole.is_null())
+        .then(|| format!("the status is {whole}, the fold says {fold}"))
 }
 
 /// What `settled status --json` says of what the ledger adds up to, and not of where it lies or who serves; null if it says
 /// nothing.
 fn status(root: &Path) -> Value {
     let mut command: Command = settled();
-    let output = command.arg("status").arg(root).arg("--json").output().expect("settled can be run");
+    let output = command
+        .arg("status")
+        .arg(root)
+        .arg("--json")
+        .output()
+        .expect("settled can be run");
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     let data = &answer["data"];
     if data.is_null() {

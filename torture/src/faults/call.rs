@@ -72,25 +72,65 @@ const NONE: &[Errno] = &[];
 const MAKING: &[Errno] = &[Errno::NoSpace, Errno::Quota, Errno::ReadOnly];
 
 const fn call(name: &'static str, errnos: &'static [Errno]) -> Call {
-    Call { name, errnos, making: NONE, is_sync: false }
+    Call {
+        name,
+        errnos,
+        making: NONE,
+        is_sync: false,
+    }
 }
 
 const fn open(name: &'static str) -> Call {
-    let errnos = &[Errno::Io, Errno::TooManyFiles, Errno::Access, Errno::Interrupted];
-    Call { making: MAKING, ..call(name, errnos) }
+    let errnos = &[
+        Errno::Io,
+        Errno::TooManyFiles,
+        Errno::Access,
+        Errno::Interrupted,
+    ];
+    Call {
+        making: MAKING,
+        ..call(name, errnos)
+    }
 }
 
 const fn sync(name: &'static str) -> Call {
-    let errnos = &[Errno::Io, Errno::NoSpace, Errno::Quota, Errno::ReadOnly, Errno::Interrupted];
-    Call { is_sync: true, ..call(name, errnos) }
+    let errnos = &[
+        Errno::Io,
+        Errno::NoSpace,
+        Errno::Quota,
+        Errno::ReadOnly,
+        Errno::Interrupted,
+    ];
+    Call {
+        is_sync: true,
+        ..call(name, errnos)
+    }
 }
 
 const READ: &[Errno] = &[Errno::Io, Errno::Interrupted];
-const WRITE: &[Errno] = &[Errno::Io, Errno::NoSpace, Errno::Quota, Errno::ReadOnly, Errno::Interrupted];
+const WRITE: &[Errno] = &[
+    Errno::Io,
+    Errno::NoSpace,
+    Errno::Quota,
+    Errno::ReadOnly,
+    Errno::Interrupted,
+];
 const STAT: &[Errno] = &[Errno::Io, Errno::Access];
-const RENAME: &[Errno] =
-    &[Errno::Io, Errno::NoSpace, Errno::Quota, Errno::Access, Errno::ReadOnly, Errno::CrossDevice];
-const MAKE: &[Errno] = &[Errno::Io, Errno::NoSpace, Errno::Quota, Errno::Access, Errno::ReadOnly];
+const RENAME: &[Errno] = &[
+    Errno::Io,
+    Errno::NoSpace,
+    Errno::Quota,
+    Errno::Access,
+    Errno::ReadOnly,
+    Errno::CrossDevice,
+];
+const MAKE: &[Errno] = &[
+    Errno::Io,
+    Errno::NoSpace,
+    Errno::Quota,
+    Errno::Access,
+    Errno::ReadOnly,
+];
 
 /// Every call of the daemon that a disk can fail, and the start of a thread.
 pub const CALLS: [Call; 24] = [
@@ -114,7 +154,10 @@ pub const CALLS: [Call; 24] = [
     call("fstat", STAT),
     call("mkdir", MAKE),
     call("mkdirat", MAKE),
-    call("ftruncate", &[Errno::Io, Errno::ReadOnly, Errno::Interrupted]),
+    call(
+        "ftruncate",
+        &[Errno::Io, Errno::ReadOnly, Errno::Interrupted],
+    ),
     call("flock", &[Errno::Io, Errno::Interrupted]),
     call("fchmod", &[Errno::Io, Errno::ReadOnly]),
     call("clone3", &[Errno::Again]),

@@ -51,7 +51,10 @@ impl Campaign {
         threads: usize,
         told: &(dyn Fn(usize, usize) + Sync),
     ) -> Campaign {
-        let trials: Vec<Trial> = scenes.iter().flat_map(|scene| trials(*scene, extent, only)).collect();
+        let trials: Vec<Trial> = scenes
+            .iter()
+            .flat_map(|scene| trials(*scene, extent, only))
+            .collect();
         let next = AtomicUsize::new(0);
         let campaign = Mutex::new(Campaign::default());
         std::thread::scope(|scope| {
@@ -59,9 +62,17 @@ impl Campaign {
                 scope.spawn(|| {
                     while let Some(trial) = trials.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let result = trial.run();
-                        let mut campaign = campaign.lock().expect("no other thread panicked with it");
+                        let mut campaign =
+                            campaign.lock().expect("no other thread panicked with it");
                         campaign.add(trial, result);
-                        told(campaign.rows.values().map(|row| row.faults + row.not_met).sum(), trials.len());
+                        told(
+                            campaign
+                                .rows
+                                .values()
+                                .map(|row| row.faults + row.not_met)
+                                .sum(),
+                            trials.len(),
+                        );
                     }
                 });
             }
@@ -116,8 +127,17 @@ impl fmt::Display for Campaign {
 fn line(f: &mut fmt::Formatter<'_>, call: &str, row: &Row) -> fmt::Result {
     let stopped = |code: i32| row.stopped.get(&code).copied().unwrap_or_default();
     let (one, nine) = (stopped(1), stopped(9));
-    let Row { faults, went_on, not_met, wrong, .. } = row;
-    writeln!(f, "{call:<12} {faults:>7} {went_on:>8} {one:>8} {nine:>8} {not_met:>8} {wrong:>6}")
+    let Row {
+        faults,
+        went_on,
+        not_met,
+        wrong,
+        ..
+    } = row;
+    writeln!(
+        f,
+        "{call:<12} {faults:>7} {went_on:>8} {one:>8} {nine:>8} {not_met:>8} {wrong:>6}"
+    )
 }
 
 /// The faults of a scene.
@@ -127,7 +147,12 @@ fn trials(scene: Scene, extent: Extent, only: Option<&str>) -> Vec<Trial> {
     let mut trials = Vec::new();
     for (turn, point) in points.enumerate() {
         let errnos = point.errnos();
-        let trial = |errno, is_for_good| Trial { scene, point: point.clone(), errno, is_for_good };
+        let trial = |errno, is_for_good| Trial {
+            scene,
+            point: point.clone(),
+            errno,
+            is_for_good,
+        };
         match extent {
             Extent::OneIn(steps) => {
                 if point.call.is_sync || turn.is_multiple_of(steps) {
@@ -137,7 +162,9 @@ fn trials(scene: Scene, extent: Extent, only: Option<&str>) -> Vec<Trial> {
             Extent::Long => {
                 trials.extend(errnos.iter().map(|errno| trial(*errno, false)));
                 // Nothing interrupts every call for ever.
-                let lasting = errnos.iter().filter(|errno| **errno != super::call::Errno::Interrupted);
+                let lasting = errnos
+                    .iter()
+                    .filter(|errno| **errno != super::call::Errno::Interrupted);
                 trials.extend(lasting.map(|errno| trial(*errno, true)));
             }
         }

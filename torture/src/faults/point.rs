@@ -19,7 +19,11 @@ pub struct Point {
 impl Point {
     /// What can go wrong here.
     pub fn errnos(&self) -> Vec<Errno> {
-        let making: &[Errno] = if self.shown.contains("O_CREAT") { self.call.making } else { &[] };
+        let making: &[Errno] = if self.shown.contains("O_CREAT") {
+            self.call.making
+        } else {
+            &[]
+        };
         self.call.errnos.iter().chain(making).copied().collect()
     }
 }
@@ -28,25 +32,38 @@ impl Point {
 /// so are calls of later threads that share a number with one of those: `strace` counts in each
 /// thread, and the program would not start.
 pub(super) fn points(trace: &str, root: &Path) -> Vec<Point> {
-    let root = root.to_str().expect("temporary directories have names of text");
+    let root = root
+        .to_str()
+        .expect("temporary directories have names of text");
     let mut counts: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     let mut known: BTreeSet<(&str, u32)> = BTreeSet::new();
     let mut points = Vec::new();
     let mut loaders: BTreeMap<&str, u32> = BTreeMap::new();
     let mut is_begun = false;
     for line in trace.lines() {
-        let Some((thread, rest)) = line.split_once(' ') else { continue };
+        let Some((thread, rest)) = line.split_once(' ') else {
+            continue;
+        };
         let rest = rest.trim_start();
-        let Some((name, _)) = rest.split_once('(') else { continue };
-        let Some(call) = CALLS.iter().find(|call| call.name == name) else { continue };
+        let Some((name, _)) = rest.split_once('(') else {
+            continue;
+        };
+        let Some(call) = CALLS.iter().find(|call| call.name == name) else {
+            continue;
+        };
         let n = counts.entry((thread, call.name)).or_default();
         *n += 1;
         is_begun |= rest.contains(root);
         if !is_begun {
             loaders.insert(call.name, *n);
         }
-        if *n > loaders.get(call.name).copied().unwrap_or_default() && known.insert((call.name, *n)) {
-            points.push(Point { call: *call, n: *n, shown: rest.to_owned() });
+        if *n > loaders.get(call.name).copied().unwrap_or_default() && known.insert((call.name, *n))
+        {
+            points.push(Point {
+                call: *call,
+                n: *n,
+                shown: rest.to_owned(),
+            });
         }
     }
     points
@@ -64,10 +81,14 @@ mod tests {
                      8 openat(3, \"y\", O_RDONLY <unfinished ...>\n\
                      8 <... openat resumed>) = 5\n";
         let points = points(trace, Path::new("/tmp/w"));
-        let found: Vec<_> = points.iter().map(|point| (point.call.name, point.n)).collect();
+        let found: Vec<_> = points
+            .iter()
+            .map(|point| (point.call.name, point.n))
+            .collect();
         assert_eq!(found, [("statx", 1), ("openat", 2)]);
         assert!(
-            points[1].errnos().contains(&Errno::NoSpace) && !points[0].errnos().contains(&Errno::NoSpace)
+            points[1].errnos().contains(&Errno::NoSpace)
+                && !points[0].errnos().contains(&Errno::NoSpace)
         );
     }
 }

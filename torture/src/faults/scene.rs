@@ -32,7 +32,10 @@ pub struct Set {
 impl Scene {
     /// Every scene.
     pub fn all() -> Vec<Scene> {
-        Mix::ALL.into_iter().flat_map(|mix| [Scene::Fresh(mix), Scene::Killed(mix)]).collect()
+        Mix::ALL
+            .into_iter()
+            .flat_map(|mix| [Scene::Fresh(mix), Scene::Killed(mix)])
+            .collect()
     }
 
     /// The letters' mix.
@@ -54,7 +57,8 @@ impl Scene {
                 let segment = list(mailroom.root().join(".settled/ledger")).pop();
                 let segment = segment.expect("the kill comes after the first batch was committed");
                 let file = std::fs::File::options().append(true).open(segment);
-                file.and_then(|mut file| file.write_all(b"{\"v\":1,\"seq\":")).expect("a ledger to tear");
+                file.and_then(|mut file| file.write_all(b"{\"v\":1,\"seq\":"))
+                    .expect("a ledger to tear");
                 letters.extend(post(&mailroom, mix, 2));
             }
         }

@@ -27,9 +27,16 @@ pub fn serve(before: &[&str], root: &Path) -> Command {
         }
         None => Command::new(program),
     };
-    command.arg("serve").arg(root).env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG");
+    command
+        .arg("serve")
+        .arg(root)
+        .env_remove("SETTLED_ROOT")
+        .env_remove("SETTLED_LOG");
     // Cargo's own paths make the loader's calls many, and their number another on each machine.
-    command.env_remove("LD_LIBRARY_PATH").stdin(Stdio::null()).stdout(Stdio::null());
+    command
+        .env_remove("LD_LIBRARY_PATH")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     command
 }
 
@@ -39,8 +46,16 @@ impl Serving {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let log = directory.path().join("log");
         let file = File::create(&log).expect("a file for the log");
-        let child = command.stderr(file).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        Serving { child, root: root.to_owned(), log, _directory: directory }
+        let child = command
+            .stderr(file)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Serving {
+            child,
+            root: root.to_owned(),
+            log,
+            _directory: directory,
+        }
     }
 
     /// Starts it and waits until it serves.
@@ -59,28 +74,39 @@ impl Serving {
     pub fn says(&self, text: &str) {
         wait::until(&format!("the daemon to say `{text}`"), || {
             let is_said = self.log().contains(text);
-            assert!(is_said || !self.is_over(), "it ended and never said `{text}`:\n{}", self.log());
+            assert!(
+                is_said || !self.is_over(),
+                "it ended and never said `{text}`:\n{}",
+                self.log()
+            );
             is_said
         });
     }
 
     /// Whether it ended; nobody has asked how yet.
     fn is_over(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('Z'))
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(") ")
+            .is_none_or(|(_, state)| state.starts_with('Z'))
     }
 
     /// Sends the daemon itself, not what started it, a signal.
     pub fn signal(&self, signal: Signal) {
-        let pid = read(self.root.join(".settled/lock")).trim().parse().ok().and_then(Pid::from_raw);
+        let pid = read(self.root.join(".settled/lock"))
+            .trim()
+            .parse()
+            .ok()
+            .and_then(Pid::from_raw);
         kill_process(pid.expect("the lock names the daemon"), signal).expect("the daemon runs");
     }
 
     /// Waits until it ends by itself; gives its exit code and what it said.
     pub fn ended(mut self) -> (Option<i32>, String) {
-        let status = wait::for_some(&format!("the daemon to end; it said\n{}", self.log()), || {
-            self.child.try_wait().expect("it is our child")
-        });
+        let status = wait::for_some(
+            &format!("the daemon to end; it said\n{}", self.log()),
+            || self.child.try_wait().expect("it is our child"),
+        );
         (status.code(), self.log())
     }
 
@@ -96,7 +122,10 @@ impl Drop for Serving {
         // It ended already, or a test failed and the daemon must not outlive it, nor what it runs behind.
         if matches!(self.child.try_wait(), Ok(None)) {
             let pid = std::fs::read_to_string(self.root.join(".settled/lock")).ok();
-            if let Some(pid) = pid.and_then(|text| text.trim().parse().ok()).and_then(Pid::from_raw) {
+            if let Some(pid) = pid
+                .and_then(|text| text.trim().parse().ok())
+                .and_then(Pid::from_raw)
+            {
                 let _ = kill_process(pid, Signal::CONT);
                 let _ = kill_process(pid, Signal::KILL);
             }

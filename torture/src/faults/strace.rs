@@ -58,24 +58,39 @@ impl Traced {
 }
 
 /// The command that runs `settled ARGS` with these calls traced, for as long as it takes.
-pub(super) fn command(trace: &Path, calls: &[&str], fault: Option<&Fault>, args: &[&str]) -> Command {
+pub(super) fn command(
+    trace: &Path,
+    calls: &[&str],
+    fault: Option<&Fault>,
+    args: &[&str],
+) -> Command {
     let mut command = Command::new("strace");
-    command.args(["-f", "-qq", "--seccomp-bpf", "-s", "200", "-o"]).arg(trace);
+    command
+        .args(["-f", "-qq", "--seccomp-bpf", "-s", "200", "-o"])
+        .arg(trace);
     command.arg("-e").arg(format!("trace={}", calls.join(",")));
     if let Some(fault) = fault {
         command.arg("-e").arg(format!("inject={fault}"));
     }
     command.arg(binaries::settled()).args(args);
     // Cargo's own paths only make the loader's calls many.
-    command.env_remove("SETTLED_ROOT").env_remove("SETTLED_LOG").env_remove("LD_LIBRARY_PATH");
+    command
+        .env_remove("SETTLED_ROOT")
+        .env_remove("SETTLED_LOG")
+        .env_remove("LD_LIBRARY_PATH");
     command.stdin(Stdio::null());
     command
 }
 
 /// The words before a program's own that make its calls fail, if they concern `path` where one is named.
 pub fn striking(fault: &Fault, path: Option<&Path>) -> Vec<String> {
-    let mut words: Vec<String> = ["strace", "-f", "-qq", "-o", "/dev/null"].map(str::to_owned).to_vec();
-    words.extend(path.iter().flat_map(|path| ["-P".to_owned(), path.display().to_string()]));
+    let mut words: Vec<String> = ["strace", "-f", "-qq", "-o", "/dev/null"]
+        .map(str::to_owned)
+        .to_vec();
+    words.extend(
+        path.iter()
+            .flat_map(|path| ["-P".to_owned(), path.display().to_string()]),
+    );
     words.extend(["-e".to_owned(), format!("trace={}", fault.call)]);
     words.extend(["-e".to_owned(), format!("inject={fault}")]);
     words
@@ -85,13 +100,21 @@ pub fn striking(fault: &Fault, path: Option<&Path>) -> Vec<String> {
 pub(super) fn once(root: &Path, calls: &[&str], fault: Option<&Fault>) -> Traced {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let trace = directory.path().join("trace");
-    let root = root.to_str().expect("temporary directories have names of text");
+    let root = root
+        .to_str()
+        .expect("temporary directories have names of text");
     let run = command(&trace, calls, fault, &["serve", "--once", root]).output();
     let output = run.unwrap_or_else(|error| {
-        panic!("`strace` makes calls fail here and cannot be run: {error} (Debian: apt install strace)")
+        panic!(
+            "`strace` makes calls fail here and cannot be run: {error} (Debian: apt install strace)"
+        )
     });
     let trace = std::fs::read(&trace).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let trace = trace.unwrap_or_default();
-    assert!(!trace.is_empty(), "strace traced nothing: {}", settled_tests::mailroom::said(&output));
+    assert!(
+        !trace.is_empty(),
+        "strace traced nothing: {}",
+        settled_tests::mailroom::said(&output)
+    );
     Traced { output, trace }
 }

@@ -40,15 +40,29 @@ pub struct Trial {
 
 impl std::fmt::Display for Trial {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}, {}: {}", self.scene, self.fault(), self.point.shown)
+        write!(
+            f,
+            "{:?}, {}: {}",
+            self.scene,
+            self.fault(),
+            self.point.shown
+        )
     }
 }
 
 impl Trial {
     fn fault(&self) -> Fault {
         let n = self.point.n;
-        let span = if self.is_for_good { Span::From(n) } else { Span::Once(n) };
-        Fault { call: self.point.call.name, errno: self.errno, span }
+        let span = if self.is_for_good {
+            Span::From(n)
+        } else {
+            Span::Once(n)
+        };
+        Fault {
+            call: self.point.call.name,
+            errno: self.errno,
+            span,
+        }
     }
 
     /// Runs it; the error lists all that is wrong.
@@ -72,8 +86,17 @@ impl Trial {
         let takes = taker.stop();
         let root = set.mailroom.root();
         let letters = in_order_of_judgement(root, set.letters);
-        wrong.extend(checker::check(&Case { root, letters: &letters, takes: &takes, may_repeat: false }));
-        if wrong.is_empty() { Ok(ending) } else { Err(self.told(wrong, &traced)) }
+        wrong.extend(checker::check(&Case {
+            root,
+            letters: &letters,
+            takes: &takes,
+            may_repeat: false,
+        }));
+        if wrong.is_empty() {
+            Ok(ending)
+        } else {
+            Err(self.told(wrong, &traced))
+        }
     }
 
     fn told(&self, mut wrong: Vec<String>, traced: &Traced) -> Vec<String> {
@@ -107,7 +130,10 @@ impl Trial {
                 Ending::Stopped(code)
             }
             None => {
-                wrong.push(format!("it was ended by a signal: {}", traced.output.status));
+                wrong.push(format!(
+                    "it was ended by a signal: {}",
+                    traced.output.status
+                ));
                 Ending::Stopped(-1)
             }
         }
@@ -145,10 +171,16 @@ impl Trial {
         if !self.point.call.is_sync || self.errno == Errno::Interrupted {
             return;
         }
-        let mut after = traced.trace.lines().skip_while(|line| !line.contains("(INJECTED)")).skip(1);
-        if let Some(line) =
-            after.find(|line| CALLS.iter().any(|call| line.contains(&format!("{}(", call.name))))
-        {
+        let mut after = traced
+            .trace
+            .lines()
+            .skip_while(|line| !line.contains("(INJECTED)"))
+            .skip(1);
+        if let Some(line) = after.find(|line| {
+            CALLS
+                .iter()
+                .any(|call| line.contains(&format!("{}(", call.name)))
+        }) {
             wrong.push(format!("after a failed sync: {line}"));
         }
     }
@@ -159,7 +191,9 @@ impl Trial {
 fn in_order_of_judgement(root: &Path, mut letters: Vec<Letter>) -> Vec<Letter> {
     let records = checker::records(root).unwrap_or_default();
     let is = |letter: &Letter, kind: &str| {
-        let mut of_file = records.iter().filter(|record| record["original"]["file"] == letter.file.as_str());
+        let mut of_file = records
+            .iter()
+            .filter(|record| record["original"]["file"] == letter.file.as_str());
         of_file.next().is_some_and(|record| record["kind"] == kind)
     };
     for n in 0..letters.len() {
@@ -181,9 +215,16 @@ pub(super) fn set(scene: Scene) -> Set {
     scene.set(|root| {
         let mut kill = Command::new("strace");
         kill.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2"]);
-        kill.args(["-e", "inject=renameat2:signal=KILL:when=3"]).arg(binaries::settled());
-        kill.args(["serve", "--once"]).arg(root).env_remove("SETTLED_ROOT").stderr(Stdio::null());
-        let status = kill.stdout(Stdio::null()).status().expect("strace can be run");
+        kill.args(["-e", "inject=renameat2:signal=KILL:when=3"])
+            .arg(binaries::settled());
+        kill.args(["serve", "--once"])
+            .arg(root)
+            .env_remove("SETTLED_ROOT")
+            .stderr(Stdio::null());
+        let status = kill
+            .stdout(Stdio::null())
+            .status()
+            .expect("strace can be run");
         assert!(!status.success(), "the daemon was to be killed: {status}");
     })
 }
@@ -193,9 +234,18 @@ pub(super) fn points(scene: Scene) -> Vec<Point> {
     let set = set(scene);
     let calls: Vec<&str> = CALLS.iter().map(|call| call.name).collect();
     let traced = strace::once(set.mailroom.root(), &calls, None);
-    assert!(matches!(traced.output.status.code(), Some(0 | 7)), "{}", said(&traced.output));
+    assert!(
+        matches!(traced.output.status.code(), Some(0 | 7)),
+        "{}",
+        said(&traced.output)
+    );
     let root = set.mailroom.root();
-    let wrong = checker::check(&Case { root, letters: &set.letters, takes: &[], may_repeat: false });
+    let wrong = checker::check(&Case {
+        root,
+        letters: &set.letters,
+        takes: &[],
+        may_repeat: false,
+    });
     assert!(wrong.is_empty(), "without any fault: {wrong:#?}");
     point::points(&traced.trace, set.mailroom.root())
 }

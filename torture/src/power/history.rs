@@ -40,11 +40,16 @@ impl History {
 
     /// How many records were promised to somebody before this place of the log.
     pub fn promised(&self, at: usize) -> usize {
-        let told = self.acknowledged.iter().filter(|(position, _)| *position <= at).map(|(_, count)| *count);
+        let told = self
+            .acknowledged
+            .iter()
+            .filter(|(position, _)| *position <= at)
+            .map(|(_, count)| *count);
         let mut promised = told.max().unwrap_or(0);
         for (index, line) in self.ledger.iter().enumerate().skip(promised) {
             let record: Value = serde_json::from_slice(line).unwrap_or_default();
-            let is_seen = |path: String| self.seen.get(&path).is_some_and(|position| *position <= at);
+            let is_seen =
+                |path: String| self.seen.get(&path).is_some_and(|position| *position <= at);
             if files_of(&record).into_iter().any(is_seen) {
                 promised = index + 1;
             }
@@ -54,7 +59,10 @@ impl History {
 
     /// How many records had been delivered and made durable by a checkpoint before this place.
     pub fn checkpointed(&self, at: usize) -> usize {
-        let before = self.checkpoints.iter().filter(|(position, _)| *position <= at);
+        let before = self
+            .checkpoints
+            .iter()
+            .filter(|(position, _)| *position <= at);
         before.map(|(_, count)| *count).max().unwrap_or(0)
     }
 
@@ -67,7 +75,11 @@ impl History {
             ready: 0,
             seen: BTreeMap::new(),
             acknowledged: vec![(0, self.promised(at).min(all)), (end, all)],
-            takes: self.taken(at).into_iter().map(|take| (0, take.clone())).collect(),
+            takes: self
+                .taken(at)
+                .into_iter()
+                .map(|take| (0, take.clone()))
+                .collect(),
             checkpoints: vec![(0, self.checkpointed(at)), (end, all)],
             ledger,
             end,
@@ -76,7 +88,11 @@ impl History {
 
     /// What readers may have taken before this place.
     pub fn taken(&self, at: usize) -> Vec<&Take> {
-        self.takes.iter().filter(|(position, _)| *position <= at).map(|(_, take)| take).collect()
+        self.takes
+            .iter()
+            .filter(|(position, _)| *position <= at)
+            .map(|(_, take)| take)
+            .collect()
     }
 }
 
@@ -85,7 +101,11 @@ fn files_of(record: &Value) -> Vec<String> {
     let mut files = Vec::new();
     for delivery in record["deliveries"].as_array().into_iter().flatten() {
         let mailbox = delivery["mailbox"].as_str().unwrap_or_default();
-        files.push(format!("{}/{}", directory(mailbox), delivery["file"].as_str().unwrap_or_default()));
+        files.push(format!(
+            "{}/{}",
+            directory(mailbox),
+            delivery["file"].as_str().unwrap_or_default()
+        ));
     }
     let original = &record["original"];
     if let (Some(agent), Some(away)) = (original["outbox"].as_str(), original["away"].as_str()) {
@@ -97,5 +117,9 @@ fn files_of(record: &Value) -> Vec<String> {
 /// The directory of a mailbox as a record names it, from the root.
 pub(crate) fn directory(mailbox: &str) -> String {
     let is_agents = mailbox.ends_with("/inbox") || mailbox.ends_with("/dead_letter");
-    if is_agents { format!("agents/{mailbox}") } else { mailbox.to_owned() }
+    if is_agents {
+        format!("agents/{mailbox}")
+    } else {
+        mailbox.to_owned()
+    }
 }

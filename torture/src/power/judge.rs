@@ -48,11 +48,18 @@ pub struct Scene<'a> {
 pub fn look(root: &Path) -> Before {
     let mut before = Before::default();
     for segment in visible(&root.join(".settled/ledger")) {
-        before.segments.insert(name_of(&segment), std::fs::read(&segment).unwrap_or_default());
+        before.segments.insert(
+            name_of(&segment),
+            std::fs::read(&segment).unwrap_or_default(),
+        );
     }
     for agent in settled_tests::list(root.join("agents")) {
         for path in visible(&agent.join("inbox")) {
-            before.inboxes.insert(format!("agents/{}/inbox/{}", name_of(&agent), name_of(&path)));
+            before.inboxes.insert(format!(
+                "agents/{}/inbox/{}",
+                name_of(&agent),
+                name_of(&path)
+            ));
         }
     }
     before
@@ -82,26 +89,43 @@ fn ledger(scene: &Scene<'_>, wrong: &mut Vec<String>) {
     let mut lines: Vec<Vec<u8>> = Vec::new();
     for segment in visible(&scene.root.join(".settled/ledger")) {
         let bytes = std::fs::read(&segment).unwrap_or_default();
-        lines.extend(bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec));
-        let Some(found) = scene.before.segments.get(&name_of(&segment)) else { continue };
+        lines.extend(
+            bytes
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.is_empty())
+                .map(<[u8]>::to_vec),
+        );
+        let Some(found) = scene.before.segments.get(&name_of(&segment)) else {
+            continue;
+        };
         let good = whole_lines(found, &mut lines_before(scene, &name_of(&segment)));
         if !bytes.starts_with(&found[..good]) {
-            wrong.push(format!("{} lost whole records in the recovery", segment.display()));
+            wrong.push(format!(
+                "{} lost whole records in the recovery",
+                segment.display()
+            ));
         }
         torn(scene, &found[good..], good, wrong);
     }
     let promised = scene.history.promised(scene.at);
-    let kept = lines.iter().zip(&scene.history.ledger).take_while(|(now, then)| now == then).count();
+    let kept = lines
+        .iter()
+        .zip(&scene.history.ledger)
+        .take_while(|(now, then)| now == then)
+        .count();
     if kept < promised {
-        wrong.push(format!("{kept} records are left as they were, {promised} had been promised"));
+        wrong.push(format!(
+            "{kept} records are left as they were, {promised} had been promised"
+        ));
     }
 }
 
 /// The digest of the last line before a segment.
 fn lines_before(scene: &Scene<'_>, name: &str) -> String {
     let earlier = scene.before.segments.range(..name.to_owned()).rev();
-    let last =
-        earlier.flat_map(|(_, bytes)| bytes.rsplit(|byte| *byte == b'\n')).find(|line| !line.is_empty());
+    let last = earlier
+        .flat_map(|(_, bytes)| bytes.rsplit(|byte| *byte == b'\n'))
+        .find(|line| !line.is_empty());
     format!("sha256:{}", last.map_or_else(|| "0".repeat(64), digest))
 }
 
@@ -109,8 +133,12 @@ fn lines_before(scene: &Scene<'_>, name: &str) -> String {
 fn whole_lines(bytes: &[u8], prev: &mut String) -> usize {
     let mut good = 0;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        let Some((b'\n', text)) = line.split_last() else { break };
-        let Ok(record) = serde_json::from_slice::<Value>(text) else { break };
+        let Some((b'\n', text)) = line.split_last() else {
+            break;
+        };
+        let Ok(record) = serde_json::from_slice::<Value>(text) else {
+            break;
+        };
         if record["prev"] != prev.as_str() {
             break;
         }
@@ -126,11 +154,20 @@ fn torn(scene: &Scene<'_>, tail: &[u8], offset: usize, wrong: &mut Vec<String>) 
     }
     let named = Some((offset as u64, tail.len() as u64));
     if scene.said.torn != named {
-        wrong.push(format!("the torn tail {named:?} was named as {:?}", scene.said.torn));
+        wrong.push(format!(
+            "the torn tail {named:?} was named as {:?}",
+            scene.said.torn
+        ));
     }
     let copies = settled_tests::list(scene.root.join(".settled/torn"));
-    if !copies.iter().any(|copy| std::fs::read(copy).is_ok_and(|copy| copy == tail)) {
-        wrong.push(format!("no copy of the torn tail of {} bytes was kept", tail.len()));
+    if !copies
+        .iter()
+        .any(|copy| std::fs::read(copy).is_ok_and(|copy| copy == tail))
+    {
+        wrong.push(format!(
+            "no copy of the torn tail of {} bytes was kept",
+            tail.len()
+        ));
     }
 }
 
@@ -139,12 +176,15 @@ fn meaning(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     let mut ids = BTreeSet::new();
     for record in records {
         let original = &record["original"];
-        let Some(file) = original["file"].as_str() else { continue };
+        let Some(file) = original["file"].as_str() else {
+            continue;
+        };
         let Some(letter) = letter(scene, file) else {
             wrong.push(format!("a record of {file}, which nobody wrote"));
             continue;
         };
-        let is_whole = original["digest"] == format!("sha256:{}", digest(letter.text.as_bytes())).as_str();
+        let is_whole =
+            original["digest"] == format!("sha256:{}", digest(letter.text.as_bytes())).as_str();
         match (record["kind"].as_str().unwrap_or_default(), letter.fate) {
             ("accepted", Fate::Accepted | Fate::Duplicate) if is_whole => {
                 if !ids.insert(letter.id.clone()) {
@@ -155,13 +195,19 @@ fn meaning(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
             ("refused", Fate::Refused) => {}
             // A writer that does not sync what it wrote may find it torn, and that is then what is judged.
             ("refused", Fate::Accepted | Fate::Duplicate) if !is_whole => {}
-            (kind, fate) => wrong.push(format!("{file}, {fate:?}, is {kind}; judged whole: {is_whole}")),
+            (kind, fate) => wrong.push(format!(
+                "{file}, {fate:?}, is {kind}; judged whole: {is_whole}"
+            )),
         }
     }
 }
 
 fn letter<'a>(scene: &Scene<'a>, file: &str) -> Option<&'a Letter> {
-    scene.history.letters.iter().find(|letter| letter.file == file)
+    scene
+        .history
+        .letters
+        .iter()
+        .find(|letter| letter.file == file)
 }
 
 /// Every file a record names is there whole or was taken by its reader; what is there again is named.
@@ -177,41 +223,69 @@ fn deliveries(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
             let Some(text) = text else { continue };
             let place = directory(delivery["mailbox"].as_str().unwrap_or_default());
             let file = delivery["file"].as_str().unwrap_or_default().to_owned();
-            wanted.entry((place, text.as_bytes().to_vec())).or_default().push((index + 1, file));
+            wanted
+                .entry((place, text.as_bytes().to_vec()))
+                .or_default()
+                .push((index + 1, file));
         }
     }
     let mut found = found(scene, wrong);
     let taken = scene.history.taken(scene.at);
     for ((place, bytes), files) in &wanted {
-        let there = found.remove(&(place.clone(), bytes.clone())).unwrap_or_default();
-        let is_taken = |agent: &str, take: &[u8]| *place == format!("agents/{agent}/inbox") && take == bytes;
-        let took = taken.iter().filter(|take| is_taken(&take.agent, &take.bytes)).count();
+        let there = found
+            .remove(&(place.clone(), bytes.clone()))
+            .unwrap_or_default();
+        let is_taken =
+            |agent: &str, take: &[u8]| *place == format!("agents/{agent}/inbox") && take == bytes;
+        let took = taken
+            .iter()
+            .filter(|take| is_taken(&take.agent, &take.bytes))
+            .count();
         if there.len() > files.len() || there.len() + took < files.len() {
             let times = there.len();
-            wrong.push(format!("{place}: {files:?} is there {times} times and was taken {took} times"));
+            wrong.push(format!(
+                "{place}: {files:?} is there {times} times and was taken {took} times"
+            ));
         }
         let came_back = |name: &&String| !scene.before.inboxes.contains(&format!("{place}/{name}"));
         for name in there.iter().filter(came_back).filter(|_| took > 0) {
-            if !scene.said.again.iter().any(|(seq, _)| files.iter().any(|(of, _)| of == seq)) {
-                wrong.push(format!("{place}/{name} came again after it was taken, and nobody says so"));
+            if !scene
+                .said
+                .again
+                .iter()
+                .any(|(seq, _)| files.iter().any(|(of, _)| of == seq))
+            {
+                wrong.push(format!(
+                    "{place}/{name} came again after it was taken, and nobody says so"
+                ));
             }
         }
     }
     for ((place, bytes), names) in found {
-        wrong.push(format!("{place}: {names:?} with {} bytes that no record names", bytes.len()));
+        wrong.push(format!(
+            "{place}: {names:?} with {} bytes that no record names",
+            bytes.len()
+        ));
     }
     let durable = scene.history.checkpointed(scene.at);
     for (seq, file) in scene.said.again.iter().filter(|(seq, _)| *seq <= durable) {
-        wrong.push(format!("{file} of record {seq} was delivered again after a checkpoint"));
+        wrong.push(format!(
+            "{file} of record {seq} was delivered again after a checkpoint"
+        ));
     }
 }
 
 /// What shows where records deliver, apart from refused originals.
 fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<Content, Vec<String>> {
-    let mut places =
-        vec!["packets/briefs".to_owned(), "packets/findings".to_owned(), "packets/handoff".to_owned()];
+    let mut places = vec![
+        "packets/briefs".to_owned(),
+        "packets/findings".to_owned(),
+        "packets/handoff".to_owned(),
+    ];
     for agent in settled_tests::names(scene.root.join("agents")) {
-        places.extend(["inbox", "archive", "dead_letter"].map(|name| format!("agents/{agent}/{name}")));
+        places.extend(
+            ["inbox", "archive", "dead_letter"].map(|name| format!("agents/{agent}/{name}")),
+        );
     }
     let mut found: BTreeMap<Content, Vec<String>> = BTreeMap::new();
     for place in places {
@@ -224,7 +298,10 @@ fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<Content, Vec<St
             }
             let is_of = |letter: &Letter| is_whole_or_remains(&bytes, letter.text.as_bytes());
             if !scene.history.letters.iter().any(is_of) {
-                wrong.push(format!("{place}/{name} holds {} bytes that nobody wrote", bytes.len()));
+                wrong.push(format!(
+                    "{place}/{name} holds {} bytes that nobody wrote",
+                    bytes.len()
+                ));
             }
         }
     }
@@ -236,10 +313,13 @@ fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<Content, Vec<St
 fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
     for record in records {
         let original = &record["original"];
-        let (Some(file), Some(away)) = (original["file"].as_str(), original["away"].as_str()) else {
+        let (Some(file), Some(away)) = (original["file"].as_str(), original["away"].as_str())
+        else {
             continue;
         };
-        let Some(letter) = letter(scene, file) else { continue };
+        let Some(letter) = letter(scene, file) else {
+            continue;
+        };
         let agent = scene.root.join("agents").join(letter.from);
         let found = std::fs::read(agent.join(away));
         let is_accepted = record["kind"] == "accepted";
@@ -250,17 +330,27 @@ fn originals(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
         };
         if !is_kept {
             let found = found.map(|bytes| bytes.len());
-            wrong.push(format!("{away} of {} ({}): {found:?} bytes", letter.from, record["kind"]));
+            wrong.push(format!(
+                "{away} of {} ({}): {found:?} bytes",
+                letter.from, record["kind"]
+            ));
         }
         if agent.join("outbox").join(file).exists() {
-            wrong.push(format!("{file} still lies in the outbox of {}", letter.from));
+            wrong.push(format!(
+                "{file} still lies in the outbox of {}",
+                letter.from
+            ));
         }
     }
 }
 
 /// What a power cut leaves of bytes: all, a beginning, or zeros in place of what did not arrive.
 fn is_whole_or_remains(found: &[u8], bytes: &[u8]) -> bool {
-    found.len() <= bytes.len() && found.iter().zip(bytes).all(|(found, byte)| found == byte || *found == 0)
+    found.len() <= bytes.len()
+        && found
+            .iter()
+            .zip(bytes)
+            .all(|(found, byte)| found == byte || *found == 0)
 }
 
 /// Every file of a workspace but cursors and lock, which may move on without anybody noticing.
@@ -269,7 +359,11 @@ pub fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut waiting = vec![root.to_owned()];
     while let Some(directory) = waiting.pop() {
         for path in settled_tests::list(&directory) {
-            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+            let name = path
+                .strip_prefix(root)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
             if path.is_dir() && name != ".settled/cursors" {
                 waiting.push(path);
             } else if path.is_file() && name != ".settled/lock" {
@@ -282,7 +376,10 @@ pub fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// What a second recovery did that it should not have: it may note that somebody took something, and
 /// nothing else.
-pub fn changed(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<u8>>) -> Option<String> {
+pub fn changed(
+    before: &BTreeMap<String, Vec<u8>>,
+    after: &BTreeMap<String, Vec<u8>>,
+) -> Option<String> {
     let differs = |path: &&String| match (before.get(*path), after.get(*path)) {
         (Some(before), Some(after)) if path.starts_with(".settled/ledger/") => {
             let added = after.strip_prefix(&before[..]).unwrap_or(b"damaged");
@@ -292,7 +389,10 @@ pub fn changed(before: &BTreeMap<String, Vec<u8>>, after: &BTreeMap<String, Vec<
                     && record["original"].is_null()
                     && record["deliveries"] == Value::Array(Vec::new())
             };
-            !added.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).all(is_quiet)
+            !added
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.is_empty())
+                .all(is_quiet)
         }
         (before, after) => before != after,
     };

@@ -149,17 +149,27 @@ impl Report {
 fn scratch() -> io::Result<tempfile::TempDir> {
     let memory = Path::new("/dev/shm");
     let builder = || tempfile::Builder::new().prefix("settled-power-").to_owned();
-    if memory.is_dir() { builder().tempdir_in(memory) } else { builder().tempdir() }
+    if memory.is_dir() {
+        builder().tempdir_in(memory)
+    } else {
+        builder().tempdir()
+    }
 }
 
 /// Runs a program to its end; what it said is in the error.
 fn run_to_end(command: &mut Command) -> io::Result<()> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| {
-        io::Error::new(error.kind(), format!("{}: {error}", command.get_program().to_string_lossy()))
+        io::Error::new(
+            error.kind(),
+            format!("{}: {error}", command.get_program().to_string_lossy()),
+        )
     })?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("{}: {said}", command.get_program().to_string_lossy())))
+    Err(io::Error::other(format!(
+        "{}: {said}",
+        command.get_program().to_string_lossy()
+    )))
 }

@@ -73,13 +73,23 @@ pub(crate) fn run(options: &Options<'_>) -> io::Result<Report> {
         }
         let place = scratch.path().join("cut");
         restore(&notes, cut, &place)?;
-        let later = if number % SECOND_EVERY == SECOND_EVERY - 1 { SECOND_CUTS } else { 0 };
+        let later = if number % SECOND_EVERY == SECOND_EVERY - 1 {
+            SECOND_CUTS
+        } else {
+            0
+        };
         if later > 0 {
             let (second, log) = recorded_recovery(&place, &history, cut.at)?;
             for second_cut in choose(&log, later, &mut dice) {
                 restore(&log, &second_cut, &place)?;
                 report.second += 1;
-                trial(&place, &second, second_cut.at, &format!("{cut:?} then {second_cut:?}"), &mut report)?;
+                trial(
+                    &place,
+                    &second,
+                    second_cut.at,
+                    &format!("{cut:?} then {second_cut:?}"),
+                    &mut report,
+                )?;
             }
             restore(&notes, cut, &place)?;
         }
@@ -102,7 +112,8 @@ fn record(root: &Path, rounds: usize) -> io::Result<(History, Notes)> {
         history.letters.extend(letters.iter().cloned());
         let (mut mailroom, _) = open(root, Arc::clone(&disk) as _)?;
         for few in letters.chunks(LOT / 2) {
-            few.iter().try_for_each(|letter| post(&*disk, root, letter))?;
+            few.iter()
+                .try_for_each(|letter| post(&*disk, root, letter))?;
             clock.serve(&mut mailroom)?;
             take(&disk, root, &mut history)?;
         }
@@ -140,7 +151,12 @@ impl Hands {
         mailroom.sweep().map_err(io::Error::other)?;
         for _ in 0..50 {
             self.0 += 60_000;
-            let pass = mailroom.pass(Moment { mono: self.0, utc: self.1 }).map_err(io::Error::other)?;
+            let pass = mailroom
+                .pass(Moment {
+                    mono: self.0,
+                    utc: self.1,
+                })
+                .map_err(io::Error::other)?;
             if pass.is_empty() && mailroom.next_look().is_none() && mailroom.undelivered() == 0 {
                 return Ok(());
             }
@@ -165,7 +181,11 @@ fn take(disk: &VolatileDisk, root: &Path, history: &mut History) -> io::Result<(
     let inbox = disk.open_dir(&at, Path::new("agents/codex/inbox"))?;
     for path in taker::visible(&root.join("agents/codex/inbox")) {
         let (file, bytes) = (taker::name_of(&path), std::fs::read(&path)?);
-        let take = Take { agent: "codex".to_owned(), file: file.clone(), bytes };
+        let take = Take {
+            agent: "codex".to_owned(),
+            file: file.clone(),
+            bytes,
+        };
         history.takes.push((disk.position(), take));
         disk.remove(&inbox, Path::new(&file))?;
     }
@@ -179,27 +199,47 @@ fn recorded_recovery(place: &Path, history: &History, at: usize) -> io::Result<(
     Hands::start().serve(&mut mailroom)?;
     mailroom.checkpoint().map_err(io::Error::other)?;
     let notes = disk.notes();
-    Ok((history.after_cut(at, checker::lines(place), notes.len()), notes))
+    Ok((
+        history.after_cut(at, checker::lines(place), notes.len()),
+        notes,
+    ))
 }
 
 /// Recovers what lies there in another boot, judges it, lets codex take everything, and recovers again.
-fn trial(place: &Path, history: &History, at: usize, name: &str, report: &mut Report) -> io::Result<()> {
+fn trial(
+    place: &Path,
+    history: &History,
+    at: usize,
+    name: &str,
+    report: &mut Report,
+) -> io::Result<()> {
     report.states += 1;
     let before = judge::look(place);
     let mut wrong = Vec::new();
     match serve_in("boot-8", place) {
         Ok(recovery) => {
             let pass = &recovery.pass;
-            let again = pass
-                .redelivered
-                .iter()
-                .map(|placed| (usize::try_from(placed.seq).expect("few records"), placed.file.to_string()));
+            let again = pass.redelivered.iter().map(|placed| {
+                (
+                    usize::try_from(placed.seq).expect("few records"),
+                    placed.file.to_string(),
+                )
+            });
             let torn = recovery.torn.as_ref().map(|torn| (torn.offset, torn.bytes));
-            let said = Said { again: again.collect(), torn };
+            let said = Said {
+                again: again.collect(),
+                torn,
+            };
             report.again += said.again.len();
             report.mended += pass.mended.len();
             report.torn += usize::from(torn.is_some());
-            wrong = judge::judge(&Scene { root: place, history, at, before: &before, said: &said });
+            wrong = judge::judge(&Scene {
+                root: place,
+                history,
+                at,
+                before: &before,
+                said: &said,
+            });
         }
         Err(error) => wrong.push(format!("the recovery failed: {error}")),
     }
@@ -211,7 +251,9 @@ fn trial(place: &Path, history: &History, at: usize, name: &str, report: &mut Re
             Err(error) => wrong.push(format!("the second recovery failed: {error}")),
         }
     }
-    report.wrong.extend(wrong.into_iter().map(|what| format!("{name}: {what}")));
+    report
+        .wrong
+        .extend(wrong.into_iter().map(|what| format!("{name}: {what}")));
     Ok(())
 }
 
@@ -236,11 +278,19 @@ fn choose(notes: &Notes, count: usize, dice: &mut Dice) -> Vec<Cut> {
     dice.shuffle(&mut cuts);
     cuts.truncate(count / 2);
     // What spans several sectors may be torn between any of them.
-    for at in (1..=notes.len()).filter(|at| notes.sectors(at - 1).is_some_and(|sectors| sectors > 2)) {
-        cuts.extend((0..3).map(|_| Cut { at, fate: Fate::Torn(dice.any()) }));
+    for at in
+        (1..=notes.len()).filter(|at| notes.sectors(at - 1).is_some_and(|sectors| sectors > 2))
+    {
+        cuts.extend((0..3).map(|_| Cut {
+            at,
+            fate: Fate::Torn(dice.any()),
+        }));
     }
     while cuts.len() < count {
-        cuts.push(Cut { at: dice.below(notes.len() + 1), fate: Fate::Some(dice.any()) });
+        cuts.push(Cut {
+            at: dice.below(notes.len() + 1),
+            fate: Fate::Some(dice.any()),
+        });
     }
     cuts
 }
@@ -279,7 +329,11 @@ fn restore(notes: &Notes, cut: &Cut, place: &Path) -> io::Result<()> {
             Fate::Torn(_) => true,
             Fate::Some(_) => return arrivals.get(&index).copied().unwrap_or(Arrival::Whole),
         };
-        if arrives { Arrival::Whole } else { Arrival::Lost }
+        if arrives {
+            Arrival::Whole
+        } else {
+            Arrival::Lost
+        }
     };
     notes.restore(cut.at, &arrival, place)
 }

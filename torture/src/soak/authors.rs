@@ -67,12 +67,20 @@ impl Authors {
     /// Reacts to a message.
     pub(super) fn hear(&mut self, desk: &mut Desk, came: &Came) {
         let Some(pr) = came.pr() else { return };
-        if self.cases.get(&pr).is_none_or(|case| case.author != came.to) {
+        if self
+            .cases
+            .get(&pr)
+            .is_none_or(|case| case.author != came.to)
+        {
             return;
         }
-        let Some(case) = self.cases.remove(&pr) else { return };
+        let Some(case) = self.cases.remove(&pr) else {
+            return;
+        };
         match came.field("type") {
-            Some("review_feedback") if case.rounds_left > 0 && came.field("escalation").is_none() => {
+            Some("review_feedback")
+                if case.rounds_left > 0 && came.field("escalation").is_none() =>
+            {
                 self.fix(desk, pr, case);
             }
             Some("review_feedback") => self.handed_over.push((pr, case)),
@@ -134,7 +142,11 @@ impl Authors {
         case.rounds_left -= 1;
         case.request = desk.id("request");
         case.sent = Instant::now();
-        desk.post(case.author, &case.request, &request(&case, pr, &case.request, ""));
+        desk.post(
+            case.author,
+            &case.request,
+            &request(&case, pr, &case.request, ""),
+        );
         if desk.chance(3) {
             let id = desk.id("request");
             let more = format!("\nsupersedes_message_id: {}", case.request);
@@ -150,7 +162,9 @@ fn reviewer(desk: &mut Desk) -> (&'static str, u32) {
         // Long enough for one that answers, short enough to be waited for if it does not.
         return (PLAYED[desk.dice.below(PLAYED.len())], 4);
     }
-    let mut at = desk.dice.roll(STARTED.iter().map(|reviewer| reviewer.weight).sum());
+    let mut at = desk
+        .dice
+        .roll(STARTED.iter().map(|reviewer| reviewer.weight).sum());
     for reviewer in STARTED {
         if at < reviewer.weight {
             return (reviewer.name, reviewer.seconds);
@@ -166,11 +180,27 @@ fn request(case: &Case, pr: u64, id: &str, more: &str) -> String {
          max_turns_reviewer: 8\ndeclared_head: \"{:07x}{:02x}\"{more}",
         case.seconds, pr, case.generation
     );
-    seed::review_message("review_request", id, case.author, case.reviewer, &pr.to_string(), &body)
+    seed::review_message(
+        "review_request",
+        id,
+        case.author,
+        case.reviewer,
+        &pr.to_string(),
+        &body,
+    )
 }
 
 fn addressed(case: &Case, pr: u64, id: &str, round: u64) -> String {
-    let body =
-        format!("commit_sha: \"{:07x}{:02x}\"\nchanges_summary: mended\nround: {round}", pr, case.generation);
-    seed::review_message("review_addressed", id, case.author, case.reviewer, &pr.to_string(), &body)
+    let body = format!(
+        "commit_sha: \"{:07x}{:02x}\"\nchanges_summary: mended\nround: {round}",
+        pr, case.generation
+    );
+    seed::review_message(
+        "review_addressed",
+        id,
+        case.author,
+        case.reviewer,
+        &pr.to_string(),
+        &body,
+    )
 }

@@ -35,7 +35,10 @@ pub(super) struct Errands<'scope> {
 
 impl<'scope> Errands<'scope> {
     /// Begins to run what is asked.
-    pub(super) fn start<'env>(scope: &'scope Scope<'scope, 'env>, mailroom: &'env Mailroom) -> Self {
+    pub(super) fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        mailroom: &'env Mailroom,
+    ) -> Self {
         let (tell, asked) = channel::<Errand>();
         let (say, done) = channel();
         let thread = scope.spawn(move || {
@@ -54,13 +57,18 @@ impl<'scope> Errands<'scope> {
             }
             wrong
         });
-        Self { tell: Some(tell), done, thread }
+        Self {
+            tell: Some(tell),
+            done,
+            thread,
+        }
     }
 
     /// Asks for something.
     pub(super) fn ask(&self, errand: Errand) {
         let tell = self.tell.as_ref().expect("it ends with `finish`");
-        tell.send(errand).expect("the thread hears until it is told of the end");
+        tell.send(errand)
+            .expect("the thread hears until it is told of the end");
     }
 
     /// Reviews that a person has opened again since.
@@ -71,7 +79,9 @@ impl<'scope> Errands<'scope> {
     /// Waits for all that was asked, and says what was answered wrong.
     pub(super) fn finish(mut self) -> Vec<String> {
         self.tell = None;
-        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        self.thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
@@ -81,8 +91,12 @@ fn run(mailroom: &Mailroom, errand: Errand) -> std::process::Output {
             let how = if pr % 2 == 0 { "merged" } else { "closed" };
             mailroom.run(&["pr", how, &pr.to_string()])
         }
-        Errand::Push(pr) => mailroom.run(&["pr", "synchronize", &pr.to_string(), "--head", "fedcba9"]),
-        Errand::Reopen(pr) => mailroom.at_terminal(&["reopen", &pr.to_string(), "--by", "ann"], "once more"),
+        Errand::Push(pr) => {
+            mailroom.run(&["pr", "synchronize", &pr.to_string(), "--head", "fedcba9"])
+        }
+        Errand::Reopen(pr) => {
+            mailroom.at_terminal(&["reopen", &pr.to_string(), "--by", "ann"], "once more")
+        }
         Errand::Look => mailroom.run(&["problems"]),
     }
 }
@@ -95,7 +109,13 @@ pub(super) fn write_mail(desk: &mut Desk) {
     let id = desk.id("note");
     let kind = ["notification", "question", "brainstorm_request"][desk.dice.below(3)];
     let length = desk.dice.below(60);
-    let note = seed::note(kind, &id, from, to, &("a line of it\n".repeat(length) + &id));
+    let note = seed::note(
+        kind,
+        &id,
+        from,
+        to,
+        &("a line of it\n".repeat(length) + &id),
+    );
     let careless = desk.dice.roll(24);
     let text = match careless {
         0 => note.replace(&format!("from: {from}"), "from: somebody"),
@@ -124,7 +144,9 @@ pub(super) fn write_mail(desk: &mut Desk) {
 /// Has the daemon read its config anew, with another time of its warning; without one, a config that does not hold
 /// together.
 pub(super) fn reload(root: &Path, beside: &Path, daemon: Pid, warn_s: Option<u64>) {
-    let text = warn_s.map_or("[rounds]\nmax = 9\n".to_owned(), |warn_s| cast::config(beside, warn_s));
+    let text = warn_s.map_or("[rounds]\nmax = 9\n".to_owned(), |warn_s| {
+        cast::config(beside, warn_s)
+    });
     let temporary = beside.join("settled.toml.new");
     write(&temporary, &text);
     std::fs::rename(&temporary, root.join("settled.toml")).expect("both lie on one file system");

@@ -26,7 +26,11 @@ pub(super) struct Started {
 }
 
 const fn started(name: &'static str, weight: u64, seconds: u32) -> Started {
-    Started { name, weight, seconds }
+    Started {
+        name,
+        weight,
+        seconds,
+    }
 }
 
 /// Enough for a reviewer that ends by itself on a busy machine, in seconds.

@@ -31,24 +31,35 @@ impl Came {
     /// The first value of a field, of the envelope or the body.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.text.lines();
-        let rest = lines.find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
+        let rest =
+            lines.find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
         Some(rest.trim().trim_matches(['"', '\'']))
     }
 
     /// Whether it says that a review is with a person now.
     pub(super) fn is_escalation(&self) -> bool {
-        self.field("subject").is_some_and(|subject| subject.contains(" is with a person"))
+        self.field("subject")
+            .is_some_and(|subject| subject.contains(" is with a person"))
     }
 
     /// The number of its pull request.
     pub(super) fn pr(&self) -> Option<u64> {
-        self.field("related_pr").or_else(|| self.field("pr"))?.parse().ok()
+        self.field("related_pr")
+            .or_else(|| self.field("pr"))?
+            .parse()
+            .ok()
     }
 }
 
 impl Desk {
     pub(super) fn new(root: &Path, dice: Dice) -> Self {
-        Self { root: root.to_owned(), dice, takes: Vec::new(), halves: Vec::new(), written: 0 }
+        Self {
+            root: root.to_owned(),
+            dice,
+            takes: Vec::new(),
+            halves: Vec::new(),
+            written: 0,
+        }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -73,7 +84,10 @@ impl Desk {
         let path = outbox.join(format!("{name}.yaml"));
         match self.dice.roll(20) {
             0 => {
-                let middle = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                let middle = (0..=text.len() / 2)
+                    .rev()
+                    .find(|at| text.is_char_boundary(*at))
+                    .unwrap_or(0);
                 write(&path, &text[..middle]);
                 self.halves.push((path, text[middle..].to_owned()));
             }
@@ -108,14 +122,21 @@ impl Desk {
         for path in visible(&of.join("inbox")) {
             let bytes = std::fs::read(&path).expect("nobody else takes from this inbox");
             let file = name_of(&path);
-            came.push(Came { to: agent, text: String::from_utf8_lossy(&bytes).into_owned() });
+            came.push(Came {
+                to: agent,
+                text: String::from_utf8_lossy(&bytes).into_owned(),
+            });
             if agent == "claude" {
                 // A file put there by hand may have the name of one that is archived.
                 let archived = of.join("archive").join(&file);
                 std::fs::rename(&path, archived).expect("both lie on one file system");
             } else {
                 std::fs::remove_file(&path).expect("nobody else takes from this inbox");
-                self.takes.push(Take { agent: agent.to_owned(), file, bytes });
+                self.takes.push(Take {
+                    agent: agent.to_owned(),
+                    file,
+                    bytes,
+                });
             }
         }
         came
@@ -124,6 +145,9 @@ impl Desk {
     /// How many files wait in all outboxes.
     pub(super) fn unjudged(&self) -> usize {
         let outboxes = settled_tests::list(self.root.join("agents"));
-        outboxes.iter().map(|agent| visible(&agent.join("outbox")).len()).sum()
+        outboxes
+            .iter()
+            .map(|agent| visible(&agent.join("outbox")).len())
+            .sum()
     }
 }

@@ -132,21 +132,44 @@ pub fn judge(samples: &[Sample], bounds: Bounds) -> Judgement {
     let mut wrong = Vec::new();
     let mut rises = |what: &str, from: u64, to: u64, by: u64| {
         if to > from + by {
-            wrong.push(format!("{what} rose from {from} to {to}, at most {by} more are accounted for"));
+            wrong.push(format!(
+                "{what} rose from {from} to {to}, at most {by} more are accounted for"
+            ));
         }
     };
-    rises("resident memory in KiB", before.rss_kib, after.rss_kib, allowed_kib);
+    rises(
+        "resident memory in KiB",
+        before.rss_kib,
+        after.rss_kib,
+        allowed_kib,
+    );
     rises("handles", before.handles, after.handles, bounds.handles);
     rises("threads", before.threads, after.threads, bounds.handles);
-    rises("files below .settled", before.own_files, after.own_files, bounds.own_files + pulls);
+    rises(
+        "files below .settled",
+        before.own_files,
+        after.own_files,
+        bounds.own_files + pulls,
+    );
     if most[4] > bounds.runs {
-        wrong.push(format!("{} folders of runs, at most {} are kept", most[4], bounds.runs));
+        wrong.push(format!(
+            "{} folders of runs, at most {} are kept",
+            most[4], bounds.runs
+        ));
     }
     let unwaited_ms = top(|sample| sample.unwaited_ms);
     if unwaited_ms > UNWAITED_MS {
-        wrong.push(format!("a child that ended was not waited for within {unwaited_ms} ms"));
+        wrong.push(format!(
+            "a child that ended was not waited for within {unwaited_ms} ms"
+        ));
     }
-    Judgement { before, after, allowed_kib, most, wrong }
+    Judgement {
+        before,
+        after,
+        allowed_kib,
+        most,
+        wrong,
+    }
 }
 
 /// The same samples as a daemon would give them that loses so much evenly over the run: to see that it is noticed.
@@ -163,10 +186,17 @@ pub fn with_leak(samples: &[Sample], kib: u64, handles: u64) -> Vec<Sample> {
 
 /// The smallest even loss over the whole run that is noticed: of memory in KiB, in steps of 256, and of handles.
 pub fn noticed(samples: &[Sample], bounds: Bounds) -> (u64, u64) {
-    let is_noticed = |kib, handles| !judge(&with_leak(samples, kib, handles), bounds).wrong.is_empty();
+    let is_noticed = |kib, handles| {
+        !judge(&with_leak(samples, kib, handles), bounds)
+            .wrong
+            .is_empty()
+    };
     let first = |found: Option<u64>| found.expect("a large enough loss is noticed");
     let kib = (0..).map(|step| step * 256).find(|kib| is_noticed(*kib, 0));
-    (first(kib), first((0..).find(|handles| is_noticed(0, *handles))))
+    (
+        first(kib),
+        first((0..).find(|handles| is_noticed(0, *handles))),
+    )
 }
 
 fn level(samples: &[Sample]) -> Level {
@@ -191,31 +221,66 @@ impl fmt::Display for Judgement {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (before, after) = (&self.before, &self.after);
         let [rss, handles, keepers, zombies, runs] = self.most;
-        writeln!(to, "| | third sixth | last sixth | may rise by | most in one look |")?;
+        writeln!(
+            to,
+            "| | third sixth | last sixth | may rise by | most in one look |"
+        )?;
         writeln!(to, "|---|---:|---:|---:|---:|")?;
         let (from, until) = (before.rss_kib, after.rss_kib);
-        writeln!(to, "| resident memory, KiB | {from} | {until} | {} | {rss} |", self.allowed_kib)?;
+        writeln!(
+            to,
+            "| resident memory, KiB | {from} | {until} | {} | {rss} |",
+            self.allowed_kib
+        )?;
         writeln!(
             to,
             "| handles beside keepers' | {} | {} | 8 | {handles} with them |",
             before.handles, after.handles
         )?;
-        writeln!(to, "| threads beside keepers' | {} | {} | 8 | |", before.threads, after.threads)?;
+        writeln!(
+            to,
+            "| threads beside keepers' | {} | {} | 8 | |",
+            before.threads, after.threads
+        )?;
         writeln!(
             to,
             "| files below `.settled` beside runs | {} | {} | 8 | |",
             before.own_files, after.own_files
         )?;
-        writeln!(to, "| pull requests told of | {} | {} | | |", before.pulls, after.pulls)?;
-        writeln!(to, "| reviews known | {} | {} | | |", before.reviews, after.reviews)?;
-        writeln!(to, "| messages judged | {} | {} | | |", before.messages, after.messages)?;
-        write!(to, "\nAt most {keepers} keepers, {zombies} zombies and {runs} folders of runs in one look.")
+        writeln!(
+            to,
+            "| pull requests told of | {} | {} | | |",
+            before.pulls, after.pulls
+        )?;
+        writeln!(
+            to,
+            "| reviews known | {} | {} | | |",
+            before.reviews, after.reviews
+        )?;
+        writeln!(
+            to,
+            "| messages judged | {} | {} | | |",
+            before.messages, after.messages
+        )?;
+        write!(
+            to,
+            "\nAt most {keepers} keepers, {zombies} zombies and {runs} folders of runs in one look."
+        )
     }
 }
 
 impl fmt::Display for Sample {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at_ms, rss_kib, handles, threads, keepers, reviews, messages, .. } = self;
+        let Self {
+            at_ms,
+            rss_kib,
+            handles,
+            threads,
+            keepers,
+            reviews,
+            messages,
+            ..
+        } = self;
         write!(
             to,
             "{:.0} s: {rss_kib} KiB, {handles} handles, {threads} threads, {keepers} keepers, {reviews} reviews, {messages} messages",

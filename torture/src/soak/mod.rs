@@ -74,8 +74,10 @@ const KEPT_KIB: u64 = 40 * 1024;
 
 /// Goes through with it; `told` hears of each minute.
 pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
-    let directory =
-        tempfile::Builder::new().prefix("settled-soak-").tempdir().expect("a temporary directory");
+    let directory = tempfile::Builder::new()
+        .prefix("settled-soak-")
+        .tempdir()
+        .expect("a temporary directory");
     let beside = directory.path().to_owned();
     let mailroom = Mailroom::at(directory, "mailroom");
     let made = mailroom.run(&["init", "--agents", &cast::names().join(",")]);
@@ -99,7 +101,9 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
         Duration::MAX
     });
     let after = at_rest(&looker, before).unwrap_or_else(|look| {
-        wrong.push(format!("at rest it was {before:?} before and is {look:?} after"));
+        wrong.push(format!(
+            "at rest it was {before:?} before and is {look:?} after"
+        ));
         look
     });
     wrong.extend(verdict::differs_from_its_fold(&mailroom));
@@ -114,13 +118,25 @@ pub fn soak(plan: &Plan, told: &dyn Fn(&Sample)) -> Report {
     mailroom.put("settled.toml", &cast::config(&beside, 30));
     let anew = anew(&mailroom);
     if after.rss_kib > anew.rss_kib + KEPT_KIB {
-        wrong.push(format!("at rest it held {} KiB, one started anew holds {}", after.rss_kib, anew.rss_kib));
+        wrong.push(format!(
+            "at rest it held {} KiB, one started anew holds {}",
+            after.rss_kib, anew.rss_kib
+        ));
     }
     let (ended, troubles) = verdict::look(&mailroom, &run.desk.takes);
     wrong.extend(troubles);
     let judgement = judge::judge(&run.samples, bounds());
     wrong.extend(judgement.wrong.iter().cloned());
-    Report { before, after, anew, samples: run.samples, judgement, ended, drained_in, wrong }
+    Report {
+        before,
+        after,
+        anew,
+        samples: run.samples,
+        judgement,
+        ended,
+        drained_in,
+        wrong,
+    }
 }
 
 /// The smallest even loss of memory and of handles over a run with these samples that is noticed.

@@ -20,20 +20,31 @@ impl fmt::Display for Report {
             self.samples.len()
         )?;
         let reviews: usize = ended.reviews.values().sum();
-        writeln!(to, "{reviews} reviews ended, the last {drained:.0} s after no more were opened:")?;
+        writeln!(
+            to,
+            "{reviews} reviews ended, the last {drained:.0} s after no more were opened:"
+        )?;
         lines(to, &ended.reviews)?;
-        writeln!(to, "the slowest request was open {} ms longer than its seconds", ended.latest_ms)?;
+        writeln!(
+            to,
+            "the slowest request was open {} ms longer than its seconds",
+            ended.latest_ms
+        )?;
         writeln!(to, "\nrecords of the ledger:")?;
         lines(to, &ended.records)?;
         writeln!(to, "refused:")?;
         lines(to, &ended.refused)?;
         writeln!(to, "commands started:")?;
         lines(to, &ended.starts)?;
-        self.wrong.iter().try_for_each(|what| writeln!(to, "wrong: {what}"))?;
+        self.wrong
+            .iter()
+            .try_for_each(|what| writeln!(to, "wrong: {what}"))?;
         write!(to, "{} wrong", self.wrong.len())
     }
 }
 
 fn lines(to: &mut fmt::Formatter<'_>, counts: &BTreeMap<String, usize>) -> fmt::Result {
-    counts.iter().try_for_each(|(name, count)| writeln!(to, "  {count:6} {name}"))
+    counts
+        .iter()
+        .try_for_each(|(name, count)| writeln!(to, "  {count:6} {name}"))
 }

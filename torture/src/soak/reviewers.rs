@@ -8,8 +8,19 @@ use super::desk::{Came, Desk};
 
 /// Answers what came, if it asks for a review. It was taken out of the inbox, so its seconds are counted already.
 pub(super) fn answer(desk: &mut Desk, authors: &Authors, came: &Came) {
-    let Some(pr) = came.pr().filter(|_| came.field("type") == Some("review_request")) else { return };
-    let Some(case) = authors.cases.get(&pr).filter(|case| case.reviewer == came.to) else { return };
+    let Some(pr) = came
+        .pr()
+        .filter(|_| came.field("type") == Some("review_request"))
+    else {
+        return;
+    };
+    let Some(case) = authors
+        .cases
+        .get(&pr)
+        .filter(|case| case.reviewer == came.to)
+    else {
+        return;
+    };
     let case = case.clone();
     match desk.dice.roll(100) {
         0..40 => approve(desk, &case, pr),
@@ -31,14 +42,24 @@ pub(super) fn answer(desk: &mut Desk, authors: &Authors, came: &Came) {
 
 fn approve(desk: &mut Desk, case: &Case, pr: u64) {
     let id = desk.id("lgtm");
-    let body = format!("quality_gate_result: pass\nmerge_ready: true\nround: {}", case.round);
+    let body = format!(
+        "quality_gate_result: pass\nmerge_ready: true\nround: {}",
+        case.round
+    );
     send(desk, case, pr, "review_lgtm", &id, &body);
 }
 
 /// An approval that contradicts itself: refused, and costs an attempt.
 fn contradict(desk: &mut Desk, case: &Case, pr: u64) {
     let id = desk.id("contradiction");
-    send(desk, case, pr, "review_lgtm", &id, "quality_gate_result: fail\nmerge_ready: true");
+    send(
+        desk,
+        case,
+        pr,
+        "review_lgtm",
+        &id,
+        "quality_gate_result: fail\nmerge_ready: true",
+    );
 }
 
 /// Something new in each round; what was found before is left to what the author said it addressed.
@@ -49,7 +70,8 @@ fn find(desk: &mut Desk, case: &Case, pr: u64) {
     let text = format!(
         "findings:\n- {{id: F-{round}, severity: P1, status: open, title: \"part {round} of change {pr} breaks\", file: src/part{round}.rs, line: {round}}}\n"
     );
-    let body = format!("findings_packet: packets/findings/{packet}\nround: {round}\nblocking_count: 1");
+    let body =
+        format!("findings_packet: packets/findings/{packet}\nround: {round}\nblocking_count: 1");
     // The packet may come after the message that points to it.
     if desk.chance(10) {
         send(desk, case, pr, "review_feedback", &id, &body);

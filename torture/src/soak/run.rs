@@ -115,7 +115,11 @@ impl<'a> Run<'a> {
     }
 
     /// Opens nothing more, and waits until every review has ended; says how long it took, or what is left.
-    pub(super) fn drain(&mut self, mailroom: &Mailroom, errands: &Errands<'_>) -> Result<Duration, String> {
+    pub(super) fn drain(
+        &mut self,
+        mailroom: &Mailroom,
+        errands: &Errands<'_>,
+    ) -> Result<Duration, String> {
         let began = Instant::now();
         self.reload(false);
         let mut next = Duration::ZERO;
@@ -128,12 +132,17 @@ impl<'a> Run<'a> {
                     return Ok(began.elapsed());
                 }
                 if began.elapsed() > DRAIN {
-                    return Err(format!("{open:?}, {} files in outboxes", self.desk.unjudged()));
+                    return Err(format!(
+                        "{open:?}, {} files in outboxes",
+                        self.desk.unjudged()
+                    ));
                 }
                 // An author's hours are not waited for: its pull request ends.
                 let authors = open.iter().filter(|review| review.is_authors_move);
                 let late = began.elapsed() > Duration::from_secs(5);
-                authors.filter(|_| late).for_each(|review| errands.ask(Errand::End(review.pr)));
+                authors
+                    .filter(|_| late)
+                    .for_each(|review| errands.ask(Errand::End(review.pr)));
                 next = began.elapsed() + Duration::from_secs(2);
             }
             wait::a_moment(PAUSE);

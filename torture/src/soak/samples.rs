@@ -29,7 +29,12 @@ pub(super) struct Looker {
 
 impl Looker {
     pub(super) fn new(root: &Path, pid: i32) -> Self {
-        Self { pid, root: root.to_owned(), since: Instant::now(), zombies: RefCell::default() }
+        Self {
+            pid,
+            root: root.to_owned(),
+            since: Instant::now(),
+            zombies: RefCell::default(),
+        }
     }
 
     /// One sample; nothing where the daemon does not answer in time, as on a busy machine.
@@ -40,7 +45,10 @@ impl Looker {
         let (keepers, zombies) = children(self.pid);
         let mut known = self.zombies.borrow_mut();
         known.retain(|pid, _| zombies.contains(pid));
-        let oldest = zombies.iter().map(|pid| at_ms - *known.entry(pid.clone()).or_insert(at_ms)).max();
+        let oldest = zombies
+            .iter()
+            .map(|pid| at_ms - *known.entry(pid.clone()).or_insert(at_ms))
+            .max();
         let own = self.root.join(".settled");
         Some(Sample {
             at_ms,
@@ -73,7 +81,9 @@ pub(super) fn page(root: &Path) -> io::Result<String> {
 /// The sum of all lines of the page that begin so.
 pub(super) fn sum(page: &str, prefix: &str) -> u64 {
     let counts = page.lines().filter(|line| line.starts_with(prefix));
-    counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    counts
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum()
 }
 
 /// Every process of which this workspace's name is in the environment; one that ends just then is not among them.
@@ -81,7 +91,9 @@ pub(super) fn processes_of(root: &Path) -> Vec<String> {
     let word = format!("SETTLED_ROOT={}", root.display());
     let says = |pid: &String| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|pair| pair == word.as_bytes())
+        environment
+            .split(|byte| *byte == 0)
+            .any(|pair| pair == word.as_bytes())
     };
     numbers().into_iter().filter(says).collect()
 }
@@ -90,7 +102,10 @@ fn numbers() -> Vec<String> {
     let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
     // An entry may be gone before its name is read; the names alone are enough.
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(is_number).collect()
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(is_number)
+        .collect()
 }
 
 /// How many children of a process run, and which ended and were not waited for.
@@ -99,7 +114,9 @@ fn children(parent: i32) -> (u64, Vec<String>) {
     for pid in numbers() {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // The name of a program may hold anything; what follows its last parenthesis is state and parent.
-        let Some((_, rest)) = stat.rsplit_once(')') else { continue };
+        let Some((_, rest)) = stat.rsplit_once(')') else {
+            continue;
+        };
         let mut words = rest.split_whitespace();
         let (state, of) = (words.next(), words.next());
         if of.and_then(|word| word.parse().ok()) == Some(parent) {
@@ -114,11 +131,16 @@ fn children(parent: i32) -> (u64, Vec<String>) {
 
 fn field(status: &str, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The files of a directory and below, but those of runs.
 fn files(directory: &Path) -> u64 {
     let counted = |path: &PathBuf| if path.is_dir() { files(path) } else { 1 };
-    list(directory).iter().filter(|path| !path.ends_with("runs")).map(counted).sum()
+    list(directory)
+        .iter()
+        .filter(|path| !path.ends_with("runs"))
+        .map(counted)
+        .sum()
 }

@@ -28,7 +28,15 @@ const SLACK_MS: i64 = 15_000;
 const COUNTS_LOOKS: u32 = 50;
 
 /// Every phase.
-const PHASES: [&str; 7] = ["awaiting", "reviewing", "fixing", "addressed", "approved", "escalated", "closed"];
+const PHASES: [&str; 7] = [
+    "awaiting",
+    "reviewing",
+    "fixing",
+    "addressed",
+    "approved",
+    "escalated",
+    "closed",
+];
 
 /// How reviews ended, and what was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,11 +65,18 @@ pub(super) struct Open {
 
 /// The reviews that have not ended.
 pub(super) fn open(mailroom: &Mailroom) -> Vec<Open> {
-    let reviews = reviews(mailroom).into_iter().filter(|review| !is_final(word(review, "phase")));
+    let reviews = reviews(mailroom)
+        .into_iter()
+        .filter(|review| !is_final(word(review, "phase")));
     let open = |review: Value| Open {
         pr: word(&review, "pr").parse().unwrap_or(0),
         is_authors_move: review["mover"] == review["author"],
-        phase: format!("{} {} {}", word(&review, "review"), word(&review, "phase"), review["round"]),
+        phase: format!(
+            "{} {} {}",
+            word(&review, "review"),
+            word(&review, "phase"),
+            review["round"]
+        ),
     };
     reviews.map(open).collect()
 }
@@ -94,17 +109,22 @@ pub(super) fn differs_from_its_fold(mailroom: &Mailroom) -> Vec<String> {
 fn counts_differ(root: &Path, reviews: &[Value]) -> Vec<String> {
     let page = samples::page(root).unwrap_or_default();
     let differs = |phase: &&str| {
-        let folded = reviews.iter().filter(|review| review["phase"] == **phase).count() as u64;
+        let folded = reviews
+            .iter()
+            .filter(|review| review["phase"] == **phase)
+            .count() as u64;
         let counted = samples::sum(&page, &format!("settled_reviews{{phase=\"{phase}\"}}"));
-        (folded != counted).then(|| format!("{counted} reviews are {phase}, by the ledger {folded}"))
+        (folded != counted)
+            .then(|| format!("{counted} reviews are {phase}, by the ledger {folded}"))
     };
     PHASES.iter().filter_map(differs).collect()
 }
 
 /// Processes of agents that still run.
 pub(super) fn processes(root: &Path, beside: &Path) -> Vec<String> {
-    let named =
-        samples::processes_of(root).into_iter().map(|pid| format!("{pid} runs in the name of an agent"));
+    let named = samples::processes_of(root)
+        .into_iter()
+        .map(|pid| format!("{pid} runs in the name of an agent"));
     let children = cast::notes(beside, "outlive").with_extension("children");
     let children = std::fs::read_to_string(children).unwrap_or_default();
     let sleeps = |pid: &&str| {
@@ -112,7 +132,12 @@ pub(super) fn processes(root: &Path, beside: &Path) -> Vec<String> {
         std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"sleep\x00600\x00")
     };
     named
-        .chain(children.lines().filter(sleeps).map(|pid| format!("the child {pid} of an agent runs")))
+        .chain(
+            children
+                .lines()
+                .filter(sleeps)
+                .map(|pid| format!("the child {pid} of an agent runs")),
+        )
         .collect()
 }
 
@@ -129,7 +154,11 @@ pub(super) fn look(mailroom: &Mailroom, takes: &[Take]) -> (Ended, Vec<String>) 
     });
     let arrivals = checker::arrivals(mailroom.root(), &records, takes, false);
     // What a spoofing reviewer has put into an inbox by hand.
-    wrong.extend(arrivals.into_iter().filter(|what| !what.contains("\"spoof.yaml\"")));
+    wrong.extend(
+        arrivals
+            .into_iter()
+            .filter(|what| !what.contains("\"spoof.yaml\"")),
+    );
     let mut ended = Ended::default();
     wrong.extend(accepted_twice(&records));
     for record in &records {
@@ -138,7 +167,8 @@ pub(super) fn look(mailroom: &Mailroom, takes: &[Take]) -> (Ended, Vec<String>) 
         if let Some(code) = record["decision"]["refused"]["code"].as_str() {
             *ended.refused.entry(code.to_owned()).or_default() += 1;
         }
-        if let Some(agent) = record["decision"]["happened"]["event"]["started"]["reviewer"].as_str() {
+        if let Some(agent) = record["decision"]["happened"]["event"]["started"]["reviewer"].as_str()
+        {
             *ended.starts.entry(agent.to_owned()).or_default() += 1;
         }
     }
@@ -147,16 +177,26 @@ pub(super) fn look(mailroom: &Mailroom, takes: &[Take]) -> (Ended, Vec<String>) 
     wrong.extend(late);
     let messages = messages(&records);
     for review in reviews(mailroom) {
-        let (name, phase) = (word(&review, "review").to_owned(), word(&review, "phase").to_owned());
-        let reason = review["reason"].as_str().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let (name, phase) = (
+            word(&review, "review").to_owned(),
+            word(&review, "phase").to_owned(),
+        );
+        let reason = review["reason"]
+            .as_str()
+            .map(|reason| format!(" ({reason})"))
+            .unwrap_or_default();
         *ended.reviews.entry(format!("{phase}{reason}")).or_default() += 1;
         let generations = review["generation"].as_u64().unwrap_or(0);
         let sent = messages.get(&name).copied().unwrap_or(0);
         let is_bounded = sent <= MESSAGES_PER_GENERATION * generations
-            && review["round"].as_u64().is_some_and(|round| round <= ROUNDS * generations);
+            && review["round"]
+                .as_u64()
+                .is_some_and(|round| round <= ROUNDS * generations);
         if !is_final(&phase) || !is_bounded || phases.get(&name) != Some(&phase) {
             let last = phases.get(&name);
-            wrong.push(format!("{name} after {sent} messages: {review}; its last record says {last:?}"));
+            wrong.push(format!(
+                "{name} after {sent} messages: {review}; its last record says {last:?}"
+            ));
         }
     }
     (ended, wrong)
@@ -164,7 +204,9 @@ pub(super) fn look(mailroom: &Mailroom, takes: &[Take]) -> (Ended, Vec<String>) 
 
 fn reviews(mailroom: &Mailroom) -> Vec<Value> {
     let mut status = mailroom.status();
-    let Value::Array(reviews) = status["reviews"].take() else { return Vec::new() };
+    let Value::Array(reviews) = status["reviews"].take() else {
+        return Vec::new();
+    };
     reviews
 }
 
@@ -179,17 +221,22 @@ fn word<'a>(value: &'a Value, key: &str) -> &'a str {
 fn accepted_twice(records: &[Value]) -> Vec<String> {
     let mut times: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for record in records.iter().filter(|record| record["kind"] == "accepted") {
-        *times.entry((word(&record["original"], "outbox"), word(record, "id"))).or_default() += 1;
+        *times
+            .entry((word(&record["original"], "outbox"), word(record, "id")))
+            .or_default() += 1;
     }
     let twice = times.into_iter().filter(|(_, count)| *count > 1);
-    twice.map(|(id, count)| format!("{id:?} was accepted {count} times")).collect()
+    twice
+        .map(|(id, count)| format!("{id:?} was accepted {count} times"))
+        .collect()
 }
 
 /// Messages of the review loop that were accepted, by review.
 fn messages(records: &[Value]) -> BTreeMap<String, u64> {
     let mut sent = BTreeMap::new();
     let of_reviews = records.iter().filter(|record| {
-        record["kind"] == "accepted" && word(&record["decision"]["accepted"], "type").starts_with("review_")
+        record["kind"] == "accepted"
+            && word(&record["decision"]["accepted"], "type").starts_with("review_")
     });
     for record in of_reviews {
         *sent.entry(word(record, "review").to_owned()).or_default() += 1;
@@ -207,9 +254,16 @@ fn walk(records: &[Value]) -> (BTreeMap<String, String>, i64, Vec<String>) {
     for record in records {
         let at = time(&record["at"]);
         for step in steps(&record["decision"]) {
-            let Some((phase, of)) = phase(&step["phase"]) else { continue };
+            let Some((phase, of)) = phase(&step["phase"]) else {
+                continue;
+            };
             let key = &step["review"];
-            let name = format!("#{} {} -> {}", word(key, "pr"), word(key, "author"), word(key, "reviewer"));
+            let name = format!(
+                "#{} {} -> {}",
+                word(key, "pr"),
+                word(key, "author"),
+                word(key, "reviewer")
+            );
             phases.insert(name.clone(), phase.to_owned());
             if let Some((end, request)) = until.remove(&name)
                 && of["request"] != request
@@ -218,11 +272,20 @@ fn walk(records: &[Value]) -> (BTreeMap<String, String>, i64, Vec<String>) {
                 let late_ms = (at - end).num_milliseconds();
                 latest_ms = latest_ms.max(late_ms);
                 if late_ms > SLACK_MS {
-                    wrong.push(format!("{name}: {request} was open {late_ms} ms longer than its seconds"));
+                    wrong.push(format!(
+                        "{name}: {request} was open {late_ms} ms longer than its seconds"
+                    ));
                 }
             }
-            if let (Some(taken), Some(seconds)) = (time(&of["taken_at"]), of["runtime_s"].as_i64()) {
-                until.insert(name, (taken + chrono::Duration::seconds(seconds), of["request"].clone()));
+            if let (Some(taken), Some(seconds)) = (time(&of["taken_at"]), of["runtime_s"].as_i64())
+            {
+                until.insert(
+                    name,
+                    (
+                        taken + chrono::Duration::seconds(seconds),
+                        of["request"].clone(),
+                    ),
+                );
             }
         }
     }
@@ -231,9 +294,16 @@ fn walk(records: &[Value]) -> (BTreeMap<String, String>, i64, Vec<String>) {
 
 /// The steps of a decision, whatever it is.
 fn steps(decision: &Value) -> Vec<&Value> {
-    let alone = [&decision["accepted"]["step"], &decision["refused"]["cost"]["step"]];
+    let alone = [
+        &decision["accepted"]["step"],
+        &decision["refused"]["cost"]["step"],
+    ];
     let several = decision["happened"]["steps"].as_array();
-    alone.into_iter().filter(|step| step.is_object()).chain(several.into_iter().flatten()).collect()
+    alone
+        .into_iter()
+        .filter(|step| step.is_object())
+        .chain(several.into_iter().flatten())
+        .collect()
 }
 
 /// The word of a phase and what it carries.

@@ -21,7 +21,12 @@ fn honest(mix: Mix) -> (Mailroom, Vec<Letter>, Vec<Take>) {
 }
 
 fn wrong(root: &Path, letters: &[Letter], takes: &[Take]) -> Vec<String> {
-    check(&Case { root, letters, takes, may_repeat: false })
+    check(&Case {
+        root,
+        letters,
+        takes,
+        may_repeat: false,
+    })
 }
 
 #[test]
@@ -39,24 +44,51 @@ fn every_kind_of_damage_is_seen() {
     assert!(takes.len() >= 3 && wrong(root, &letters, &takes).is_empty());
 
     let lost = wrong(root, &letters, &takes[1..]);
-    assert!(lost.iter().any(|what| what.contains("0 times, expected 1")), "{lost:?}");
+    assert!(
+        lost.iter().any(|what| what.contains("0 times, expected 1")),
+        "{lost:?}"
+    );
     let twice = [&takes[..], &takes[..1]].concat();
     let twice = wrong(root, &letters, &twice);
-    assert!(twice.iter().any(|what| what.contains("2 times, expected 1")), "{twice:?}");
+    assert!(
+        twice
+            .iter()
+            .any(|what| what.contains("2 times, expected 1")),
+        "{twice:?}"
+    );
     let mut partial = takes.clone();
     partial[0].bytes.pop();
     let partial = wrong(root, &letters, &partial);
-    assert!(partial.iter().any(|what| what.contains("that no record names")), "{partial:?}");
+    assert!(
+        partial
+            .iter()
+            .any(|what| what.contains("that no record names")),
+        "{partial:?}"
+    );
     let unwritten = wrong(root, &letters[1..], &takes);
-    assert!(unwritten.iter().any(|what| what.contains("which nobody wrote")), "{unwritten:?}");
+    assert!(
+        unwritten
+            .iter()
+            .any(|what| what.contains("which nobody wrote")),
+        "{unwritten:?}"
+    );
 
-    let sent = mailroom.agent(letters[0].from, "sent").join(&letters[0].file);
+    let sent = mailroom
+        .agent(letters[0].from, "sent")
+        .join(&letters[0].file);
     std::fs::remove_file(sent).expect("it was put away");
     let gone = wrong(root, &letters, &takes);
-    assert!(gone.iter().any(|what| what.starts_with("sent/")), "{gone:?}");
+    assert!(
+        gone.iter().any(|what| what.starts_with("sent/")),
+        "{gone:?}"
+    );
     std::fs::write(mailroom.agent("codex", "inbox").join(".settled-9.tmp"), "x").expect("a file");
     let left = wrong(root, &letters, &takes);
-    assert!(left.iter().any(|what| what.contains("is left in codex/inbox")), "{left:?}");
+    assert!(
+        left.iter()
+            .any(|what| what.contains("is left in codex/inbox")),
+        "{left:?}"
+    );
 }
 
 #[test]
@@ -66,5 +98,10 @@ fn a_changed_ledger_is_seen() {
     let text = settled_tests::read(&segment);
     settled_tests::write(&segment, &text.replacen("accepted", "refused.", 1));
     let changed = wrong(mailroom.root(), &letters, &takes);
-    assert!(changed.iter().any(|what| what.contains("the chain is broken")), "{changed:?}");
+    assert!(
+        changed
+            .iter()
+            .any(|what| what.contains("the chain is broken")),
+        "{changed:?}"
+    );
 }

@@ -23,32 +23,67 @@ fn the_steps_of_the_review_reach_every_kind_of_file_and_every_lane() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let root = directory.path().join("mailroom");
     scenes.last().expect("it has steps").lay_out(&root);
-    settled().arg("serve").arg(&root).arg("--once").output().expect("settled can be run");
+    settled()
+        .arg("serve")
+        .arg(&root)
+        .arg("--once")
+        .output()
+        .expect("settled can be run");
     let records = checker::records(&root).expect("a whole ledger");
-    let kinds: Vec<&str> = records.iter().filter_map(|record| record["kind"].as_str()).collect();
+    let kinds: Vec<&str> = records
+        .iter()
+        .filter_map(|record| record["kind"].as_str())
+        .collect();
     for kind in ["accepted", "turns", "decided", "pull"] {
         assert!(kinds.contains(&kind), "{kind} is not among {kinds:?}");
     }
-    assert!(!kinds.contains(&"declined") && !kinds.contains(&"refused"), "{kinds:?}");
-    for place in ["packets/findings", "packets/handoff", "packets/briefs", "events/pr/86"] {
-        assert!(!names(root.join(place)).is_empty(), "nothing was made in {place}");
+    assert!(
+        !kinds.contains(&"declined") && !kinds.contains(&"refused"),
+        "{kinds:?}"
+    );
+    for place in [
+        "packets/findings",
+        "packets/handoff",
+        "packets/briefs",
+        "events/pr/86",
+    ] {
+        assert!(
+            !names(root.join(place)).is_empty(),
+            "nothing was made in {place}"
+        );
     }
 }
 
 #[test]
 fn a_kill_at_a_call_and_in_the_recovery_and_in_the_recovery_of_that_has_no_effect() {
-    let form = Form { writing: 1, others: 7, again: 6, threads: 2 };
+    let form = Form {
+        writing: 1,
+        others: 7,
+        again: 6,
+        threads: 2,
+    };
     let tally = swept(&[Scene::of_mix(Mix::Several, 4)], form);
     assert_eq!(tally.wrong, [""; 0]);
-    assert!(tally.hit() >= 120 && tally.second >= 15 && tally.third >= 5, "{tally:?}");
+    assert!(
+        tally.hit() >= 120 && tally.second >= 15 && tally.third >= 5,
+        "{tally:?}"
+    );
     for call in ["fdatasync", "renameat2", "pwrite64", "openat"] {
-        assert!(tally.points.contains_key(call), "no run was killed at {call}: {tally:?}");
+        assert!(
+            tally.points.contains_key(call),
+            "no run was killed at {call}: {tally:?}"
+        );
     }
 }
 
 #[test]
 fn a_kill_at_any_step_of_a_review_has_no_effect() {
-    let form = Form { writing: 8, others: 120, again: 8, threads: 2 };
+    let form = Form {
+        writing: 8,
+        others: 120,
+        again: 8,
+        threads: 2,
+    };
     let tally = swept(&Scene::of_review(), form);
     assert_eq!(tally.wrong, [""; 0]);
     assert!(tally.hit() >= 60, "{tally:?}");
@@ -58,6 +93,13 @@ fn a_kill_at_any_step_of_a_review_has_no_effect() {
 fn sixty_kills_under_load_lose_nothing_and_repeat_nothing() {
     let damage = storm(60, 0x5e77_1ed0_2026_1122, &|_| {});
     assert_eq!(damage.wrong, [""; 0], "{damage:?}");
-    assert_eq!((damage.kills, damage.lost, damage.duplicated, damage.partial), (60, 0, 0, 0), "{damage:?}");
-    assert!(damage.messages >= 100 && damage.arrived >= 100 && damage.in_recovery >= 5, "{damage:?}");
+    assert_eq!(
+        (damage.kills, damage.lost, damage.duplicated, damage.partial),
+        (60, 0, 0, 0),
+        "{damage:?}"
+    );
+    assert!(
+        damage.messages >= 100 && damage.arrived >= 100 && damage.in_recovery >= 5,
+        "{damage:?}"
+    );
 }

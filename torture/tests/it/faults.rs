@@ -7,6 +7,13 @@ use settled_torture::letters::Mix;
 fn no_failing_call_loses_doubles_or_refuses_anything() {
     let scenes = [Scene::Fresh(Mix::Several), Scene::Killed(Mix::Several)];
     let campaign = Campaign::run(&scenes, Extent::OneIn(6), None, 4, &|_, _| {});
-    assert!(campaign.faults() > 120, "too few calls were made to fail:\n{campaign}");
-    assert!(campaign.wrong.is_empty(), "{campaign}\n{}", campaign.wrong.join("\n\n"));
+    assert!(
+        campaign.faults() > 120,
+        "too few calls were made to fail:\n{campaign}"
+    );
+    assert!(
+        campaign.wrong.is_empty(),
+        "{campaign}\n{}",
+        campaign.wrong.join("\n\n")
+    );
 }

@@ -35,16 +35,25 @@ fn hour() -> Vec<Sample> {
 fn a_daemon_that_only_remembers_its_reviews_is_judged_well() {
     assert_eq!(judge(&hour(), BOUNDS).wrong, [""; 0]);
     let (kib, handles) = noticed(&hour(), BOUNDS);
-    assert!((1..40_000).contains(&kib) && (1..20).contains(&handles), "{kib} KiB, {handles} handles");
+    assert!(
+        (1..40_000).contains(&kib) && (1..20).contains(&handles),
+        "{kib} KiB, {handles} handles"
+    );
 }
 
 #[test]
 fn a_leak_is_noticed() {
     let (kib, handles) = noticed(&hour(), BOUNDS);
     let memory = judge(&with_leak(&hour(), kib, 0), BOUNDS).wrong;
-    assert!(memory.len() == 1 && memory[0].starts_with("resident memory"), "{memory:?}");
+    assert!(
+        memory.len() == 1 && memory[0].starts_with("resident memory"),
+        "{memory:?}"
+    );
     let files = judge(&with_leak(&hour(), 0, handles), BOUNDS).wrong;
-    assert!(files.len() == 1 && files[0].starts_with("handles"), "{files:?}");
+    assert!(
+        files.len() == 1 && files[0].starts_with("handles"),
+        "{files:?}"
+    );
 }
 
 #[test]
@@ -57,23 +66,43 @@ fn what_rises_without_reason_is_named() {
     let threads = changed(|look| look.threads += look.at_ms / 100_000);
     assert!(threads.starts_with("threads rose from"), "{threads}");
     let files = changed(|look| look.own_files += look.at_ms / 2_000);
-    assert!(files.starts_with("files below .settled rose from"), "{files}");
+    assert!(
+        files.starts_with("files below .settled rose from"),
+        "{files}"
+    );
     let runs = changed(|look| look.runs += 7);
     assert_eq!(runs, "207 folders of runs, at most 206 are kept");
     let zombies = changed(|look| look.unwaited_ms = look.at_ms / 1000);
-    assert_eq!(zombies, "a child that ended was not waited for within 3599 ms");
+    assert_eq!(
+        zombies,
+        "a child that ended was not waited for within 3599 ms"
+    );
 }
 
 #[test]
 fn every_review_ends_and_nothing_grows_under_mixed_traffic() {
     let length = Duration::from_secs(25);
-    let plan = Plan { length, seed: 0x50a4_2026_1122, look: Duration::from_millis(100) };
+    let plan = Plan {
+        length,
+        seed: 0x50a4_2026_1122,
+        look: Duration::from_millis(100),
+    };
     let report = soak::soak(&plan, &|_| {});
     assert_eq!(report.wrong, [""; 0], "{report}");
     let ended = &report.ended;
-    for how in ["approved", "closed", "escalated (reviewer_budget_exceeded)", "escalated (invocation_failed)"]
-    {
-        assert!(ended.reviews.keys().any(|name| name.starts_with(how)), "nothing ended as {how}: {report}");
+    for how in [
+        "approved",
+        "closed",
+        "escalated (reviewer_budget_exceeded)",
+        "escalated (invocation_failed)",
+    ] {
+        assert!(
+            ended.reviews.keys().any(|name| name.starts_with(how)),
+            "nothing ended as {how}: {report}"
+        );
     }
-    assert!(ended.reviews.values().sum::<usize>() >= 30 && ended.starts.len() >= 8, "{report}");
+    assert!(
+        ended.reviews.values().sum::<usize>() >= 30 && ended.starts.len() >= 8,
+        "{report}"
+    );
 }

@@ -12,14 +12,27 @@ fn prepared() -> (Mailroom, [String; 3]) {
     for letter in Mix::Notes.letters(2, 1) {
         letters::post(mailroom.root(), &letter);
     }
-    let args = ["serve".to_owned(), mailroom.root().display().to_string(), "--once".to_owned()];
+    let args = [
+        "serve".to_owned(),
+        mailroom.root().display().to_string(),
+        "--once".to_owned(),
+    ];
     (mailroom, args)
 }
 
 fn strike(call: &str, nth: usize, inject: Inject) -> traced::Ran {
     let (_mailroom, args) = prepared();
     let args = args.each_ref().map(String::as_str);
-    traced::strike(&args, &Strike { call, nth, and_on: false, path: None, inject })
+    traced::strike(
+        &args,
+        &Strike {
+            call,
+            nth,
+            and_on: false,
+            path: None,
+            inject,
+        },
+    )
 }
 
 #[test]
@@ -28,12 +41,22 @@ fn every_call_of_a_run_is_seen_and_one_of_them_can_be_struck() {
     let ran = traced::watch(&args.each_ref().map(String::as_str));
     assert!(ran.status.success() && ran.struck == 0, "{ran:?}");
     let counts = traced::counts(&ran.calls);
-    for call in ["renameat2", "fdatasync", "openat2", "pwrite64", "getdents64"] {
+    for call in [
+        "renameat2",
+        "fdatasync",
+        "openat2",
+        "pwrite64",
+        "getdents64",
+    ] {
         assert!(counts.contains_key(call), "{call} is not among {counts:?}");
     }
 
     let killed = strike("renameat2", 1, Inject::Kill);
-    assert_eq!((killed.status.signal(), killed.struck), (Some(9), 1), "{killed:?}");
+    assert_eq!(
+        (killed.status.signal(), killed.struck),
+        (Some(9), 1),
+        "{killed:?}"
+    );
     let failed = strike("fdatasync", 1, Inject::Error("EIO"));
     assert!(failed.struck >= 1 && !failed.status.success(), "{failed:?}");
     let beyond = strike("renameat2", 60_000, Inject::Kill);

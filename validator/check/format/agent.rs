@@ -10,7 +10,11 @@ use crate::check::verdict::Verdict;
 
 /// Gives a file's lines.
 pub(crate) fn one(verdict: &Verdict) -> String {
-    let lines: String = verdict.violations().iter().map(|violation| line(violation, &verdict.file)).collect();
+    let lines: String = verdict
+        .violations()
+        .iter()
+        .map(|violation| line(violation, &verdict.file))
+        .collect();
     lines + &super::cut(verdict)
 }
 

@@ -24,13 +24,23 @@ pub(crate) struct Full {
 impl Full {
     /// Sets it up; the width is COLUMNS, else the terminal's.
     pub(crate) fn new(is_coloured: bool, is_terminal: bool) -> Self {
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let columns = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok());
         let of_terminal = || is_terminal.then(terminal_size::terminal_size).flatten();
         let width = columns.or_else(|| of_terminal().map(|(width, _)| usize::from(width.0)));
-        let renderer = if is_coloured { Renderer::styled() } else { Renderer::plain() };
+        let renderer = if is_coloured {
+            Renderer::styled()
+        } else {
+            Renderer::plain()
+        };
         // Lines come to the renderer cut to the width; it need not cut them again.
         let renderer = renderer.term_width(usize::from(u16::MAX));
-        Self { renderer, is_coloured, width: width.unwrap_or(WIDTH).saturating_sub(MARGIN).max(20) }
+        Self {
+            renderer,
+            is_coloured,
+            width: width.unwrap_or(WIDTH).saturating_sub(MARGIN).max(20),
+        }
     }
 
     /// Gives a file's violations, an empty line behind each.
@@ -54,15 +64,21 @@ impl Full {
             Level::Error => Title::ERROR,
             Level::Warning => Title::WARNING,
         };
-        let title = level.primary_title(escaped(&violation.message)).id(violation.code.as_str());
+        let title = level
+            .primary_title(escaped(&violation.message))
+            .id(violation.code.as_str());
         let found = violation.found.as_deref();
-        let excerpt = violation.place.and_then(|place| lines.excerpt(place, found, self.width));
+        let excerpt = violation
+            .place
+            .and_then(|place| lines.excerpt(place, found, self.width));
         let mut margin = 0;
         let mut report = match excerpt {
             Some(excerpt) => {
                 let last = excerpt.first + excerpt.text.matches('\n').count();
                 margin = last.to_string().len();
-                let parent = excerpt.parent.map(|span| AnnotationKind::Visible.span(span));
+                let parent = excerpt
+                    .parent
+                    .map(|span| AnnotationKind::Visible.span(span));
                 let mark = AnnotationKind::Primary.span(excerpt.mark);
                 let snippet = Snippet::source(excerpt.text).line_start(excerpt.first);
                 title.element(snippet.annotations(parent.into_iter().chain([mark])))
@@ -77,9 +93,20 @@ impl Full {
         // The renderer would count the columns of the excerpt, in which lines are cut and
         // characters escaped; the place in the file is written here.
         let (title, rest) = rendered.split_once('\n').unwrap_or((&rendered, ""));
-        let place = violation.place.map(|place| format!(":{place}")).unwrap_or_default();
-        let arrow = if self.is_coloured { "\u{1b}[1m\u{1b}[94m-->\u{1b}[0m" } else { "-->" };
-        let rest = if rest.is_empty() { String::new() } else { format!("{rest}\n") };
+        let place = violation
+            .place
+            .map(|place| format!(":{place}"))
+            .unwrap_or_default();
+        let arrow = if self.is_coloured {
+            "\u{1b}[1m\u{1b}[94m-->\u{1b}[0m"
+        } else {
+            "-->"
+        };
+        let rest = if rest.is_empty() {
+            String::new()
+        } else {
+            format!("{rest}\n")
+        };
         format!("{title}\n{:margin$}{arrow} {file}{place}\n{rest}\n", "")
     }
 }

@@ -11,12 +11,23 @@ use crate::check::verdict::{Totals, Verdict};
 /// Gives a file's commands; `name` is the file as it was named.
 pub(crate) fn one(verdict: &Verdict, name: &str) -> String {
     if let Some(why) = verdict.unreadable() {
-        return format!("::error file={}::{}\n", property(name), data(&format!("cannot be read: {why}")));
+        return format!(
+            "::error file={}::{}\n",
+            property(name),
+            data(&format!("cannot be read: {why}"))
+        );
     }
-    let commands: String =
-        verdict.violations().iter().map(|violation| command(violation, verdict, name)).collect();
+    let commands: String = verdict
+        .violations()
+        .iter()
+        .map(|violation| command(violation, verdict, name))
+        .collect();
     let cut = super::cut(verdict);
-    if cut.is_empty() { commands } else { format!("{commands}::notice::{}\n", data(cut.trim_end())) }
+    if cut.is_empty() {
+        commands
+    } else {
+        format!("{commands}::notice::{}\n", data(cut.trim_end()))
+    }
 }
 
 fn command(violation: &Violation, verdict: &Verdict, name: &str) -> String {
@@ -25,11 +36,21 @@ fn command(violation: &Violation, verdict: &Verdict, name: &str) -> String {
         Level::Warning => "warning",
     };
     let file = verdict.opened(&violation.file, name);
-    let place =
-        violation.place.map(|place| format!(",line={},col={}", place.line, place.column)).unwrap_or_default();
-    let fix = violation.fix.as_ref().map(|fix| format!("\nfix: {fix}")).unwrap_or_default();
+    let place = violation
+        .place
+        .map(|place| format!(",line={},col={}", place.line, place.column))
+        .unwrap_or_default();
+    let fix = violation
+        .fix
+        .as_ref()
+        .map(|fix| format!("\nfix: {fix}"))
+        .unwrap_or_default();
     let text = data(&format!("{}{fix}", violation.message));
-    format!("::{kind} file={}{place},title={}::{text}\n", property(&file), violation.code)
+    format!(
+        "::{kind} file={}{place},title={}::{text}\n",
+        property(&file),
+        violation.code
+    )
 }
 
 /// Gives the true total, as a notice: there is only one, so it is always shown.
@@ -43,7 +64,9 @@ pub(crate) fn tail(totals: Totals) -> String {
 
 /// What may stand behind the second `::`.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
 }
 
 /// What may stand as a property's value. Runners show their log on terminals.

@@ -31,7 +31,11 @@ pub(crate) fn one(verdict: &Verdict) -> String {
         file: &verdict.file,
         valid: !verdict.is_refused() && verdict.unreadable().is_none(),
         unreadable: verdict.unreadable(),
-        violations: verdict.violations().iter().map(|v| v.reported(&verdict.file)).collect(),
+        violations: verdict
+            .violations()
+            .iter()
+            .map(|v| v.reported(&verdict.file))
+            .collect(),
         cut: verdict.is_cut(),
     };
     indented(&file, 4)
@@ -40,12 +44,17 @@ pub(crate) fn one(verdict: &Verdict) -> String {
 /// Gives the document's end, from behind the last file.
 pub(crate) fn tail(totals: Totals) -> String {
     let end = if totals.files == 0 { "]" } else { "\n  ]" };
-    format!("{end},\n  \"totals\": {}\n}}\n", indented(&totals, 2).trim_start())
+    format!(
+        "{end},\n  \"totals\": {}\n}}\n",
+        indented(&totals, 2).trim_start()
+    )
 }
 
 /// A value on lines of its own, as it stands within a document at that depth.
 pub(super) fn indented(value: &impl Serialize, depth: usize) -> String {
     let text = serde_json::to_string_pretty(value).expect("strings and numbers are JSON");
     // No string holds a line feed of its own: JSON escapes it.
-    text.split('\n').map(|line| format!("\n{:depth$}{line}", "")).collect()
+    text.split('\n')
+        .map(|line| format!("\n{:depth$}{line}", ""))
+        .collect()
 }

@@ -10,21 +10,35 @@ use crate::check::verdict::Verdict;
 
 /// Gives the document's beginning.
 pub(crate) fn head() -> String {
-    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"validate-message\">\n".to_owned()
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"validate-message\">\n"
+        .to_owned()
 }
 
 /// Gives a file's suite. Warnings fail nothing: they stand in the suite's output.
 pub(crate) fn one(verdict: &Verdict) -> String {
-    let of_level = |level| verdict.violations().iter().filter(move |violation| violation.level == level);
-    let mut cases: Vec<String> = of_level(Level::Error).map(|error| failed(error, verdict)).collect();
+    let of_level = |level| {
+        verdict
+            .violations()
+            .iter()
+            .filter(move |violation| violation.level == level)
+    };
+    let mut cases: Vec<String> = of_level(Level::Error)
+        .map(|error| failed(error, verdict))
+        .collect();
     let failures = cases.len();
     if let Some(why) = verdict.unreadable() {
         let text = xml(&format!("cannot be read: {why}"));
-        cases.push(case(verdict, "read", &format!("<error type=\"unreadable\" message=\"{text}\"/>")));
+        cases.push(case(
+            verdict,
+            "read",
+            &format!("<error type=\"unreadable\" message=\"{text}\"/>"),
+        ));
     } else if cases.is_empty() {
         cases.push(case(verdict, "valid", ""));
     }
-    let output: String = of_level(Level::Warning).map(|warning| warning.told(&verdict.file) + "\n").collect();
+    let output: String = of_level(Level::Warning)
+        .map(|warning| warning.told(&verdict.file) + "\n")
+        .collect();
     let output = output + &super::cut(verdict);
     let mut suite = format!(
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{failures}\" errors=\"{}\" skipped=\"0\">\n{}",
@@ -46,7 +60,10 @@ pub(crate) fn tail() -> String {
 }
 
 fn failed(error: &Violation, verdict: &Verdict) -> String {
-    let place = error.place.map(|place| format!(" at {place}")).unwrap_or_default();
+    let place = error
+        .place
+        .map(|place| format!(" at {place}"))
+        .unwrap_or_default();
     let failure = format!(
         "<failure type=\"{}\" message=\"{}\">{}</failure>",
         error.code,
@@ -57,8 +74,16 @@ fn failed(error: &Violation, verdict: &Verdict) -> String {
 }
 
 fn case(verdict: &Verdict, name: &str, inside: &str) -> String {
-    let head = format!("    <testcase classname=\"{}\" name=\"{}\"", xml(&verdict.file), xml(name));
-    if inside.is_empty() { head + "/>\n" } else { format!("{head}>{inside}</testcase>\n") }
+    let head = format!(
+        "    <testcase classname=\"{}\" name=\"{}\"",
+        xml(&verdict.file),
+        xml(name)
+    );
+    if inside.is_empty() {
+        head + "/>\n"
+    } else {
+        format!("{head}>{inside}</testcase>\n")
+    }
 }
 
 /// Text that may stand in an element or an attribute. XML has no way to write most control

@@ -56,13 +56,20 @@ impl Printer {
     /// the same whoever runs it.
     pub(crate) fn chosen(format: Option<Format>, color: ColorWhen) -> Self {
         let is_terminal = io::stdout().is_terminal();
-        let by_place = if is_terminal { Format::Full } else { Format::Concise };
+        let by_place = if is_terminal {
+            Format::Full
+        } else {
+            Format::Concise
+        };
         let is_coloured = match color {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
             ColorWhen::Auto => is_terminal && !is_set("NO_COLOR") && !is_dumb(),
         };
-        Self { format: format.unwrap_or(by_place), full: full::Full::new(is_coloured, is_terminal) }
+        Self {
+            format: format.unwrap_or(by_place),
+            full: full::Full::new(is_coloured, is_terminal),
+        }
     }
 
     /// Gives what comes before the first file.
@@ -111,7 +118,10 @@ impl Printer {
 /// Says that not every violation of a file is told.
 fn cut(verdict: &Verdict) -> String {
     if verdict.is_cut() {
-        format!("{}: there are more violations, these are the first\n", verdict.file)
+        format!(
+            "{}: there are more violations, these are the first\n",
+            verdict.file
+        )
     } else {
         String::new()
     }

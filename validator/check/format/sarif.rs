@@ -28,12 +28,17 @@ pub(crate) fn head() -> String {
 
 /// The codes a file can be told of, in the order that `ruleIndex` counts.
 fn codes() -> impl Iterator<Item = Code> {
-    Code::ALL.iter().copied().filter(|code| code.finder() == Finder::Validator)
+    Code::ALL
+        .iter()
+        .copied()
+        .filter(|code| code.finder() == Finder::Validator)
 }
 
 fn rule(code: Code) -> Value {
-    let help =
-        format!("{} `validate-message explain {code}` says more and shows it done right.", code.sentence());
+    let help = format!(
+        "{} `validate-message explain {code}` says more and shows it done right.",
+        code.sentence()
+    );
     json!({
         "id": code.as_str(),
         "shortDescription": { "text": code.sentence() },
@@ -44,12 +49,22 @@ fn rule(code: Code) -> Value {
 /// Gives a file's results; `name` is the file as it was named.
 pub(crate) fn one(verdict: &Verdict, name: &str) -> String {
     let result = |violation: &Violation| indented(&result(violation, verdict, name), 8);
-    verdict.violations().iter().map(result).collect::<Vec<String>>().join(",")
+    verdict
+        .violations()
+        .iter()
+        .map(result)
+        .collect::<Vec<String>>()
+        .join(",")
 }
 
 fn result(violation: &Violation, verdict: &Verdict, name: &str) -> Value {
-    let fix = violation.fix.as_ref().map(|fix| format!("\nFix: {fix}")).unwrap_or_default();
-    let mut physical = json!({ "artifactLocation": { "uri": uri(&verdict.opened(&violation.file, name)) } });
+    let fix = violation
+        .fix
+        .as_ref()
+        .map(|fix| format!("\nFix: {fix}"))
+        .unwrap_or_default();
+    let mut physical =
+        json!({ "artifactLocation": { "uri": uri(&verdict.opened(&violation.file, name)) } });
     if let Some(place) = violation.place {
         physical["region"] = json!({ "startLine": place.line, "startColumn": place.column });
     }
@@ -74,11 +89,16 @@ fn level(level: Level) -> &'static str {
 
 /// Gives the document's end, from behind the last result.
 pub(crate) fn tail(notes: &[Note]) -> String {
-    let is_lost = notes.iter().any(|note| matches!(note, Note::Unreadable(..)));
+    let is_lost = notes
+        .iter()
+        .any(|note| matches!(note, Note::Unreadable(..)));
     let notification = |note: &Note| {
         let (level, text) = match note {
             Note::Unreadable(file, why) => ("error", format!("{file}: cannot be read: {why}")),
-            Note::Cut(file) => ("note", format!("{file}: there are more violations than are told here")),
+            Note::Cut(file) => (
+                "note",
+                format!("{file}: there are more violations than are told here"),
+            ),
         };
         json!({ "level": level, "message": { "text": plain(&text) } })
     };
@@ -86,13 +106,18 @@ pub(crate) fn tail(notes: &[Note]) -> String {
         "executionSuccessful": !is_lost,
         "toolExecutionNotifications": notes.iter().map(notification).collect::<Vec<Value>>(),
     });
-    format!("\n      ],\n      \"invocations\": [{}\n      ]\n    }}\n  ]\n}}\n", indented(&invocation, 8))
+    format!(
+        "\n      ],\n      \"invocations\": [{}\n      ]\n    }}\n  ]\n}}\n",
+        indented(&invocation, 8)
+    )
 }
 
 /// A text in which nothing is a link: `[words](address)` would be one.
 fn plain(text: &str) -> String {
     if text.contains("](") {
-        text.replace('\\', "\\\\").replace('[', "\\[").replace(']', "\\]")
+        text.replace('\\', "\\\\")
+            .replace('[', "\\[")
+            .replace(']', "\\]")
     } else {
         text.to_owned()
     }
@@ -101,7 +126,11 @@ fn plain(text: &str) -> String {
 /// A path as an address: relative where the path is, every character that means something else
 /// there by its number.
 fn uri(path: &str) -> String {
-    let path = if std::path::MAIN_SEPARATOR == '\\' { path.replace('\\', "/") } else { path.to_owned() };
+    let path = if std::path::MAIN_SEPARATOR == '\\' {
+        path.replace('\\', "/")
+    } else {
+        path.to_owned()
+    };
     let mut uri = String::from(if path.starts_with('/') { "file://" } else { "" });
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"/._-~+@".contains(&byte) {

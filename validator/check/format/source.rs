@@ -52,7 +52,12 @@ impl<'t> Lines<'t> {
 
     /// Gives the lines around a place, each cut to some more than `width` characters; `found` is
     /// what is said to stand there.
-    pub(super) fn excerpt(&self, place: Place, found: Option<&str>, width: usize) -> Option<Excerpt> {
+    pub(super) fn excerpt(
+        &self,
+        place: Place,
+        found: Option<&str>,
+        width: usize,
+    ) -> Option<Excerpt> {
         let number = usize::try_from(place.line).ok()?;
         let column = usize::try_from(place.column).ok()?.checked_sub(1)?;
         // What a place was counted in is text; beyond it nothing is decoded.
@@ -88,7 +93,9 @@ impl<'t> Lines<'t> {
         let own = indentation(self.line(number)?)?;
         let nearest = number.saturating_sub(PARENT_DISTANCE_MAX).max(1);
         (nearest..number).rev().find(|above| {
-            self.line(*above).and_then(indentation).is_some_and(|indentation| indentation < own)
+            self.line(*above)
+                .and_then(indentation)
+                .is_some_and(|indentation| indentation < own)
         })
     }
 }
@@ -112,12 +119,16 @@ fn mark_length(line: &str, column: usize, found: Option<&str>) -> usize {
     if let Some(end) = closing.and_then(|closing| rest.chars().skip(1).position(|c| c == closing)) {
         return end + 2;
     }
-    let found = found.map(|found| found.trim_end_matches('…')).filter(|found| rest.starts_with(found));
+    let found = found
+        .map(|found| found.trim_end_matches('…'))
+        .filter(|found| rest.starts_with(found));
     let found = found.map_or(0, |found| found.chars().count());
     if found > 0 {
         return found;
     }
-    let word = rest.chars().take_while(|c| !c.is_whitespace() && !matches!(c, ':' | ',' | ']' | '}'));
+    let word = rest
+        .chars()
+        .take_while(|c| !c.is_whitespace() && !matches!(c, ':' | ',' | ']' | '}'));
     word.count().max(1)
 }
 
@@ -131,7 +142,11 @@ impl Shown {
     fn of(line: &str, column: usize, length: usize, width: usize) -> Self {
         // A long line is cut so that what leads to the place is still seen.
         let before = width / 2;
-        let skipped = if column < width.saturating_sub(length) { 0 } else { column.saturating_sub(before) };
+        let skipped = if column < width.saturating_sub(length) {
+            0
+        } else {
+            column.saturating_sub(before)
+        };
         let mut text = String::from(if skipped > 0 { "…" } else { "" });
         let mut mark = None;
         let mut end = None;
@@ -166,23 +181,46 @@ mod tests {
     #[test]
     fn every_place_of_an_odd_text_is_shown_whole_and_marked_between_characters() {
         let long = "k\t\u{202e}größe \u{1f600}".repeat(30);
-        let text =
-            format!("\u{feff}body: |\r\n\t- {long}\n  {long}\r    \"x\u{202e}\": [a\n\n      - \u{1b}[2J\n");
+        let text = format!(
+            "\u{feff}body: |\r\n\t- {long}\n  {long}\r    \"x\u{202e}\": [a\n\n      - \u{1b}[2J\n"
+        );
         let lines = Lines::of(text.as_bytes());
         for line in 0..9 {
             for column in 0..420 {
                 for found in [None, Some("größe"), Some("")] {
-                    let Some(excerpt) = lines.excerpt(Place { line, column }, found, 50) else { continue };
+                    let Some(excerpt) = lines.excerpt(Place { line, column }, found, 50) else {
+                        continue;
+                    };
                     let shown = &excerpt.text;
                     let is_mark = shown.get(excerpt.mark.clone()).is_some();
-                    let is_parent = excerpt.parent.is_none_or(|parent| shown.get(parent).is_some());
+                    let is_parent = excerpt
+                        .parent
+                        .is_none_or(|parent| shown.get(parent).is_some());
                     assert!(is_mark && is_parent, "{line}:{column} {found:?}\n{shown}");
                     assert!(shown.chars().all(|c| c == '\n' || !is_trap(c)), "{shown}");
-                    assert!(excerpt.first >= 1 && shown.lines().all(|line| line.chars().count() < 50 * 9));
+                    assert!(
+                        excerpt.first >= 1
+                            && shown.lines().all(|line| line.chars().count() < 50 * 9)
+                    );
                 }
             }
         }
-        assert!(lines.excerpt(Place { line: 99, column: 1 }, None, 50).is_none());
-        assert!(lines.excerpt(Place { line: 6, column: 9 }, None, 50).is_some_and(|it| it.first == 4));
+        assert!(
+            lines
+                .excerpt(
+                    Place {
+                        line: 99,
+                        column: 1
+                    },
+                    None,
+                    50
+                )
+                .is_none()
+        );
+        assert!(
+            lines
+                .excerpt(Place { line: 6, column: 9 }, None, 50)
+                .is_some_and(|it| it.first == 4)
+        );
     }
 }

@@ -16,27 +16,51 @@ pub(super) struct Batch {
 impl Batch {
     pub(super) fn start() -> io::Result<Self> {
         let mut command = entries::command();
-        command.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(["cat-file", "--batch"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| entries::not_run(&error))?;
         let questions = child.stdin.take();
         let answers = child.stdout.take().expect("it was asked for as a pipe");
-        Ok(Self { child, questions, answers: BufReader::new(answers) })
+        Ok(Self {
+            child,
+            questions,
+            answers: BufReader::new(answers),
+        })
     }
 
     /// Reads a blob, but no more of it than tells that it is too large.
     pub(super) fn read(&mut self, id: &str) -> io::Result<Vec<u8>> {
-        let questions = self.questions.as_mut().expect("it is taken when the process is dropped");
+        let questions = self
+            .questions
+            .as_mut()
+            .expect("it is taken when the process is dropped");
         writeln!(questions, "{id}")?;
         questions.flush()?;
         let mut head = String::new();
         self.answers.read_line(&mut head)?;
         // `<id> blob <size>`, or `<id> missing`.
-        let size = head.trim_end().rsplit(' ').next().and_then(|size| size.parse::<u64>().ok());
-        let size = size.ok_or_else(|| io::Error::other(format!("git says: {}", head.trim_end())))?;
+        let size = head
+            .trim_end()
+            .rsplit(' ')
+            .next()
+            .and_then(|size| size.parse::<u64>().ok());
+        let size =
+            size.ok_or_else(|| io::Error::other(format!("git says: {}", head.trim_end())))?;
         let mut bytes = Vec::new();
-        self.answers.by_ref().take(size.min(READ_MAX)).read_to_end(&mut bytes)?;
+        self.answers
+            .by_ref()
+            .take(size.min(READ_MAX))
+            .read_to_end(&mut bytes)?;
         // What was left, and the line feed behind it.
-        io::copy(&mut self.answers.by_ref().take(size.saturating_sub(READ_MAX) + 1), &mut io::sink())?;
+        io::copy(
+            &mut self
+                .answers
+                .by_ref()
+                .take(size.saturating_sub(READ_MAX) + 1),
+            &mut io::sink(),
+        )?;
         Ok(bytes)
     }
 }

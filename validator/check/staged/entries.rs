@@ -14,7 +14,11 @@ pub(crate) struct Entry {
 
 impl Entry {
     fn new(mode: &str, id: &str) -> Self {
-        Self { is_file: mode.starts_with("100"), is_symlink: mode == "120000", id: id.to_owned() }
+        Self {
+            is_file: mode.starts_with("100"),
+            is_symlink: mode == "120000",
+            id: id.to_owned(),
+        }
     }
 }
 
@@ -38,7 +42,10 @@ pub(super) fn changed() -> io::Result<Vec<(String, Entry)>> {
         let about = String::from_utf8_lossy(about);
         let mut about = about.split(' ').skip(1);
         let (mode, id) = (about.next()?, about.nth(1)?);
-        Some((String::from_utf8_lossy(path).into_owned(), Entry::new(mode, id)))
+        Some((
+            String::from_utf8_lossy(path).into_owned(),
+            Entry::new(mode, id),
+        ))
     };
     Ok(words.chunks_exact(2).filter_map(entry).collect())
 }
@@ -66,12 +73,18 @@ pub(super) fn packets() -> io::Result<BTreeMap<String, Entry>> {
 
 /// Runs git to its end; the error holds its words.
 pub(super) fn git(args: &[&str]) -> io::Result<Vec<u8>> {
-    let output = command().args(args).stdin(Stdio::null()).output().map_err(|error| not_run(&error))?;
+    let output = command()
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| not_run(&error))?;
     if output.status.success() {
         return Ok(output.stdout);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(said.lines().next().unwrap_or("git failed").to_owned()))
+    Err(io::Error::other(
+        said.lines().next().unwrap_or("git failed").to_owned(),
+    ))
 }
 
 /// Git, reading patterns as they are written here whatever the environment says of them.

@@ -43,7 +43,12 @@ pub(crate) struct Blob {
 impl Staged {
     /// Asks git where the index is; the error holds git's words.
     pub(crate) fn open() -> io::Result<Self> {
-        let told = entries::git(&["rev-parse", "--show-toplevel", "--show-prefix", "--show-cdup"])?;
+        let told = entries::git(&[
+            "rev-parse",
+            "--show-toplevel",
+            "--show-prefix",
+            "--show-cdup",
+        ])?;
         let told = String::from_utf8_lossy(&told).into_owned();
         let [top, prefix, up] = told.splitn(4, '\n').take(3).collect::<Vec<_>>()[..] else {
             return Err(io::Error::other(format!("git rev-parse said {told:?}")));
@@ -69,8 +74,16 @@ impl Staged {
                 || is_message && (wanted.is_empty() || wanted.iter().any(is_in))
         };
         let entries = entries::changed()?;
-        let files = entries.into_iter().filter(|(path, entry)| entry.is_file && is_wanted(path));
-        Ok(files.map(|(path, entry)| Blob { shown: self.shown(&path), path, id: entry.id }).collect())
+        let files = entries
+            .into_iter()
+            .filter(|(path, entry)| entry.is_file && is_wanted(path));
+        Ok(files
+            .map(|(path, entry)| Blob {
+                shown: self.shown(&path),
+                path,
+                id: entry.id,
+            })
+            .collect())
     }
 
     /// Reads a message: at most one byte more than one may have.
@@ -79,26 +92,50 @@ impl Staged {
     }
 
     fn read_id(&self, id: &str) -> io::Result<Vec<u8>> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner).read(id)
+        self.batch
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .read(id)
     }
 
     /// Finds the packet that a message names: in the index, else, as only a file git does not
     /// know is missing there, in the working tree.
-    pub(crate) fn packet(&self, blob: &Blob, root: Option<&Path>, path: &PacketPath) -> io::Result<Found> {
-        let Some(root) = self.workspace_of(blob, root) else { return Ok(Found::NotLooked) };
+    pub(crate) fn packet(
+        &self,
+        blob: &Blob,
+        root: Option<&Path>,
+        path: &PacketPath,
+    ) -> io::Result<Found> {
+        let Some(root) = self.workspace_of(blob, root) else {
+            return Ok(Found::NotLooked);
+        };
         if let Some(refused) = packet::outside_of_packets(path) {
             return Ok(refused);
         }
-        let packets = self.packets.get_or_init(|| entries::packets().map_err(|error| error.to_string()));
-        let packets = packets.as_ref().map_err(|why| io::Error::other(why.clone()))?;
-        let mut at = if root.is_empty() { String::new() } else { format!("{root}/") };
-        for part in path.as_str().split('/').filter(|part| !part.is_empty() && *part != ".") {
+        let packets = self
+            .packets
+            .get_or_init(|| entries::packets().map_err(|error| error.to_string()));
+        let packets = packets
+            .as_ref()
+            .map_err(|why| io::Error::other(why.clone()))?;
+        let mut at = if root.is_empty() {
+            String::new()
+        } else {
+            format!("{root}/")
+        };
+        for part in path
+            .as_str()
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".")
+        {
             at.push_str(part);
             match packets.get(&at) {
                 Some(entry) if entry.is_symlink => return Ok(packet::symlink(part)),
                 Some(entry) if entry.is_file => {
                     let place = PathBuf::from(self.shown(&at));
-                    return self.read_id(&entry.id).map(|bytes| packet::sized(bytes, place));
+                    return self
+                        .read_id(&entry.id)
+                        .map(|bytes| packet::sized(bytes, place));
                 }
                 Some(_) | None => at.push('/'),
             }
@@ -123,7 +160,9 @@ impl Staged {
         let inside = if path.is_absolute() {
             let resolved = path.canonicalize();
             let inside = path.strip_prefix(&self.top).ok();
-            inside.or_else(|| resolved.as_ref().ok()?.strip_prefix(&self.top).ok()).map(Path::to_owned)
+            inside
+                .or_else(|| resolved.as_ref().ok()?.strip_prefix(&self.top).ok())
+                .map(Path::to_owned)
         } else {
             Some(Path::new(&self.prefix).join(path))
         };
@@ -153,5 +192,6 @@ impl Staged {
 }
 
 fn is_beneath(path: &str, directory: &str) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+    path.strip_prefix(directory)
+        .is_some_and(|rest| rest.starts_with('/'))
 }

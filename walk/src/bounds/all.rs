@@ -27,7 +27,11 @@ fn base(name: &'static str, rounds: u64) -> Bounds {
         odd: false,
         reviewers: &[REVIEWER],
         requests: TWO_HEADS,
-        reports: &["", "addressed_finding_ids: [F-1]", "addressed_finding_ids: [X]"],
+        reports: &[
+            "",
+            "addressed_finding_ids: [F-1]",
+            "addressed_finding_ids: [X]",
+        ],
         supersedes: false,
         turns: 2,
         counts: false,
@@ -41,7 +45,13 @@ fn base(name: &'static str, rounds: u64) -> Bounds {
 }
 
 fn explicit(bounds: Bounds) -> Bounds {
-    Bounds { policy: Policy { threads: ThreadMode::Explicit, ..bounds.policy }, ..bounds }
+    Bounds {
+        policy: Policy {
+            threads: ThreadMode::Explicit,
+            ..bounds.policy
+        },
+        ..bounds
+    }
 }
 
 fn handoff(mode: HandoffMode, bounds: Bounds) -> Bounds {
@@ -53,25 +63,56 @@ fn handoff(mode: HandoffMode, bounds: Bounds) -> Bounds {
         verify_agents: BTreeSet::from([agent(AUTHOR)]),
         ..HandoffPolicy::default()
     };
-    Bounds { policy: Policy { handoff, ..bounds.policy }, pulls: true, ..bounds }
+    Bounds {
+        policy: Policy {
+            handoff,
+            ..bounds.policy
+        },
+        pulls: true,
+        ..bounds
+    }
 }
 
 fn advisory(bounds: Bounds) -> Bounds {
-    Bounds { policy: Policy { profile: Profile::Advisory, ..bounds.policy }, ..bounds }
+    Bounds {
+        policy: Policy {
+            profile: Profile::Advisory,
+            ..bounds.policy
+        },
+        ..bounds
+    }
 }
 
 /// One thread, everything that can be said of it.
 fn talk(rounds: u64) -> Bounds {
     let reports: &[&str] = &["", "addressed_finding_ids: [X]"];
-    Bounds { reports, odd: rounds < 3, ..base("talk", rounds) }
+    Bounds {
+        reports,
+        odd: rounds < 3,
+        ..base("talk", rounds)
+    }
 }
 
 /// What a request can ask for, and fewer words about threads.
 fn limits(rounds: u64) -> Bounds {
-    let requests: &[&str] =
-        &["", "declared_head: aaaaaa1", "declared_head: aaaaaa2", "max_rounds: 1", "max_rounds: 3"];
-    let reports: &[&str] = &["", "addressed_finding_ids: [F-1]", "touched_files: [beta.rs]"];
-    Bounds { requests, reports, says: Say::FEW, ..base("limits", rounds) }
+    let requests: &[&str] = &[
+        "",
+        "declared_head: aaaaaa1",
+        "declared_head: aaaaaa2",
+        "max_rounds: 1",
+        "max_rounds: 3",
+    ];
+    let reports: &[&str] = &[
+        "",
+        "addressed_finding_ids: [F-1]",
+        "touched_files: [beta.rs]",
+    ];
+    Bounds {
+        requests,
+        reports,
+        says: Say::FEW,
+        ..base("limits", rounds)
+    }
 }
 
 /// The reviewer's means: attempts, replacements, turns, takes.
@@ -108,7 +149,14 @@ fn people(rounds: u64, decisions: u8) -> Bounds {
         Act::Queue(id()),
     ];
     let reports: &[&str] = &[""];
-    Bounds { acts, decisions, reports, requests: ONE_HEAD, says: Say::TALK, ..base("people", rounds) }
+    Bounds {
+        acts,
+        decisions,
+        reports,
+        requests: ONE_HEAD,
+        says: Say::TALK,
+        ..base("people", rounds)
+    }
 }
 
 const EVERY_REPORT: &[&str] = &[
@@ -131,7 +179,10 @@ pub fn all() -> Vec<Bounds> {
     let report: &[&str] = &[""];
     let touched: &[&str] = &["", "touched_files: [alpha.rs]"];
     let verify: &[&str] = &["declared_head: aaaaaa1", "run_trigger: verify"];
-    let fix: &[&str] = &["handoff_ref: handoff-pr85-1\ndeclared_head: aaaaaa1", "declared_head: aaaaaa2"];
+    let fix: &[&str] = &[
+        "handoff_ref: handoff-pr85-1\ndeclared_head: aaaaaa1",
+        "declared_head: aaaaaa2",
+    ];
     let mut walks: Vec<Bounds> = (1..=3).map(talk).collect();
     walks.extend((1..=3).map(|rounds| explicit(talk(rounds))));
     walks.extend((1..=3).map(limits));
@@ -154,7 +205,13 @@ pub fn all() -> Vec<Bounds> {
             requests: ONE_HEAD,
             ..base("", 3)
         },
-        explicit(Bounds { name: "two threads", slots: two, says: Say::SOME, reports: report, ..base("", 3) }),
+        explicit(Bounds {
+            name: "two threads",
+            slots: two,
+            says: Say::SOME,
+            reports: report,
+            ..base("", 3)
+        }),
         Bounds {
             name: "mixed",
             slots: mixed,
@@ -163,8 +220,20 @@ pub fn all() -> Vec<Bounds> {
             requests: ONE_HEAD,
             ..base("", 3)
         },
-        Bounds { name: "judged", slots: judged, says: Say::SOME, reports: touched, ..base("", 2) },
-        Bounds { name: "all generations", generations: 5, says: Say::FEW, reports: report, ..base("", 3) },
+        Bounds {
+            name: "judged",
+            slots: judged,
+            says: Say::SOME,
+            reports: touched,
+            ..base("", 2)
+        },
+        Bounds {
+            name: "all generations",
+            generations: 5,
+            says: Say::FEW,
+            reports: report,
+            ..base("", 3)
+        },
         Bounds {
             name: "two reviewers",
             reviewers: &[REVIEWER, THIRD],
@@ -176,8 +245,21 @@ pub fn all() -> Vec<Bounds> {
         },
         people(3, 1),
         people(3, 2),
-        advisory(Bounds { name: "advisory", slots: mixed, says: Say::SOME, reports: touched, ..base("", 2) }),
-        handoff(HandoffMode::Off, Bounds { name: "handoff off", says: Say::MEANS, ..people(1, 1) }),
+        advisory(Bounds {
+            name: "advisory",
+            slots: mixed,
+            says: Say::SOME,
+            reports: touched,
+            ..base("", 2)
+        }),
+        handoff(
+            HandoffMode::Off,
+            Bounds {
+                name: "handoff off",
+                says: Say::MEANS,
+                ..people(1, 1)
+            },
+        ),
         handoff(
             HandoffMode::Threshold,
             Bounds {
@@ -191,7 +273,13 @@ pub fn all() -> Vec<Bounds> {
         ),
         handoff(
             HandoffMode::Full,
-            Bounds { name: "handoff full", requests: verify, reports: report, says: Say::FEW, ..base("", 2) },
+            Bounds {
+                name: "handoff full",
+                requests: verify,
+                reports: report,
+                says: Say::FEW,
+                ..base("", 2)
+            },
         ),
         handoff(
             HandoffMode::Full,
@@ -246,18 +334,51 @@ pub fn all() -> Vec<Bounds> {
 pub fn small() -> Vec<Bounds> {
     let two: &[Slot] = &[Slot::P1, Slot::P1];
     let report: &[&str] = &[""];
-    let fix: &[&str] = &["handoff_ref: handoff-pr85-1\ndeclared_head: aaaaaa1", "declared_head: aaaaaa2"];
+    let fix: &[&str] = &[
+        "handoff_ref: handoff-pr85-1\ndeclared_head: aaaaaa1",
+        "declared_head: aaaaaa2",
+    ];
     vec![
-        Bounds { odd: false, requests: ONE_HEAD, ..talk(2) },
+        Bounds {
+            odd: false,
+            requests: ONE_HEAD,
+            ..talk(2)
+        },
         limits(1),
-        Bounds { counts: false, says: Say::FEW, ..means(1, 2) },
-        Bounds { requests: ONE_HEAD, ..means(1, 1) },
-        explicit(Bounds { name: "two threads", slots: two, says: Say::FEW, reports: report, ..base("", 2) }),
-        Bounds { says: Say::FEW, ..people(2, 1) },
-        advisory(Bounds { name: "advisory", says: Say::FEW, reports: report, ..base("", 1) }),
+        Bounds {
+            counts: false,
+            says: Say::FEW,
+            ..means(1, 2)
+        },
+        Bounds {
+            requests: ONE_HEAD,
+            ..means(1, 1)
+        },
+        explicit(Bounds {
+            name: "two threads",
+            slots: two,
+            says: Say::FEW,
+            reports: report,
+            ..base("", 2)
+        }),
+        Bounds {
+            says: Say::FEW,
+            ..people(2, 1)
+        },
+        advisory(Bounds {
+            name: "advisory",
+            says: Say::FEW,
+            reports: report,
+            ..base("", 1)
+        }),
         handoff(
             HandoffMode::Full,
-            Bounds { name: "handoff full", says: Say::FEW, reports: report, ..base("", 1) },
+            Bounds {
+                name: "handoff full",
+                says: Say::FEW,
+                reports: report,
+                ..base("", 1)
+            },
         ),
         handoff(
             HandoffMode::Full,
@@ -286,6 +407,12 @@ pub fn small() -> Vec<Bounds> {
             requests: ONE_HEAD,
             ..base("", 2)
         },
-        Bounds { name: "all generations", generations: 5, says: Say::MEANS, reports: report, ..base("", 1) },
+        Bounds {
+            name: "all generations",
+            generations: 5,
+            says: Say::MEANS,
+            reports: report,
+            ..base("", 1)
+        },
     ]
 }

@@ -31,9 +31,19 @@ pub(super) fn deal(bounds: &Bounds, reviewer: &str, round: u32) -> Hand {
         rest.push(lgtm(bounds, reviewer, says, "pass", &nits(), ""));
     }
     let silent = vec![Say::Silent; bounds.slots.len()];
-    for wrong in [round.saturating_sub(1).max(1), round + 1].into_iter().filter(|wrong| *wrong != round) {
+    for wrong in [round.saturating_sub(1).max(1), round + 1]
+        .into_iter()
+        .filter(|wrong| *wrong != round)
+    {
         rest.push(feedback(bounds, reviewer, wrong, &silent, "", ""));
-        rest.push(lgtm(bounds, reviewer, &silent, "pass", &format!("round: {wrong}"), ""));
+        rest.push(lgtm(
+            bounds,
+            reviewer,
+            &silent,
+            "pass",
+            &format!("round: {wrong}"),
+            "",
+        ));
     }
     rest.push(lgtm(bounds, reviewer, &silent, "fail", "", ""));
     authors(bounds, reviewer, round, &mut rest);
@@ -44,14 +54,23 @@ pub(super) fn deal(bounds: &Bounds, reviewer: &str, round: u32) -> Hand {
 fn combinations(bounds: &Bounds) -> Vec<Vec<Say>> {
     bounds.slots.iter().fold(vec![Vec::new()], |before, _| {
         let each = |says: &Vec<Say>, say: Say| says.iter().copied().chain([say]).collect();
-        before.iter().flat_map(|says| bounds.says.iter().map(move |say| each(says, *say))).collect()
+        before
+            .iter()
+            .flat_map(|says| bounds.says.iter().map(move |say| each(says, *say)))
+            .collect()
     })
 }
 
 fn packet(bounds: &Bounds, says: &[Say]) -> (String, usize) {
-    let written = says.iter().enumerate().map(|(place, say)| say.written(place, bounds.slots[place]));
+    let written = says
+        .iter()
+        .enumerate()
+        .map(|(place, say)| say.written(place, bounds.slots[place]));
     let (texts, counts): (Vec<_>, Vec<_>) = written.unzip();
-    (format!("findings: [{}]\n", texts.concat().join(", ")), counts.iter().sum())
+    (
+        format!("findings: [{}]\n", texts.concat().join(", ")),
+        counts.iter().sum(),
+    )
 }
 
 fn feedback(
@@ -67,7 +86,10 @@ fn feedback(
         "findings_packet: packets/findings/p.yaml\nround: {round}\nblocking_count: {blocking}\n{fields}"
     );
     let draft = Draft {
-        label: &format!("{reviewer}: feedback of round {round} {fields}{}{says:?}", envelope.trim()),
+        label: &format!(
+            "{reviewer}: feedback of round {round} {fields}{}{says:?}",
+            envelope.trim()
+        ),
         outbox: reviewer,
         from: reviewer,
         to: AUTHOR,
@@ -89,10 +111,21 @@ fn lgtm(
     envelope: &str,
 ) -> Arc<Card> {
     let is_silent = says.iter().all(|say| *say == Say::Silent);
-    let named = if is_silent { "" } else { "findings_packet: packets/findings/p.yaml\n" };
-    let nits = if fields.contains("nits") { "nits " } else { fields };
+    let named = if is_silent {
+        ""
+    } else {
+        "findings_packet: packets/findings/p.yaml\n"
+    };
+    let nits = if fields.contains("nits") {
+        "nits "
+    } else {
+        fields
+    };
     let draft = Draft {
-        label: &format!("{reviewer}: lgtm {result} {nits}{}{says:?}", envelope.trim()),
+        label: &format!(
+            "{reviewer}: lgtm {result} {nits}{}{says:?}",
+            envelope.trim()
+        ),
         outbox: reviewer,
         from: reviewer,
         to: AUTHOR,
@@ -108,7 +141,9 @@ fn lgtm(
 /// A nit for each thread there may be.
 fn nits() -> String {
     let nit = |(id, ..): &(&str, &str, &str)| {
-        format!("\n  - {{nit_id: N-{id}, tier: P3, summary: s, owner: o, next_action: later, source: {id}}}")
+        format!(
+            "\n  - {{nit_id: N-{id}, tier: P3, summary: s, owner: o, next_action: later, source: {id}}}"
+        )
     };
     format!("nits:{}", NAMES.iter().map(nit).collect::<String>())
 }
@@ -134,11 +169,31 @@ fn authors(bounds: &Bounds, reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>
     for fields in bounds.requests {
         request(fields, fields, "", 0);
     }
-    request("of a round it does not open", &format!("round: {}", round + 2), "", 0);
+    request(
+        "of a round it does not open",
+        &format!("round: {}", round + 2),
+        "",
+        0,
+    );
     if bounds.supersedes {
-        request("replacing the open one", "supersedes_message_id: req", "", 1);
-        request("replacing the open one, at once", "supersedes_message_id: req", "priority: P0\n", 1);
-        request("replacing no known one", "supersedes_message_id: old", "", 1);
+        request(
+            "replacing the open one",
+            "supersedes_message_id: req",
+            "",
+            1,
+        );
+        request(
+            "replacing the open one, at once",
+            "supersedes_message_id: req",
+            "priority: P0\n",
+            1,
+        );
+        request(
+            "replacing no known one",
+            "supersedes_message_id: old",
+            "",
+            1,
+        );
     }
     let mut addressed = |round: u32, fields: &str| {
         let draft = Draft {
@@ -172,11 +227,37 @@ fn strangers(reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>>) {
         (AUTHOR, reviewer, AUTHOR, "review_lgtm", &related, lgtm),
         (reviewer, reviewer, AUTHOR, "review_request", "", &request),
         (third, third, reviewer, "review_request", "", &request),
-        (reviewer, reviewer, AUTHOR, "review_addressed", &related, &addressed),
-        (third, third, reviewer, "review_addressed", &related, &addressed),
+        (
+            reviewer,
+            reviewer,
+            AUTHOR,
+            "review_addressed",
+            &related,
+            &addressed,
+        ),
+        (
+            third,
+            third,
+            reviewer,
+            "review_addressed",
+            &related,
+            &addressed,
+        ),
     ] {
         let label = &format!("{from}: {kind} to {to}, in the outbox of {outbox}");
-        rest.push(Draft { label, outbox, from, to, kind, envelope, body, minute: 4 }.card(&[], None, false));
+        rest.push(
+            Draft {
+                label,
+                outbox,
+                from,
+                to,
+                kind,
+                envelope,
+                body,
+                minute: 4,
+            }
+            .card(&[], None, false),
+        );
     }
 }
 
@@ -196,16 +277,31 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn card(self, says: &[Say], packet: Option<&str>, carries: bool) -> Arc<Card> {
-        let Self { label, outbox, from, to, kind, envelope, body, minute: at } = self;
+        let Self {
+            label,
+            outbox,
+            from,
+            to,
+            kind,
+            envelope,
+            body,
+            minute: at,
+        } = self;
         let body: String = body.lines().map(|line| format!("  {line}\n")).collect();
-        let priority = if envelope.contains("priority:") { "" } else { "priority: P1\n" };
+        let priority = if envelope.contains("priority:") {
+            ""
+        } else {
+            "priority: P1\n"
+        };
         let text = format!(
             "id: req\nfrom: {from}\nto: {to}\ntype: {kind}\ncreated_at_utc: 2026-02-13T10:00:00Z\n\
              subject: a subject\n{priority}{envelope}body: |\n{body}"
         );
-        let message =
-            message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let input = packet.map_or(PacketInput::NotNamed, |packet| PacketInput::Bytes(packet.as_bytes()));
+        let message = message_schema::parse(text.as_bytes())
+            .unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let input = packet.map_or(PacketInput::NotNamed, |packet| {
+            PacketInput::Bytes(packet.as_bytes())
+        });
         let valid = check(&message, input)
             .unwrap_or_else(|found| panic!("{found:#?}\n{text}{}", packet.unwrap_or_default()));
         Arc::new(Card {
@@ -223,7 +319,11 @@ impl Draft<'_> {
 /// Stands in for SHA-256: distinct texts get distinct digests.
 fn digest(text: &str, packet: Option<&str>) -> ContentDigest {
     let mut bytes = [0_u8; 32];
-    for (place, byte) in text.bytes().chain(packet.unwrap_or_default().bytes()).enumerate() {
+    for (place, byte) in text
+        .bytes()
+        .chain(packet.unwrap_or_default().bytes())
+        .enumerate()
+    {
         bytes[place % 32] = bytes[place % 32].wrapping_mul(31).wrapping_add(byte);
     }
     ContentDigest(bytes)

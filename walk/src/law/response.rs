@@ -22,20 +22,36 @@ pub(super) fn judge(
     let is_last = was.is_last_round();
     let said = |id: &FindingId| {
         let place = NAMES.iter().position(|(name, ..)| *name == id.as_str());
-        place.and_then(|place| card.says.get(place)).copied().unwrap_or(Say::Silent)
+        place
+            .and_then(|place| card.says.get(place))
+            .copied()
+            .unwrap_or(Say::Silent)
     };
     for (id, after) in &now.threads {
         let judged = match was.threads.get(id) {
-            None => holds(NAMES.iter().any(|(name, ..)| *name == id.as_str()), Law::LegalActions, || {
-                format!("`{id}` repeats a thread and opened one of its own")
-            }),
+            None => holds(
+                NAMES.iter().any(|(name, ..)| *name == id.as_str()),
+                Law::LegalActions,
+                || format!("`{id}` repeats a thread and opened one of its own"),
+            ),
             Some(thread) if thread.is_open() => {
-                let heard = Heard { bounds, card, was, id, thread, after, is_last };
+                let heard = Heard {
+                    bounds,
+                    card,
+                    was,
+                    id,
+                    thread,
+                    after,
+                    is_last,
+                };
                 heard.open(said(id))
             }
             Some(thread) => settled(id, thread, after, said(id)),
         };
-        judged.map_err(|broken| Broken { why: format!("{key}: {}", broken.why), ..broken })?;
+        judged.map_err(|broken| Broken {
+            why: format!("{key}: {}", broken.why),
+            ..broken
+        })?;
     }
     Ok(())
 }
@@ -64,7 +80,10 @@ impl Heard<'_> {
     }
 
     fn breach(&self, why: &str) -> Result<(), Broken> {
-        Err(Broken::new(Law::LegalActions, format!("{} {why}: {:?}", self.id, self.after)))
+        Err(Broken::new(
+            Law::LegalActions,
+            format!("{} {why}: {:?}", self.id, self.after),
+        ))
     }
 
     fn status(&self, is_settled: bool, stance: Option<Stance>) -> Result<(), Broken> {
@@ -78,7 +97,11 @@ impl Heard<'_> {
 
     fn act(&self, action: Action, stance: Option<Stance>) -> Result<(), Broken> {
         let stance = stance.unwrap_or(self.thread.dialogue.stance);
-        if !self.thread.legal_actions(stance, self.is_last).contains(&action) {
+        if !self
+            .thread
+            .legal_actions(stance, self.is_last)
+            .contains(&action)
+        {
             return self.breach(&format!("took {action}, which is not legal"));
         }
         if self.is_last && action == Action::Reply {
@@ -119,7 +142,11 @@ impl Heard<'_> {
     /// Without an action a thread stays only as a spent budget or a nit leaves it.
     fn left(&self) -> Result<(), Broken> {
         let is_carried = self.card.carries && self.after.is_open();
-        if self.is_deferred() || is_carried { Ok(()) } else { self.breach("was given no action") }
+        if self.is_deferred() || is_carried {
+            Ok(())
+        } else {
+            self.breach("was given no action")
+        }
     }
 }
 
@@ -137,17 +164,22 @@ fn settled(id: &FindingId, thread: &Thread, after: &Thread, said: Say) -> Result
             is_final && matches!(said, Say::Act(Action::Escalate, _) | Say::AgainEscalated)
         }
         // Reopened and covered by a nit in the same breath.
-        (ThreadState::Resolved, ThreadState::Deferred) => !is_final && after.reopened && !after.blocking,
+        (ThreadState::Resolved, ThreadState::Deferred) => {
+            !is_final && after.reopened && !after.blocking
+        }
         (ThreadState::Deferred, ThreadState::Open) => {
             after.blocking && (!thread.blocking || after.severity < thread.severity)
         }
         (ThreadState::Open | ThreadState::Held(_), _)
         | (ThreadState::Resolved, ThreadState::Resolved)
-        | (ThreadState::Deferred, ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred) => {
-            false
-        }
+        | (
+            ThreadState::Deferred,
+            ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred,
+        ) => false,
     };
-    holds(may, Law::LegalActions, || format!("{id}: {thread:?} became {after:?}"))
+    holds(may, Law::LegalActions, || {
+        format!("{id}: {thread:?} became {after:?}")
+    })
 }
 
 /// What a thread has left: each action lowers it.

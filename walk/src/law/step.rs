@@ -1,8 +1,8 @@
 //! The laws about a step: what may change from the state before to the state after, by what moved.
 
 use review::{
-    Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Phase, PullAction, Rank,
-    Review, ReviewKey, SUPERSESSIONS, Task, ThreadState, messages_max,
+    Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Phase, PullAction,
+    Rank, Review, ReviewKey, SUPERSESSIONS, Task, ThreadState, messages_max,
 };
 
 use super::{Broken, Law, blockers, holds, is_advised, response};
@@ -24,11 +24,18 @@ pub(crate) enum Moved<'a> {
 }
 
 /// What must hold of every step.
-pub(crate) fn step(bounds: &Bounds, before: &Node, moved: Moved<'_>, after: &Node) -> Result<(), Broken> {
+pub(crate) fn step(
+    bounds: &Bounds,
+    before: &Node,
+    moved: Moved<'_>,
+    after: &Node,
+) -> Result<(), Broken> {
     for (key, now) in &after.reviews {
         let was = before.reviews.get(key);
         match moved {
-            Moved::Accepted(card, of) if of == key => accepted(bounds, before, card, key, was, now, after)?,
+            Moved::Accepted(card, of) if of == key => {
+                accepted(bounds, before, card, key, was, now, after)?
+            }
             Moved::Refused(Some(of)) if of == key => cost(key, was, now)?,
             Moved::Accepted(..) | Moved::Refused(_) | Moved::Declined => unchanged(key, was, now)?,
             Moved::Happened(happened) => happen(&happened.event, key, was, now)?,
@@ -38,15 +45,24 @@ pub(crate) fn step(bounds: &Bounds, before: &Node, moved: Moved<'_>, after: &Nod
         }
         bounded(key, now, bounds)?;
     }
-    holds(before.reviews.keys().all(|key| after.reviews.contains_key(key)), Law::CountersStay, || {
-        "a review is forgotten".to_owned()
-    })?;
-    holds(after.generations() <= GENERATIONS_MAX.into(), Law::RankFalls, || {
-        format!("{} generations", after.generations())
-    })?;
+    holds(
+        before
+            .reviews
+            .keys()
+            .all(|key| after.reviews.contains_key(key)),
+        Law::CountersStay,
+        || "a review is forgotten".to_owned(),
+    )?;
+    holds(
+        after.generations() <= GENERATIONS_MAX.into(),
+        Law::RankFalls,
+        || format!("{} generations", after.generations()),
+    )?;
     if let Moved::Happened(happened) = moved {
         let tasks = happened.handoff.iter().flat_map(|handoff| &handoff.tasks);
-        tasks.clone().try_for_each(|task| handed_off(bounds, before, &happened.event, task))?;
+        tasks
+            .clone()
+            .try_for_each(|task| handed_off(bounds, before, &happened.event, task))?;
     }
     Ok(())
 }
@@ -63,13 +79,20 @@ fn accepted(
     let kind = card.valid.envelope().kind;
     falls(was.map(|was| &was.review), &now.review)?;
     let (answered, reviewing) = match was {
-        Some(was) => (was.answered == was.review.round, matches!(was.review.phase, Phase::Reviewing(_))),
+        Some(was) => (
+            was.answered == was.review.round,
+            matches!(was.review.phase, Phase::Reviewing(_)),
+        ),
         None => (false, false),
     };
     if kind.is_terminal_response() {
-        holds(reviewing && !answered, Law::OneResponse, || format!("round {} again", now.review.round))?;
+        holds(reviewing && !answered, Law::OneResponse, || {
+            format!("round {} again", now.review.round)
+        })?;
         let is_open = matches!(now.review.phase, Phase::Reviewing(_));
-        holds(!is_open, Law::OneResponse, || "the request is open after its response".to_owned())?;
+        holds(!is_open, Law::OneResponse, || {
+            "the request is open after its response".to_owned()
+        })?;
         let was = was.expect("a response has a request");
         response::judge(bounds, card, key, &was.review, &now.review)?;
     }
@@ -77,78 +100,130 @@ fn accepted(
         let advised = is_advised(&bounds.policy, before, key, &now.review);
         let blocked = blockers(&now.review).next();
         let why = || format!("approved over {blocked:?}");
-        holds(blocked.is_none() || (advised && !approval.by_rule), Law::NoBlockedApproval, why)?;
+        holds(
+            blocked.is_none() || (advised && !approval.by_rule),
+            Law::NoBlockedApproval,
+            why,
+        )?;
     }
     if let Some(was) = was
-        && let (Some((due, which)), Some((later, whose))) = (was.review.deadline(), now.review.deadline())
+        && let (Some((due, which)), Some((later, whose))) =
+            (was.review.deadline(), now.review.deadline())
     {
         let is_same_wait = which == whose && was.review.round == now.review.round;
-        holds(!is_same_wait || later <= due, Law::DeadlinesStand, || format!("from {due} to {later}"))?;
+        holds(!is_same_wait || later <= due, Law::DeadlinesStand, || {
+            format!("from {due} to {later}")
+        })?;
     }
-    let reviews: u32 = after.reviews.values().map(|standing| standing.review.asked).sum();
+    let reviews: u32 = after
+        .reviews
+        .values()
+        .map(|standing| standing.review.asked)
+        .sum();
     let is_fix = now.review.fixes.is_some();
-    holds(!is_fix || reviews <= FIX_REVIEWS_MAX, Law::RankFalls, || format!("{reviews} reviews of a fix"))
+    holds(
+        !is_fix || reviews <= FIX_REVIEWS_MAX,
+        Law::RankFalls,
+        || format!("{reviews} reviews of a fix"),
+    )
 }
 
 /// What one generation may hold, however it came about.
 fn bounded(key: &ReviewKey, now: &Standing, bounds: &Bounds) -> Result<(), Broken> {
-    let Review { rounds, granted, .. } = now.review;
+    let Review {
+        rounds, granted, ..
+    } = now.review;
     let replaced = u32::from(SUPERSESSIONS);
     let of_rounds = messages_max(rounds) + (3 + replaced) * u32::from(granted);
-    let unused = if bounds.supersedes { 0 } else { replaced * u32::from(rounds.get() + granted) };
+    let unused = if bounds.supersedes {
+        0
+    } else {
+        replaced * u32::from(rounds.get() + granted)
+    };
     let most = of_rounds - unused;
     holds(now.accepted <= most, Law::FewMessages, || {
         format!("{key}: {} messages, {most} at most", now.accepted)
     })?;
     let round = now.review.round_of_generation();
-    holds(round <= u32::from(rounds.get() + granted), Law::RankFalls, || {
-        format!("{key}: round {round} of {rounds}")
-    })?;
-    holds(rounds <= bounds.policy.rounds, Law::RankFalls, || format!("{key}: {rounds} rounds"))
+    holds(
+        round <= u32::from(rounds.get() + granted),
+        Law::RankFalls,
+        || format!("{key}: round {round} of {rounds}"),
+    )?;
+    holds(rounds <= bounds.policy.rounds, Law::RankFalls, || {
+        format!("{key}: {rounds} rounds")
+    })
 }
 
 fn falls(was: Option<&Review>, now: &Review) -> Result<(), Broken> {
     let (from, to) = (was.map_or(Rank::UNOPENED, Review::rank), now.rank());
-    holds(to < from, Law::RankFalls, || format!("from {from:?} to {to:?}"))
+    holds(to < from, Law::RankFalls, || {
+        format!("from {from:?} to {to:?}")
+    })
 }
 
 fn unchanged(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
-    holds(was == Some(now), Law::RefusalsAreInert, || format!("{key} changed: {now:?}"))
+    holds(was == Some(now), Law::RefusalsAreInert, || {
+        format!("{key} changed: {now:?}")
+    })
 }
 
 /// What a refusal costs is the reviewer's means, and nothing else.
 fn cost(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
     let Some(was) = was else {
-        return Err(Broken::new(Law::RefusalsAreInert, format!("{key} was opened by a refused message")));
+        return Err(Broken::new(
+            Law::RefusalsAreInert,
+            format!("{key} was opened by a refused message"),
+        ));
     };
     falls(Some(&was.review), &now.review)?;
     let (before, after) = (was.review.deadline(), now.review.deadline());
     let is_inert = was.review.threads == now.review.threads && (after.is_none() || after == before);
-    holds(is_inert, Law::RefusalsAreInert, || format!("{key}: {:?} to {:?}", was.review, now.review))
+    holds(is_inert, Law::RefusalsAreInert, || {
+        format!("{key}: {:?} to {:?}", was.review, now.review)
+    })
 }
 
-fn happen(event: &Event, key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
+fn happen(
+    event: &Event,
+    key: &ReviewKey,
+    was: Option<&Standing>,
+    now: &Standing,
+) -> Result<(), Broken> {
     let Some(was) = was else {
-        return Err(Broken::new(Law::RankFalls, format!("{key} was opened by an event")));
+        return Err(Broken::new(
+            Law::RankFalls,
+            format!("{key} was opened by an event"),
+        ));
     };
     let is_same = was.review == now.review;
     match event {
         Event::Deadline { review, .. } if review == key => {
             falls(Some(&was.review), &now.review)?;
-            holds(now.review.phase.is_final(), Law::DaemonGoesOn, || format!("{:?}", now.review.phase))?;
+            holds(now.review.phase.is_final(), Law::DaemonGoesOn, || {
+                format!("{:?}", now.review.phase)
+            })?;
             let is_approved = matches!(now.review.phase, Phase::Approved(_));
-            holds(!is_approved, Law::KnownEnds, || "silence approved".to_owned())
+            holds(!is_approved, Law::KnownEnds, || {
+                "silence approved".to_owned()
+            })
         }
         Event::Deadline { .. } => unchanged(key, Some(was), now),
         Event::Taken(_) if is_same => Ok(()),
-        Event::Taken(_) | Event::Turns { .. } | Event::Started(_) | Event::Failed { .. } | Event::Pair(_) => {
+        Event::Taken(_)
+        | Event::Turns { .. }
+        | Event::Started(_)
+        | Event::Failed { .. }
+        | Event::Pair(_) => {
             falls(Some(&was.review), &now.review)?;
             let (before, after) = (was.review.deadline(), now.review.deadline());
             let is_renewed = matches!(
                 (before, after),
                 (Some((due, Deadline::Runtime)), Some((later, _))) if later > due
             );
-            holds(!is_renewed, Law::DeadlinesStand, || format!("from {before:?} to {after:?}"))
+            holds(!is_renewed, Law::DeadlinesStand, || {
+                format!("from {before:?} to {after:?}")
+            })
         }
         Event::Pull(pull) => pulled(pull.action, &was.review, &now.review),
         // A person's decision starts a new count.
@@ -161,11 +236,18 @@ fn pulled(action: PullAction, was: &Review, now: &Review) -> Result<(), Broken> 
     let closes = matches!(action, PullAction::Closed | PullAction::Merged);
     if !was.phase.is_final() && closes {
         falls(Some(was), now)?;
-        return holds(matches!(now.phase, Phase::Closed(_)), Law::KnownEnds, || format!("{:?}", now.phase));
+        return holds(
+            matches!(now.phase, Phase::Closed(_)),
+            Law::KnownEnds,
+            || format!("{:?}", now.phase),
+        );
     }
-    let is_stale = |review: &Review| matches!(&review.phase, Phase::Approved(approval) if approval.stale);
+    let is_stale =
+        |review: &Review| matches!(&review.phase, Phase::Approved(approval) if approval.stale);
     let keeps = was.phase == now.phase || (!is_stale(was) && is_stale(now));
-    holds(keeps && was.rank() == now.rank(), Law::RankFalls, || format!("{:?} after {action:?}", now.phase))
+    holds(keeps && was.rank() == now.rank(), Law::RankFalls, || {
+        format!("{:?} after {action:?}", now.phase)
+    })
 }
 
 /// Whatever happens, what was counted of a thread stays counted.
@@ -180,22 +262,39 @@ fn counters(was: &Review, now: &Review) -> Result<(), Broken> {
             && after.blocking >= thread.blocking
             && after.severity <= thread.severity
             && (thread.fate.task.is_none() || after.fate.task == thread.fate.task);
-        holds(stays, Law::CountersStay, || format!("{id}: {thread:?} to {after:?}"))?;
+        holds(stays, Law::CountersStay, || {
+            format!("{id}: {thread:?} to {after:?}")
+        })?;
     }
     let is_counted = now.generation >= was.generation && now.round >= was.round;
-    holds(is_counted, Law::CountersStay, || format!("round {} after {}", now.round, was.round))
+    holds(is_counted, Law::CountersStay, || {
+        format!("round {} after {}", now.round, was.round)
+    })
 }
 
 /// A task is made of findings nobody was given before, of a pull request that was merged.
 fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Result<(), Broken> {
     let is_merged = matches!(event, Event::Pull(pull) if pull.action == PullAction::Merged);
-    holds(is_merged, Law::HandedOffOnce, || format!("handed off by {event:?}"))?;
+    holds(is_merged, Law::HandedOffOnce, || {
+        format!("handed off by {event:?}")
+    })?;
     let bots = &bounds.policy.handoff.bots;
-    let is_bots = bounds.pull_author.is_some_and(|author| bots.contains(author));
+    let is_bots = bounds
+        .pull_author
+        .is_some_and(|author| bots.contains(author));
     for finding in &task.findings {
-        let of = before.dispatched.get(&finding.id).copied().unwrap_or_default();
-        holds(of == 0, Law::HandedOffOnce, || format!("{} for the second time", finding.id))?;
-        let thread = before.reviews.get(&finding.review).and_then(|of| of.review.threads.get(&finding.id));
+        let of = before
+            .dispatched
+            .get(&finding.id)
+            .copied()
+            .unwrap_or_default();
+        holds(of == 0, Law::HandedOffOnce, || {
+            format!("{} for the second time", finding.id)
+        })?;
+        let thread = before
+            .reviews
+            .get(&finding.review)
+            .and_then(|of| of.review.threads.get(&finding.id));
         let may_go = thread.is_some_and(|thread| {
             let by_itself = !is_bots && bounds.policy.handoff.mode != HandoffMode::Off;
             thread.state != ThreadState::Resolved

@@ -16,17 +16,28 @@ const UNREAD: usize = 20;
 /// What is asked, and within how many milliseconds 99 of 100 are to be answered.
 const QUESTIONS: [(&str, &[&str], &str); 5] = [
     ("settled inbox --json", &["inbox", "--json"], "5"),
-    ("settled hook session-start", &["hook", "session-start"], "5"),
+    (
+        "settled hook session-start",
+        &["hook", "session-start"],
+        "5",
+    ),
     ("settled hook turn-end", &["hook", "turn-end"], "5"),
     ("settled (folds the ledger)", &[], ""),
-    ("settled status --json (folds the ledger)", &["status", "--json"], ""),
+    (
+        "settled status --json (folds the ledger)",
+        &["status", "--json"],
+        "",
+    ),
 ];
 
 pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
     let root = ground.fresh("asks")?;
     room::init(&root)?;
     for number in 1..=messages {
-        std::fs::write(root.join(format!("agents/claude/outbox/{number:06}.yaml")), room::request(number))?;
+        std::fs::write(
+            root.join(format!("agents/claude/outbox/{number:06}.yaml")),
+            room::request(number),
+        )?;
     }
     let status = Command::new(room::settled())
         .args(["serve", "--once"])
@@ -38,7 +49,11 @@ pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
         return Err(format!("serve --once: {status}").into());
     }
     let inbox = root.join("agents/codex/inbox");
-    for (at, entry) in std::fs::read_dir(&inbox)?.collect::<Vec<_>>().into_iter().enumerate() {
+    for (at, entry) in std::fs::read_dir(&inbox)?
+        .collect::<Vec<_>>()
+        .into_iter()
+        .enumerate()
+    {
         let path = entry?.path();
         if at >= UNREAD {
             let name = path.file_name().ok_or("a file has a name")?;
@@ -61,8 +76,13 @@ pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
 }
 
 fn line(name: &str, command: &mut Command, root: &Path, most: &str) -> Result<()> {
-    command.env("SETTLED_ROOT", root).env("SETTLED_AGENT", "codex");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .env("SETTLED_ROOT", root)
+        .env("SETTLED_AGENT", "codex");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut times = Vec::with_capacity(TIMES);
     // The first runs bring the program into memory.
     for round in 0..TIMES + 10 {
@@ -76,7 +96,11 @@ fn line(name: &str, command: &mut Command, root: &Path, most: &str) -> Result<()
         }
     }
     let (median, most_of) = (quantile(&mut times, 0.5), quantile(&mut times, 0.99));
-    let reach = if most.is_empty() { String::new() } else { format!("   to reach: {most} ms") };
+    let reach = if most.is_empty() {
+        String::new()
+    } else {
+        format!("   to reach: {most} ms")
+    };
     println!("  {name:<40} {median:>6.2} ms {most_of:>7.2} ms{reach}");
     Ok(())
 }

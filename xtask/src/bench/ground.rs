@@ -19,7 +19,10 @@ impl Ground {
     pub(crate) fn prepare(dir: Option<&Path>) -> Result<Self> {
         if let Some(dir) = dir {
             std::fs::create_dir_all(dir)?;
-            return Ok(Self { dir: dir.to_owned(), image: None });
+            return Ok(Self {
+                dir: dir.to_owned(),
+                image: None,
+            });
         }
         let base = target().join("bench");
         std::fs::create_dir_all(&base)?;
@@ -28,10 +31,21 @@ impl Ground {
         quietly(Command::new("umount").arg(&mount));
         let file = std::fs::File::create(&image)?;
         file.set_len(IMAGE_MIB * 1024 * 1024)?;
-        let made = quietly(Command::new("mkfs.ext4").args(["-q", "-F", "-i", "4096"]).arg(&image))
-            && quietly(Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&mount));
+        let made = quietly(
+            Command::new("mkfs.ext4")
+                .args(["-q", "-F", "-i", "4096"])
+                .arg(&image),
+        ) && quietly(
+            Command::new("mount")
+                .args(["-o", "loop"])
+                .arg(&image)
+                .arg(&mount),
+        );
         if made {
-            return Ok(Self { dir: mount, image: Some(image) });
+            return Ok(Self {
+                dir: mount,
+                image: Some(image),
+            });
         }
         std::fs::remove_file(&image)?;
         let dir = base.join("plain");
@@ -74,7 +88,10 @@ impl Drop for Ground {
 /// The target directory this binary was built into.
 pub(crate) fn target() -> PathBuf {
     let exe = std::env::current_exe().expect("this process has a program");
-    exe.ancestors().nth(2).expect("target/release/xtask").to_owned()
+    exe.ancestors()
+        .nth(2)
+        .expect("target/release/xtask")
+        .to_owned()
 }
 
 fn quietly(command: &mut Command) -> bool {

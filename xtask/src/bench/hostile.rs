@@ -36,9 +36,14 @@ impl Cost {
 pub(crate) fn run() -> Result<()> {
     let documents = hostile::documents();
     let mut costs = documents.iter().map(cost).collect::<Result<Vec<Cost>>>()?;
-    println!("hostile documents, each alone from its outbox to its report ({ROUNDS} rounds, medians)");
+    println!(
+        "hostile documents, each alone from its outbox to its report ({ROUNDS} rounds, medians)"
+    );
     println!("  limits: {CPU_MS_MAX} ms of processor time, {MEMORY_MIB_MAX} MiB\n");
-    println!("  {:<46} {:>7} {:>8} {:>9} {:>7} {:>7}", "", "KiB", "CPU ms", "MiB", "report", "ledger");
+    println!(
+        "  {:<46} {:>7} {:>8} {:>9} {:>7} {:>7}",
+        "", "KiB", "CPU ms", "MiB", "report", "ledger"
+    );
     costs[1..].sort_by(|one, other| other.cpu_ms.total_cmp(&one.cpu_ms));
     for cost in &costs {
         println!(
@@ -55,7 +60,11 @@ pub(crate) fn run() -> Result<()> {
     }
     let over = costs.iter().filter(|cost| cost.is_over()).count();
     println!("\n  {} documents, {over} over a limit\n", costs.len());
-    if over == 0 { Ok(()) } else { Err(format!("{over} documents cost too much").into()) }
+    if over == 0 {
+        Ok(())
+    } else {
+        Err(format!("{over} documents cost too much").into())
+    }
 }
 
 fn cost(document: &Hostile) -> Result<Cost> {

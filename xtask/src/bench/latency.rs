@@ -37,15 +37,25 @@ pub(crate) fn run(ground: &Ground) -> Result<()> {
         ours.push(closed.elapsed().as_secs_f64());
         std::thread::sleep(PAUSE);
     }
-    let mut ms = |share| (quantile(&mut ours, share) * 1e3, quantile(&mut syncs, share) * 1e3);
+    let mut ms = |share| {
+        (
+            quantile(&mut ours, share) * 1e3,
+            quantile(&mut syncs, share) * 1e3,
+        )
+    };
     let ((median, sync_median), (p99, sync_p99)) = (ms(0.5), ms(0.99));
     println!("from close to visible in the inbox ({MESSAGES} messages)");
-    println!("  append + fdatasync                    median {sync_median:>7.3} ms  p99 {sync_p99:>7.3} ms");
+    println!(
+        "  append + fdatasync                    median {sync_median:>7.3} ms  p99 {sync_p99:>7.3} ms"
+    );
     println!("  settled                               median {median:>7.3} ms  p99 {p99:>7.3} ms");
     println!(
         "  above one sync                        median {:>7.3} ms             to reach: 2 ms",
         median - sync_median
     );
-    println!("  p99 / median                          {:>7.1}                to reach: 5\n", p99 / median);
+    println!(
+        "  p99 / median                          {:>7.1}                to reach: 5\n",
+        p99 / median
+    );
     Ok(())
 }

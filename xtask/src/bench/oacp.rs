@@ -44,8 +44,10 @@ pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
         "  {:<24} {:>8} {:>9} {:>5} {:>10} {:>12} {:>11} {:>8}",
         "", "written", "delivered", "lost", "duplicated", "sender keeps", "messages/s", "partial"
     );
-    for (name, outcome) in [(format!("oacp {VERSION}, in process"), &sent), ("settled".to_owned(), &dropped)]
-    {
+    for (name, outcome) in [
+        (format!("oacp {VERSION}, in process"), &sent),
+        ("settled".to_owned(), &dropped),
+    ] {
         let delivered = outcome.inbox.len();
         let files: usize = outcome.inbox.values().sum();
         println!(
@@ -58,7 +60,10 @@ pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
             outcome.partial
         );
     }
-    println!("  `oacp send` as a process                {:>9.0} ms each, one after the other", process * 1e3);
+    println!(
+        "  `oacp send` as a process                {:>9.0} ms each, one after the other",
+        process * 1e3
+    );
     println!("  `oacp validate` accepts {accepted} of {SAMPLES} that settled delivered");
     println!(
         "  settled has checked, decided, recorded and synced each; oacp has checked the envelope, and synced none\n"
@@ -68,14 +73,24 @@ pub(crate) fn run(ground: &Ground, messages: usize) -> Result<()> {
 
 fn through_the_peer(ground: &Ground, peer: &Path, each: usize) -> Result<(Outcome, f64)> {
     let home = ground.fresh("oacp")?;
-    done(oacp(peer, &home).args(["init", "demo", "--agents", "claude,codex"]), "oacp init")?;
+    done(
+        oacp(peer, &home).args(["init", "demo", "--agents", "claude,codex"]),
+        "oacp init",
+    )?;
     let agents = home.join("projects/demo/agents");
     let (inbox, outbox) = (agents.join("codex/inbox"), agents.join("claude/outbox"));
     let outcome = write_all(peer, "send", &home, &inbox, &outbox, each)?;
     let start = Instant::now();
     for _ in 0..SAMPLES {
-        let to = ["send", "demo", "--from", "claude", "--to", "codex", "--type", "question"];
-        done(oacp(peer, &home).args(to).args(["--subject", "hi", "--body", "what is it?"]), "oacp send")?;
+        let to = [
+            "send", "demo", "--from", "claude", "--to", "codex", "--type", "question",
+        ];
+        done(
+            oacp(peer, &home)
+                .args(to)
+                .args(["--subject", "hi", "--body", "what is it?"]),
+            "oacp send",
+        )?;
     }
     Ok((outcome, start.elapsed().as_secs_f64() / SAMPLES as f64))
 }
@@ -85,9 +100,21 @@ fn through_settled(ground: &Ground, peer: &Path, each: usize) -> Result<(Outcome
     room::init(&root)?;
     let served = room::Served::start(&root)?;
     let (outbox, inbox) = (served.outbox(), served.inbox());
-    let outcome = write_all(peer, "drop", &outbox, &inbox, &root.join("agents/claude/sent"), each)?;
-    let accepts = |path: &PathBuf| done(oacp(peer, &root).arg("validate").arg(path), "oacp validate").is_ok();
-    let accepted = shown(&inbox)?.iter().take(SAMPLES).filter(|path| accepts(path)).count();
+    let outcome = write_all(
+        peer,
+        "drop",
+        &outbox,
+        &inbox,
+        &root.join("agents/claude/sent"),
+        each,
+    )?;
+    let accepts =
+        |path: &PathBuf| done(oacp(peer, &root).arg("validate").arg(path), "oacp validate").is_ok();
+    let accepted = shown(&inbox)?
+        .iter()
+        .take(SAMPLES)
+        .filter(|path| accepts(path))
+        .count();
     Ok((outcome, accepted))
 }
 
@@ -120,14 +147,23 @@ fn write_all(
         *numbers.entry(number_of(&text).to_owned()).or_default() += 1;
     }
     // All messages have as many lines; one that was seen with fewer was seen half written.
-    let partial = seen.values().filter(|text| !text.ends_with('\n') || text.lines().count() < whole).count();
+    let partial = seen
+        .values()
+        .filter(|text| !text.ends_with('\n') || text.lines().count() < whole)
+        .count();
     let mut kept: Vec<String> = Vec::new();
     for path in shown(keeps)? {
         kept.push(number_of(&std::fs::read_to_string(&path)?).to_owned());
     }
     kept.sort_unstable();
     kept.dedup();
-    Ok(Outcome { written, inbox: numbers, kept: kept.len(), took, partial })
+    Ok(Outcome {
+        written,
+        inbox: numbers,
+        kept: kept.len(),
+        took,
+        partial,
+    })
 }
 
 /// Waits until as many files lie in the inbox, or nothing has come for long; says how long it took to the last one.
@@ -167,8 +203,14 @@ fn shown(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
-        let is_hidden = path.file_name().is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
-        if !is_hidden && path.extension().is_some_and(|extension| extension == "yaml") {
+        let is_hidden = path
+            .file_name()
+            .is_none_or(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden
+            && path
+                .extension()
+                .is_some_and(|extension| extension == "yaml")
+        {
             paths.push(path);
         }
     }
@@ -177,7 +219,9 @@ fn shown(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 /// Which message it is: the number in its body.
 fn number_of(text: &str) -> &str {
-    text.lines().find_map(|line| line.strip_prefix("  pr: ")).unwrap_or("")
+    text.lines()
+        .find_map(|line| line.strip_prefix("  pr: "))
+        .unwrap_or("")
 }
 
 /// The writers, stopped at the end if they have not ended.
@@ -189,9 +233,18 @@ impl Writers {
         let mut writers = Self(Vec::new());
         for writer in 0..WRITERS {
             let mut python = Command::new(peer.join("bin/python"));
-            python.args(["-c", include_str!("writer.py")]).arg(&scripts).arg(form).arg(place);
+            python
+                .args(["-c", include_str!("writer.py")])
+                .arg(&scripts)
+                .arg(form)
+                .arg(place);
             python.args([writer * each + 1, each].map(|number| number.to_string()));
-            writers.0.push(python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
+            writers.0.push(
+                python
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()?,
+            );
         }
         for child in &mut writers.0 {
             let said = child.stdout.as_mut().expect("standard output is piped");
@@ -204,7 +257,11 @@ impl Writers {
     /// Lets all of them write; gives how many messages they say they wrote.
     fn write(&mut self) -> Result<usize> {
         for child in &mut self.0 {
-            child.stdin.take().expect("standard input is piped").write_all(b"go\n")?;
+            child
+                .stdin
+                .take()
+                .expect("standard input is piped")
+                .write_all(b"go\n")?;
         }
         let mut written = 0;
         for child in &mut self.0 {
@@ -249,9 +306,20 @@ fn install() -> Result<PathBuf> {
     if std::fs::read_to_string(&complete).is_ok_and(|version| version == VERSION) {
         return Ok(peer);
     }
-    done(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&peer), "making a virtual environment")?;
+    done(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&peer),
+        "making a virtual environment",
+    )?;
     let mut pip = Command::new(peer.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", &format!("oacp-cli=={VERSION}")]);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        &format!("oacp-cli=={VERSION}"),
+    ]);
     done(&mut pip, "installing oacp-cli")?;
     std::fs::write(&complete, VERSION)?;
     Ok(peer)

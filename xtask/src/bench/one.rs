@@ -27,7 +27,11 @@ fn of_kind(ground: &Ground, kind: Kind) -> Result<()> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for number in 1..=MESSAGES {
         // In turn, so that both see the same disk and the same neighbours.
-        theirs.push(limit.deliver(kind.message(number).as_bytes())?.as_secs_f64());
+        theirs.push(
+            limit
+                .deliver(kind.message(number).as_bytes())?
+                .as_secs_f64(),
+        );
         ours.push(deliver(&outbox, &inbox, number, kind)?.as_secs_f64());
     }
     let per_s = |times: &[f64]| times.len() as f64 / times.iter().sum::<f64>();
@@ -43,7 +47,10 @@ fn of_kind(ground: &Ground, kind: Kind) -> Result<()> {
         per_s(&ours),
         quantile(&mut ours, 0.5) * 1e3
     );
-    println!("  ratio                                 {:>9.2}   {to_reach}", per_s(&ours) / per_s(&theirs));
+    println!(
+        "  ratio                                 {:>9.2}   {to_reach}",
+        per_s(&ours) / per_s(&theirs)
+    );
     Ok(())
 }
 

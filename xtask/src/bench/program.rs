@@ -22,14 +22,23 @@ pub(crate) fn run(ground: &Ground) -> Result<()> {
     room::init(&root)?;
     println!("the program, {STARTS} starts each");
     for name in ["settled", "validate-message"] {
-        let Ok(data) = std::fs::metadata(ground::target().join("release").join(name)) else { continue };
+        let Ok(data) = std::fs::metadata(ground::target().join("release").join(name)) else {
+            continue;
+        };
         println!("  {name:<37} {:>9.2} MB", data.len() as f64 / 1e6);
     }
-    let raw = line("a process that does nothing", &mut many(|| started(&mut Command::new("true")))?);
+    let raw = line(
+        "a process that does nothing",
+        &mut many(|| started(&mut Command::new("true")))?,
+    );
     let mut version = many(|| started(Command::new(room::settled()).arg("--version")))?;
     let version = line("settled --version", &mut version);
     let ready = line("settled serve, to READY=1", &mut many(|| ready(&root))?);
-    println!("  ratios                                {:>9.2} and {:.2}\n", version / raw, ready / raw);
+    println!(
+        "  ratios                                {:>9.2} and {:.2}\n",
+        version / raw,
+        ready / raw
+    );
     Ok(())
 }
 
@@ -40,15 +49,25 @@ fn many(mut once: impl FnMut() -> Result<f64>) -> Result<Vec<f64>> {
 /// Prints the median and the slowest of the times, in milliseconds; the median is given back.
 fn line(what: &str, times: &mut [f64]) -> f64 {
     let median = quantile(times, 0.5);
-    println!("  {what:<37} {median:>9.2} ms   slowest {:.2} ms", quantile(times, 1.0));
+    println!(
+        "  {what:<37} {median:>9.2} ms   slowest {:.2} ms",
+        quantile(times, 1.0)
+    );
     median
 }
 
 /// From the start of a program to its end.
 fn started(command: &mut Command) -> Result<f64> {
     let began = Instant::now();
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
-    if status.success() { Ok(milliseconds(began)) } else { Err(format!("{command:?}: {status}").into()) }
+    let status = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status()?;
+    if status.success() {
+        Ok(milliseconds(began))
+    } else {
+        Err(format!("{command:?}: {status}").into())
+    }
 }
 
 /// From the start of a daemon to the moment its supervisor is told that it is ready.
@@ -59,15 +78,26 @@ fn ready(root: &Path) -> Result<f64> {
     socket.set_read_timeout(Some(READY_MAX))?;
     let began = Instant::now();
     let mut daemon = Command::new(room::settled());
-    daemon.arg("serve").arg(root).env("NOTIFY_SOCKET", &path).env("SETTLED_LOG", "warn");
+    daemon
+        .arg("serve")
+        .arg(root)
+        .env("NOTIFY_SOCKET", &path)
+        .env("SETTLED_LOG", "warn");
     let mut daemon = daemon.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
     let mut bytes = [0; 1024];
     let said = socket.recv(&mut bytes);
     let took = milliseconds(began);
-    let pid = i32::try_from(daemon.id()).ok().and_then(Pid::from_raw).expect("a process has a number");
+    let pid = i32::try_from(daemon.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a process has a number");
     kill_process(pid, Signal::TERM)?;
     daemon.wait()?;
-    if bytes[..said?].starts_with(b"READY=1") { Ok(took) } else { Err("it did not say READY=1".into()) }
+    if bytes[..said?].starts_with(b"READY=1") {
+        Ok(took)
+    } else {
+        Err("it did not say READY=1".into())
+    }
 }
 
 fn milliseconds(began: Instant) -> f64 {

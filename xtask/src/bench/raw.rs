@@ -9,7 +9,10 @@ use super::Result;
 
 /// Appends and syncs each message by itself: messages per second.
 pub(crate) fn append_and_sync(dir: &Path, bytes: &[u8], count: u32) -> Result<f64> {
-    let mut journal = OpenOptions::new().create(true).append(true).open(dir.join("raw.journal"))?;
+    let mut journal = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dir.join("raw.journal"))?;
     let start = Instant::now();
     for _ in 0..count {
         journal.write_all(bytes)?;
@@ -27,14 +30,23 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     pub(crate) fn new(dir: &Path) -> Result<Self> {
-        let journal = OpenOptions::new().create(true).append(true).open(dir.join("delivery.journal"))?;
-        Ok(Self { journal, dir: dir.to_owned(), count: 0 })
+        let journal = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(dir.join("delivery.journal"))?;
+        Ok(Self {
+            journal,
+            dir: dir.to_owned(),
+            count: 0,
+        })
     }
 
     pub(crate) fn deliver(&mut self, bytes: &[u8]) -> Result<Duration> {
         self.count += 1;
-        let (draft, name) =
-            (self.dir.join(format!(".{}.tmp", self.count)), self.dir.join(format!("{}.yaml", self.count)));
+        let (draft, name) = (
+            self.dir.join(format!(".{}.tmp", self.count)),
+            self.dir.join(format!("{}.yaml", self.count)),
+        );
         let start = Instant::now();
         self.journal.write_all(bytes)?;
         self.journal.sync_data()?;

@@ -18,8 +18,14 @@ pub(crate) const QUESTIONS_MAX: usize = 10_000;
 /// Builds the binary that is measured.
 pub(crate) fn build() -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let built = Command::new(cargo).args(["build", "--release", "--quiet", "-p", "settled"]).status()?;
-    if built.success() { Ok(()) } else { Err("settled does not build".into()) }
+    let built = Command::new(cargo)
+        .args(["build", "--release", "--quiet", "-p", "settled"])
+        .status()?;
+    if built.success() {
+        Ok(())
+    } else {
+        Err("settled does not build".into())
+    }
 }
 
 pub(crate) fn settled() -> PathBuf {
@@ -37,7 +43,10 @@ pub(crate) fn init(root: &Path) -> Result<()> {
         return Err("settled init failed".into());
     }
     // As many questions as one agent may be allowed to ask another.
-    std::fs::write(root.join("settled.toml"), format!("[limits]\nmessages_per_hour = {QUESTIONS_MAX}\n"))?;
+    std::fs::write(
+        root.join("settled.toml"),
+        format!("[limits]\nmessages_per_hour = {QUESTIONS_MAX}\n"),
+    )?;
     Ok(())
 }
 
@@ -57,7 +66,10 @@ impl Kind {
     pub(crate) fn words(self, to_reach: &str) -> (&'static str, String) {
         match self {
             Kind::Question => ("question, one file each", format!("to reach: {to_reach}")),
-            Kind::Request => ("review request, its brief as well", "two files, a new review".to_owned()),
+            Kind::Request => (
+                "review request, its brief as well",
+                "two files, a new review".to_owned(),
+            ),
         }
     }
 
@@ -113,7 +125,10 @@ impl Served {
             if line?.contains("serving") {
                 // Somebody must go on reading, or the daemon stands still once the pipe is full.
                 std::thread::spawn(move || lines.for_each(drop));
-                return Ok(Self { child, root: root.to_owned() });
+                return Ok(Self {
+                    child,
+                    root: root.to_owned(),
+                });
             }
         }
         Err("the daemon did not start".into())

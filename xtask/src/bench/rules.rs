@@ -30,8 +30,10 @@ pub(crate) fn run(open: usize) -> Result<()> {
     let texts: Vec<(String, Option<&str>)> = (1..=PLAYED.min(open)).flat_map(play).collect();
 
     let read = Instant::now();
-    let messages: Vec<Valid> =
-        texts.iter().map(|(text, packet)| valid(text, *packet)).collect::<Result<_>>()?;
+    let messages: Vec<Valid> = texts
+        .iter()
+        .map(|(text, packet)| valid(text, *packet))
+        .collect::<Result<_>>()?;
     let read = read.elapsed().as_secs_f64();
     let rules = Instant::now();
     for message in &messages {
@@ -41,24 +43,43 @@ pub(crate) fn run(open: usize) -> Result<()> {
 
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     let each = |seconds: f64| seconds * 1e6 / messages.len() as f64;
-    println!("the rules, {open} reviews open, {} messages of whole reviews", messages.len());
-    println!("  parse and check                       {:>9.2} us", each(read));
-    println!("  decide and apply                      {:>9.2} us   to reach: 5 us", each(rules));
-    println!("  ratio                                 {:>9.2}\n", rules / read);
+    println!(
+        "the rules, {open} reviews open, {} messages of whole reviews",
+        messages.len()
+    );
+    println!(
+        "  parse and check                       {:>9.2} us",
+        each(read)
+    );
+    println!(
+        "  decide and apply                      {:>9.2} us   to reach: 5 us",
+        each(rules)
+    );
+    println!(
+        "  ratio                                 {:>9.2}\n",
+        rules / read
+    );
     Ok(())
 }
 
 /// Decides and applies.
 fn post(state: &mut State, policy: &Policy, valid: &Valid, now: DateTime<Utc>) -> Result<()> {
-    let posted = Posted { outbox: &valid.envelope().from, digest: ContentDigest([0; 32]), valid };
-    let decision = review::decide(state, policy, posted, now).map_err(|refusal| format!("{refusal:?}"))?;
+    let posted = Posted {
+        outbox: &valid.envelope().from,
+        digest: ContentDigest([0; 32]),
+        valid,
+    };
+    let decision =
+        review::decide(state, policy, posted, now).map_err(|refusal| format!("{refusal:?}"))?;
     review::apply(state, &decision.into_record(), now);
     Ok(())
 }
 
 fn valid(text: &str, packet: Option<&str>) -> Result<Valid> {
     let message = message_schema::parse(text.as_bytes())?;
-    let packet = packet.map_or(PacketInput::NotNamed, |packet| PacketInput::Bytes(packet.as_bytes()));
+    let packet = packet.map_or(PacketInput::NotNamed, |packet| {
+        PacketInput::Bytes(packet.as_bytes())
+    });
     validate_message::check(&message, packet).map_err(|violations| format!("{violations:?}").into())
 }
 
@@ -78,8 +99,14 @@ fn play(pr: usize) -> [(String, Option<&'static str>); 4] {
     let addressed = "commit_sha: abc1234\n  changes_summary: fixed\n  round: 1";
     let lgtm = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/g.yaml";
     [
-        (message(pr, 2, "codex", "review_feedback", feedback), Some(FOUND)),
-        (message(pr, 3, "claude", "review_addressed", addressed), None),
+        (
+            message(pr, 2, "codex", "review_feedback", feedback),
+            Some(FOUND),
+        ),
+        (
+            message(pr, 3, "claude", "review_addressed", addressed),
+            None,
+        ),
         (request(pr, 4), None),
         (message(pr, 5, "codex", "review_lgtm", lgtm), Some(FIXED)),
     ]

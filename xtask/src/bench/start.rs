@@ -37,11 +37,15 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
     spool::read_ledger(&root, &mut |_| Ok(()))?;
     let chained = chained.elapsed().as_secs_f64();
     let parsed = Instant::now();
-    spool::read_ledger(&root, &mut |entry| Ok(settled::fold::decision(entry).map(drop)?))?;
+    spool::read_ledger(&root, &mut |entry| {
+        Ok(settled::fold::decision(entry).map(drop)?)
+    })?;
     let parsed = parsed.elapsed().as_secs_f64();
     let folded = Instant::now();
     let mut state = review::State::default();
-    spool::read_ledger(&root, &mut |entry| Ok(settled::fold::fold(&mut state, entry)?))?;
+    spool::read_ledger(&root, &mut |entry| {
+        Ok(settled::fold::fold(&mut state, entry)?)
+    })?;
     let folded = folded.elapsed().as_secs_f64();
     let served = room::Served::start(&root)?;
     let resident = idle::resident_kib(served.pid())? / 1024.0;
@@ -54,7 +58,10 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
     println!("  the same and every decision           {parsed:>9.2} s");
     println!("  the fold: chain, lines and state      {folded:>9.2} s    to reach: 1 s");
     println!("  settled serve --once                  {took:>9.2} s    to reach: 2 s");
-    println!("  ratio                                 {:>9.2}", took / read);
+    println!(
+        "  ratio                                 {:>9.2}",
+        took / read
+    );
     println!("  resident memory while serving         {resident:>9.1} MiB\n");
     Ok(())
 }
@@ -66,5 +73,9 @@ fn once(root: &std::path::Path) -> Result<()> {
         .env("SETTLED_LOG", "warn")
         .stdout(Stdio::null())
         .status()?;
-    if status.success() { Ok(()) } else { Err(format!("serve --once: {status}").into()) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("serve --once: {status}").into())
+    }
 }

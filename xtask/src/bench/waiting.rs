@@ -39,9 +39,18 @@ fn of_kind(ground: &Ground, kind: Kind, messages: usize) -> Result<()> {
     }
     let (words, to_reach) = kind.words("3");
     println!(" {words} ({} bytes)", sample.len());
-    println!("  append + fdatasync per message        {:>9.0} /s", quantile(&mut limit, 0.5));
-    println!("  settled serve --once                  {:>9.0} /s", quantile(&mut ours, 0.5));
-    println!("  ratio                                 {:>9.2}   {to_reach}", quantile(&mut ratios, 0.5));
+    println!(
+        "  append + fdatasync per message        {:>9.0} /s",
+        quantile(&mut limit, 0.5)
+    );
+    println!(
+        "  settled serve --once                  {:>9.0} /s",
+        quantile(&mut ours, 0.5)
+    );
+    println!(
+        "  ratio                                 {:>9.2}   {to_reach}",
+        quantile(&mut ratios, 0.5)
+    );
     Ok(())
 }
 
@@ -49,7 +58,10 @@ fn once(ground: &Ground, kind: Kind, messages: usize) -> Result<f64> {
     let root = ground.fresh("waiting")?;
     room::init(&root)?;
     for number in 1..=messages {
-        std::fs::write(root.join(format!("agents/claude/outbox/{number:06}.yaml")), kind.message(number))?;
+        std::fs::write(
+            root.join(format!("agents/claude/outbox/{number:06}.yaml")),
+            kind.message(number),
+        )?;
     }
     rustix::fs::sync();
     let start = Instant::now();

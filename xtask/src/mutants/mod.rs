@@ -26,19 +26,48 @@ pub(crate) struct Args {
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Kills at the calls of a mix of messages.
-const CRASH: [&str; 7] =
-    ["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill_at_a_call"];
+const CRASH: [&str; 7] = [
+    "test",
+    "--offline",
+    "--package",
+    "settled-torture",
+    "--test",
+    "it",
+    "crash::a_kill_at_a_call",
+];
 
 /// Kills at the calls of a whole review.
-const CRASH_OF_REVIEW: [&str; 7] =
-    ["test", "--offline", "--package", "settled-torture", "--test", "it", "crash::a_kill_at_any_step"];
+const CRASH_OF_REVIEW: [&str; 7] = [
+    "test",
+    "--offline",
+    "--package",
+    "settled-torture",
+    "--test",
+    "it",
+    "crash::a_kill_at_any_step",
+];
 
 /// Failing calls, the short form.
-const FAULTS: [&str; 7] = ["test", "--offline", "--package", "settled-torture", "--test", "it", "faults::"];
+const FAULTS: [&str; 7] = [
+    "test",
+    "--offline",
+    "--package",
+    "settled-torture",
+    "--test",
+    "it",
+    "faults::",
+];
 
 /// What happens around the daemon.
-const ENVIRONMENT: [&str; 7] =
-    ["test", "--offline", "--package", "settled-torture", "--test", "it", "environment::"];
+const ENVIRONMENT: [&str; 7] = [
+    "test",
+    "--offline",
+    "--package",
+    "settled-torture",
+    "--test",
+    "it",
+    "environment::",
+];
 
 /// The command behind the word a mutant names its tests by.
 fn suite(word: &str) -> Option<&'static [&'static str]> {
@@ -50,7 +79,15 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
         "walk" => Some(&["test", "--offline", "--package", "settled-walk", "--tests"]),
         "schema" => Some(&["test", "--offline", "--package", "message-schema", "--lib"]),
         "review" => Some(&["test", "--offline", "--package", "review", "--tests"]),
-        "pairs" => Some(&["test", "--offline", "--package", "settled-tests", "--test", "it", "pair::edges"]),
+        "pairs" => Some(&[
+            "test",
+            "--offline",
+            "--package",
+            "settled-tests",
+            "--test",
+            "it",
+            "pair::edges",
+        ]),
         "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
         "power" => Some(&[
             "test",
@@ -62,25 +99,45 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
             "power::nothing_promised_is_lost_on_a_disk_that_forgets",
         ]),
         "spool" => Some(&["test", "--offline", "--package", "spool", "--tests"]),
-        "validator" => Some(&["test", "--offline", "--package", "validate-message-cli", "--tests"]),
-        "validate-message" => Some(&["test", "--offline", "--package", "validate-message", "--tests"]),
+        "validator" => Some(&[
+            "test",
+            "--offline",
+            "--package",
+            "validate-message-cli",
+            "--tests",
+        ]),
+        "validate-message" => Some(&[
+            "test",
+            "--offline",
+            "--package",
+            "validate-message",
+            "--tests",
+        ]),
         _ => None,
     }
 }
 
 /// Runs them; whether each was noticed.
 pub(crate) fn run(args: &Args) -> Result<bool, String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().map_err(|e| e.to_string())?;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()
+        .map_err(|e| e.to_string())?;
     // Beside what is built of these sources, so that two working trees do not break each other's copy.
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let copy = target.join("mutants");
     copy_sources(&root, &copy)?;
-    let is_asked =
-        |mutant: &Mutant| args.only.as_ref().is_none_or(|word| mutant.name.contains(word.as_str()));
+    let is_asked = |mutant: &Mutant| {
+        args.only
+            .as_ref()
+            .is_none_or(|word| mutant.name.contains(word.as_str()))
+    };
     let mutants: Vec<Mutant> = Mutant::all(&root)?.into_iter().filter(is_asked).collect();
     check_the_unbroken(&copy, &mutants)?;
 
-    let mut table = "| mutant | what goes wrong | caught by | seconds |\n|---|---|---|---:|\n".to_owned();
+    let mut table =
+        "| mutant | what goes wrong | caught by | seconds |\n|---|---|---|---:|\n".to_owned();
     print!("{table}");
     let mut survivors = 0;
     for mutant in &mutants {
@@ -89,7 +146,10 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         survivors += u32::from(caught.is_none());
         let caught = caught.unwrap_or_else(|| "**nobody**".to_owned());
         let seconds = began.elapsed().as_secs_f64();
-        let line = format!("| {} | {} | {caught} | {seconds:.0} |\n", mutant.name, mutant.what);
+        let line = format!(
+            "| {} | {} | {caught} | {seconds:.0} |\n",
+            mutant.name, mutant.what
+        );
         print!("{line}");
         table += &line;
     }
@@ -110,13 +170,15 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
         .map_err(|error| format!("git: {error}"))?;
     for name in String::from_utf8_lossy(&listed.stdout).lines() {
         let (from, to) = (root.join(name), copy.join(name));
-        let Ok(bytes) = std::fs::read(&from) else { continue };
+        let Ok(bytes) = std::fs::read(&from) else {
+            continue;
+        };
         if std::fs::read(&to).ok().as_ref() != Some(&bytes) {
             write(&to, &bytes)?;
         }
         // What is a program stays one.
-        let mode =
-            std::fs::metadata(&from).and_then(|data| std::fs::set_permissions(&to, data.permissions()));
+        let mode = std::fs::metadata(&from)
+            .and_then(|data| std::fs::set_permissions(&to, data.permissions()));
         mode.map_err(|error| format!("{}: {error}", to.display()))?;
     }
     Ok(())
@@ -124,7 +186,9 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let named = |error: std::io::Error| format!("{}: {error}", path.display());
-    path.parent().map_or(Ok(()), std::fs::create_dir_all).map_err(named)?;
+    path.parent()
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .map_err(named)?;
     std::fs::write(path, bytes).map_err(named)
 }
 
@@ -147,7 +211,8 @@ fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
     let mut caught = Ok(None);
     for change in &mutant.changes {
         let path = copy.join(&change.file);
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         match change.made_in(&text) {
             Ok(changed) => write(&path, changed.as_bytes())?,
             Err(error) => caught = Err(format!("{}: {error}", mutant.name)),
@@ -170,7 +235,8 @@ fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     let command = suite(word).ok_or_else(|| format!("there are no tests called `{word}`"))?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let log = copy.join("target-of-mutants.log");
-    let file = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let file =
+        std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = file.try_clone().map_err(|error| error.to_string())?;
     let mut child = Command::new(cargo)
         .args(command)
@@ -187,7 +253,10 @@ fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
             break status;
         }
         if began.elapsed() > PATIENCE {
-            child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
+            child
+                .kill()
+                .and_then(|()| child.wait())
+                .map_err(|error| error.to_string())?;
             return Ok(Some(format!("no end after {} s", PATIENCE.as_secs())));
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -196,9 +265,13 @@ fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     if status.success() {
         return Ok(None);
     }
-    let find =
-        |prefix: &str| text.lines().find_map(|line| line.trim().strip_prefix(prefix).map(str::to_owned));
-    let test = text.lines().find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+    let find = |prefix: &str| {
+        text.lines()
+            .find_map(|line| line.trim().strip_prefix(prefix).map(str::to_owned))
+    };
+    let test = text
+        .lines()
+        .find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
     match (find("broken: "), test) {
         (Some(law), _) => Ok(Some(format!("*{law}*"))),
         (None, Some(test)) => Ok(Some(format!("`{test}`"))),

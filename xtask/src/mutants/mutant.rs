@@ -32,24 +32,38 @@ impl Mutant {
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
         let mut parts = text.split("==== ");
         let head = parts.next().unwrap_or_default();
-        let (what, tests) = head.split_once("\ntests: ").ok_or("expected a sentence and `tests: …`")?;
+        let (what, tests) = head
+            .split_once("\ntests: ")
+            .ok_or("expected a sentence and `tests: …`")?;
         let changes = parts.map(Change::parse).collect::<Result<Vec<_>, _>>()?;
         if changes.is_empty() || tests.trim().is_empty() {
             return Err("expected tests and at least one `==== FILE`".to_owned());
         }
         let tests = tests.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { name: name.to_owned(), what: what.trim().to_owned(), tests, changes })
+        Ok(Self {
+            name: name.to_owned(),
+            what: what.trim().to_owned(),
+            tests,
+            changes,
+        })
     }
 
     /// Every mutant of the repository, by name.
     pub(crate) fn all(root: &Path) -> Result<Vec<Self>, String> {
         let directory = root.join("mutants");
-        let entries =
-            std::fs::read_dir(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
-        let mut paths: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+        let entries = std::fs::read_dir(&directory)
+            .map_err(|error| format!("{}: {error}", directory.display()))?;
+        let mut paths: Vec<PathBuf> = entries
+            .filter_map(Result::ok)
+            .map(|entry| entry.path())
+            .collect();
         paths.sort();
         let read = |path: &PathBuf| {
-            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             let text = std::fs::read_to_string(path).map_err(|error| format!("{name}: {error}"))?;
             Self::parse(&name, &text).map_err(|error| format!("{name}: {error}"))
         };
@@ -59,9 +73,17 @@ impl Mutant {
 
 impl Change {
     fn parse(part: &str) -> Result<Self, String> {
-        let (file, texts) = part.split_once('\n').ok_or("expected a file's name after `====`")?;
-        let (old, new) = texts.split_once("----\n").ok_or("expected `----` between old and new text")?;
-        Ok(Self { file: PathBuf::from(file.trim()), old: old.to_owned(), new: new.to_owned() })
+        let (file, texts) = part
+            .split_once('\n')
+            .ok_or("expected a file's name after `====`")?;
+        let (old, new) = texts
+            .split_once("----\n")
+            .ok_or("expected `----` between old and new text")?;
+        Ok(Self {
+            file: PathBuf::from(file.trim()),
+            old: old.to_owned(),
+            new: new.to_owned(),
+        })
     }
 
     /// The file's text with the change made; the old text must be there once.
@@ -71,7 +93,10 @@ impl Change {
         let new = self.new.strip_suffix('\n').unwrap_or(&self.new);
         match text.matches(old).count() {
             1 => Ok(text.replacen(old, new, 1)),
-            found => Err(format!("the old text is found {found} times in {}", self.file.display())),
+            found => Err(format!(
+                "the old text is found {found} times in {}",
+                self.file.display()
+            )),
         }
     }
 }
@@ -89,8 +114,9 @@ mod tests {
         for mutant in mutants {
             for change in &mutant.changes {
                 let text = std::fs::read_to_string(root.join(&change.file)).expect("a source file");
-                let changed =
-                    change.made_in(&text).unwrap_or_else(|error| panic!("{}: {error}", mutant.name));
+                let changed = change
+                    .made_in(&text)
+                    .unwrap_or_else(|error| panic!("{}: {error}", mutant.name));
                 assert_ne!(changed, text, "{} changes nothing", mutant.name);
             }
             assert!(
@@ -104,13 +130,16 @@ mod tests {
 
     #[test]
     fn a_mutant_whose_place_is_gone_or_there_twice_does_not_apply() {
-        let mutant =
-            Mutant::parse("m", "What.\ntests: walk\n==== a.rs\nx < 1\n----\nx <= 1\n").expect("a mutant");
+        let mutant = Mutant::parse("m", "What.\ntests: walk\n==== a.rs\nx < 1\n----\nx <= 1\n")
+            .expect("a mutant");
         let change = &mutant.changes[0];
         assert_eq!(change.made_in("if x < 1 {}"), Ok("if x <= 1 {}".to_owned()));
-        assert!(change.made_in("if x < 2 {}").is_err() && change.made_in("x < 1 || x < 1").is_err());
         assert!(
-            Mutant::parse("m", "What.\n").is_err() && Mutant::parse("m", "What.\ntests: walk\n").is_err()
+            change.made_in("if x < 2 {}").is_err() && change.made_in("x < 1 || x < 1").is_err()
+        );
+        assert!(
+            Mutant::parse("m", "What.\n").is_err()
+                && Mutant::parse("m", "What.\ntests: walk\n").is_err()
         );
     }
 }

@@ -10,13 +10,17 @@ use settled_tests::binaries;
 const SUITE: &str = "bookworm";
 
 /// What the machine has besides the least.
-const PACKAGES: &str = "systemd,systemd-sysv,dbus,libpam-systemd,udev,kmod,procps,linux-image-cloud-amd64";
+const PACKAGES: &str =
+    "systemd,systemd-sysv,dbus,libpam-systemd,udev,kmod,procps,linux-image-cloud-amd64";
 
 /// The script that checks, and the unit that starts it at each boot.
 const CHECKS: [(&str, &str); 3] = [
     ("opt/checks/run", include_str!("checks.sh")),
     ("opt/checks/lib.sh", include_str!("lib.sh")),
-    ("etc/systemd/system/checks.service", include_str!("checks.service")),
+    (
+        "etc/systemd/system/checks.service",
+        include_str!("checks.service"),
+    ),
 ];
 
 /// A Debian as a tree of files.
@@ -30,11 +34,14 @@ impl Tree {
         let complete = room.join(format!("{SUITE}.complete"));
         if !complete.exists() {
             println!("making a Debian below {} …", room.display());
-            std::fs::create_dir_all(&room).map_err(|error| format!("{}: {error}", room.display()))?;
+            std::fs::create_dir_all(&room)
+                .map_err(|error| format!("{}: {error}", room.display()))?;
             // What it mounts is its own, and gone with it.
             let mut make = Command::new("unshare");
             make.args(["--mount", "debootstrap", "--variant=minbase"]);
-            make.arg(format!("--include={PACKAGES}")).arg(SUITE).arg(&tree);
+            make.arg(format!("--include={PACKAGES}"))
+                .arg(SUITE)
+                .arg(&tree);
             done(&mut make)?;
             write(&complete, "")?;
         }
@@ -48,7 +55,9 @@ impl Tree {
         }
         let copied = std::fs::copy(package, self.0.join("opt/checks/settled.deb"));
         copied.map_err(|error| format!("{}: {error}", package.display()))?;
-        let wants = self.0.join("etc/systemd/system/multi-user.target.wants/checks.service");
+        let wants = self
+            .0
+            .join("etc/systemd/system/multi-user.target.wants/checks.service");
         if wants.symlink_metadata().is_err() {
             let linked = std::os::unix::fs::symlink("/etc/systemd/system/checks.service", &wants);
             linked.map_err(|error| format!("{}: {error}", wants.display()))?;
@@ -64,7 +73,10 @@ impl Tree {
         let image = self.0.with_extension("ext4");
         let _ = std::fs::remove_file(&image);
         let mut make = Command::new("mke2fs");
-        make.args(["-q", "-t", "ext4", "-d"]).arg(&self.0).arg(&image).arg("2G");
+        make.args(["-q", "-t", "ext4", "-d"])
+            .arg(&self.0)
+            .arg(&image)
+            .arg("2G");
         done(&mut make)?;
         Ok(image)
     }
@@ -73,7 +85,9 @@ impl Tree {
     pub(super) fn boot(&self, begins: &str) -> Result<PathBuf, String> {
         let boot = self.0.join("boot");
         let is_it = |path: &PathBuf| {
-            path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(begins))
+            path.file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name.starts_with(begins))
         };
         let found = settled_tests::list(&boot).into_iter().find(is_it);
         found.ok_or_else(|| format!("no {begins} in {}", boot.display()))
@@ -89,11 +103,15 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 /// Runs a step to its end; what it prints is of use only if it fails.
 fn done(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| format!("{program}: {error}"))?;
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let lines: Vec<&str> = said.iter().flat_map(|text| text.lines()).collect();
     let last = lines[lines.len().saturating_sub(5)..].join("\n");
     Err(format!("{program}: {}\n{last}", output.status))

@@ -67,7 +67,10 @@ enum Ended {
 /// Boots it, again after each cut of its power, and waits until it has switched itself off.
 pub(super) fn boot(tree: &Tree, image: &Path, verbose: bool) -> Result<Told, String> {
     let [console, results] = ["console", "results"].map(|name| image.with_extension(name));
-    let kvm = std::fs::OpenOptions::new().read(true).write(true).open("/dev/kvm");
+    let kvm = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/kvm");
     let mut ran = "ran with KVM".to_owned();
     let mut way = Way::Kvm;
     if let Err(error) = kvm {
@@ -83,15 +86,24 @@ pub(super) fn boot(tree: &Tree, image: &Path, verbose: bool) -> Result<Told, Str
         let _ = machine.kill();
         let _ = machine.wait();
         let ended = ended?;
-        let said = std::fs::read(&results).map_err(|error| format!("{}: {error}", results.display()))?;
+        let said =
+            std::fs::read(&results).map_err(|error| format!("{}: {error}", results.display()))?;
         text.push_str(&String::from_utf8_lossy(&said));
         match ended {
             Ended::Cut => {}
             Ended::Mute if way == Way::Kvm => {
                 println!("/dev/kvm is there, and no kernel boots on it");
-                (way, ran) = (Way::Emulated, "ran emulated (no kernel boots on /dev/kvm)".to_owned());
+                (way, ran) = (
+                    Way::Emulated,
+                    "ran emulated (no kernel boots on /dev/kvm)".to_owned(),
+                );
             }
-            Ended::Mute => return Err(format!("no kernel boots; its console: {}", console.display())),
+            Ended::Mute => {
+                return Err(format!(
+                    "no kernel boots; its console: {}",
+                    console.display()
+                ));
+            }
             Ended::Off => break,
         }
     }
@@ -107,28 +119,48 @@ fn qemu(way: Way, tree: &Tree, image: &Path, lines: [&Path; 2]) -> Result<Child,
         Way::Kvm => qemu.args(["-accel", "kvm", "-cpu", "host,arch-capabilities=off"]),
         Way::Emulated => qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max"]),
     };
-    qemu.args(["-smp", "2", "-m", "1024", "-display", "none", "-nic", "none"]);
+    qemu.args([
+        "-smp", "2", "-m", "1024", "-display", "none", "-nic", "none",
+    ]);
     qemu.args(["-append", "root=/dev/vda rw console=ttyS0"]);
-    qemu.arg("-kernel").arg(tree.boot("vmlinuz-")?).arg("-initrd").arg(tree.boot("initrd.img-")?);
-    qemu.arg("-drive").arg(format!("file={},format=raw,if=virtio", image.display()));
+    qemu.arg("-kernel")
+        .arg(tree.boot("vmlinuz-")?)
+        .arg("-initrd")
+        .arg(tree.boot("initrd.img-")?);
+    qemu.arg("-drive")
+        .arg(format!("file={},format=raw,if=virtio", image.display()));
     for line in lines {
         qemu.arg("-serial").arg(format!("file:{}", line.display()));
     }
-    qemu.stdin(Stdio::null()).stderr(Stdio::null()).spawn().map_err(|error| format!("qemu: {error}"))
+    qemu.stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("qemu: {error}"))
 }
 
-fn wait(machine: &mut Child, console: &Path, results: &Path, verbose: bool) -> Result<Ended, String> {
+fn wait(
+    machine: &mut Child,
+    console: &Path,
+    results: &Path,
+    verbose: bool,
+) -> Result<Ended, String> {
     let began = Instant::now();
     let mut shown = 0;
     loop {
-        let is_over = machine.try_wait().map_err(|error| format!("qemu: {error}"))?.is_some();
+        let is_over = machine
+            .try_wait()
+            .map_err(|error| format!("qemu: {error}"))?
+            .is_some();
         let is_mute = || std::fs::read(console).map_or(true, |text| text.len() < KERNEL_SAYS);
         if (is_over || began.elapsed() > MUTE_MAX) && is_mute() {
             return Ok(Ended::Mute);
         }
         let text = std::fs::read(results).unwrap_or_default();
         if verbose {
-            print!("{}", String::from_utf8_lossy(&text[shown.min(text.len())..]));
+            print!(
+                "{}",
+                String::from_utf8_lossy(&text[shown.min(text.len())..])
+            );
             shown = text.len();
         }
         if text.ends_with(b"CUT\n") {
@@ -138,7 +170,10 @@ fn wait(machine: &mut Child, console: &Path, results: &Path, verbose: bool) -> R
             return Ok(Ended::Off);
         }
         if began.elapsed() > TIME_MAX {
-            println!("the machine still ran after {} minutes", TIME_MAX.as_secs() / 60);
+            println!(
+                "the machine still ran after {} minutes",
+                TIME_MAX.as_secs() / 60
+            );
             return Ok(Ended::Off);
         }
         std::thread::sleep(POLL);
@@ -148,13 +183,22 @@ fn wait(machine: &mut Child, console: &Path, results: &Path, verbose: bool) -> R
 /// Reads the lines of the checks: `FACT …`, `PASS …`, `FAIL …` with `| …` behind it, and `DONE` at the end. `CUT` asks for a
 /// cut of the power, and was heard.
 fn read(text: &str, console: PathBuf) -> Told {
-    let mut told = Told { facts: Vec::new(), checks: Vec::new(), is_complete: false, console };
+    let mut told = Told {
+        facts: Vec::new(),
+        checks: Vec::new(),
+        is_complete: false,
+        console,
+    };
     for line in text.lines().map(str::trim_end) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "FACT" => told.facts.push(rest.to_owned()),
             "PASS" | "FAIL" => {
-                told.checks.push(Check { name: rest.to_owned(), passed: word == "PASS", said: Vec::new() });
+                told.checks.push(Check {
+                    name: rest.to_owned(),
+                    passed: word == "PASS",
+                    said: Vec::new(),
+                });
             }
             "|" => {
                 if let Some(check) = told.checks.last_mut() {

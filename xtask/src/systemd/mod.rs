@@ -10,8 +10,11 @@ use image::Tree;
 use machine::Told;
 
 /// The programs without which there is no machine, and the packages of Debian that bring them.
-const NEEDED: [(&str, &str); 3] =
-    [("debootstrap", "debootstrap"), ("mke2fs", "e2fsprogs"), ("qemu-system-x86_64", "qemu-system-x86")];
+const NEEDED: [(&str, &str); 3] = [
+    ("debootstrap", "debootstrap"),
+    ("mke2fs", "e2fsprogs"),
+    ("qemu-system-x86_64", "qemu-system-x86"),
+];
 
 /// Install the Debian package on a machine in qemu, and look at the service under its systemd
 #[derive(Debug, clap::Args)]
@@ -27,10 +30,16 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
     };
-    let missing: Vec<&str> =
-        NEEDED.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect();
+    let missing: Vec<&str> = NEEDED
+        .iter()
+        .filter(|(program, _)| !is_there(program))
+        .map(|(_, package)| *package)
+        .collect();
     if !missing.is_empty() {
-        return Err(format!("nothing was checked: apt-get install {}", missing.join(" ")));
+        return Err(format!(
+            "nothing was checked: apt-get install {}",
+            missing.join(" ")
+        ));
     }
     let package = settled_tests::debian::package();
     let tree = Tree::cached()?;
@@ -48,14 +57,24 @@ fn print(told: &Told, seconds: f64) {
     }
     println!();
     for check in &told.checks {
-        println!("{}  {}", if check.passed { "ok    " } else { "FAILED" }, check.name);
+        println!(
+            "{}  {}",
+            if check.passed { "ok    " } else { "FAILED" },
+            check.name
+        );
         for line in &check.said {
             println!("        {line}");
         }
     }
     let (all, failed) = (told.checks.len(), told.failed());
-    println!("\n{} passed, {failed} failed; {seconds:.0} s on the machine", all - failed);
+    println!(
+        "\n{} passed, {failed} failed; {seconds:.0} s on the machine",
+        all - failed
+    );
     if !told.is_complete {
-        println!("the machine stopped before its last check; its console: {}", told.console.display());
+        println!(
+            "the machine stopped before its last check; its console: {}",
+            told.console.display()
+        );
     }
 }

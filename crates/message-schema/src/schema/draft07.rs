@@ -7,7 +7,10 @@ use super::Schema;
 /// What stands in the documents, and what an editor of draft 07 wants in its place: the draft, and
 /// the sentence that VS Code and its kin show where a value does not fit.
 const WORDS: [(&str, &str); 2] = [
-    ("\"https://json-schema.org/draft/2020-12/schema\"", "\"http://json-schema.org/draft-07/schema#\""),
+    (
+        "\"https://json-schema.org/draft/2020-12/schema\"",
+        "\"http://json-schema.org/draft-07/schema#\"",
+    ),
     ("\"x-expected\": \"", "\"errorMessage\": \"expected "),
 ];
 
@@ -15,6 +18,10 @@ impl Schema {
     /// The schema document in the form of draft 07, as text. It gives every document the verdict
     /// that [`Schema::source`] gives.
     pub fn draft07(self) -> String {
-        WORDS.iter().fold(self.source().to_owned(), |text, (word, other)| text.replace(word, other))
+        WORDS
+            .iter()
+            .fold(self.source().to_owned(), |text, (word, other)| {
+                text.replace(word, other)
+            })
     }
 }

@@ -26,9 +26,13 @@ pub(super) fn breaches(schema: Schema, document: &Value) -> Vec<Breach> {
             if breaches.len() >= ENOUGH {
                 return breaches;
             }
-            let alone = rest.path.iter().rev().fold(Value::Array(portion.to_vec()), |value, name| {
-                Value::Object(Map::from_iter([(name.clone(), value)]))
-            });
+            let alone = rest
+                .path
+                .iter()
+                .rev()
+                .fold(Value::Array(portion.to_vec()), |value, name| {
+                    Value::Object(Map::from_iter([(name.clone(), value)]))
+                });
             let first = (number + 1) * PORTION;
             let found = validators::breaches(schema, &alone).into_iter();
             breaches.extend(found.filter_map(|breach| rest.moved(breach, first)));
@@ -41,9 +45,11 @@ pub(super) fn breaches(schema: Schema, document: &Value) -> Vec<Breach> {
 fn has_long_list(value: &Value, shape: &Shape) -> bool {
     match value {
         Value::Array(items) => shape.items().is_some() && items.len() > PORTION,
-        Value::Object(fields) => fields
-            .iter()
-            .any(|(name, value)| shape.field(name).is_some_and(|(shape, _)| has_long_list(value, shape))),
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            shape
+                .field(name)
+                .is_some_and(|(shape, _)| has_long_list(value, shape))
+        }),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
@@ -60,7 +66,11 @@ impl Rest<'_> {
     fn moved(&self, mut breach: Breach, first: usize) -> Option<Breach> {
         let (Breach::Missing { at, .. } | Breach::Unknown { at, .. } | Breach::Broken { at, .. }) =
             &mut breach;
-        let is_below = self.path.iter().zip(at.iter()).all(|(name, step)| *step == Step::Key(name.clone()));
+        let is_below = self
+            .path
+            .iter()
+            .zip(at.iter())
+            .all(|(name, step)| *step == Step::Key(name.clone()));
         match at.get_mut(self.path.len()) {
             Some(Step::Index(index)) if is_below => *index += first,
             Some(Step::Index(_) | Step::Key(_)) | None => return None,
@@ -80,13 +90,21 @@ fn headed<'v>(
     match (value, shape) {
         (Value::Array(items), Some(shape)) if shape.items().is_some() && items.len() > PORTION => {
             let (head, items) = items.split_at(PORTION);
-            rests.push(Rest { path: path.clone(), items });
+            rests.push(Rest {
+                path: path.clone(),
+                items,
+            });
             Value::Array(head.to_vec())
         }
         (Value::Object(fields), Some(shape)) => {
             let copied = fields.iter().map(|(name, value)| {
                 path.push(name.clone());
-                let copy = headed(value, shape.field(name).map(|(shape, _)| shape), path, rests);
+                let copy = headed(
+                    value,
+                    shape.field(name).map(|(shape, _)| shape),
+                    path,
+                    rests,
+                );
                 path.pop();
                 (name.clone(), copy)
             });
@@ -103,7 +121,8 @@ mod tests {
     use super::*;
 
     fn index(breach: &Breach) -> Option<usize> {
-        let (Breach::Missing { at, .. } | Breach::Unknown { at, .. } | Breach::Broken { at, .. }) = breach;
+        let (Breach::Missing { at, .. } | Breach::Unknown { at, .. } | Breach::Broken { at, .. }) =
+            breach;
         at.iter().find_map(|step| match step {
             Step::Index(index) => Some(*index),
             Step::Key(_) => None,
@@ -112,7 +131,8 @@ mod tests {
 
     fn packet(count: usize, wrong: &[usize]) -> Value {
         let severity = |n: &usize| if wrong.contains(n) { "P9" } else { "P3" };
-        let finding = |n| json!({"id": format!("F-{n}"), "severity": severity(&n), "status": "open"});
+        let finding =
+            |n| json!({"id": format!("F-{n}"), "severity": severity(&n), "status": "open"});
         json!({"findings": (0..count).map(finding).collect::<Vec<_>>()})
     }
 
@@ -121,7 +141,10 @@ mod tests {
         let wrong = [0, PORTION - 1, PORTION, 3 * PORTION, 3 * PORTION + 1];
         let found = breaches(Schema::FindingsPacket, &packet(3 * PORTION + 2, &wrong));
         assert_eq!(found.iter().filter_map(index).collect::<Vec<_>>(), wrong);
-        assert_eq!(found, validators::breaches(Schema::FindingsPacket, &packet(3 * PORTION + 2, &wrong)));
+        assert_eq!(
+            found,
+            validators::breaches(Schema::FindingsPacket, &packet(3 * PORTION + 2, &wrong))
+        );
     }
 
     #[test]

@@ -76,8 +76,12 @@ const BLANKS: [char; 2] = [' ', '\t'];
 
 impl Shape {
     pub(super) fn of(schema: &Value) -> Self {
-        let required: Vec<&str> =
-            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<&str> = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let mut fields: Vec<FieldShape> = schema["properties"]
             .as_object()
             .into_iter()
@@ -99,7 +103,9 @@ impl Shape {
             is_anything: schema["type"].is_null(),
             is_mapping: schema["type"] == "object",
             is_instant: schema["format"] == "date-time",
-            items: schema["items"].is_object().then(|| Box::new(Self::of(&schema["items"]))),
+            items: schema["items"]
+                .is_object()
+                .then(|| Box::new(Self::of(&schema["items"]))),
             fields,
         }
     }
@@ -121,7 +127,11 @@ impl Shape {
             },
             Margin::Line => {
                 let text = text.trim_matches(BLANKS);
-                if line::is_one_line(text) { text.trim() } else { text }
+                if line::is_one_line(text) {
+                    text.trim()
+                } else {
+                    text
+                }
             }
         }
     }
@@ -183,7 +193,10 @@ impl Shape {
 
     /// The shape of a field and whether it is required; `None` for a name the schema does not know.
     pub fn field(&self, name: &str) -> Option<(&Self, bool)> {
-        let at = self.fields.binary_search_by(|field| field.name.as_str().cmp(name)).ok()?;
+        let at = self
+            .fields
+            .binary_search_by(|field| field.name.as_str().cmp(name))
+            .ok()?;
         let field = &self.fields[at];
         Some((&field.shape, field.is_required))
     }
@@ -223,7 +236,13 @@ fn words(schema: &Value) -> Vec<String> {
     if schema["type"] == "boolean" {
         return vec!["true".to_owned(), "false".to_owned()];
     }
-    schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    schema["enum"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn expected(schema: &Value) -> String {

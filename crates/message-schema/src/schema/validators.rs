@@ -100,9 +100,14 @@ fn sort(error: &jsonschema::ValidationError<'_>, breaches: &mut Vec<Breach>) {
         let field = property.as_str().unwrap_or_default().to_owned();
         breaches.push(Breach::Missing { at, field });
     } else if let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind() {
-        breaches
-            .extend(unexpected.iter().map(|field| Breach::Unknown { at: at.clone(), field: field.clone() }));
+        breaches.extend(unexpected.iter().map(|field| Breach::Unknown {
+            at: at.clone(),
+            field: field.clone(),
+        }));
     } else {
-        breaches.push(Breach::Broken { at, keyword: error.kind().keyword().to_owned() });
+        breaches.push(Breach::Broken {
+            at,
+            keyword: error.kind().keyword().to_owned(),
+        });
     }
 }

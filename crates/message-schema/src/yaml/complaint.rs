@@ -27,12 +27,21 @@ pub(super) fn advice(kind: &ErrorKind) -> Option<&'static str> {
             | ErrorKind::TabAtBlockScalarStart
             | ErrorKind::TabInPlainScalar
     );
-    let colon = matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement);
-    let quote = matches!(kind, ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent);
+    let colon = matches!(
+        kind,
+        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement
+    );
+    let quote = matches!(
+        kind,
+        ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent
+    );
     if matches!(kind, ErrorKind::UnclosedFlowCollection { .. }) {
         return Some("close the bracket, or put the text in double quotes");
     }
-    if matches!(kind, ErrorKind::ExpectedBlockMappingKey | ErrorKind::InvalidIndentation) {
+    if matches!(
+        kind,
+        ErrorKind::ExpectedBlockMappingKey | ErrorKind::InvalidIndentation
+    ) {
         return Some("begin the line where the lines begin that it belongs to");
     }
     match (tab, colon, quote) {

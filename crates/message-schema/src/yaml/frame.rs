@@ -20,12 +20,18 @@ pub(crate) enum Frame {
 
 impl Frame {
     /// The text is the file.
-    pub(crate) const FILE: Self = Self::Lines { first: 0, indent: 0 };
+    pub(crate) const FILE: Self = Self::Lines {
+        first: 0,
+        indent: 0,
+    };
 
     /// The place in the file of a 0-based line and column of the text.
     pub(crate) fn place(self, line: u32, column: u32) -> Place {
         match self {
-            Self::Lines { first, indent } => Place { line: first + line + 1, column: indent + column + 1 },
+            Self::Lines { first, indent } => Place {
+                line: first + line + 1,
+                column: indent + column + 1,
+            },
             Self::Whole(place) => place,
         }
     }
@@ -34,7 +40,13 @@ impl Frame {
     /// `first` line of this text and had `indent` columns cut off.
     pub(crate) fn inner(self, first: u32, indent: u32) -> Self {
         match self {
-            Self::Lines { first: f, indent: i } => Self::Lines { first: f + first, indent: i + indent },
+            Self::Lines {
+                first: f,
+                indent: i,
+            } => Self::Lines {
+                first: f + first,
+                indent: i + indent,
+            },
             Self::Whole(place) => Self::Whole(place),
         }
     }

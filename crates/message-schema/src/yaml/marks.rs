@@ -28,7 +28,12 @@ pub(super) fn field_of(text: &str) -> Option<FieldLine<'_>> {
     let blanks = after.chars().take_while(|c| c.is_whitespace()).count();
     let key = key.trim_matches(['"', '\'']);
     let column_of_value = indent + rest[..rest.len() - after.len()].chars().count() + blanks;
-    Some(FieldLine { indent, key, value, column_of_value })
+    Some(FieldLine {
+        indent,
+        key,
+        value,
+        column_of_value,
+    })
 }
 
 /// The word before the colon of a field at the margin, its quotes included.

@@ -111,7 +111,11 @@ impl Node {
 
     /// The same of an optional field: nothing where its value stands for "nothing here".
     pub fn optional_text(&self, key: &str) -> Option<&str> {
-        self.field(key).filter(|field| !field.value.is_absent())?.value.text().map(str::trim)
+        self.field(key)
+            .filter(|field| !field.value.is_absent())?
+            .value
+            .text()
+            .map(str::trim)
     }
 
     /// Whether the value stands for "nothing here" in an optional field: an empty text, or a
@@ -126,7 +130,8 @@ impl Node {
     /// Whether it is a plain word that other readers of YAML take for no value at all.
     pub fn is_null(&self) -> bool {
         self.scalar().is_some_and(|scalar| {
-            scalar.style == Style::Plain && matches!(scalar.text.trim(), "~" | "null" | "Null" | "NULL")
+            scalar.style == Style::Plain
+                && matches!(scalar.text.trim(), "~" | "null" | "Null" | "NULL")
         })
     }
 

@@ -23,7 +23,10 @@ impl Quoted {
         let mut chars = source.chars().skip(nth(place.column)?);
         let quote = chars.next()?;
         let mut letters = text.chars().peekable();
-        let mut quoted = Self { pieces: Vec::new(), line: place.line };
+        let mut quoted = Self {
+            pieces: Vec::new(),
+            line: place.line,
+        };
         let (mut at, mut line, mut column, mut is_break) = (place.column + 1, 0, 0, true);
         loop {
             let first = chars.next()?;
@@ -56,10 +59,18 @@ impl Quoted {
 
     /// The place in the file of a 0-based line and column of the text.
     pub(crate) fn place(&self, line: u32, column: u32) -> Place {
-        let after = self.pieces.partition_point(|(l, c, _)| (*l, *c) <= (line, column));
+        let after = self
+            .pieces
+            .partition_point(|(l, c, _)| (*l, *c) <= (line, column));
         let found = after.checked_sub(1).and_then(|at| self.pieces.get(at));
-        let column = found.map_or(1, |(l, c, at)| if *l == line { at + (column - c) } else { *at });
-        Place { line: self.line, column }
+        let column = found.map_or(
+            1,
+            |(l, c, at)| if *l == line { at + (column - c) } else { *at },
+        );
+        Place {
+            line: self.line,
+            column,
+        }
     }
 }
 

@@ -36,7 +36,13 @@ pub(crate) fn read_ours(text: &str) -> Result<Node, Malformed> {
 }
 
 fn read_up_to(nodes_max: usize, text: &str, layout: Layout<'_>) -> Result<Node, Malformed> {
-    let mut tree = Tree { text, layout, open: Vec::new(), root: None, nodes_left: nodes_max };
+    let mut tree = Tree {
+        text,
+        layout,
+        open: Vec::new(),
+        root: None,
+        nodes_left: nodes_max,
+    };
     let options = granit_parser::options! {
         disallow_directives: true,
         emit_unresolved_aliases: true,
@@ -63,21 +69,41 @@ fn empty() -> Malformed {
 
 fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
     if bytes.len() > MAX_BYTES {
-        return Err(Malformed::new(Code::TooLarge, None, format!("it is larger than {MAX_BYTES} bytes"))
-            .expected("at most 256 KiB"));
+        return Err(Malformed::new(
+            Code::TooLarge,
+            None,
+            format!("it is larger than {MAX_BYTES} bytes"),
+        )
+        .expected("at most 256 KiB"));
     }
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-        Malformed::new(Code::NotUtf8, Some(end_of(good)), "the bytes from here on are not UTF-8")
-            .found(format!("byte 0x{:02x}", bytes[error.valid_up_to()]))
-            .expected("UTF-8 text")
-            .fix(if is_utf_16(bytes) { UTF_16 } else { "save the file as UTF-8" })
-            .cut_off(error.error_len().is_none())
+        Malformed::new(
+            Code::NotUtf8,
+            Some(end_of(good)),
+            "the bytes from here on are not UTF-8",
+        )
+        .found(format!("byte 0x{:02x}", bytes[error.valid_up_to()]))
+        .expected("UTF-8 text")
+        .fix(if is_utf_16(bytes) {
+            UTF_16
+        } else {
+            "save the file as UTF-8"
+        })
+        .cut_off(error.error_len().is_none())
     })?;
     match text.find('\0') {
-        Some(at) => Err(Malformed::new(Code::NulByte, Some(end_of(&text[..at])), "there is a NUL character")
-            .expected("text without NUL")
-            .fix(if is_utf_16(bytes) { UTF_16 } else { "remove it" })),
+        Some(at) => Err(Malformed::new(
+            Code::NulByte,
+            Some(end_of(&text[..at])),
+            "there is a NUL character",
+        )
+        .expected("text without NUL")
+        .fix(if is_utf_16(bytes) {
+            UTF_16
+        } else {
+            "remove it"
+        })),
         None => Ok(text),
     }
 }
@@ -88,7 +114,10 @@ const UTF_16: &str = "save the file as UTF-8: it is UTF-16";
 fn is_utf_16(bytes: &[u8]) -> bool {
     matches!(
         bytes,
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [1..0x80, 0, 1..0x80, 0, ..] | [0, 1..0x80, 0, 1..0x80, ..]
+        [0xff, 0xfe, ..]
+            | [0xfe, 0xff, ..]
+            | [1..0x80, 0, 1..0x80, 0, ..]
+            | [0, 1..0x80, 0, 1..0x80, ..]
     )
 }
 
@@ -105,15 +134,22 @@ fn small(number: usize) -> u32 {
 
 fn tree_is_no_mapping(root: &Node, text: &str) -> Malformed {
     // The first word of a message whose writer was interrupted is a lone plain scalar.
-    let cut_off = root.scalar().is_some_and(|scalar| scalar.style == Style::Plain) && !text.ends_with('\n');
+    let cut_off = root
+        .scalar()
+        .is_some_and(|scalar| scalar.style == Style::Plain)
+        && !text.ends_with('\n');
     let is_listed_message = root.items().len() == 1 && !root.items()[0].fields().is_empty();
-    Malformed::new(Code::NotAMapping, Some(root.place), format!("it is {}, not a mapping", root.kind()))
-        .fix(if is_listed_message {
-            "write the fields alone, not as an item of a list"
-        } else {
-            "write one field to a line, its name and a value, as in `round: 1`"
-        })
-        .cut_off(cut_off)
+    Malformed::new(
+        Code::NotAMapping,
+        Some(root.place),
+        format!("it is {}, not a mapping", root.kind()),
+    )
+    .fix(if is_listed_message {
+        "write the fields alone, not as an item of a list"
+    } else {
+        "write one field to a line, its name and a value, as in `round: 1`"
+    })
+    .cut_off(cut_off)
 }
 
 /// A tree under construction.
@@ -126,8 +162,15 @@ struct Tree<'t> {
 }
 
 enum Open {
-    List { place: Place, items: Vec<Node> },
-    Map { place: Place, fields: Vec<Field>, key: Option<(String, Place)> },
+    List {
+        place: Place,
+        items: Vec<Node>,
+    },
+    Map {
+        place: Place,
+        fields: Vec<Field>,
+        key: Option<(String, Place)>,
+    },
 }
 
 impl Tree<'_> {
@@ -141,19 +184,24 @@ impl Tree<'_> {
                 Some(_) => Err(self.second_document(&span.start)),
                 None => Ok(()),
             },
-            Event::Alias(_) | Event::UnresolvedAlias(_) => Err(self.feature("an alias", &span.start)),
+            Event::Alias(_) | Event::UnresolvedAlias(_) => {
+                Err(self.feature("an alias", &span.start))
+            }
             Event::Anchor(..) => Err(self.feature("an anchor", &span.start)),
             // The parser writes `~` for a value that is not there; that is no letter of the file.
             Event::Scalar(_, ScalarStyle::Plain, _, _) if span.is_empty() => {
                 self.scalar(String::new(), ScalarStyle::Plain, span)
             }
             Event::Scalar(text, style, _, _) => self.scalar(text.into_owned(), style, span),
-            Event::SequenceStart(..) => {
-                self.descend(&span.start, |place| Open::List { place, items: Vec::new() })
-            }
-            Event::MappingStart(..) => {
-                self.descend(&span.start, |place| Open::Map { place, fields: Vec::new(), key: None })
-            }
+            Event::SequenceStart(..) => self.descend(&span.start, |place| Open::List {
+                place,
+                items: Vec::new(),
+            }),
+            Event::MappingStart(..) => self.descend(&span.start, |place| Open::Map {
+                place,
+                fields: Vec::new(),
+                key: None,
+            }),
             Event::SequenceEnd | Event::MappingEnd => self.ascend(),
             // The parser may grow events; none of them can be part of a message we know.
             _ => Err(self.feature("an unknown construct", &span.start)),
@@ -161,7 +209,8 @@ impl Tree<'_> {
     }
 
     fn place(&self, marker: &Marker) -> Place {
-        self.layout.place(small(marker.line().saturating_sub(1)), small(marker.col()))
+        self.layout
+            .place(small(marker.line().saturating_sub(1)), small(marker.col()))
     }
 
     /// Counts what begins here.
@@ -169,7 +218,9 @@ impl Tree<'_> {
         if self.nodes_left == 0 {
             let what = format!("there are more than {MAX_NODES} keys and values");
             return Err(Malformed::new(Code::TooLarge, Some(place), what)
-                .expected(format!("at most {MAX_NODES} keys, values, mappings and lists"))
+                .expected(format!(
+                    "at most {MAX_NODES} keys, values, mappings and lists"
+                ))
                 .fix("say less, or put a long text into one value"));
         }
         self.nodes_left -= 1;
@@ -179,18 +230,35 @@ impl Tree<'_> {
     fn scalar(&mut self, text: String, style: ScalarStyle, span: &Span) -> Result<(), Malformed> {
         let place = self.place(&span.start);
         self.count(place)?;
-        if let Some(Open::Map { key: key @ None, .. }) = self.open.last_mut() {
+        if let Some(Open::Map {
+            key: key @ None, ..
+        }) = self.open.last_mut()
+        {
             *key = Some((text, place));
             return Ok(());
         }
         let (style, frame) = match style {
             ScalarStyle::Plain => (Style::Plain, Frame::Whole(place)),
-            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, Frame::Whole(place)),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => {
+                (Style::Quoted, Frame::Whole(place))
+            }
             ScalarStyle::Folded => (Style::Folded, Frame::Whole(place)),
             ScalarStyle::Literal => (Style::Literal, self.block_frame(&text, span)),
         };
-        let tail = if style == Style::Plain { self.tail(&span.end).map(Box::new) } else { None };
-        self.put(Node { place, content: Content::Scalar(Scalar { text, style, tail, frame }) })
+        let tail = if style == Style::Plain {
+            self.tail(&span.end).map(Box::new)
+        } else {
+            None
+        };
+        self.put(Node {
+            place,
+            content: Content::Scalar(Scalar {
+                text,
+                style,
+                tail,
+                frame,
+            }),
+        })
     }
 
     /// The comment that begins without a blank behind a plain scalar that ends there.
@@ -199,11 +267,19 @@ impl Tree<'_> {
         // A value that is not there ends where its colon or its dash stands.
         let comment = rest.trim_start_matches([' ', '\t', ':', '-']);
         let blanks = rest.len() - comment.len();
-        let is_glued =
-            comment.strip_prefix('#')?.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '!'));
+        let is_glued = comment
+            .strip_prefix('#')?
+            .starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '!'));
         is_glued.then(|| Tail {
-            place: self.layout.place(small(end.line().saturating_sub(1)), small(end.col() + blanks)),
-            text: lines(comment).next().unwrap_or_default().trim_end().to_owned(),
+            place: self.layout.place(
+                small(end.line().saturating_sub(1)),
+                small(end.col() + blanks),
+            ),
+            text: lines(comment)
+                .next()
+                .unwrap_or_default()
+                .trim_end()
+                .to_owned(),
         })
     }
 
@@ -211,8 +287,16 @@ impl Tree<'_> {
     /// lines before it are part of the text, so that line is not line 0.
     fn block_frame(&self, text: &str, span: &Span) -> Frame {
         let blank_lines = text.bytes().take_while(|b| *b == b'\n').count();
-        let first = span.start.line().saturating_sub(1).saturating_sub(blank_lines);
-        self.layout.inner(small(first), small(span.indent.unwrap_or_default()), self.place(&span.start))
+        let first = span
+            .start
+            .line()
+            .saturating_sub(1)
+            .saturating_sub(blank_lines);
+        self.layout.inner(
+            small(first),
+            small(span.indent.unwrap_or_default()),
+            self.place(&span.start),
+        )
     }
 
     fn descend(&mut self, at: &Marker, open: impl FnOnce(Place) -> Open) -> Result<(), Malformed> {
@@ -230,10 +314,16 @@ impl Tree<'_> {
 
     fn ascend(&mut self) -> Result<(), Malformed> {
         let node = match self.open.pop() {
-            Some(Open::List { place, items }) => Node { place, content: Content::List(items) },
+            Some(Open::List { place, items }) => Node {
+                place,
+                content: Content::List(items),
+            },
             Some(Open::Map { place, fields, .. }) => {
                 refuse_duplicates(&fields)?;
-                Node { place, content: Content::Map(fields) }
+                Node {
+                    place,
+                    content: Content::Map(fields),
+                }
             }
             None => return Ok(()),
         };
@@ -245,7 +335,11 @@ impl Tree<'_> {
             Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Map { fields, key, .. }) => {
                 if let Some((key, key_place)) = key.take() {
-                    fields.push(Field { key, key_place, value: node });
+                    fields.push(Field {
+                        key,
+                        key_place,
+                        value: node,
+                    });
                 }
             }
             None => self.root = Some(node),
@@ -254,26 +348,41 @@ impl Tree<'_> {
     }
 
     fn feature(&self, what: &str, at: &Marker) -> Malformed {
-        let line = lines(self.text).nth(at.line().saturating_sub(1)).filter(|_| !self.layout.is_whole());
-        let malformed = Malformed::new(Code::YamlFeature, Some(self.place(at)), format!("there is {what}"))
-            .expected("plain mappings, lists and scalars");
+        let line = lines(self.text)
+            .nth(at.line().saturating_sub(1))
+            .filter(|_| !self.layout.is_whole());
+        let malformed = Malformed::new(
+            Code::YamlFeature,
+            Some(self.place(at)),
+            format!("there is {what}"),
+        )
+        .expected("plain mappings, lists and scalars");
         malformed.fix(match line.and_then(slip::in_quotes) {
             Some(written) => format!("write the value out, or, if it is a text, `{written}`"),
-            None => "write the value out, and quote a text that begins with one of & * ! %".to_owned(),
+            None => {
+                "write the value out, and quote a text that begins with one of & * ! %".to_owned()
+            }
         })
     }
 
     fn second_document(&self, at: &Marker) -> Malformed {
-        let malformed =
-            Malformed::new(Code::SeveralDocuments, Some(self.place(at)), "a second document begins here")
-                .expected("one document in a file");
+        let malformed = Malformed::new(
+            Code::SeveralDocuments,
+            Some(self.place(at)),
+            "a second document begins here",
+        )
+        .expected("one document in a file");
         // The lines behind `---`: a message of its own, the text of a front matter, or nothing.
-        let mut behind = lines(self.text).skip(at.line()).filter(|line| !line.trim().is_empty());
+        let mut behind = lines(self.text)
+            .skip(at.line())
+            .filter(|line| !line.trim().is_empty());
         malformed.fix(match behind.next() {
             None => "remove the `---`",
             Some(_) if !matches!(self.layout, Layout::Frame(Frame::FILE)) => "remove the `---`",
             Some(line) if marks::key_of(line).is_some() => "write one file per message",
-            Some(_) => "write what stands behind the `---` into `body: |`, indented below it, or remove it",
+            Some(_) => {
+                "write what stands behind the `---` into `body: |`, indented below it, or remove it"
+            }
         })
     }
 
@@ -302,20 +411,41 @@ impl Tree<'_> {
             return None;
         }
         let at = error.marker();
-        slip::named(self.text, at.line().saturating_sub(1), at.col(), error.kind())
+        slip::named(
+            self.text,
+            at.line().saturating_sub(1),
+            at.col(),
+            error.kind(),
+        )
     }
 
     /// The complaint with the slip's words and place.
     fn told(&self, slip: slip::Slip, malformed: Malformed) -> Malformed {
         let place = self.layout.place(small(slip.line), small(slip.column));
-        let line = if self.layout.keeps_lines() { place.line } else { small(slip.line) + 1 };
+        let line = if self.layout.keeps_lines() {
+            place.line
+        } else {
+            small(slip.line) + 1
+        };
         let letters = lines(self.text).nth(slip.line).unwrap_or_default().trim();
-        let malformed = Malformed { place: Some(place), message: slip.message, ..malformed };
+        let malformed = Malformed {
+            place: Some(place),
+            message: slip.message,
+            ..malformed
+        };
         let margin = match self.layout.keeps_lines() {
-            true => self.layout.place(small(slip.line), small(slip.margin)).column - 1,
+            true => {
+                self.layout
+                    .place(small(slip.line), small(slip.margin))
+                    .column
+                    - 1
+            }
             false => small(slip.margin),
         };
-        let fix = slip.fix.replace("{line}", &line.to_string()).replace("{margin}", &marks::spaces(margin));
+        let fix = slip
+            .fix
+            .replace("{line}", &line.to_string())
+            .replace("{margin}", &marks::spaces(margin));
         malformed.found(letters).fix(fix)
     }
 
@@ -324,23 +454,39 @@ impl Tree<'_> {
     fn is_at_end(&self, error: &ScanError) -> bool {
         let letters = self.text.trim_end();
         let last_line = letters.rfind('\n').map_or(0, |at| at + 1);
-        error.marker().byte_offset().is_some_and(|at| at >= last_line) || complaint::ends_open(error.kind())
+        error
+            .marker()
+            .byte_offset()
+            .is_some_and(|at| at >= last_line)
+            || complaint::ends_open(error.kind())
     }
 }
 
 fn too_deep(place: Place) -> Malformed {
-    Malformed::new(Code::TooDeep, Some(place), format!("nesting is deeper than {MAX_DEPTH}"))
-        .expected(format!("at most {MAX_DEPTH} levels"))
+    Malformed::new(
+        Code::TooDeep,
+        Some(place),
+        format!("nesting is deeper than {MAX_DEPTH}"),
+    )
+    .expected(format!("at most {MAX_DEPTH} levels"))
 }
 
 /// Finds the first key that stands a second time, without comparing all pairs of a long mapping.
 fn refuse_duplicates(fields: &[Field]) -> Result<(), Malformed> {
     let repeated = if fields.len() <= FEW_KEYS {
-        (1..fields.len()).find(|&i| fields[..i].iter().any(|earlier| earlier.key == fields[i].key))
+        (1..fields.len()).find(|&i| {
+            fields[..i]
+                .iter()
+                .any(|earlier| earlier.key == fields[i].key)
+        })
     } else {
         let mut order: Vec<usize> = (0..fields.len()).collect();
         order.sort_unstable_by(|&a, &b| fields[a].key.cmp(&fields[b].key).then(a.cmp(&b)));
-        order.windows(2).filter(|w| fields[w[0]].key == fields[w[1]].key).map(|w| w[1]).min()
+        order
+            .windows(2)
+            .filter(|w| fields[w[0]].key == fields[w[1]].key)
+            .map(|w| w[1])
+            .min()
     };
     match repeated.map(|i| &fields[i]) {
         Some(field) => Err(Malformed::new(

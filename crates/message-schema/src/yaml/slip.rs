@@ -58,9 +58,15 @@ fn escape(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
         return None;
     }
     let text = lines.get(stop)?;
-    let mut chars = text.chars().enumerate().skip_while(|(_, c)| *c != '"').peekable();
+    let mut chars = text
+        .chars()
+        .enumerate()
+        .skip_while(|(_, c)| *c != '"')
+        .peekable();
     while let Some((column, c)) = chars.next() {
-        let Some((_, letter)) = chars.next_if(|_| c == '\\') else { continue };
+        let Some((_, letter)) = chars.next_if(|_| c == '\\') else {
+            continue;
+        };
         if "0abt\tnvfre \"/\\N_LPxuU".contains(letter) {
             continue;
         }
@@ -71,15 +77,24 @@ fn escape(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
                 "write `\\\\{letter}`, or put the text in single quotes, where a backslash is a letter"
             ),
         };
-        let message = format!("`\\{letter}` is no escape, and in double quotes a backslash begins one");
-        return Some(Slip { line: stop, column, margin: 0, message, fix });
+        let message =
+            format!("`\\{letter}` is no escape, and in double quotes a backslash begins one");
+        return Some(Slip {
+            line: stop,
+            column,
+            margin: 0,
+            message,
+            fix,
+        });
     }
     None
 }
 
 /// A character that steers a terminal, as it is.
 fn control(line: usize, column: usize, kind: &ErrorKind) -> Option<Slip> {
-    let ErrorKind::UnexpectedCharacter { character } = kind else { return None };
+    let ErrorKind::UnexpectedCharacter { character } = kind else {
+        return None;
+    };
     let number = u32::from(*character);
     character.is_control().then(|| Slip {
         line,
@@ -102,7 +117,9 @@ fn unquoted(value: &str) -> &str {
 
 /// A Markdown fence around the message: above its first field, or behind its last.
 fn fence(lines: &[&str]) -> Option<Slip> {
-    let at = lines.iter().position(|line| line.starts_with("```") || line.starts_with("~~~"))?;
+    let at = lines
+        .iter()
+        .position(|line| line.starts_with("```") || line.starts_with("~~~"))?;
     let is_above = !lines[..at].iter().any(|line| marks::key_of(line).is_some());
     let (message, fix) = match (is_above, at) {
         (true, 0) => (
@@ -113,9 +130,18 @@ fn fence(lines: &[&str]) -> Option<Slip> {
             "a Markdown fence stands around the fields",
             "remove line {line} with all above it, and the closing fence with all that follows",
         ),
-        (false, _) => ("a Markdown fence ends here", "remove line {line} with all that follows"),
+        (false, _) => (
+            "a Markdown fence ends here",
+            "remove line {line} with all that follows",
+        ),
     };
-    Some(Slip { line: at, column: 0, margin: 0, message: message.to_owned(), fix: fix.to_owned() })
+    Some(Slip {
+        line: at,
+        column: 0,
+        margin: 0,
+        message: message.to_owned(),
+        fix: fix.to_owned(),
+    })
 }
 
 /// A remark as JavaScript has them, in a text that begins like JSON.
@@ -143,10 +169,16 @@ fn json_remark(lines: &[&str], stop: usize) -> Option<Slip> {
 
 /// A line of JSON without the comma that the next one needs.
 fn json_comma(lines: &[&str], stop: usize) -> Option<Slip> {
-    let near =
-        (1..=stop + 1).rev().take(2).filter(|at| lines.get(*at).is_some_and(|l| l.trim().starts_with('"')));
+    let near = (1..=stop + 1)
+        .rev()
+        .take(2)
+        .filter(|at| lines.get(*at).is_some_and(|l| l.trim().starts_with('"')));
     near.filter_map(|at| {
-        let (line, above) = lines[..at].iter().enumerate().rev().find(|(_, line)| !line.trim().is_empty())?;
+        let (line, above) = lines[..at]
+            .iter()
+            .enumerate()
+            .rev()
+            .find(|(_, line)| !line.trim().is_empty())?;
         let above = above.trim_end();
         let ends_open = above.ends_with([',', '{', '[', ':']);
         let slip = Slip {
@@ -174,70 +206,106 @@ fn open_bracket(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
             | ErrorKind::UnexpectedEofFlowMapping
             | ErrorKind::InvalidFlowScalarIndent
     );
-    lines.iter().enumerate().take(stop + 1).rev().filter(|_| is_about_brackets).find_map(|(line, text)| {
-        let field = field_of(text)?;
-        let close = match field.value.chars().next()? {
-            '[' => ']',
-            '{' => '}',
-            _ => return None,
-        };
-        let key = field.key;
-        (!field.value.contains(close)).then(|| Slip {
-            line,
-            column: field.column_of_value,
-            margin: 0,
-            message: format!("the bracket that opens here behind `{key}:` is not closed"),
-            fix: format!("close it with `{close}`, or put the text behind `{key}:` in double quotes"),
+    lines
+        .iter()
+        .enumerate()
+        .take(stop + 1)
+        .rev()
+        .filter(|_| is_about_brackets)
+        .find_map(|(line, text)| {
+            let field = field_of(text)?;
+            let close = match field.value.chars().next()? {
+                '[' => ']',
+                '{' => '}',
+                _ => return None,
+            };
+            let key = field.key;
+            (!field.value.contains(close)).then(|| Slip {
+                line,
+                column: field.column_of_value,
+                margin: 0,
+                message: format!("the bracket that opens here behind `{key}:` is not closed"),
+                fix: format!(
+                    "close it with `{close}`, or put the text behind `{key}:` in double quotes"
+                ),
+            })
         })
-    })
 }
 
 /// Quotes that are opened behind a key and closed nowhere on that line: the last ones before the
 /// parser stopped.
 fn open_quotes(lines: &[&str], stop: usize, kind: &ErrorKind) -> Option<Slip> {
-    if !matches!(kind, ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent) {
+    if !matches!(
+        kind,
+        ErrorKind::UnclosedQuotedScalar | ErrorKind::InvalidQuotedScalarIndent
+    ) {
         return None;
     }
-    lines.iter().enumerate().take(stop + 1).rev().find_map(|(line, text)| {
-        let field = field_of(text)?;
-        let quote = field.value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
-        let key = field.key;
-        marks::end_of_quotes(field.value).is_none().then(|| Slip {
-            line,
-            column: field.column_of_value,
-            margin: 0,
-            message: format!("the quotes that open here behind `{key}:` are not closed"),
-            fix: format!("close them with `{quote}`; a text of several lines begins with `{key}: |`"),
+    lines
+        .iter()
+        .enumerate()
+        .take(stop + 1)
+        .rev()
+        .find_map(|(line, text)| {
+            let field = field_of(text)?;
+            let quote = field
+                .value
+                .chars()
+                .next()
+                .filter(|c| matches!(c, '"' | '\''))?;
+            let key = field.key;
+            marks::end_of_quotes(field.value).is_none().then(|| Slip {
+                line,
+                column: field.column_of_value,
+                margin: 0,
+                message: format!("the quotes that open here behind `{key}:` are not closed"),
+                fix: format!(
+                    "close them with `{quote}`; a text of several lines begins with `{key}: |`"
+                ),
+            })
         })
-    })
 }
 
 /// A tab, or a space that is none for YAML, in the indentation of the line, of the one before or of
 /// the one behind it.
 fn strange_indent(lines: &[&str], stop: usize) -> Option<Slip> {
-    [Some(stop), stop.checked_sub(1), Some(stop + 1)].into_iter().flatten().find_map(|line| {
-        let text = lines.get(line)?;
-        let margin = text.chars().take_while(|c| c.is_whitespace() || is_strange_space(*c));
-        let (column, found) = margin.enumerate().find(|(_, c)| *c == '\t' || is_strange_space(*c))?;
-        let name = marks::name_of_space(found);
-        Some(Slip {
-            line,
-            column,
-            margin: 0,
-            message: format!("the line is indented with a {name}"),
-            fix: format!("replace the {name} at the start of line {{line}} by spaces"),
+    [Some(stop), stop.checked_sub(1), Some(stop + 1)]
+        .into_iter()
+        .flatten()
+        .find_map(|line| {
+            let text = lines.get(line)?;
+            let margin = text
+                .chars()
+                .take_while(|c| c.is_whitespace() || is_strange_space(*c));
+            let (column, found) = margin
+                .enumerate()
+                .find(|(_, c)| *c == '\t' || is_strange_space(*c))?;
+            let name = marks::name_of_space(found);
+            Some(Slip {
+                line,
+                column,
+                margin: 0,
+                message: format!("the line is indented with a {name}"),
+                fix: format!("replace the {name} at the start of line {{line}} by spaces"),
+            })
         })
-    })
 }
 
 /// `subject:Review`: without a blank the colon is a letter like any other.
 fn no_blank(lines: &[&str], stop: usize) -> Option<Slip> {
-    let near = lines.iter().enumerate().take(stop + 1).skip(stop.saturating_sub(1));
+    let near = lines
+        .iter()
+        .enumerate()
+        .take(stop + 1)
+        .skip(stop.saturating_sub(1));
     near.rev().find_map(|(line, text)| {
         let (key, value) = text.split_once(':')?;
         let indent = key.len() - key.trim_start_matches(' ').len();
-        let is_name =
-            key.trim_start().bytes().all(|b| b.is_ascii_lowercase() || b == b'_') && key.trim() != "";
+        let is_name = key
+            .trim_start()
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b == b'_')
+            && key.trim() != "";
         let is_glued = value.starts_with(|c: char| !c.is_whitespace() && c != '/' && c != ':');
         (is_name && is_glued && !is_field(text)).then(|| Slip {
             line,
@@ -253,24 +321,44 @@ fn no_blank(lines: &[&str], stop: usize) -> Option<Slip> {
 fn no_field(lines: &[&str]) -> Option<Slip> {
     let is_stranger = |line: &&str| {
         let is_mark = |c: char| c.is_whitespace() || "#-}]?:%&*!\"'|>@".contains(c);
-        !line.is_empty() && !line.starts_with(is_mark) && !line.starts_with("...") && !is_field(line)
+        !line.is_empty()
+            && !line.starts_with(is_mark)
+            && !line.starts_with("...")
+            && !is_field(line)
     };
     let line = lines.iter().position(is_stranger)?;
-    let above = lines[..line].iter().rev().find(|line| !line.trim().is_empty());
-    let opened =
-        above.and_then(|above| field_of(above)).filter(|field| field.indent == 0 && field.opens_block());
+    let above = lines[..line]
+        .iter()
+        .rev()
+        .find(|line| !line.trim().is_empty());
+    let opened = above
+        .and_then(|above| field_of(above))
+        .filter(|field| field.indent == 0 && field.opens_block());
     let (message, fix) = match (opened, above) {
         (Some(field), _) => (
             format!("the text of `{}` is not indented", field.key),
-            format!("write `{}: |` and indent its lines, from line {{line}} on, by 2 spaces", field.key),
+            format!(
+                "write `{}: |` and indent its lines, from line {{line}} on, by 2 spaces",
+                field.key
+            ),
         ),
-        (None, None) => ("prose stands above the fields".to_owned(), "remove line {line}".to_owned()),
+        (None, None) => (
+            "prose stands above the fields".to_owned(),
+            "remove line {line}".to_owned(),
+        ),
         (None, Some(_)) => (
             "the line is no field: prose stands beside the fields".to_owned(),
-            "remove line {line}, or indent it like the lines above if it belongs to them".to_owned(),
+            "remove line {line}, or indent it like the lines above if it belongs to them"
+                .to_owned(),
         ),
     };
-    Some(Slip { line, column: 0, margin: 0, message, fix })
+    Some(Slip {
+        line,
+        column: 0,
+        margin: 0,
+        message,
+        fix,
+    })
 }
 
 /// A field or an item that begins further right than the one above it, or less far than the lines of
@@ -287,7 +375,10 @@ fn further_or_less(lines: &[&str], stop: usize, column: usize) -> Option<Slip> {
     if field.is_some_and(|field| column > field.indent + field.key.chars().count() + 3) {
         return None;
     }
-    let above = lines[..stop].iter().rev().find(|line| !line.trim().is_empty() && !line.starts_with('#'))?;
+    let above = lines[..stop]
+        .iter()
+        .rev()
+        .find(|line| !line.trim().is_empty() && !line.starts_with('#'))?;
     let margin = marks::indent(above);
     let is_closed = field_of(above).is_some_and(|above| !above.opens_block());
     let slip = |how: &str, fix: &str| Slip {
@@ -298,25 +389,42 @@ fn further_or_less(lines: &[&str], stop: usize, column: usize) -> Option<Slip> {
         fix: fix.to_owned(),
     };
     if indent > margin && is_closed {
-        return Some(slip("further than the field above it", "begin line {line} with {margin}"));
+        return Some(slip(
+            "further than the field above it",
+            "begin line {line} with {margin}",
+        ));
     }
-    (0 < indent && indent < margin)
-        .then(|| slip("less than the lines above it", "begin line {line} with {margin}, like them"))
+    (0 < indent && indent < margin).then(|| {
+        slip(
+            "less than the lines above it",
+            "begin line {line} with {margin}, like them",
+        )
+    })
 }
 
 /// A value that YAML takes for more than a text, because it stands without quotes.
 fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
     let field = field_of(text)?;
     let (key, first) = (field.key, field.value.chars().next()?);
-    let is_colon = matches!(kind, ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement);
-    let colon = field.value.find(": ").or_else(|| field.value.strip_suffix(':').map(str::len));
+    let is_colon = matches!(
+        kind,
+        ErrorKind::MappingValueNotAllowed | ErrorKind::InvalidColonPlacement
+    );
+    let colon = field
+        .value
+        .find(": ")
+        .or_else(|| field.value.strip_suffix(':').map(str::len));
     let (at, message) = match (first, colon) {
-        (quote, _) if is_typographic_quote(quote) => {
-            (0, format!("the value of `{key}` stands in typographic quotes, which are letters to YAML"))
-        }
+        (quote, _) if is_typographic_quote(quote) => (
+            0,
+            format!("the value of `{key}` stands in typographic quotes, which are letters to YAML"),
+        ),
         ('"' | '\'', _) => {
             let end = marks::end_of_quotes(field.value).filter(|end| *end < field.value.len())?;
-            (end, format!("something stands behind the quotes of `{key}`"))
+            (
+                end,
+                format!("something stands behind the quotes of `{key}`"),
+            )
         }
         ('|' | '>', _) => {
             let rest = field.value[1..].trim_start_matches(|c: char| "+-0123456789".contains(c));
@@ -325,21 +433,28 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
             }
             (0, format!("a text stands behind the `{first}` of `{key}`"))
         }
-        (_, Some(colon)) if is_colon => (colon, format!("the value of `{key}` holds a colon, but no quotes")),
+        (_, Some(colon)) if is_colon => (
+            colon,
+            format!("the value of `{key}` holds a colon, but no quotes"),
+        ),
         // A whole list or mapping is what it looks like; what is wrong is elsewhere.
         ('[', _) if field.value.trim_end().ends_with(']') => return None,
         ('{', _) if field.value.trim_end().ends_with('}') => return None,
-        ('`', _) => {
-            (0, format!("the value of `{key}` begins with a backtick, which means something to YAML"))
-        }
-        ('@' | '%' | '[' | '{' | '?' | '-' | ']' | '}' | ',', _) => {
-            (0, format!("the value of `{key}` begins with `{first}`, which means something to YAML"))
-        }
+        ('`', _) => (
+            0,
+            format!("the value of `{key}` begins with a backtick, which means something to YAML"),
+        ),
+        ('@' | '%' | '[' | '{' | '?' | '-' | ']' | '}' | ',', _) => (
+            0,
+            format!("the value of `{key}` begins with `{first}`, which means something to YAML"),
+        ),
         (_, _) => return None,
     };
     let fix = match (first, in_quotes(text)) {
         ('|' | '>', Some(written)) if key == "subject" => format!("write `{written}`"),
-        ('|' | '>', _) => format!("write the text on the lines below `{key}: {first}`, indented by 2 spaces"),
+        ('|' | '>', _) => {
+            format!("write the text on the lines below `{key}: {first}`, indented by 2 spaces")
+        }
         ('@', _) if matches!(key, "to" | "from") => {
             format!("write `{key}: {}`", field.value.trim_start_matches('@'))
         }
@@ -347,7 +462,13 @@ fn bare_value(text: &str, line: usize, kind: &ErrorKind) -> Option<Slip> {
         (_, None) => format!("put the text behind `{key}:` in double quotes"),
     };
     let column = field.column_of_value + field.value[..at].chars().count();
-    Some(Slip { line, column, margin: 0, message, fix })
+    Some(Slip {
+        line,
+        column,
+        margin: 0,
+        message,
+        fix,
+    })
 }
 
 fn shortened(text: &str) -> String {

@@ -14,7 +14,10 @@ fn place_of(file: &str, needle: &str) -> Place {
     let before = &file[..at];
     let line = before.matches('\n').count();
     let column = before.rsplit('\n').next().unwrap_or(before).chars().count();
-    Place { line: u32::try_from(line).expect("small") + 1, column: u32::try_from(column).expect("small") + 1 }
+    Place {
+        line: u32::try_from(line).expect("small") + 1,
+        column: u32::try_from(column).expect("small") + 1,
+    }
 }
 
 /// One block of `k<i>: v<i>` lines as it may be written.
@@ -52,14 +55,16 @@ fn block() -> impl Strategy<Value = Block> {
         0..3usize,
         prop::collection::vec(line, 1..8),
     )
-        .prop_map(|(indent, header, says_indent, comment, leading_blank, lines)| Block {
-            indent,
-            header,
-            says_indent,
-            comment,
-            leading_blank,
-            lines,
-        })
+        .prop_map(
+            |(indent, header, says_indent, comment, leading_blank, lines)| Block {
+                indent,
+                header,
+                says_indent,
+                comment,
+                leading_blank,
+                lines,
+            },
+        )
 }
 
 /// Writes the block under a margin; every field gets a key and a value that occur once.
@@ -88,21 +93,36 @@ fn write(block: &Block, margin: usize, mark: &str, out: &mut String) {
 fn assert_places(mapping: &Node, file: &str) {
     for field in mapping.fields() {
         if !field.key.contains("nested") && !field.key.contains("last") {
-            assert_eq!(field.key_place, place_of(file, &format!("{}:", field.key)), "key {}", field.key);
+            assert_eq!(
+                field.key_place,
+                place_of(file, &format!("{}:", field.key)),
+                "key {}",
+                field.key
+            );
             let value = field.value.text().expect("a scalar");
             let quote = if value.contains("begin") { "" } else { "'" };
-            assert_eq!(field.value.place, place_of(file, &format!("{quote}{value}")), "value {value}");
+            assert_eq!(
+                field.value.place,
+                place_of(file, &format!("{quote}{value}")),
+                "value {value}"
+            );
         }
     }
 }
 
 /// The letter as JSON escapes it.
 fn in_escapes(c: char) -> String {
-    c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    c.encode_utf16(&mut [0; 2])
+        .iter()
+        .map(|unit| format!("\\u{unit:04x}"))
+        .collect()
 }
 
 fn literal(mapping: &Node, key: &str) -> Node {
-    let scalar = mapping.field(key).and_then(|field| field.value.scalar()).expect("a literal");
+    let scalar = mapping
+        .field(key)
+        .and_then(|field| field.value.scalar())
+        .expect("a literal");
     read_text(&scalar.text, scalar.frame).expect("YAML inside")
 }
 
@@ -190,7 +210,11 @@ fn same(ours: &Node, theirs: &serde_yaml::Value) -> bool {
             items.len() == others.len() && items.iter().zip(others).all(|(a, b)| same(a, b))
         }
         (Content::Map(fields), Value::Mapping(others)) => {
-            fields.len() == others.len() && fields.iter().zip(others).all(|(a, (_, b))| same(&a.value, b))
+            fields.len() == others.len()
+                && fields
+                    .iter()
+                    .zip(others)
+                    .all(|(a, (_, b))| same(&a.value, b))
         }
         (Content::Scalar(_) | Content::List(_) | Content::Map(_), _) => false,
     }
@@ -212,13 +236,25 @@ fn what_yaml_offers_beyond_plain_trees_is_refused_where_it_stands() {
     assert_eq!(code_of("a: &x {b: *x}\n"), (Code::YamlFeature, at(1, 4)));
     assert_eq!(code_of("a: !!str 2\n"), (Code::YamlFeature, at(1, 4)));
     assert_eq!(code_of("a: ! 2\n"), (Code::YamlFeature, at(1, 4)));
-    assert_eq!(code_of("%YAML 1.2\n---\na: 1\n"), (Code::YamlFeature, at(1, 1)));
+    assert_eq!(
+        code_of("%YAML 1.2\n---\na: 1\n"),
+        (Code::YamlFeature, at(1, 1))
+    );
     assert_eq!(code_of("? [a, b]\n: 1\n").0, Code::YamlFeature);
     assert_eq!(code_of("? {a: b}\n: 1\n").0, Code::YamlFeature);
-    assert_eq!(code_of("a: 1\n---\nb: 2\n"), (Code::SeveralDocuments, at(2, 1)));
-    assert_eq!(code_of("a: 1\nb: 2\n\u{20}\na: 3\n"), (Code::DuplicateKey, at(4, 1)));
+    assert_eq!(
+        code_of("a: 1\n---\nb: 2\n"),
+        (Code::SeveralDocuments, at(2, 1))
+    );
+    assert_eq!(
+        code_of("a: 1\nb: 2\n\u{20}\na: 3\n"),
+        (Code::DuplicateKey, at(4, 1))
+    );
     assert_eq!(code_of("\u{feff}a: &x 1\n"), (Code::YamlFeature, at(1, 4)));
-    assert_eq!(code_of("a: {b: 1, c: 2, 'b': 3}\n"), (Code::DuplicateKey, at(1, 17)));
+    assert_eq!(
+        code_of("a: {b: 1, c: 2, 'b': 3}\n"),
+        (Code::DuplicateKey, at(1, 17))
+    );
     assert_eq!(code_of("- a\n"), (Code::NotAMapping, at(1, 1)));
     assert_eq!(code_of("# only a remark\n"), (Code::Empty, None));
     assert_eq!(code_of("\u{feff}"), (Code::Empty, None));
@@ -245,7 +281,11 @@ fn bytes_that_are_no_utf8_are_refused_at_their_place() {
     let malformed = read_bytes(b"a: 1\nb: \xc3\xa9\xff\n").expect_err("refused");
     assert_eq!((malformed.code, malformed.place), (Code::NotUtf8, at(2, 5)));
     assert!(!malformed.looks_cut_off());
-    assert!(read_bytes(b"a: 1\nb: \xc3").expect_err("refused").looks_cut_off());
+    assert!(
+        read_bytes(b"a: 1\nb: \xc3")
+            .expect_err("refused")
+            .looks_cut_off()
+    );
 }
 
 #[test]
@@ -272,11 +312,19 @@ fn nesting_is_refused_one_level_past_the_limit() {
     // The document's own mapping is the first level.
     assert!(read_bytes(flow(MAX_DEPTH - 1).as_bytes()).is_ok());
     assert_eq!(code_of(&flow(MAX_DEPTH)).0, Code::TooDeep);
-    let block = |depth: usize| (0..depth).map(|i| format!("{}a:\n", " ".repeat(i))).collect::<String>();
+    let block = |depth: usize| {
+        (0..depth)
+            .map(|i| format!("{}a:\n", " ".repeat(i)))
+            .collect::<String>()
+    };
     assert!(read_bytes(block(MAX_DEPTH).as_bytes()).is_ok());
     assert_eq!(code_of(&block(MAX_DEPTH + 1)).0, Code::TooDeep);
     for bomb in ["[", "{", "- ", "{a: ", "[{a: "] {
-        assert_eq!(code_of(&format!("a:\n  {}", bomb.repeat(40_000))).0, Code::TooDeep, "{bomb:?}");
+        assert_eq!(
+            code_of(&format!("a:\n  {}", bomb.repeat(40_000))).0,
+            Code::TooDeep,
+            "{bomb:?}"
+        );
     }
 }
 
@@ -327,7 +375,11 @@ fn a_mistake_in_the_middle_does_not_look_cut_off() {
 fn a_carriage_return_alone_ends_a_line_in_every_place_that_is_told() {
     let told = |bytes: &[u8]| {
         let malformed = crate::parse(bytes).expect_err("refused");
-        (malformed.code, malformed.place.map(|place| (place.line, place.column)), malformed.message)
+        (
+            malformed.code,
+            malformed.place.map(|place| (place.line, place.column)),
+            malformed.message,
+        )
     };
     assert_eq!(told(b"id: a\r\rfrom: \0").1, Some((3, 7)));
     assert_eq!(told(b"id: a\r\rfrom: \xff").1, Some((3, 7)));
@@ -335,15 +387,30 @@ fn a_carriage_return_alone_ends_a_line_in_every_place_that_is_told() {
     let slip = told(b"id: a\r\rsubject: a: b\nbody: c\n");
     assert_eq!(
         (slip.1, slip.2.as_str()),
-        (Some((3, 11)), "the value of `subject` holds a colon, but no quotes")
+        (
+            Some((3, 11)),
+            "the value of `subject` holds a colon, but no quotes"
+        )
     );
     let slip = told(b"{\"id\": \"a\",\r \"to\": \"b\" // why\r}");
-    assert_eq!((slip.1, slip.2.as_str()), (Some((2, 12)), "a remark stands in the JSON"));
+    assert_eq!(
+        (slip.1, slip.2.as_str()),
+        (Some((2, 12)), "a remark stands in the JSON")
+    );
 }
 
 #[test]
 fn a_letter_that_is_no_escape_cannot_turn_the_line_it_is_told_in() {
     let malformed = crate::parse("subject: \"a\\\u{202e}b\"\n".as_bytes()).expect_err("refused");
-    assert_eq!(malformed.place, Some(Place { line: 1, column: 12 }));
-    assert_eq!(malformed.message, "`\\\\u{202e}` is no escape, and in double quotes a backslash begins one");
+    assert_eq!(
+        malformed.place,
+        Some(Place {
+            line: 1,
+            column: 12
+        })
+    );
+    assert_eq!(
+        malformed.message,
+        "`\\\\u{202e}` is no escape, and in double quotes a backslash begins one"
+    );
 }

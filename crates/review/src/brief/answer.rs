@@ -104,11 +104,13 @@ impl<'de> Deserialize<'de> for Deal {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let word = String::deserialize(deserializer)?;
         let action = Action::from_word(&word).map(Self::Act);
-        action.or_else(|| (word == "defer").then_some(Self::Defer)).ok_or_else(|| {
-            serde::de::Error::custom(format!(
-                "`{word}` is no action, expected resolve, veto, escalate, reply or defer"
-            ))
-        })
+        action
+            .or_else(|| (word == "defer").then_some(Self::Defer))
+            .ok_or_else(|| {
+                serde::de::Error::custom(format!(
+                    "`{word}` is no action, expected resolve, veto, escalate, reply or defer"
+                ))
+            })
     }
 }
 

@@ -17,8 +17,11 @@ pub(super) fn json(value: &(impl Serialize + ?Sized)) -> String {
 /// An object that has these properties, all of them, and no other; each with its schema.
 pub(super) fn object(properties: &[(&str, &str)]) -> String {
     let names: Vec<String> = properties.iter().map(|(name, _)| json(name)).collect();
-    let fields: Vec<String> =
-        names.iter().zip(properties).map(|(name, (_, schema))| format!("{name}:{schema}")).collect();
+    let fields: Vec<String> = names
+        .iter()
+        .zip(properties)
+        .map(|(name, (_, schema))| format!("{name}:{schema}"))
+        .collect();
     format!(
         r#"{{"type":"object","properties":{{{}}},"required":[{}],"additionalProperties":false}}"#,
         fields.join(","),

@@ -15,8 +15,8 @@ use message_schema::packet::{Action, LineRange, Severity, Stance};
 use serde::Serialize;
 
 pub use answer::{
-    Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse, ThreadAnswer,
-    Verdict,
+    Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
+    ThreadAnswer, Verdict,
 };
 pub use wire::Written;
 
@@ -172,23 +172,34 @@ impl Asked<'_> {
 }
 
 fn held_blockers(review: &Review) -> impl Iterator<Item = (&FindingId, &Thread)> {
-    review.threads.iter().filter(|(_, thread)| thread.blocking && thread.is_held())
+    review
+        .threads
+        .iter()
+        .filter(|(_, thread)| thread.blocking && thread.is_held())
 }
 
 /// The brief of a review's open request; `None` when none is open.
 pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>) -> Option<Brief> {
     let review = state.review(key)?;
     let open = review.phase.invocation()?;
-    let asked =
-        Asked { review, last_round: review.is_last_round(), advised: state.is_advised(policy, key, review) };
+    let asked = Asked {
+        review,
+        last_round: review.is_last_round(),
+        advised: state.is_advised(policy, key, review),
+    };
     let held = held_blockers(review).map(|(id, thread)| HeldThread {
         id: id.clone(),
         severity: thread.severity,
         title: thread.title.clone(),
         state: thread.state.word(),
     });
-    let threads = review.open_threads().map(|(id, thread)| open_thread(id, thread, asked.last_round));
-    let touched = open.addressed.as_ref().map(|report| report.touched_files.clone());
+    let threads = review
+        .open_threads()
+        .map(|(id, thread)| open_thread(id, thread, asked.last_round));
+    let touched = open
+        .addressed
+        .as_ref()
+        .map(|report| report.touched_files.clone());
     Some(Brief {
         schema_version: BRIEF_VERSION,
         repo: key.repo.clone(),
@@ -206,7 +217,10 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         held_threads: held.collect(),
         open_threads: threads.collect(),
         look_first: touched.unwrap_or_default(),
-        validation_commands: gate::required(policy, open).into_iter().map(str::to_owned).collect(),
+        validation_commands: gate::required(policy, open)
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         response_schema: schema::of(&asked),
     })
 }
@@ -218,7 +232,10 @@ fn budget(open: &Invocation, now: DateTime<Utc>) -> Budget {
     Budget {
         turns_left: open.turns_left(),
         runtime_s_left: u32::try_from(left).unwrap_or(0),
-        take_by: open.taken_at.is_none().then(|| Timestamp::from_utc(open.pick_up_by)),
+        take_by: open
+            .taken_at
+            .is_none()
+            .then(|| Timestamp::from_utc(open.pick_up_by)),
         answer_by: answer_by.map(Timestamp::from_utc),
         attempts_left: open.attempts_left,
     }
@@ -241,6 +258,11 @@ fn open_thread(id: &FindingId, thread: &Thread, last_round: bool) -> OpenThread 
 
 /// The threads whose problem may be back: resolved, and how often they can still be opened again.
 fn resolved(review: &Review, for_good: bool) -> impl Iterator<Item = &FindingId> {
-    let threads = review.threads.iter().filter(|(_, thread)| thread.state == ThreadState::Resolved);
-    threads.filter(move |(_, thread)| thread.is_settled_for_good() == for_good).map(|(id, _)| id)
+    let threads = review
+        .threads
+        .iter()
+        .filter(|(_, thread)| thread.state == ThreadState::Resolved);
+    threads
+        .filter(move |(_, thread)| thread.is_settled_for_good() == for_good)
+        .map(|(id, _)| id)
 }

@@ -45,8 +45,10 @@ pub(super) fn of(asked: &Asked<'_>) -> String {
         verdicts.push(lgtm(asked, &mut definitions));
     }
     let verdicts = format!(r#"{{"anyOf":[{}]}}"#, verdicts.join(","));
-    let definitions: Vec<String> =
-        definitions.iter().map(|(name, schema)| format!("{}:{schema}", json(name))).collect();
+    let definitions: Vec<String> = definitions
+        .iter()
+        .map(|(name, schema)| format!("{}:{schema}", json(name)))
+        .collect();
     format!(
         r#"{{"$schema":{},"description":{},"$defs":{{{}}},{}"#,
         json(DIALECT),
@@ -58,7 +60,10 @@ pub(super) fn of(asked: &Asked<'_>) -> String {
 }
 
 fn feedback(asked: &Asked<'_>, definitions: &mut Definitions) -> String {
-    let (kind, threads) = (only("review_feedback"), threads(asked, Choice::in_feedback, definitions));
+    let (kind, threads) = (
+        only("review_feedback"),
+        threads(asked, Choice::in_feedback, definitions),
+    );
     let back = [("reopen", false), ("escalate", true)].map(|(field, for_good)| {
         let ids: Vec<&FindingId> = resolved(asked.review, for_good).collect();
         (field, (!ids.is_empty()).then(|| list(&one_of(&ids))))
@@ -72,7 +77,10 @@ fn feedback(asked: &Asked<'_>, definitions: &mut Definitions) -> String {
         ("validated_head", TEXT),
         ("escalation", TEXT),
     ];
-    fields.extend(back.iter().filter_map(|(field, ids)| Some((*field, ids.as_deref()?))));
+    fields.extend(
+        back.iter()
+            .filter_map(|(field, ids)| Some((*field, ids.as_deref()?))),
+    );
     object(&fields)
 }
 
@@ -101,7 +109,10 @@ fn threads(
             (id.as_str(), reference(name))
         })
         .collect();
-    let keys: Vec<(&str, &str)> = keys.iter().map(|(id, schema)| (*id, schema.as_str())).collect();
+    let keys: Vec<(&str, &str)> = keys
+        .iter()
+        .map(|(id, schema)| (*id, schema.as_str()))
+        .collect();
     object(&keys)
 }
 
@@ -109,7 +120,15 @@ fn threads(
 /// is free. What one says of blocking counts for a P2; the other severities decide by themselves.
 fn new_findings() -> String {
     let severity = one_of(Severity::ALL);
-    let texts = ["title", "file", "lines", "category", "evidence", "recommendation", "introduced_by"];
+    let texts = [
+        "title",
+        "file",
+        "lines",
+        "category",
+        "evidence",
+        "recommendation",
+        "introduced_by",
+    ];
     let mut fields = vec![("severity", severity.as_str()), ("blocking", BOOLEAN)];
     fields.extend(texts.map(|text| (text, TEXT)));
     short_list(NEW_FINDINGS_MAX, &object(&fields))
@@ -117,10 +136,19 @@ fn new_findings() -> String {
 
 fn commands_run() -> String {
     let result = one_of(CommandResult::ALL);
-    list(&object(&[("command", TEXT), ("result", &result), ("notes", TEXT)]))
+    list(&object(&[
+        ("command", TEXT),
+        ("result", &result),
+        ("notes", TEXT),
+    ]))
 }
 
 fn nits() -> String {
     let tier = one_of(NitTier::ALL);
-    list(&object(&[("tier", &tier), ("summary", TEXT), ("owner", TEXT), ("next_action", TEXT)]))
+    list(&object(&[
+        ("tier", &tier),
+        ("summary", TEXT),
+        ("owner", TEXT),
+        ("next_action", TEXT),
+    ]))
 }

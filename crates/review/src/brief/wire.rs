@@ -4,15 +4,17 @@
 
 use std::collections::BTreeMap;
 
-use message_schema::body::{Body, Escalation, GateResult, Nit, NitTier, ReviewFeedback, ReviewLgtm};
+use message_schema::body::{
+    Body, Escalation, GateResult, Nit, NitTier, ReviewFeedback, ReviewLgtm,
+};
 use message_schema::id::{CommitSha, FindingId, PacketPath, RepoPath};
 use message_schema::packet::{
     Action, CommandRun, Finding, FindingsPacket, LineRange, QaValidation, Severity, Status,
 };
 
 use super::answer::{
-    Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse, ThreadAnswer,
-    Verdict,
+    Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
+    ThreadAnswer, Verdict,
 };
 use super::resolved;
 use crate::key::ReviewKey;
@@ -65,10 +67,16 @@ impl<'a> Scribe<'a> {
                 Deal::Defer => return Err(NotAResponse::NotDeferrable(id.clone())),
             }
         }
-        for (ids, action) in [(&answer.reopen, None), (&answer.escalate, Some(Action::Escalate))] {
+        for (ids, action) in [
+            (&answer.reopen, None),
+            (&answer.escalate, Some(Action::Escalate)),
+        ] {
             let for_good = action.is_some();
             for (id, thread) in self.back(ids, for_good)? {
-                findings.push(Finding { action, ..thread.restated(id, Status::Open) });
+                findings.push(Finding {
+                    action,
+                    ..thread.restated(id, Status::Open)
+                });
             }
         }
         let new = self.free_ids().zip(&answer.new_findings).enumerate();
@@ -76,20 +84,29 @@ impl<'a> Scribe<'a> {
             findings.push(opened(id, finding, index)?);
         }
         let validated_head = commit(&answer.validated_head)?;
-        let blocking = findings.iter().filter(|finding| finding.counts_as_blocking()).count();
+        let blocking = findings
+            .iter()
+            .filter(|finding| finding.counts_as_blocking())
+            .count();
         let body = ReviewFeedback {
             findings_packet: self.path.clone(),
             round: self.review.round,
             blocking_count: u32::try_from(blocking).unwrap_or(u32::MAX),
-            escalation: field("escalation", &answer.escalation, Escalation::EXPECTED, |text| {
-                Escalation::try_from(text.to_owned()).ok()
-            })?,
+            escalation: field(
+                "escalation",
+                &answer.escalation,
+                Escalation::EXPECTED,
+                |text| Escalation::try_from(text.to_owned()).ok(),
+            )?,
             validated_head: validated_head.clone(),
             withheld_side_effects: None,
             telemetry: None,
         };
         let packet = self.packet(findings, &answer.commands_run, validated_head);
-        Ok(Written { body: Body::Feedback(body), packet: Some(packet) })
+        Ok(Written {
+            body: Body::Feedback(body),
+            packet: Some(packet),
+        })
     }
 
     fn lgtm(&self, answer: &LgtmAnswer) -> Result<Written, NotAResponse> {
@@ -102,7 +119,13 @@ impl<'a> Scribe<'a> {
                 Deal::Defer => nits.push(self.deferred(id, thread, said)?),
             }
         }
-        nits.extend(answer.nits.iter().filter(|nit| !nit.summary.trim().is_empty()).map(|nit| self.nit(nit)));
+        nits.extend(
+            answer
+                .nits
+                .iter()
+                .filter(|nit| !nit.summary.trim().is_empty())
+                .map(|nit| self.nit(nit)),
+        );
         for (number, nit) in (1..).zip(&mut nits) {
             nit.nit_id = format!("NIT-{number:03}");
         }
@@ -121,7 +144,10 @@ impl<'a> Scribe<'a> {
             withheld_side_effects: None,
             telemetry: None,
         };
-        Ok(Written { body: Body::Lgtm(body), packet })
+        Ok(Written {
+            body: Body::Lgtm(body),
+            packet,
+        })
     }
 
     /// Each open thread with what is done with it; fails if that is not exactly all of them.
@@ -133,10 +159,13 @@ impl<'a> Scribe<'a> {
         if let Some(id) = said.keys().find(|id| !is_open(id)) {
             return Err(NotAResponse::NotOpen(id.clone()));
         }
-        let dealt = self.review.open_threads().map(|(id, thread)| match said.get(id) {
-            Some(answer) => Ok((id, thread, answer)),
-            None => Err(NotAResponse::Missing(id.clone())),
-        });
+        let dealt = self
+            .review
+            .open_threads()
+            .map(|(id, thread)| match said.get(id) {
+                Some(answer) => Ok((id, thread, answer)),
+                None => Err(NotAResponse::Missing(id.clone())),
+            });
         dealt.collect()
     }
 
@@ -157,10 +186,16 @@ impl<'a> Scribe<'a> {
     /// Ids in order that no thread of this review has.
     fn free_ids(&self) -> impl Iterator<Item = FindingId> {
         let ids = (1..).map(|number| FindingId::new(format!("F-{number:03}")));
-        ids.filter_map(Result::ok).filter(|id| !self.review.threads.contains_key(id))
+        ids.filter_map(Result::ok)
+            .filter(|id| !self.review.threads.contains_key(id))
     }
 
-    fn deferred(&self, id: &FindingId, thread: &Thread, said: &ThreadAnswer) -> Result<Nit, NotAResponse> {
+    fn deferred(
+        &self,
+        id: &FindingId,
+        thread: &Thread,
+        said: &ThreadAnswer,
+    ) -> Result<Nit, NotAResponse> {
         let tier = match thread.severity {
             Severity::P2 if !thread.blocking => NitTier::P2,
             Severity::P3 if !thread.blocking => NitTier::P3,
@@ -168,10 +203,20 @@ impl<'a> Scribe<'a> {
                 return Err(NotAResponse::NotDeferrable(id.clone()));
             }
         };
-        let summary = thread.title.clone().unwrap_or_else(|| format!("finding {id}"));
-        let answer =
-            NitAnswer { tier, summary, owner: said.owner.clone(), next_action: said.next_action.clone() };
-        Ok(Nit { source: Some(id.clone()), ..self.nit(&answer) })
+        let summary = thread
+            .title
+            .clone()
+            .unwrap_or_else(|| format!("finding {id}"));
+        let answer = NitAnswer {
+            tier,
+            summary,
+            owner: said.owner.clone(),
+            next_action: said.next_action.clone(),
+        };
+        Ok(Nit {
+            source: Some(id.clone()),
+            ..self.nit(&answer)
+        })
     }
 
     /// A nit that has no id yet.
@@ -196,7 +241,10 @@ impl<'a> Scribe<'a> {
     ) -> FindingsPacket {
         let runs = runs.iter().filter(|run| !run.command.trim().is_empty());
         let commands_run: Vec<CommandRun> = runs
-            .map(|run| CommandRun { notes: run.notes.as_deref().and_then(text), ..run.clone() })
+            .map(|run| CommandRun {
+                notes: run.notes.as_deref().and_then(text),
+                ..run.clone()
+            })
             .collect();
         FindingsPacket {
             packet_id: None,
@@ -238,9 +286,16 @@ fn opened(id: FindingId, said: &NewFinding, index: usize) -> Result<Finding, Not
         title: text(&said.title),
         area: None,
         category: text(&said.category),
-        file: field(&at("file"), &said.file, RepoPath::EXPECTED, |text| RepoPath::new(text).ok())?,
+        file: field(&at("file"), &said.file, RepoPath::EXPECTED, |text| {
+            RepoPath::new(text).ok()
+        })?,
         line: None,
-        lines: field(&at("lines"), &said.lines, LineRange::EXPECTED, LineRange::parse)?,
+        lines: field(
+            &at("lines"),
+            &said.lines,
+            LineRange::EXPECTED,
+            LineRange::parse,
+        )?,
         repro: None,
         expected: None,
         evidence: text(&said.evidence),
@@ -255,12 +310,16 @@ fn opened(id: FindingId, said: &NewFinding, index: usize) -> Result<Finding, Not
 }
 
 fn commit(said: &str) -> Result<Option<CommitSha>, NotAResponse> {
-    field("validated_head", said, CommitSha::EXPECTED, |text| CommitSha::new(text).ok())
+    field("validated_head", said, CommitSha::EXPECTED, |text| {
+        CommitSha::new(text).ok()
+    })
 }
 
 /// What a text says, if it says anything.
 fn text(said: &str) -> Option<String> {
-    Some(said.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
+    Some(said.trim())
+        .filter(|text| !text.is_empty())
+        .map(str::to_owned)
 }
 
 /// What a text means, if it says anything; fails if it is not what the field holds.
@@ -270,7 +329,13 @@ fn field<T>(
     expected: &'static str,
     read: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, NotAResponse> {
-    let Some(text) = text(said) else { return Ok(None) };
-    let not_read = || NotAResponse::Field { field: name.to_owned(), found: text.clone(), expected };
+    let Some(text) = text(said) else {
+        return Ok(None);
+    };
+    let not_read = || NotAResponse::Field {
+        field: name.to_owned(),
+        found: text.clone(),
+        expected,
+    };
     read(&text).map(Some).ok_or_else(not_read)
 }

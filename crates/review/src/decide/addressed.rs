@@ -11,7 +11,14 @@ use crate::state::Review;
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, Refusal> {
     let (key, review) = belongs::find(case)?;
-    let refuse = |fault| Err(in_review(vec![fault], key, review.legal_next(key), Costs::Nothing));
+    let refuse = |fault| {
+        Err(in_review(
+            vec![fault],
+            key,
+            review.legal_next(key),
+            Costs::Nothing,
+        ))
+    };
     let due = match &review.phase {
         Phase::Fixing { due } if body.round == review.round => *due,
         Phase::Fixing { .. } => return refuse(round_mismatch(body, review)),
@@ -24,14 +31,25 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, 
         .addressed_finding_ids
         .iter()
         .filter(|id| !review.threads.contains_key(*id))
-        .map(|id| format!("addressed_finding_ids names `{id}`, which is no finding of this review"));
-    let report =
-        Addressed { findings: body.addressed_finding_ids.clone(), touched_files: body.touched_files.clone() };
+        .map(|id| {
+            format!("addressed_finding_ids names `{id}`, which is no finding of this review")
+        });
+    let report = Addressed {
+        findings: body.addressed_finding_ids.clone(),
+        touched_files: body.touched_files.clone(),
+    };
     let step = Step {
-        commit: Some(body.validated_head.clone().unwrap_or_else(|| body.commit_sha.clone())),
+        commit: Some(
+            body.validated_head
+                .clone()
+                .unwrap_or_else(|| body.commit_sha.clone()),
+        ),
         ..Step::to(key, review.round, Phase::Addressed { report, due })
     };
-    Ok(Answer { step, warnings: unknown.collect() })
+    Ok(Answer {
+        step,
+        warnings: unknown.collect(),
+    })
 }
 
 fn round_mismatch(body: &ReviewAddressed, review: &Review) -> Fault {
@@ -50,7 +68,10 @@ fn round_mismatch(body: &ReviewAddressed, review: &Review) -> Fault {
 
 fn nothing_to_address(body: &ReviewAddressed, review: &Review) -> Fault {
     let state = match review.phase {
-        Phase::Addressed { .. } => format!("the feedback of round {} was addressed already", review.round),
+        Phase::Addressed { .. } => format!(
+            "the feedback of round {} was addressed already",
+            review.round
+        ),
         Phase::Awaiting { .. }
         | Phase::Reviewing(_)
         | Phase::Fixing { .. }
@@ -60,12 +81,18 @@ fn nothing_to_address(body: &ReviewAddressed, review: &Review) -> Fault {
             format!("round {} has no feedback yet", review.round)
         }
     };
-    Fault::new(Code::RoundMismatch, format!("{state}; there is nothing to address"))
-        .field("body.round")
-        .found(body.round)
-        .expected("the round of the latest feedback not yet addressed")
+    Fault::new(
+        Code::RoundMismatch,
+        format!("{state}; there is nothing to address"),
+    )
+    .field("body.round")
+    .found(body.round)
+    .expected("the round of the latest feedback not yet addressed")
 }
 
 fn over() -> Fault {
-    Fault::new(Code::ReviewClosed, "the review is over; there is nothing to address")
+    Fault::new(
+        Code::ReviewClosed,
+        "the review is over; there is nothing to address",
+    )
 }

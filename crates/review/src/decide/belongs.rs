@@ -62,7 +62,11 @@ pub(super) fn find<'a>(case: &Case<'a>) -> Result<(&'a ReviewKey, &'a Review), R
             None => only_one_between(case, part)?,
         },
     };
-    let review = case.state.reviews.get(key).expect("the key came from the reviews");
+    let review = case
+        .state
+        .reviews
+        .get(key)
+        .expect("the key came from the reviews");
     check_part(case, part, key, review)?;
     Ok((key, review))
 }
@@ -78,17 +82,21 @@ fn author_and_reviewer<'a>(case: &Case<'a>, part: Part) -> (&'a AgentName, &'a A
 /// The review of the named pull request between these two; several repositories can hold the
 /// number, and then only other evidence can tell.
 fn by_pr<'a>(case: &Case<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refusal> {
-    let Some(pr) = &case.envelope().related_pr else { return Ok(None) };
+    let Some(pr) = &case.envelope().related_pr else {
+        return Ok(None);
+    };
     let (author, reviewer) = author_and_reviewer(case, part);
     let of_pr = || case.state.reviews.of_number(pr).map(|(key, _)| key);
-    let own: Vec<_> = of_pr().filter(|key| key.author == *author && key.reviewer == *reviewer).collect();
+    let own: Vec<_> = of_pr()
+        .filter(|key| key.author == *author && key.reviewer == *reviewer)
+        .collect();
     match own.as_slice() {
         [key] => Ok(Some(key)),
         [_, _, ..] => match by_thread_of_messages(case) {
             Some(key) if own.contains(&key) => Ok(Some(key)),
-            Some(_) | None => {
-                only_open(case, &own).map(Some).ok_or_else(|| ambiguous(&own, "parent_message_id"))
-            }
+            Some(_) | None => only_open(case, &own)
+                .map(Some)
+                .ok_or_else(|| ambiguous(&own, "parent_message_id")),
         },
         [] => match of_pr().next() {
             Some(other) => Err(wrong_direction(case, other)),
@@ -99,9 +107,15 @@ fn by_pr<'a>(case: &Case<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refus
 
 fn by_thread_of_messages<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
     let envelope = case.envelope();
-    let parent = envelope.parent_message_id.as_deref().and_then(|id| id.parse().ok()).and_then(|id| {
-        [&envelope.from, case.recipient()].into_iter().find_map(|who| case.state.review_of_message(who, &id))
-    });
+    let parent = envelope
+        .parent_message_id
+        .as_deref()
+        .and_then(|id| id.parse().ok())
+        .and_then(|id| {
+            [&envelope.from, case.recipient()]
+                .into_iter()
+                .find_map(|who| case.state.review_of_message(who, &id))
+        });
     parent.or_else(|| by_conversation(case))
 }
 
@@ -110,9 +124,15 @@ fn by_thread_of_messages<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
 fn by_conversation<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
     let envelope = case.envelope();
     let (from, to) = (&envelope.from, case.recipient());
-    let keys = case.state.conversations.get(envelope.conversation_id.as_ref()?)?;
-    let is_theirs =
-        |key: &&ReviewKey| [&key.author, &key.reviewer].into_iter().all(|name| name == from || name == to);
+    let keys = case
+        .state
+        .conversations
+        .get(envelope.conversation_id.as_ref()?)?;
+    let is_theirs = |key: &&ReviewKey| {
+        [&key.author, &key.reviewer]
+            .into_iter()
+            .all(|name| name == from || name == to)
+    };
     let theirs: Vec<&ReviewKey> = keys.iter().map(|key| &**key).filter(is_theirs).collect();
     match theirs.as_slice() {
         [] => keys.last().map(|key| &**key),
@@ -132,19 +152,30 @@ fn only_one_between<'a>(case: &Case<'a>, part: Part) -> Result<&'a ReviewKey, Re
         }
         (None, _) => {
             let swapped = case.state.reviews.open_between(reviewer, author).next();
-            Err(swapped.map_or_else(|| no_open_request(case, None), |other| wrong_direction(case, other)))
+            Err(swapped.map_or_else(
+                || no_open_request(case, None),
+                |other| wrong_direction(case, other),
+            ))
         }
     }
 }
 
 /// A review found by its messages may still not be this sender's to move.
-fn check_part(case: &Case<'_>, part: Part, key: &ReviewKey, review: &Review) -> Result<(), Refusal> {
+fn check_part(
+    case: &Case<'_>,
+    part: Part,
+    key: &ReviewKey,
+    review: &Review,
+) -> Result<(), Refusal> {
     let (author, reviewer) = author_and_reviewer(case, part);
     if key.author == *author && key.reviewer == *reviewer {
         return Ok(());
     }
     let refusal = wrong_direction(case, key);
-    Err(Refusal { legal_next: review.legal_next(key), ..refusal })
+    Err(Refusal {
+        legal_next: review.legal_next(key),
+        ..refusal
+    })
 }
 
 /// The review a request is about: one that is there already, whether or not both name the
@@ -158,7 +189,12 @@ pub(super) fn key_of_request(case: &Case<'_>, body: &ReviewRequest) -> Result<Re
         .filter(|key| key.author == *author && key.reviewer == *reviewer)
         .collect();
     match known.as_slice() {
-        [] => Ok(ReviewKey::new(body.repo.as_ref(), &body.pr, author.clone(), reviewer.clone())),
+        [] => Ok(ReviewKey::new(
+            body.repo.as_ref(),
+            &body.pr,
+            author.clone(),
+            reviewer.clone(),
+        )),
         [key] => Ok((*key).clone()),
         [_, _, ..] => match only_open(case, &known) {
             Some(key) => Ok(key.clone()),
@@ -169,7 +205,11 @@ pub(super) fn key_of_request(case: &Case<'_>, body: &ReviewRequest) -> Result<Re
 
 /// The only one of these reviews that an agent can still move.
 fn only_open<'a>(case: &Case<'a>, keys: &[&'a ReviewKey]) -> Option<&'a ReviewKey> {
-    let is_open = |key: &&&ReviewKey| case.state.review(key).is_some_and(|review| !review.phase.is_final());
+    let is_open = |key: &&&ReviewKey| {
+        case.state
+            .review(key)
+            .is_some_and(|review| !review.phase.is_final())
+    };
     let mut open = keys.iter().filter(is_open);
     open.next().copied().filter(|_| open.next().is_none())
 }
@@ -182,7 +222,11 @@ pub(super) fn check_opener(
 ) -> Result<(), Refusal> {
     check_configured_roles(case)?;
     let from = &case.envelope().from;
-    match case.state.of_pr(repo, pr).find(|(key, _)| key.author != *from) {
+    match case
+        .state
+        .of_pr(repo, pr)
+        .find(|(key, _)| key.author != *from)
+    {
         Some((key, _)) => Err(wrong_direction(case, key)),
         None => Ok(()),
     }
@@ -207,21 +251,28 @@ fn wrong_direction(case: &Case<'_>, key: &ReviewKey) -> Refusal {
         Part::FromAuthor => format!("{} to {}", key.author, key.reviewer),
         Part::FromReviewer => format!("{} to {}", key.reviewer, key.author),
     });
-    let legal = case.state.reviews.get(key).map_or_else(Vec::new, |review| review.legal_next(key));
+    let legal = case
+        .state
+        .reviews
+        .get(key)
+        .map_or_else(Vec::new, |review| review.legal_next(key));
     in_review(vec![fault], key, legal, Costs::Nothing)
 }
 
 fn ambiguous(keys: &[&ReviewKey], tells: &str) -> Refusal {
     let names: Vec<_> = keys.iter().map(|key| key.to_string()).collect();
-    Fault::new(Code::ReviewAmbiguous, format!("the message could belong to {}", names.join(" or to ")))
-        .field(tells)
-        .expected(format!("a `{tells}` that tells which"))
-        .fix(match tells {
-            "body.repo" => "name the repository in the body: `repo: owner/name`",
-            "parent_message_id" => "write parent_message_id: the id of the request you answer",
-            _ => "write related_pr: the number of the pull request",
-        })
-        .refuses()
+    Fault::new(
+        Code::ReviewAmbiguous,
+        format!("the message could belong to {}", names.join(" or to ")),
+    )
+    .field(tells)
+    .expected(format!("a `{tells}` that tells which"))
+    .fix(match tells {
+        "body.repo" => "name the repository in the body: `repo: owner/name`",
+        "parent_message_id" => "write parent_message_id: the id of the request you answer",
+        _ => "write related_pr: the number of the pull request",
+    })
+    .refuses()
 }
 
 fn no_open_request(case: &Case<'_>, pr: Option<&PrNumber>) -> Refusal {
@@ -229,7 +280,9 @@ fn no_open_request(case: &Case<'_>, pr: Option<&PrNumber>) -> Refusal {
     let what = pr.map_or_else(String::new, |pr| format!(" of pull request {pr}"));
     Fault::new(
         Code::NoOpenRequest,
-        format!("there is no review{what} between `{from}` and `{to}` that this message could move"),
+        format!(
+            "there is no review{what} between `{from}` and `{to}` that this message could move"
+        ),
     )
     .field("related_pr")
     .fix("a review opens with review_request from its author; check related_pr and the recipient")

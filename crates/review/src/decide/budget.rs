@@ -20,7 +20,10 @@ pub(super) fn overdrawn(
     telemetry: Option<&Telemetry>,
     invocation: &Invocation,
 ) -> Option<Overdrawn> {
-    let declared = case.envelope().turns.max(telemetry.and_then(|telemetry| telemetry.turns))?;
+    let declared = case
+        .envelope()
+        .turns
+        .max(telemetry.and_then(|telemetry| telemetry.turns))?;
     let allowed = invocation.turns.get();
     (declared > u64::from(allowed)).then_some(Overdrawn { declared, allowed })
 }
@@ -29,12 +32,17 @@ impl Overdrawn {
     pub(super) fn fault(&self) -> Fault {
         Fault::new(
             Code::TurnBudgetExceeded,
-            format!("the approval took {} turns, the request allows {}", self.declared, self.allowed),
+            format!(
+                "the approval took {} turns, the request allows {}",
+                self.declared, self.allowed
+            ),
         )
         .field("turns")
         .found(self.declared)
         .expected(format!("at most {} turns in this round", self.allowed))
-        .fix("a person decides; send review_feedback with what was found before the turns are spent")
+        .fix(
+            "a person decides; send review_feedback with what was found before the turns are spent",
+        )
     }
 
     pub(super) fn warning(&self) -> String {

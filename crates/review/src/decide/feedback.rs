@@ -42,14 +42,26 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
-    let Judged { threads: changed, mut warnings } =
-        match (round_fault(review, Some(body.round)), response::judge(&response)) {
-            (None, Ok(judged)) => judged,
-            (wrong_round, judged) => {
-                let faults = wrong_round.into_iter().chain(judged.err().into_iter().flatten());
-                return Err(in_review(faults.collect(), key, review.legal_next(key), Costs::Attempt));
-            }
-        };
+    let Judged {
+        threads: changed,
+        mut warnings,
+    } = match (
+        round_fault(review, Some(body.round)),
+        response::judge(&response),
+    ) {
+        (None, Ok(judged)) => judged,
+        (wrong_round, judged) => {
+            let faults = wrong_round
+                .into_iter()
+                .chain(judged.err().into_iter().flatten());
+            return Err(in_review(
+                faults.collect(),
+                key,
+                review.legal_next(key),
+                Costs::Attempt,
+            ));
+        }
+    };
     let phase = match &over {
         Some(over) => {
             warnings.push(over.warning());
@@ -57,7 +69,10 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         }
         None => leads_to(case, key, review, body, &changed),
     };
-    let step = Step { threads: changed, ..Step::to(key, review.round, phase) };
+    let step = Step {
+        threads: changed,
+        ..Step::to(key, review.round, phase)
+    };
     Ok(Answer { step, warnings })
 }
 
@@ -92,7 +107,10 @@ fn leads_to(
     }
     if review.fixes.is_some() && !open && !held {
         let commit = review.approved_commit(body.validated_head.as_ref());
-        return Phase::Approved(Approval { by_rule: true, ..case.approval(key, commit) });
+        return Phase::Approved(Approval {
+            by_rule: true,
+            ..case.approval(key, commit)
+        });
     }
     if rounds_over && case.is_advised(key, review) {
         return Phase::Closed(CloseReason::Commented);
@@ -104,12 +122,17 @@ fn leads_to(
     if held && !open {
         return Phase::Escalated(EscalationReason::BlockerHeld);
     }
-    Phase::Fixing { due: case.now + patience(review.priority) }
+    Phase::Fixing {
+        due: case.now + patience(review.priority),
+    }
 }
 
 /// Whether anything blocking is open, and whether anything blocking is with a person.
 fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bool) {
-    let before = review.threads.iter().filter(|(id, _)| !changed.contains_key(*id));
+    let before = review
+        .threads
+        .iter()
+        .filter(|(id, _)| !changed.contains_key(*id));
     let (mut open, mut held) = (false, false);
     for (_, thread) in before.chain(changed).filter(|(_, thread)| thread.blocking) {
         match thread.state {
@@ -122,7 +145,10 @@ fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bo
 }
 
 /// The invocation a response answers, or why there is none.
-pub(super) fn open_invocation<'a>(key: &ReviewKey, review: &'a Review) -> Result<&'a Invocation, Refusal> {
+pub(super) fn open_invocation<'a>(
+    key: &ReviewKey,
+    review: &'a Review,
+) -> Result<&'a Invocation, Refusal> {
     if let Some(invocation) = review.phase.invocation() {
         return Ok(invocation);
     }
@@ -132,13 +158,19 @@ pub(super) fn open_invocation<'a>(key: &ReviewKey, review: &'a Review) -> Result
             Code::InvocationClosed,
             "the daemon closed the last invocation; it takes no response any more",
         ),
-        Some(Closer::Reviewer) | None => {
-            Fault::new(Code::DuplicateTerminalResponse, "the last request already has its one response")
-                .expected("one review_feedback or review_lgtm per review_request")
-                .fix("nothing is to be done; the author's next review_request opens the next round")
-        }
+        Some(Closer::Reviewer) | None => Fault::new(
+            Code::DuplicateTerminalResponse,
+            "the last request already has its one response",
+        )
+        .expected("one review_feedback or review_lgtm per review_request")
+        .fix("nothing is to be done; the author's next review_request opens the next round"),
     };
-    Err(in_review(vec![fault], key, review.legal_next(key), Costs::Nothing))
+    Err(in_review(
+        vec![fault],
+        key,
+        review.legal_next(key),
+        Costs::Nothing,
+    ))
 }
 
 /// What is wrong with a response for another round than the open one.
@@ -146,8 +178,14 @@ pub(super) fn round_fault(review: &Review, said: Option<u32>) -> Option<Fault> {
     let said = said.filter(|said| *said != review.round)?;
     let fault = Fault::new(
         Code::RoundMismatch,
-        format!("the open request is round {}, the message answers round {said}", review.round),
+        format!(
+            "the open request is round {}, the message answers round {said}",
+            review.round
+        ),
     );
-    let fault = fault.field("body.round").found(said).expected(review.round.to_string());
+    let fault = fault
+        .field("body.round")
+        .found(said)
+        .expected(review.round.to_string());
     Some(fault.fix(format!("write `round: {}`", review.round)))
 }

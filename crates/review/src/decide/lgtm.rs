@@ -22,7 +22,12 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
     if wrong_round.is_none()
         && let Some(over) = budget::overdrawn(case, body.telemetry.as_ref(), invocation)
     {
-        return Err(in_review(vec![over.fault()], key, review.legal_next(key), Costs::Invocation));
+        return Err(in_review(
+            vec![over.fault()],
+            key,
+            review.legal_next(key),
+            Costs::Invocation,
+        ));
     }
     let packet = case.posted.valid.packet().map(|packet| &packet.findings);
     let evidence = Evidence {
@@ -56,7 +61,10 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         }
         Err(actions) => {
             faults.extend(actions);
-            gate::Judged { faults: evidence.faults(), ..gate::Judged::default() }
+            gate::Judged {
+                faults: evidence.faults(),
+                ..gate::Judged::default()
+            }
         }
     };
     if case.is_advised(key, review) {
@@ -65,21 +73,39 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         faults.extend(judged.faults);
     }
     if !faults.is_empty() {
-        return Err(in_review(faults, key, review.legal_next(key), Costs::Attempt));
+        return Err(in_review(
+            faults,
+            key,
+            review.legal_next(key),
+            Costs::Attempt,
+        ));
     }
     threads.extend(judged.deferred);
     threads.retain(|id, thread| review.threads.get(id) != Some(thread));
 
     let commit = review.approved_commit(body.validated_head.as_ref());
-    let approval = Approval { merge_ready: body.merge_ready, broken, ..case.approval(key, commit) };
+    let approval = Approval {
+        merge_ready: body.merge_ready,
+        broken,
+        ..case.approval(key, commit)
+    };
     warnings.extend(approval.stale.then(|| STALE.to_owned()));
-    let step = Step { threads, ..Step::to(key, review.round, Phase::Approved(approval)) };
+    let step = Step {
+        threads,
+        ..Step::to(key, review.round, Phase::Approved(approval))
+    };
     Ok(Answer { step, warnings })
 }
 
 /// What the gate says, where it only advises.
 fn attached(faults: &[Fault], mut warnings: Vec<String>) -> (BTreeSet<Clause>, Vec<String>) {
-    warnings
-        .extend(faults.iter().map(|fault| format!("the quality gate advises against it: {}", fault.message)));
-    (faults.iter().filter_map(|fault| fault.clause).collect(), warnings)
+    warnings.extend(
+        faults
+            .iter()
+            .map(|fault| format!("the quality gate advises against it: {}", fault.message)),
+    );
+    (
+        faults.iter().filter_map(|fault| fault.clause).collect(),
+        warnings,
+    )
 }

@@ -24,7 +24,9 @@ fn too_many_messages(case: &Case<'_>) -> Option<Fault> {
     let limit = case.policy.files_per_hour.get();
     let found = volume.in_the_last_hour(outbox, case.now);
     (found >= limit).then(|| {
-        let again = volume.is_below_at(outbox, limit, case.now).format("%Y-%m-%dT%H:%M:%SZ");
+        let again = volume
+            .is_below_at(outbox, limit, case.now)
+            .format("%Y-%m-%dT%H:%M:%SZ");
         Fault::new(
             Code::TooManyMessages,
             format!("{found} files have come out of the outbox of `{outbox}` within the last hour"),
@@ -32,20 +34,29 @@ fn too_many_messages(case: &Case<'_>) -> Option<Fault> {
         .field("from")
         .found(found)
         .expected(format!("fewer than {limit} an hour, refused ones included"))
-        .fix(format!("send it again after {again}; messages of reviews that are open are still taken"))
+        .fix(format!(
+            "send it again after {again}; messages of reviews that are open are still taken"
+        ))
     })
 }
 
 fn backlog_full(case: &Case<'_>, key: &ReviewKey) -> Option<Fault> {
     let limit = case.policy.open_reviews.get();
-    let found = case.state.reviews.open_between(&key.author, &key.reviewer).len();
+    let found = case
+        .state
+        .reviews
+        .open_between(&key.author, &key.reviewer)
+        .len();
     (found >= limit).then(|| {
         let (author, reviewer) = (&key.author, &key.reviewer);
-        Fault::new(Code::BacklogFull, format!("{found} reviews of `{author}` with `{reviewer}` are open"))
-            .field("to")
-            .found(found)
-            .expected(format!("fewer than {limit} at a time"))
-            .fix("send it again when one of them has ended, or ask another reviewer")
+        Fault::new(
+            Code::BacklogFull,
+            format!("{found} reviews of `{author}` with `{reviewer}` are open"),
+        )
+        .field("to")
+        .found(found)
+        .expected(format!("fewer than {limit} at a time"))
+        .fix("send it again when one of them has ended, or ask another reviewer")
     })
 }
 

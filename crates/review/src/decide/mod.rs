@@ -72,7 +72,11 @@ impl<'a> Case<'a> {
 
     /// The one recipient of a review message.
     pub(crate) fn recipient(&self) -> &'a AgentName {
-        self.envelope().to.names().first().expect("a checked message has a recipient")
+        self.envelope()
+            .to
+            .names()
+            .first()
+            .expect("a checked message has a recipient")
     }
 }
 
@@ -86,12 +90,19 @@ impl Case<'_> {
         let approval = Approval::of(commit, self.now);
         let pull = self.state.pull(key.repo.as_ref(), &key.pr);
         let head = pull.and_then(|pull| pull.head.as_ref());
-        Approval { stale: head.is_some_and(|head| approval.is_outlived_by(head)), ..approval }
+        Approval {
+            stale: head.is_some_and(|head| approval.is_outlived_by(head)),
+            ..approval
+        }
     }
 
     /// Which new findings of an lgtm may still block; nothing is downgraded but on fix pull requests.
     pub(crate) fn newcomers_of_lgtm(&self, review: &Review) -> Newcomers<'static> {
-        if review.fixes.is_some() { Newcomers::OnlyP0 } else { Newcomers::Any }
+        if review.fixes.is_some() {
+            Newcomers::OnlyP0
+        } else {
+            Newcomers::Any
+        }
     }
 }
 
@@ -108,14 +119,22 @@ pub fn decide(
     posted: Posted<'_>,
     now: DateTime<Utc>,
 ) -> Result<Decision, Refusal> {
-    let case = Case { state, policy, posted, now };
+    let case = Case {
+        state,
+        policy,
+        posted,
+        now,
+    };
     let envelope = case.envelope();
 
     check_sender(&case)?;
     if let Some(record) = check_id(state, &envelope.from, &envelope.id, posted.digest)? {
         return Ok(Decision::Duplicate(record));
     }
-    let unsendable: Vec<Fault> = recipient_faults(&case).into_iter().chain(expiry_fault(&case)).collect();
+    let unsendable: Vec<Fault> = recipient_faults(&case)
+        .into_iter()
+        .chain(expiry_fault(&case))
+        .collect();
     if !unsendable.is_empty() {
         return Err(outside_review(unsendable));
     }
@@ -135,14 +154,25 @@ pub fn decide(
 
 /// The record of a message that was accepted before, byte for byte, from this very outbox: whatever
 /// has become of its packet since, it is a duplicate. Asked before the message is checked.
-pub fn repeated(state: &State, outbox: &AgentName, id: &MessageId, digest: ContentDigest) -> Option<Record> {
+pub fn repeated(
+    state: &State,
+    outbox: &AgentName,
+    id: &MessageId,
+    digest: ContentDigest,
+) -> Option<Record> {
     check_id(state, outbox, id, digest).ok().flatten()
 }
 
 fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {
     let envelope = case.envelope();
     let (step, mut warnings) = answer.map_or((None, Vec::new()), |a| (Some(a.step), a.warnings));
-    warnings.extend(case.posted.valid.warnings().iter().map(|warning| warning.message.clone()));
+    warnings.extend(
+        case.posted
+            .valid
+            .warnings()
+            .iter()
+            .map(|warning| warning.message.clone()),
+    );
     Decision::Accept(Box::new(Accepted {
         from: envelope.from.clone(),
         id: envelope.id.clone(),
@@ -157,7 +187,8 @@ fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {
 }
 
 fn check_sender(case: &Case<'_>) -> Result<(), Refusal> {
-    sender_fault(&case.envelope().from, case.posted.outbox).map_or(Ok(()), |fault| Err(fault.refuses()))
+    sender_fault(&case.envelope().from, case.posted.outbox)
+        .map_or(Ok(()), |fault| Err(fault.refuses()))
 }
 
 /// What is wrong with a message that names another sender than the owner of its outbox. Public
@@ -171,13 +202,19 @@ pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
         .field("from")
         .found(from)
         .expected(owner.as_str())
-        .fix(format!("write `from: {owner}`: an agent speaks only for itself"))
+        .fix(format!(
+            "write `from: {owner}`: an agent speaks only for itself"
+        ))
     })
 }
 
 fn recipient_faults(case: &Case<'_>) -> Vec<Fault> {
-    let (daemon, agents): (Vec<_>, Vec<_>) =
-        case.envelope().to.names().iter().partition(|name| name.is_daemon());
+    let (daemon, agents): (Vec<_>, Vec<_>) = case
+        .envelope()
+        .to
+        .names()
+        .iter()
+        .partition(|name| name.is_daemon());
     let to_daemon = daemon.first().map(|_| {
         Fault::new(Code::NotForTheDaemon, format!("`{DAEMON}` reads no mail"))
             .field("to")
@@ -205,8 +242,14 @@ fn recipient_faults(case: &Case<'_>) -> Vec<Fault> {
 }
 
 fn expiry_fault(case: &Case<'_>) -> Option<Fault> {
-    let at = case.envelope().expires_at.filter(|at| at.utc() <= case.now)?;
+    let at = case
+        .envelope()
+        .expires_at
+        .filter(|at| at.utc() <= case.now)?;
     let fault = Fault::new(Code::Expired, format!("the message expired at {at}"));
-    let fault = fault.field("expires_at").found(at).expected("an instant that has not passed");
+    let fault = fault
+        .field("expires_at")
+        .found(at)
+        .expected("an instant that has not passed");
     Some(fault.fix("send it again with a later expires_at, or without one"))
 }

@@ -18,17 +18,27 @@ use crate::state::{ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, Review, SUPERSESS
 pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Refusal> {
     belongs::check_opener(case, &body.pr, body.repo.as_ref())?;
     let key = belongs::key_of_request(case, body)?;
-    let request = Request { case, body, key: &key };
+    let request = Request {
+        case,
+        body,
+        key: &key,
+    };
     let mut answer = match case.state.review(&key) {
         None => request.open_generation(None),
         Some(review) if review.phase.is_final() => request.reopen(review),
         Some(review) => request.next_round(review),
     }?;
-    let opens_round = case.state.review(&key).is_none_or(|review| review.phase.invocation().is_none());
+    let opens_round = case
+        .state
+        .review(&key)
+        .is_none_or(|review| review.phase.invocation().is_none());
     if opens_round {
         request.mark_last_review(&mut answer.step);
     }
-    let was_open = case.state.review(&key).is_some_and(|review| !review.phase.is_final());
+    let was_open = case
+        .state
+        .review(&key)
+        .is_some_and(|review| !review.phase.is_final());
     if !was_open && let Some(fault) = limits::against_opening(case, &key) {
         return Err(request.refuse(fault, case.state.review(&key)));
     }
@@ -36,8 +46,9 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Re
         && opens_round
     {
         let round = answer.step.round;
-        let warning =
-            format!("supersedes_message_id: `{named}` is not open; the request opens round {round}");
+        let warning = format!(
+            "supersedes_message_id: `{named}` is not open; the request opens round {round}"
+        );
         answer.warnings.push(warning);
     }
     if body.run_trigger == Some(RunTrigger::Verify) && !request.is_verify_run() {
@@ -98,14 +109,21 @@ impl Request<'_> {
             Some(asked) => (asked, Vec::new()),
             None => (allowed, Vec::new()),
         };
-        let step = Step { opens: Some(Generation { number, rounds }), ..self.open_round(round, None) };
+        let step = Step {
+            opens: Some(Generation { number, rounds }),
+            ..self.open_round(round, None)
+        };
         Answer { step, warnings }
     }
 
     /// Opens the threads a fix pull request is to fix. Below P1 and without blocking they are
     /// deferred at once: only what the task is for can hold it up.
     fn carry_over(&self, named: &str, answer: &mut Answer) {
-        let task = self.case.state.tasks().find(|task| task.id.as_str() == named.trim());
+        let task = self
+            .case
+            .state
+            .tasks()
+            .find(|task| task.id.as_str() == named.trim());
         let Some(task) = task.filter(|task| task.target == self.key.author) else {
             let author = &self.key.author;
             let warning = format!("handoff_ref: no task `{named}` was handed off to `{author}`");
@@ -118,7 +136,10 @@ impl Request<'_> {
             let id = std::iter::once(finding.id.clone())
                 .chain(ids.filter_map(Result::ok))
                 .find(|id| !answer.step.threads.contains_key(id));
-            answer.step.threads.extend(id.map(|id| (id, finding.thread.carried_over(&task.id))));
+            answer
+                .step
+                .threads
+                .extend(id.map(|id| (id, finding.thread.carried_over(&task.id))));
         }
     }
 
@@ -142,13 +163,17 @@ impl Request<'_> {
                 Code::ReviewClosed,
                 format!("the review is with a person ({reason}); only a person can reopen it"),
             ),
-            Phase::Closed(CloseReason::Commented) => {
-                Fault::new(Code::ReviewClosed, "the review ended with comments; only a person can reopen it")
-            }
+            Phase::Closed(CloseReason::Commented) => Fault::new(
+                Code::ReviewClosed,
+                "the review ended with comments; only a person can reopen it",
+            ),
             Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
                 Fault::new(Code::ReviewClosed, "the review ended with its pull request")
             }
-            Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => {
                 unreachable!("only final phases are reopened")
             }
         };
@@ -166,7 +191,9 @@ impl Request<'_> {
                 if self.body.supersedes_message_id.is_some() {
                     self.check_round(review.round, Some(review))?;
                 }
-                return self.supersede(review, open).map_err(|fault| self.refuse(*fault, Some(review)));
+                return self
+                    .supersede(review, open)
+                    .map_err(|fault| self.refuse(*fault, Some(review)));
             }
             Phase::Fixing { .. } if review.open_blockers() > 0 => {
                 return Err(self.refuse(addressed_required(review), Some(review)));
@@ -183,7 +210,10 @@ impl Request<'_> {
         let round = review.round + 1;
         self.check_round(round, Some(review))?;
         self.check_reviews_left(Some(review))?;
-        Ok(Answer { step: self.open_round(round, addressed), warnings: Vec::new() })
+        Ok(Answer {
+            step: self.open_round(round, addressed),
+            warnings: Vec::new(),
+        })
     }
 
     /// Replaces the open request. What the reviewer has used of its means stays used, so that a
@@ -218,13 +248,20 @@ impl Request<'_> {
             declared_head: self.body.declared_head.clone(),
             ..Step::to(self.key, review.round, Phase::Reviewing(new))
         };
-        Ok(Answer { step, warnings: Vec::new() })
+        Ok(Answer {
+            step,
+            warnings: Vec::new(),
+        })
     }
 
     fn open_round(&self, round: u32, addressed: Option<Addressed>) -> Step {
         Step {
             declared_head: self.body.declared_head.clone(),
-            ..Step::to(self.key, round, Phase::Reviewing(self.invocation(addressed)))
+            ..Step::to(
+                self.key,
+                round,
+                Phase::Reviewing(self.invocation(addressed)),
+            )
         }
     }
 
@@ -254,14 +291,23 @@ impl Request<'_> {
 
     fn is_verify_run(&self) -> bool {
         self.body.run_trigger == Some(RunTrigger::Verify)
-            && self.case.policy.handoff.verify_agents.contains(&self.key.author)
+            && self
+                .case
+                .policy
+                .handoff
+                .verify_agents
+                .contains(&self.key.author)
     }
 
     /// Refuses a generation that could end in nothing: the pull request is over, or all that blocks is
     /// with a person.
     fn check_can_be_approved(&self, before: Option<&Review>) -> Result<(), Refusal> {
         let key = self.key;
-        let pull = self.case.state.pull(key.repo.as_ref(), &key.pr).filter(|pull| !pull.is_open());
+        let pull = self
+            .case
+            .state
+            .pull(key.repo.as_ref(), &key.pr)
+            .filter(|pull| !pull.is_open());
         let why = if let Some(pull) = pull {
             format!("pull request {} is {}", key.pr, pull.last.word())
         } else if before.is_some_and(Review::is_left_to_a_person) {
@@ -279,9 +325,14 @@ impl Request<'_> {
         }
         let fault = Fault::new(
             Code::IterationLimitExceeded,
-            format!("pull request {} has used its {GENERATIONS_MAX} generations", key.pr),
+            format!(
+                "pull request {} has used its {GENERATIONS_MAX} generations",
+                key.pr
+            ),
         )
-        .expected(format!("at most {GENERATIONS_MAX} generations over the life of a pull request"))
+        .expected(format!(
+            "at most {GENERATIONS_MAX} generations over the life of a pull request"
+        ))
         .fix("a person decides what happens with this pull request");
         Err(self.refuse(fault, before))
     }
@@ -289,14 +340,23 @@ impl Request<'_> {
     /// A fix pull request has so many reviews and no more, whoever gives them.
     fn check_reviews_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
         let key = self.key;
-        if !self.case.state.has_no_review_left(key.repo.as_ref(), &key.pr) {
+        if !self
+            .case
+            .state
+            .has_no_review_left(key.repo.as_ref(), &key.pr)
+        {
             return Ok(());
         }
         let fault = Fault::new(
             Code::IterationLimitExceeded,
-            format!("fix pull request {} has had its {FIX_REVIEWS_MAX} reviews", key.pr),
+            format!(
+                "fix pull request {} has had its {FIX_REVIEWS_MAX} reviews",
+                key.pr
+            ),
         )
-        .expected(format!("at most {FIX_REVIEWS_MAX} reviews over the life of a fix pull request"))
+        .expected(format!(
+            "at most {FIX_REVIEWS_MAX} reviews over the life of a fix pull request"
+        ))
         .fix("a person decides what happens with this pull request");
         Err(self.refuse(fault, before))
     }
@@ -328,11 +388,17 @@ fn has_new_head(body: &ReviewRequest, approval: &Approval) -> bool {
 }
 
 fn already_approved(body: &ReviewRequest, approval: &Approval) -> Fault {
-    let commit = approval.commit.as_ref().map_or_else(|| "no commit".to_owned(), ToString::to_string);
-    let fault = Fault::new(Code::AlreadyApproved, format!("the review is approved for {commit}"))
-        .field("body.declared_head")
-        .expected("a declared_head other than the approved commit")
-        .fix("nothing is to be done; after new commits, name the new head in declared_head");
+    let commit = approval
+        .commit
+        .as_ref()
+        .map_or_else(|| "no commit".to_owned(), ToString::to_string);
+    let fault = Fault::new(
+        Code::AlreadyApproved,
+        format!("the review is approved for {commit}"),
+    )
+    .field("body.declared_head")
+    .expected("a declared_head other than the approved commit")
+    .fix("nothing is to be done; after new commits, name the new head in declared_head");
     match &body.declared_head {
         Some(head) => fault.found(head),
         None => fault,
@@ -342,7 +408,10 @@ fn already_approved(body: &ReviewRequest, approval: &Approval) -> Fault {
 fn round_limit_exceeded(review: &Review) -> Fault {
     Fault::new(
         Code::RoundLimitExceeded,
-        format!("round {} was the last of {} in this generation", review.round, review.rounds),
+        format!(
+            "round {} was the last of {} in this generation",
+            review.round, review.rounds
+        ),
     )
     .found(format!("a request for round {}", review.round + 1))
     .expected(format!("at most {} rounds", review.rounds))
@@ -365,7 +434,10 @@ fn addressed_required(review: &Review) -> Fault {
 fn already_open(invocation: &Invocation, key: &ReviewKey) -> Fault {
     Fault::new(
         Code::RequestAlreadyOpen,
-        format!("the request `{}` is open and waits for `{}`", invocation.request, key.reviewer),
+        format!(
+            "the request `{}` is open and waits for `{}`",
+            invocation.request, key.reviewer
+        ),
     )
     .fix(format!(
         "wait for the response of `{}`, or replace it with `supersedes_message_id: {}`",
@@ -374,18 +446,27 @@ fn already_open(invocation: &Invocation, key: &ReviewKey) -> Fault {
 }
 
 fn supersedes_unknown(body: &ReviewRequest, open: &Invocation) -> Fault {
-    let named = body.supersedes_message_id.as_ref().map_or_else(String::new, ToString::to_string);
-    Fault::new(Code::SupersedesUnknown, format!("`{named}` is not the open request"))
-        .field("body.supersedes_message_id")
-        .found(named)
-        .expected(open.request.as_str())
-        .fix(format!("write `supersedes_message_id: {}`", open.request))
+    let named = body
+        .supersedes_message_id
+        .as_ref()
+        .map_or_else(String::new, ToString::to_string);
+    Fault::new(
+        Code::SupersedesUnknown,
+        format!("`{named}` is not the open request"),
+    )
+    .field("body.supersedes_message_id")
+    .found(named)
+    .expected(open.request.as_str())
+    .fix(format!("write `supersedes_message_id: {}`", open.request))
 }
 
 fn replaced_too_often(open: &Invocation) -> Fault {
     Fault::new(
         Code::RequestAlreadyOpen,
-        format!("the request of this round was replaced {SUPERSESSIONS} times; `{}` stands", open.request),
+        format!(
+            "the request of this round was replaced {SUPERSESSIONS} times; `{}` stands",
+            open.request
+        ),
     )
     .field("body.supersedes_message_id")
     .expected(format!("at most {SUPERSESSIONS} replacements in a round"))

@@ -23,17 +23,37 @@ pub fn due(
 ) -> Option<Record> {
     let (at, key) = state.next_deadline()?;
     let (_, which) = state.review(key)?.deadline()?;
-    let event = Event::Deadline { review: key.clone(), which };
-    (at <= now).then(|| hear_event(state, policy, Told { order: None, event: &event }, now, ids))
+    let event = Event::Deadline {
+        review: key.clone(),
+        which,
+    };
+    (at <= now).then(|| {
+        hear_event(
+            state,
+            policy,
+            Told {
+                order: None,
+                event: &event,
+            },
+            now,
+            ids,
+        )
+    })
 }
 
 pub(super) fn hear(room: &mut Room<'_>, key: &ReviewKey, which: Deadline) -> Result<Answer, No> {
-    let review = room.state.review(key).filter(|review| match review.deadline() {
-        Some((at, armed)) => armed == which && at <= room.now,
-        None => false,
-    });
+    let review = room
+        .state
+        .review(key)
+        .filter(|review| match review.deadline() {
+            Some((at, armed)) => armed == which && at <= room.now,
+            None => false,
+        });
     let Some(review) = review else {
-        return Err(No::new(Code::ReviewClosed, "the review waits for no such deadline"));
+        return Err(No::new(
+            Code::ReviewClosed,
+            "the review waits for no such deadline",
+        ));
     };
     let reason = match which {
         Deadline::PickUp => EscalationReason::ReviewerTimeout,
@@ -42,14 +62,27 @@ pub(super) fn hear(room: &mut Room<'_>, key: &ReviewKey, which: Deadline) -> Res
     };
     let letters = match which {
         Deadline::Runtime => {
-            let says = Says::BudgetSpent { review: key.clone(), round: review.round };
+            let says = Says::BudgetSpent {
+                review: key.clone(),
+                round: review.round,
+            };
             vec![room.letter(&key.author, says)]
         }
         Deadline::PickUp | Deadline::Author => {
-            let says = Says::Escalated { review: key.clone(), reason: reason.clone() };
-            vec![room.letter(&key.author, says.clone()), room.letter(&key.reviewer, says)]
+            let says = Says::Escalated {
+                review: key.clone(),
+                reason: reason.clone(),
+            };
+            vec![
+                room.letter(&key.author, says.clone()),
+                room.letter(&key.reviewer, says),
+            ]
         }
     };
     let step = Step::to(key, review.round, Phase::Escalated(reason));
-    Ok(Answer { steps: vec![step], letters, ..Answer::default() })
+    Ok(Answer {
+        steps: vec![step],
+        letters,
+        ..Answer::default()
+    })
 }

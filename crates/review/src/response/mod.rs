@@ -11,8 +11,8 @@ use message_schema::id::{FindingId, RepoPath};
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
 
 use self::faults::{
-    duplicate, illegal, missing, multiple, not_open, reopened_before, reused, speaks_of_two, too_many,
-    unknown, wont_fix_is_a_persons,
+    duplicate, illegal, missing, multiple, not_open, reopened_before, reused, speaks_of_two,
+    too_many, unknown, wont_fix_is_a_persons,
 };
 use crate::duplicate::Mark;
 use crate::gate::nit_cover;
@@ -101,7 +101,12 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
         faults: Vec::new(),
         index: 0,
     };
-    for (index, finding) in response.packet.iter().flat_map(|packet| &packet.findings).enumerate() {
+    for (index, finding) in response
+        .packet
+        .iter()
+        .flat_map(|packet| &packet.findings)
+        .enumerate()
+    {
         sheet.index = index;
         sheet.read(finding);
         if sheet.faults.len() >= FAULTS_MAX {
@@ -116,8 +121,20 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
     if raised > NEW_FINDINGS_MAX {
         sheet.faults.push(too_many(raised));
     }
-    let Sheet { changed, warnings, faults, .. } = sheet;
-    if faults.is_empty() { Ok(Judged { threads: changed, warnings }) } else { Err(faults) }
+    let Sheet {
+        changed,
+        warnings,
+        faults,
+        ..
+    } = sheet;
+    if faults.is_empty() {
+        Ok(Judged {
+            threads: changed,
+            warnings,
+        })
+    } else {
+        Err(faults)
+    }
 }
 
 struct Sheet<'a> {
@@ -187,14 +204,29 @@ impl<'a> Sheet<'a> {
     fn repeated(&self, mark: &Mark<'_>) -> Option<(FindingId, bool)> {
         let threads = self.response.threads;
         let of_thread = |(id, thread): (&'a FindingId, &'a Thread)| (id, Mark::of_thread(thread));
-        let known = self.known.get_or_init(|| threads.iter().map(of_thread).collect());
+        let known = self
+            .known
+            .get_or_init(|| threads.iter().map(of_thread).collect());
         let is_settled = |thread: &Thread| thread.state == ThreadState::Resolved;
-        let before = known.iter().filter(|(_, other)| mark.matches(other)).map(|(id, _)| {
-            let was_settled = threads.get(*id).is_some_and(is_settled);
-            (*id, was_settled && self.changed.get(*id).is_none_or(is_settled))
-        });
-        let opened = self.opened.iter().filter(|(_, other)| mark.matches(other)).map(|(id, _)| (id, false));
-        before.chain(opened).min_by_key(|(_, settled)| *settled).map(|(id, settled)| (id.clone(), settled))
+        let before = known
+            .iter()
+            .filter(|(_, other)| mark.matches(other))
+            .map(|(id, _)| {
+                let was_settled = threads.get(*id).is_some_and(is_settled);
+                (
+                    *id,
+                    was_settled && self.changed.get(*id).is_none_or(is_settled),
+                )
+            });
+        let opened = self
+            .opened
+            .iter()
+            .filter(|(_, other)| mark.matches(other))
+            .map(|(id, _)| (id, false));
+        before
+            .chain(opened)
+            .min_by_key(|(_, settled)| *settled)
+            .map(|(id, settled)| (id.clone(), settled))
     }
 
     fn open(&mut self, id: &FindingId, finding: &Finding, mark: Mark<'a>) {
@@ -208,7 +240,9 @@ impl<'a> Sheet<'a> {
         {
             thread.state = ThreadState::Deferred;
             let round = self.response.round;
-            self.warnings.push(format!("`{id}` is deferred: it is new in round {round}, {why}"));
+            self.warnings.push(format!(
+                "`{id}` is deferred: it is new in round {round}, {why}"
+            ));
         }
         self.changed.insert(id.clone(), thread);
         self.opened.push((id.clone(), mark));
@@ -222,12 +256,17 @@ impl<'a> Sheet<'a> {
                 "and in a fix pull request only a P0 can still block; it is left to the maintainer",
             ),
             Newcomers::InTouched(touched) => {
-                let lies_in_touched = finding.file.as_ref().is_some_and(|file| touched.contains(file));
+                let lies_in_touched = finding
+                    .file
+                    .as_ref()
+                    .is_some_and(|file| touched.contains(file));
                 let is_late = thread.blocking
                     && thread.severity != Severity::P0
                     && !lies_in_touched
                     && finding.introduced_by.is_none();
-                is_late.then_some("lies in no file the author touched, and does not say what introduced it")
+                is_late.then_some(
+                    "lies in no file the author touched, and does not say what introduced it",
+                )
             }
         }
     }
@@ -248,9 +287,16 @@ impl<'a> Sheet<'a> {
         let stance = finding.stance.unwrap_or(thread.dialogue.stance);
         let legal = thread.legal_actions(stance, self.response.last_round);
         if !legal.contains(&action) {
-            return self.fault(illegal(id, &thread, action, legal, self.response.last_round));
+            return self.fault(illegal(
+                id,
+                &thread,
+                action,
+                legal,
+                self.response.last_round,
+            ));
         }
-        self.changed.insert(id.clone(), thread.after(action, stance));
+        self.changed
+            .insert(id.clone(), thread.after(action, stance));
     }
 
     /// The action a finding takes on its open thread, if it takes one.
@@ -260,7 +306,9 @@ impl<'a> Sheet<'a> {
             (None, ThreadMode::Explicit) => None,
             (None, ThreadMode::Inferred) => Some(match finding.status {
                 Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
-                Status::Open | Status::NotFixed | Status::NeedsClarification if self.response.last_round => {
+                Status::Open | Status::NotFixed | Status::NeedsClarification
+                    if self.response.last_round =>
+                {
                     Action::Escalate
                 }
                 Status::Open | Status::NotFixed | Status::NeedsClarification => Action::Reply,
@@ -277,8 +325,10 @@ impl<'a> Sheet<'a> {
             return self.fault(wont_fix_is_a_persons(id, thread.severity));
         }
         let is_worse = thread.blocking && (!before.blocking || thread.severity < before.severity);
-        let says_open =
-            matches!(finding.status, Status::Open | Status::NotFixed | Status::NeedsClarification);
+        let says_open = matches!(
+            finding.status,
+            Status::Open | Status::NotFixed | Status::NeedsClarification
+        );
         let is_for_good = thread.is_settled_for_good();
         let holds_up = self.may_block_again(&thread);
         let state = match (thread.state, finding.action) {
@@ -296,7 +346,14 @@ impl<'a> Sheet<'a> {
             (state, None) => state,
         };
         let reopened = thread.reopened || (thread.state == ThreadState::Resolved && says_open);
-        self.changed.insert(id.clone(), Thread { state, reopened, ..thread });
+        self.changed.insert(
+            id.clone(),
+            Thread {
+                state,
+                reopened,
+                ..thread
+            },
+        );
     }
 
     /// Whether a thread may be open again, rather than deferred; in a fix pull request only what
@@ -304,7 +361,9 @@ impl<'a> Sheet<'a> {
     fn may_block_again(&self, thread: &Thread) -> bool {
         match self.response.newcomers {
             Newcomers::Any | Newcomers::InTouched(_) => true,
-            Newcomers::OnlyP0 => thread.severity == Severity::P0 || (thread.fate.carried && thread.blocking),
+            Newcomers::OnlyP0 => {
+                thread.severity == Severity::P0 || (thread.fate.carried && thread.blocking)
+            }
         }
     }
 
@@ -324,19 +383,25 @@ impl<'a> Sheet<'a> {
         // A nit that names no thread is not spent on one that silence resolves anyway.
         let nits = self.response.nits;
         let is_named = |id: &FindingId| nits.iter().any(|nit| nit.source.as_ref() == Some(id));
-        let in_need = open.iter().filter(|(id, _)| is_named(id) || !self.silence_resolves(id));
+        let in_need = open
+            .iter()
+            .filter(|(id, _)| is_named(id) || !self.silence_resolves(id));
         let covered = nit_cover(in_need.map(|(id, thread)| (*id, thread)), nits);
         for (id, thread) in open {
             if covered.contains(id) {
                 continue;
             }
             if self.silence_resolves(id) {
-                self.changed.insert(id.clone(), thread.after(Action::Resolve, thread.dialogue.stance));
+                self.changed.insert(
+                    id.clone(),
+                    thread.after(Action::Resolve, thread.dialogue.stance),
+                );
                 continue;
             }
             match self.response.silence {
                 Silence::ResolvesAddressed(_) | Silence::IsMissing => {
-                    self.faults.push(missing(id, &thread, self.response.last_round));
+                    self.faults
+                        .push(missing(id, &thread, self.response.last_round));
                 }
                 Silence::Carries => {}
             }
@@ -364,6 +429,9 @@ fn leaves_unfixed(finding: &Finding, severity: Severity) -> bool {
 fn is_reused(finding: &Finding, thread: &Thread) -> bool {
     let differs = |a: Option<&str>, b: Option<&str>| matches!((a, b), (Some(a), Some(b)) if a != b);
     finding.same_as.is_none()
-        && differs(finding.file.as_ref().map(|f| f.as_str()), thread.file.as_ref().map(|f| f.as_str()))
+        && differs(
+            finding.file.as_ref().map(|f| f.as_str()),
+            thread.file.as_ref().map(|f| f.as_str()),
+        )
         && differs(finding.title.as_deref(), thread.title.as_deref())
 }

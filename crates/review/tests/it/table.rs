@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Act, ContentDigest, Decision, Event, Fault, PersonsDecision, Policy, Posted, PullAction, PullEvent, Rank,
-    Record, Refused, Restoring, Review, State, Told, Which, apply, decide, due, hear, refuse,
+    Act, ContentDigest, Decision, Event, Fault, PersonsDecision, Policy, Posted, PullAction,
+    PullEvent, Rank, Record, Refused, Restoring, Review, State, Told, Which, apply, decide, due,
+    hear, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -29,10 +30,15 @@ pub(crate) fn agent(name: &str) -> AgentName {
 impl Default for Table {
     fn default() -> Self {
         let agents = ["claude", "codex", "gemini"].map(|name| (agent(name), BTreeSet::new()));
-        let now = DateTime::parse_from_rfc3339("2026-02-13T10:00:00Z").expect("an instant").to_utc();
+        let now = DateTime::parse_from_rfc3339("2026-02-13T10:00:00Z")
+            .expect("an instant")
+            .to_utc();
         Self {
             state: State::default(),
-            policy: Policy { agents: BTreeMap::from(agents), ..Policy::default() },
+            policy: Policy {
+                agents: BTreeMap::from(agents),
+                ..Policy::default()
+            },
             now,
             records: Vec::new(),
             faults: Vec::new(),
@@ -45,7 +51,9 @@ impl Default for Table {
 pub(crate) fn kept(state: &State) -> State {
     let mut restoring = Restoring::default();
     let mut line = |line: &[u8]| restoring.take(line);
-    state.write_lines(&mut line).unwrap_or_else(|error| panic!("{error:?}"));
+    state
+        .write_lines(&mut line)
+        .unwrap_or_else(|error| panic!("{error:?}"));
     restoring.into_state()
 }
 
@@ -80,12 +88,21 @@ impl Table {
         self.now += TimeDelta::seconds(1);
         let valid = valid(text, packet);
         let outbox = agent(outbox);
-        let posted = Posted { outbox: &outbox, digest: digest(text), valid: &valid };
+        let posted = Posted {
+            outbox: &outbox,
+            digest: digest(text),
+            valid: &valid,
+        };
         let answer = decide(&self.state, &self.policy, posted, self.now);
         let (record, said) = match answer {
-            Ok(decision @ Decision::Duplicate(_)) => (decision.into_record(), Ok("duplicate".to_owned())),
+            Ok(decision @ Decision::Duplicate(_)) => {
+                (decision.into_record(), Ok("duplicate".to_owned()))
+            }
             Ok(Decision::Accept(accepted)) => {
-                let word = accepted.step.as_ref().map_or("delivered", |step| step.phase.word());
+                let word = accepted
+                    .step
+                    .as_ref()
+                    .map_or("delivered", |step| step.phase.word());
                 let word = word.to_owned();
                 (Record::Accepted(accepted), Ok(word))
             }
@@ -129,8 +146,11 @@ impl Table {
         self.now += TimeDelta::seconds(1);
         let told = Told { order: None, event };
         let record = hear(&self.state, &self.policy, told, self.now, &mut self.ids());
-        let declined =
-            if let Record::Declined { code, .. } = &record { Some(code.to_string()) } else { None };
+        let declined = if let Record::Declined { code, .. } = &record {
+            Some(code.to_string())
+        } else {
+            None
+        };
         self.keep(record);
         declined.map_or(Ok(()), Err)
     }
@@ -161,15 +181,28 @@ impl Table {
     }
 
     fn phase(&self) -> String {
-        self.state.reviews().next().map_or("none", |(_, review)| review.phase.word()).to_owned()
+        self.state
+            .reviews()
+            .next()
+            .map_or("none", |(_, review)| review.phase.word())
+            .to_owned()
     }
 
     pub(crate) fn person(&mut self, act: Act) -> Result<String, String> {
         let (by, reason) = ("ada".to_owned(), "seen".to_owned());
-        self.hear(&Event::Person(PersonsDecision { which: which(), by, reason, act }))
+        self.hear(&Event::Person(PersonsDecision {
+            which: which(),
+            by,
+            reason,
+            act,
+        }))
     }
 
-    pub(crate) fn pull(&mut self, action: PullAction, head: Option<&str>) -> Result<String, String> {
+    pub(crate) fn pull(
+        &mut self,
+        action: PullAction,
+        head: Option<&str>,
+    ) -> Result<String, String> {
         self.pull_by("claude-dev", action, head)
     }
 
@@ -181,18 +214,33 @@ impl Table {
     ) -> Result<String, String> {
         let head = head.map(|head| head.parse().expect("a commit"));
         let (pr, author) = ("86".parse().expect("a number"), Some(author.to_owned()));
-        self.hear(&Event::Pull(PullEvent { repo: None, pr, action, author, head }))
+        self.hear(&Event::Pull(PullEvent {
+            repo: None,
+            pr,
+            action,
+            author,
+            head,
+        }))
     }
 
     /// What the last record handed off: `task -> target ids`, and what stayed: `id why`.
     pub(crate) fn handoff(&self) -> (Vec<String>, Vec<String>) {
-        let Record::Happened(happened) = self.last_record() else { return Default::default() };
+        let Record::Happened(happened) = self.last_record() else {
+            return Default::default();
+        };
         let handoff = happened.handoff.clone().unwrap_or_default();
         let task = |task: &review::Task| {
-            let ids: Vec<_> = task.findings.iter().map(|finding| finding.id.to_string()).collect();
+            let ids: Vec<_> = task
+                .findings
+                .iter()
+                .map(|finding| finding.id.to_string())
+                .collect();
             format!("{} -> {} {}", task.id, task.target, ids.join(" "))
         };
-        let left = handoff.left.iter().map(|left| format!("{} {}", left.id, left.why.word()));
+        let left = handoff
+            .left
+            .iter()
+            .map(|left| format!("{} {}", left.id, left.why.word()));
         (handoff.tasks.iter().map(task).collect(), left.collect())
     }
 
@@ -201,7 +249,10 @@ impl Table {
     }
 
     pub(crate) fn rank(&self) -> Rank {
-        self.state.reviews().next().map_or(Rank::UNOPENED, |(_, review)| review.rank())
+        self.state
+            .reviews()
+            .next()
+            .map_or(Rank::UNOPENED, |(_, review)| review.rank())
     }
 
     /// The state as a fold of the records, each through its JSON form.
@@ -219,10 +270,14 @@ impl Table {
     pub(crate) fn restored(&self, taken_after: usize) -> State {
         let mut state = State::default();
         let (before, behind) = self.records.split_at(taken_after);
-        before.iter().for_each(|(record, at)| apply(&mut state, record, *at));
+        before
+            .iter()
+            .for_each(|(record, at)| apply(&mut state, record, *at));
         let mut restored = kept(&state);
         assert_eq!(restored, state, "a snapshot after {taken_after} records");
-        behind.iter().for_each(|(record, at)| apply(&mut restored, record, *at));
+        behind
+            .iter()
+            .for_each(|(record, at)| apply(&mut restored, record, *at));
         restored
     }
 
@@ -238,14 +293,22 @@ impl Table {
 
     pub(crate) fn request_with(&mut self, fields: &str) -> Result<String, Vec<String>> {
         let body = format!("pr: 86\nbranch: fix\ndiff_summary: a fix\n{fields}");
-        self.send(&Note { body: &body, ..claude("review_request") })
+        self.send(&Note {
+            body: &body,
+            ..claude("review_request")
+        })
     }
 
     /// Replaces the open request, or one that nobody knows.
     pub(crate) fn supersede(&mut self) -> Result<String, Vec<String>> {
-        let open =
-            self.state.reviews().find_map(|(_, review)| Some(review.phase.invocation()?.request.to_string()));
-        self.request_with(&format!("supersedes_message_id: {}", open.unwrap_or_else(|| "msg-0".to_owned())))
+        let open = self
+            .state
+            .reviews()
+            .find_map(|(_, review)| Some(review.phase.invocation()?.request.to_string()));
+        self.request_with(&format!(
+            "supersedes_message_id: {}",
+            open.unwrap_or_else(|| "msg-0".to_owned())
+        ))
     }
 
     pub(crate) fn feedback(&mut self, round: u32, findings: &str) -> Result<String, Vec<String>> {
@@ -263,7 +326,11 @@ impl Table {
         let body = format!(
             "findings_packet: packets/findings/p.yaml\nround: {round}\nblocking_count: {blocking}\n{fields}"
         );
-        self.send(&Note { body: &body, packet: Some(&packet), ..codex("review_feedback") })
+        self.send(&Note {
+            body: &body,
+            packet: Some(&packet),
+            ..codex("review_feedback")
+        })
     }
 
     pub(crate) fn addressed(&mut self, round: u32, ids: &[&str]) -> Result<String, Vec<String>> {
@@ -273,38 +340,78 @@ impl Table {
             format!("addressed_finding_ids: [{}]\n", ids.join(", "))
         };
         let body = format!("commit_sha: abc1234\nchanges_summary: fixed\nround: {round}\n{ids}");
-        self.send(&Note { body: &body, ..claude("review_addressed") })
+        self.send(&Note {
+            body: &body,
+            ..claude("review_addressed")
+        })
     }
 
-    pub(crate) fn lgtm(&mut self, fields: &str, findings: Option<&str>) -> Result<String, Vec<String>> {
+    pub(crate) fn lgtm(
+        &mut self,
+        fields: &str,
+        findings: Option<&str>,
+    ) -> Result<String, Vec<String>> {
         let packet = findings.map(packet);
-        let named = if packet.is_some() { "findings_packet: packets/findings/p.yaml\n" } else { "" };
+        let named = if packet.is_some() {
+            "findings_packet: packets/findings/p.yaml\n"
+        } else {
+            ""
+        };
         let body = format!("quality_gate_result: pass\nmerge_ready: true\n{named}{fields}");
-        self.send(&Note { body: &body, packet: packet.as_deref(), ..codex("review_lgtm") })
+        self.send(&Note {
+            body: &body,
+            packet: packet.as_deref(),
+            ..codex("review_lgtm")
+        })
     }
 }
 
 pub(crate) fn which() -> Which {
-    Which { pr: "86".parse().expect("a number"), repo: None, reviewer: None }
+    Which {
+        pr: "86".parse().expect("a number"),
+        repo: None,
+        reviewer: None,
+    }
 }
 
 pub(crate) fn claude(kind: &str) -> Note<'_> {
-    Note { from: "claude", to: "codex", kind, envelope: "related_pr: 86\n", body: "", packet: None }
+    Note {
+        from: "claude",
+        to: "codex",
+        kind,
+        envelope: "related_pr: 86\n",
+        body: "",
+        packet: None,
+    }
 }
 
 pub(crate) fn codex(kind: &str) -> Note<'_> {
-    Note { from: "codex", to: "claude", kind, envelope: "related_pr: 86\n", body: "", packet: None }
+    Note {
+        from: "codex",
+        to: "claude",
+        kind,
+        envelope: "related_pr: 86\n",
+        body: "",
+        packet: None,
+    }
 }
 
 /// A finding a line: `F-001 P1 open`, then anything more as YAML fields separated by `; `.
 pub(crate) fn packet(findings: &str) -> String {
     let mut text = "findings:".to_owned();
     let mut any = false;
-    for line in findings.lines().map(str::trim).filter(|line| !line.is_empty()) {
+    for line in findings
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
         if let Some(command) = line.strip_prefix("ran ") {
             let (result, command) = command.split_once(' ').expect("ran RESULT COMMAND");
             if !text.contains("qa_validation") {
-                text += &format!("{}\nqa_validation:\n  commands_run:", if any { "" } else { " []" });
+                text += &format!(
+                    "{}\nqa_validation:\n  commands_run:",
+                    if any { "" } else { " []" }
+                );
                 any = true;
             }
             text += &format!("\n    - {{command: \"{command}\", result: {result}}}");
@@ -325,12 +432,21 @@ pub(crate) fn packet(findings: &str) -> String {
 fn blocking_count(packet: &str) -> usize {
     let tree = message_schema::parse_packet(packet.as_bytes()).expect("a packet");
     let value = message_schema::coerce(&tree, message_schema::Schema::FindingsPacket.shape());
-    let packet: message_schema::packet::FindingsPacket = serde_json::from_value(value).expect("a packet");
-    packet.findings.iter().filter(|finding| finding.counts_as_blocking()).count()
+    let packet: message_schema::packet::FindingsPacket =
+        serde_json::from_value(value).expect("a packet");
+    packet
+        .findings
+        .iter()
+        .filter(|finding| finding.counts_as_blocking())
+        .count()
 }
 
 pub(crate) fn text(note: &Note<'_>, id: &str) -> String {
-    let body: String = note.body.lines().map(|line| format!("  {line}\n")).collect();
+    let body: String = note
+        .body
+        .lines()
+        .map(|line| format!("  {line}\n"))
+        .collect();
     format!(
         "id: {id}\nfrom: {}\nto: {}\ntype: {}\npriority: P1\ncreated_at_utc: 2026-02-13T10:00:00Z\n\
          subject: a subject\n{}body: |\n{body}",
@@ -339,16 +455,23 @@ pub(crate) fn text(note: &Note<'_>, id: &str) -> String {
 }
 
 pub(crate) fn valid(text: &str, packet: Option<&str>) -> Valid {
-    let message = message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let input = packet.map_or(PacketInput::NotNamed, |packet| PacketInput::Bytes(packet.as_bytes()));
+    let message =
+        message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let input = packet.map_or(PacketInput::NotNamed, |packet| {
+        PacketInput::Bytes(packet.as_bytes())
+    });
     check(&message, input).unwrap_or_else(|violations| panic!("{violations:#?}\n{text}"))
 }
 
 /// The codes for which a file is refused before any review is asked.
 pub(crate) fn valid_or_codes(text: &str, packet: Option<&str>) -> Result<Valid, Vec<String>> {
-    let message = message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let input = packet.map_or(PacketInput::NotNamed, |packet| PacketInput::Bytes(packet.as_bytes()));
-    check(&message, input).map_err(|violations| violations.iter().map(|v| v.code.to_string()).collect())
+    let message =
+        message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let input = packet.map_or(PacketInput::NotNamed, |packet| {
+        PacketInput::Bytes(packet.as_bytes())
+    });
+    check(&message, input)
+        .map_err(|violations| violations.iter().map(|v| v.code.to_string()).collect())
 }
 
 /// Stands in for SHA-256: distinct texts get distinct digests.

@@ -9,11 +9,22 @@ use review::messages_max;
 /// One attempt at a move; most are illegal where they are made.
 #[derive(Clone, Debug)]
 enum Play {
-    Request { head: u8 },
+    Request {
+        head: u8,
+    },
     Supersede,
-    Feedback { round: u32, findings: String, escalate: bool },
-    Addressed { round: u32, all: bool },
-    Lgtm { findings: Option<String> },
+    Feedback {
+        round: u32,
+        findings: String,
+        escalate: bool,
+    },
+    Addressed {
+        round: u32,
+        all: bool,
+    },
+    Lgtm {
+        findings: Option<String>,
+    },
     Swapped,
     Third,
 }
@@ -64,15 +75,24 @@ fn make(table: &mut Table, play: &Play) -> bool {
     let said = match play {
         Play::Request { head } => table.request_with(&format!("declared_head: aaaaaa{head}")),
         Play::Supersede => table.supersede(),
-        Play::Feedback { round, findings, escalate } => {
+        Play::Feedback {
+            round,
+            findings,
+            escalate,
+        } => {
             let fields = if *escalate { "escalation: stuck" } else { "" };
             table.feedback_with(*round, fields, findings)
         }
-        Play::Addressed { round, all } => table.addressed(*round, if *all { &[] } else { &["F-1"] }),
-        Play::Lgtm { findings } => table.lgtm("", findings.as_deref()),
-        Play::Swapped => {
-            table.send(&Note { from: "claude", to: "codex", body: lgtm, ..codex("review_lgtm") })
+        Play::Addressed { round, all } => {
+            table.addressed(*round, if *all { &[] } else { &["F-1"] })
         }
+        Play::Lgtm { findings } => table.lgtm("", findings.as_deref()),
+        Play::Swapped => table.send(&Note {
+            from: "claude",
+            to: "codex",
+            body: lgtm,
+            ..codex("review_lgtm")
+        }),
         Play::Third => table.send(&Note {
             from: "gemini",
             body: "pr: 86\nbranch: b\ndiff_summary: s",

@@ -51,20 +51,36 @@ struct Kept1 {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let block = if args.remove { None } else { Some(block(context)) };
-    let mut kept = Kept { block, files: Vec::new() };
+    let block = if args.remove {
+        None
+    } else {
+        Some(block(context))
+    };
+    let mut kept = Kept {
+        block,
+        files: Vec::new(),
+    };
     for path in &args.files {
         let changed = keep(path, kept.block.as_deref(), args.check)?;
-        kept.files.push(Kept1 { path: path.clone(), changed });
+        kept.files.push(Kept1 {
+            path: path.clone(),
+            changed,
+        });
     }
-    let old = kept.files.iter().find(|file| args.check && file.changed).map(|file| file.path.clone());
+    let old = kept
+        .files
+        .iter()
+        .find(|file| args.check && file.changed)
+        .map(|file| file.path.clone());
     let Some(old) = old else {
         context.say(&Answer::new(kept), Kept::text)?;
         return Ok(Exit::Ok);
     };
     let message = format!("{} lacks the block or has an old one", old.display());
     let next = context.command(&format!("agents-md {}", quoted(old.as_os_str())));
-    Err(Failure::plain(Exit::ActionRequired, message).data(&kept).next(next))
+    Err(Failure::plain(Exit::ActionRequired, message)
+        .data(&kept)
+        .next(next))
 }
 
 impl Kept {
@@ -73,7 +89,11 @@ impl Kept {
             Some(block) if self.files.is_empty() => block.clone(),
             Some(_) | None => {
                 let said = |file: &Kept1| {
-                    let what = if file.changed { "changed" } else { "nothing to change in" };
+                    let what = if file.changed {
+                        "changed"
+                    } else {
+                        "nothing to change in"
+                    };
                     format!("{what} {}\n", file.path.display())
                 };
                 self.files.iter().map(said).collect()
@@ -85,7 +105,10 @@ impl Kept {
 /// The primer under a heading of its own, for whoever was named.
 fn block(context: &Context) -> String {
     let who = context.who();
-    let primer = robot::PRIMER.lines().skip(1).fold(String::new(), |text, line| text + line + "\n");
+    let primer = robot::PRIMER
+        .lines()
+        .skip(1)
+        .fold(String::new(), |text, line| text + line + "\n");
     format!(
         "## Code review by mail (settled)\n{}{primer}",
         who.map_or_else(String::new, |who| format!("\n{who}\n"))
@@ -93,12 +116,15 @@ fn block(context: &Context) -> String {
 }
 
 fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> {
-    let failed =
-        |error: &std::io::Error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));
+    let failed = |error: &std::io::Error| {
+        Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
+    };
     let mut before = String::new();
     match std::fs::File::open(path) {
         Ok(file) => {
-            file.take(SIZE_MAX + 1).read_to_string(&mut before).map_err(|error| failed(&error))?;
+            file.take(SIZE_MAX + 1)
+                .read_to_string(&mut before)
+                .map_err(|error| failed(&error))?;
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(&error)),
@@ -110,7 +136,10 @@ fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> 
         ))));
     }
     let after = managed::with_block(&before, block).map_err(|why| {
-        Failure::plain(Exit::Failed, format!("{}: {why}; nothing was changed", path.display()))
+        Failure::plain(
+            Exit::Failed,
+            format!("{}: {why}; nothing was changed", path.display()),
+        )
     })?;
     if after != before && !check {
         replaced::replace(path, &after).map_err(|error| failed(&error))?;

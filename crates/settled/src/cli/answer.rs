@@ -60,23 +60,37 @@ struct Error<'a> {
 impl<T> Answer<T> {
     /// The same alerts and commands, with other data.
     pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> Answer<U> {
-        Answer { data: into(self.data), alerts: self.alerts, next: self.next }
+        Answer {
+            data: into(self.data),
+            alerts: self.alerts,
+            next: self.next,
+        }
     }
 }
 
 impl<T: Serialize> Answer<T> {
     pub(super) fn new(data: T) -> Self {
-        Self { data, alerts: Vec::new(), next: Vec::new() }
+        Self {
+            data,
+            alerts: Vec::new(),
+            next: Vec::new(),
+        }
     }
 
     /// Adds something that should be known.
     pub(super) fn alert(&mut self, code: &'static str, message: impl Into<String>) {
-        self.alerts.push(Alert { code, message: message.into() });
+        self.alerts.push(Alert {
+            code,
+            message: message.into(),
+        });
     }
 
     /// Adds a command that comes next, and why.
     pub(super) fn next(&mut self, run: String, why: impl Into<String>) {
-        self.next.push(Next { run, why: Some(why.into()) });
+        self.next.push(Next {
+            run,
+            why: Some(why.into()),
+        });
     }
 
     /// The whole answer on one line of JSON, for those that come one after the other.
@@ -96,11 +110,20 @@ impl<T: Serialize> Answer<T> {
             text += &format!("note: {}\n", escaped(message));
         }
         // A message in whose id something steers a terminal is none that was delivered; its command is shown, not run.
-        let next: Vec<(String, &Option<String>)> =
-            self.next.iter().map(|Next { run, why }| (escaped(run), why)).collect();
-        let width = next.iter().map(|(run, _)| run.chars().count()).max().unwrap_or(0);
+        let next: Vec<(String, &Option<String>)> = self
+            .next
+            .iter()
+            .map(|Next { run, why }| (escaped(run), why))
+            .collect();
+        let width = next
+            .iter()
+            .map(|(run, _)| run.chars().count())
+            .max()
+            .unwrap_or(0);
         for (run, why) in next {
-            let why = why.as_ref().map_or_else(String::new, |why| format!("   # {why}"));
+            let why = why
+                .as_ref()
+                .map_or_else(String::new, |why| format!("   # {why}"));
             text += &format!("next: {run:width$}{why}\n");
         }
         text
@@ -124,7 +147,11 @@ pub(super) fn failure(failure: &Failure) -> String {
         schema_version: SCHEMA_VERSION,
         ok: false,
         data: failure.data.as_deref(),
-        error: Some(Error { exit: failure.exit as u8, code: failure.code, message: &failure.message }),
+        error: Some(Error {
+            exit: failure.exit as u8,
+            code: failure.code,
+            message: &failure.message,
+        }),
         alerts: &[],
         next: &failure.next,
     })

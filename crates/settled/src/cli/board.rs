@@ -24,12 +24,22 @@ pub(super) fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> Strin
         Some(false) => screen.paint(Tone::Care, "no daemon is serving"),
         None => "whether a daemon is serving cannot be seen".to_owned(),
     };
-    let Status { accepted, refused, waiting, .. } = status;
+    let Status {
+        accepted,
+        refused,
+        waiting,
+        ..
+    } = status;
     text += &format!("{accepted} accepted, {refused} refused, {waiting} waiting; {serving}\n");
     for pair in &status.pairs {
         text += &(cut(&pair_line(pair, now), screen.width) + "\n");
     }
-    if let Some(Wait { review, mover, since }) = &status.oldest_wait {
+    if let Some(Wait {
+        review,
+        mover,
+        since,
+    }) = &status.oldest_wait
+    {
         let wait = format!("oldest wait: {} of {mover} on {review}", span(now - *since));
         text += &(cut(&wait, screen.width) + "\n");
     }
@@ -39,11 +49,24 @@ pub(super) fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> Strin
         text += &format!("dead letters not corrected: {}\n", each.join(", "));
     }
     for Trouble { path, what, .. } in &status.troubles {
-        text += &format!("{}\n  {}\n", escaped(&path.display().to_string()), escaped(what));
+        text += &format!(
+            "{}\n  {}\n",
+            escaped(&path.display().to_string()),
+            escaped(what)
+        );
     }
-    let Ledger { records, segments: _, bytes, snapshot, removable } = &status.ledger;
+    let Ledger {
+        records,
+        segments: _,
+        bytes,
+        snapshot,
+        removable,
+    } = &status.ledger;
     let snapshot = snapshot.map_or("no snapshot".to_owned(), |seq| format!("snapshot at {seq}"));
-    text += &format!("ledger: last record {records}, {}, {snapshot}\n", size(*bytes));
+    text += &format!(
+        "ledger: last record {records}, {}, {snapshot}\n",
+        size(*bytes)
+    );
     if let Some(Removable { files, bytes }) = removable {
         text += &format!("settled gc would remove {files} files, {}\n", size(*bytes));
     }
@@ -52,8 +75,18 @@ pub(super) fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> Strin
 
 /// A failed one is still there because it can be resumed.
 fn pair_line(row: &PairRow, now: DateTime<Utc>) -> String {
-    let PairRow { pair, author, iteration, iterations, state, .. } = row;
-    let with = row.reviewer.as_ref().map_or_else(String::new, |reviewer| format!(" and {reviewer}"));
+    let PairRow {
+        pair,
+        author,
+        iteration,
+        iterations,
+        state,
+        ..
+    } = row;
+    let with = row
+        .reviewer
+        .as_ref()
+        .map_or_else(String::new, |reviewer| format!(" and {reviewer}"));
     let state = match row.since {
         _ if *state == "failed" => "interrupted, can be resumed".to_owned(),
         Some(since) => format!("{state} for {}", span(now - since)),
@@ -70,8 +103,11 @@ fn reviews(rows: &[Row], now: DateTime<Utc>, screen: Screen) -> String {
     // So much is left for names when all else has its width.
     let names = screen.width.saturating_sub(52);
     for row in rows {
-        let phase =
-            if row.stale == Some(true) { format!("{} (stale)", row.phase) } else { row.phase.to_owned() };
+        let phase = if row.stale == Some(true) {
+            format!("{} (stale)", row.phase)
+        } else {
+            row.phase.to_owned()
+        };
         lines.push([
             cut(&row.review, (names * 2 / 3).max(16)),
             phase,
@@ -113,7 +149,10 @@ fn details(row: &Row, now: DateTime<Utc>) -> Vec<String> {
         parts.push(format!("{which} {} {}", bar(seconds, whole), ahead(left)));
     }
     if let (Some(left), Some(whole)) = (row.turns_left, row.turns) {
-        parts.push(format!("turns {} {left} of {whole}", bar(left.into(), whole.into())));
+        parts.push(format!(
+            "turns {} {left} of {whole}",
+            bar(left.into(), whole.into())
+        ));
     }
     match row.attempts_left {
         Some(1) => parts.push("1 attempt left".to_owned()),
@@ -121,9 +160,17 @@ fn details(row: &Row, now: DateTime<Utc>) -> Vec<String> {
         Some(_) | None => {}
     }
     // A reviewer may give the reason in its own words.
-    parts.extend(row.reason.as_ref().map(|reason| format!("reason: {}", escaped(reason))));
+    parts.extend(
+        row.reason
+            .as_ref()
+            .map(|reason| format!("reason: {}", escaped(reason))),
+    );
     if row.open_threads > 0 {
-        let threads = if row.open_threads == 1 { "thread" } else { "threads" };
+        let threads = if row.open_threads == 1 {
+            "thread"
+        } else {
+            "threads"
+        };
         parts.push(format!("{} open {threads}", row.open_threads));
     }
     if !row.blockers.is_empty() && row.phase != "closed" {
@@ -179,7 +226,11 @@ mod tests {
     #[test]
     fn no_reason_breaks_out_of_its_line() {
         let reason = Some("\u{1b}[2J\u{1b}[31mpwned\n#99 x -> y approved \u{202e}".to_owned());
-        let text = reviews(&[Row { reason, ..row() }], DateTime::UNIX_EPOCH, Screen::plain(100));
+        let text = reviews(
+            &[Row { reason, ..row() }],
+            DateTime::UNIX_EPOCH,
+            Screen::plain(100),
+        );
         assert!(
             text.contains("reason: \\u{1b}[2J\\u{1b}[31mpwned\\n#99 x -> y approved \\u{202e}\n"),
             "{text}"
@@ -203,7 +254,11 @@ mod tests {
         let parts = |now| details(&reviewing, at(now));
         assert_eq!(
             parts(300),
-            ["runtime [#####-----] in 5 min", "turns [###-------] 2 of 8", "1 attempt left"]
+            [
+                "runtime [#####-----] in 5 min",
+                "turns [###-------] 2 of 8",
+                "1 attempt left"
+            ]
         );
         assert_eq!(parts(601)[0], "runtime [----------] overdue");
     }

@@ -233,7 +233,11 @@ impl Telemetry {
 impl Request {
     pub(super) fn add(&self, letter: &mut Letter) {
         // `--head` is the commit a message is about, which each type calls by a name of its own.
-        let head = if letter.kind == MessageType::ReviewRequest { "declared_head" } else { "validated_head" };
+        let head = if letter.kind == MessageType::ReviewRequest {
+            "declared_head"
+        } else {
+            "validated_head"
+        };
         let body = &mut letter.body;
         body.put_given("branch", self.branch.clone());
         body.put_given("diff_summary", self.diff_summary.clone());
@@ -275,7 +279,10 @@ impl Answer {
         body.put_given("merge_ready", self.merge_ready);
         body.put_given("validated_head", self.validated_head.clone());
         body.put_given("human_direction", self.human_direction.as_deref().map(free));
-        body.put_given("withheld_side_effects", self.withheld_side_effects.as_deref().map(free));
+        body.put_given(
+            "withheld_side_effects",
+            self.withheld_side_effects.as_deref().map(free),
+        );
         body.put_given("follow_ups", self.follow_ups.as_deref().map(free));
         body.put_given("telemetry", self.telemetry.as_deref().map(free));
         if let Some(path) = &self.nits {
@@ -291,7 +298,9 @@ fn list(texts: &[String]) -> Option<Value> {
 
 /// A value that may be anything: JSON where it is a list or a mapping, else the text.
 fn free(text: &str) -> Value {
-    let json = serde_json::from_str::<Value>(text).ok().filter(|json| json.is_array() || json.is_object());
+    let json = serde_json::from_str::<Value>(text)
+        .ok()
+        .filter(|json| json.is_array() || json.is_object());
     json.unwrap_or_else(|| text.into())
 }
 

@@ -60,23 +60,35 @@ impl Which {
             1 => Ok(meant.swap_remove(0)),
             _ => {
                 let keys: Vec<String> = meant.iter().map(|ask| ask.key().to_string()).collect();
-                let message =
-                    format!("{} requests are open with you: {}; say which", keys.len(), keys.join(", "));
+                let message = format!(
+                    "{} requests are open with you: {}; say which",
+                    keys.len(),
+                    keys.join(", ")
+                );
                 Err(Failure::plain(Exit::Usage, message))
             }
         }
     }
 
     fn means(&self, ask: &Ask) -> bool {
-        let repo =
-            |named: &Repo| ask.repo.as_ref().is_none_or(|own| own.to_canonical() == named.to_canonical());
+        let repo = |named: &Repo| {
+            ask.repo
+                .as_ref()
+                .is_none_or(|own| own.to_canonical() == named.to_canonical())
+        };
         self.pr.as_ref().is_none_or(|pr| ask.pr.same_pr(pr))
-            && self.author.as_ref().is_none_or(|author| ask.author == *author)
+            && self
+                .author
+                .as_ref()
+                .is_none_or(|author| ask.author == *author)
             && self.repo.as_ref().is_none_or(repo)
     }
 
     fn nothing(&self, context: &Context, me: &Me) -> Failure {
-        let about = self.pr.as_ref().map_or_else(String::new, |pr| format!(" on pull request {pr}"));
+        let about = self
+            .pr
+            .as_ref()
+            .map_or_else(String::new, |pr| format!(" on pull request {pr}"));
         let mut message = format!("nothing is asked of {}{about}", me.agent);
         let standings = Standings::read(&me.root, &me.agent);
         let mut stand = Vec::new();
@@ -84,9 +96,13 @@ impl Which {
             let mine = standings.mine(self.pr.as_ref(), self.repo.as_ref());
             stand.extend(mine.map(|(key, review)| Standing::of(key, review)));
         }
-        stand.iter().for_each(|standing| message += &format!("\n{}", escaped(&standing.told())));
+        stand
+            .iter()
+            .for_each(|standing| message += &format!("\n{}", escaped(&standing.told())));
         let failure = Failure::plain(Exit::NotFound, message).code("no_open_request");
-        failure.data(&serde_json::json!({ "reviews": stand })).next(context.command("wait"))
+        failure
+            .data(&serde_json::json!({ "reviews": stand }))
+            .next(context.command("wait"))
     }
 }
 
@@ -101,12 +117,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let mut answer = Answer::new(ask.whole.clone());
     let pr = &ask.pr;
     if ask.lgtm_possible {
-        answer.next(context.command(&format!("lgtm {pr}")), "approves, if the quality gate passes");
+        answer.next(
+            context.command(&format!("lgtm {pr}")),
+            "approves, if the quality gate passes",
+        );
     }
     // Words of it have to be replaced first, so it is none of the commands that run as they stand.
     let findings = context.command(&format!("feedback {pr} --findings FILE"));
     context.say(&answer, |_| {
-        format!("{}answer: {findings}   # findings, or actions on open threads\n", text(&ask))
+        format!(
+            "{}answer: {findings}   # findings, or actions on open threads\n",
+            text(&ask)
+        )
     })?;
     Ok(Exit::Ok)
 }
@@ -128,24 +150,41 @@ fn text(ask: &Ask) -> String {
         budget.turns_left, budget.runtime_s_left, budget.attempts_left
     ));
     lines.extend(budget.take_by.iter().map(|at| format!("  take it by {at}")));
-    lines.extend(budget.answer_by.iter().map(|at| format!("  answer by {at}")));
+    lines.extend(
+        budget
+            .answer_by
+            .iter()
+            .map(|at| format!("  answer by {at}")),
+    );
     if !ask.open_threads.is_empty() {
         lines.push("open threads, one action each:".to_owned());
     }
     for open in &ask.open_threads {
         let blocks = if open.blocking { ", blocks" } else { "" };
         let at = open.file.as_ref().map_or_else(String::new, |file| {
-            let range = open.lines.map_or_else(String::new, |lines| format!(":{}", String::from(lines)));
+            let range = open
+                .lines
+                .map_or_else(String::new, |lines| format!(":{}", String::from(lines)));
             format!("  {file}{range}")
         });
         let title = open.title.as_deref().unwrap_or_default();
-        lines.push(format!("  {} {}{blocks}  {title}{at}", open.id, open.severity));
-        let words =
-            |stance| open.legal(Some(stance)).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        lines.push(format!(
+            "  {} {}{blocks}  {title}{at}",
+            open.id, open.severity
+        ));
+        let words = |stance| {
+            open.legal(Some(stance))
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         let (seeks, accepts) = (words(Stance::SeeksChange), words(Stance::Accepts));
         match seeks == accepts {
             true => lines.push(format!("    legal: {seeks}")),
-            false => lines.push(format!("    legal: {seeks}; with stance accepts: {accepts}")),
+            false => lines.push(format!(
+                "    legal: {seeks}; with stance accepts: {accepts}"
+            )),
         }
         if ask.is_resolved_by_silence(open) {
             lines.push("    its author reported it: not named, it is resolved".to_owned());
@@ -154,12 +193,22 @@ fn text(ask: &Ask) -> String {
     for held in &ask.held_threads {
         lines.push(format!("with a person: {}, {}", held.id, held.state));
     }
-    lines.extend(ask.look_first.iter().map(|file| format!("look first at {file}")));
-    lines.extend(ask.validation_commands.iter().map(|command| format!("an lgtm records as pass: {command}")));
+    lines.extend(
+        ask.look_first
+            .iter()
+            .map(|file| format!("look first at {file}")),
+    );
+    lines.extend(
+        ask.validation_commands
+            .iter()
+            .map(|command| format!("an lgtm records as pass: {command}")),
+    );
     if !ask.lgtm_possible {
         lines.push("an lgtm cannot pass: a blocker is with a person".to_owned());
     }
-    lines.iter().fold(String::new(), |text, line| text + &escaped(line) + "\n")
+    lines
+        .iter()
+        .fold(String::new(), |text, line| text + &escaped(line) + "\n")
 }
 
 fn ordinal(n: u32) -> String {

@@ -6,9 +6,9 @@ use review::Act;
 use super::context::Context;
 use super::failure::Failure;
 use super::{
-    agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init, keep,
-    ledger, log, pair, person, problems, pull, reply, respond, robot, send, serve, service, simulate, states,
-    status, threads, trace, turn, up, verdict, wait, watch, why,
+    agents_md, brief, completions, dead_letter, demo, doctor, explain, gate, gc, hook, inbox, init,
+    keep, ledger, log, pair, person, problems, pull, reply, respond, robot, send, serve, service,
+    simulate, states, status, threads, trace, turn, up, verdict, wait, watch, why,
 };
 use crate::exit::Exit;
 

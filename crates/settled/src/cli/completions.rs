@@ -60,12 +60,21 @@ pub(super) fn completions(args: &OfShell, context: &Context) -> Result<Exit, Fai
 pub(super) fn man(args: &Manual, context: &Context) -> Result<Exit, Failure> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    let Some(directory) = &args.directory else { return tell(page(&command, "settled")?, context) };
+    let Some(directory) = &args.directory else {
+        return tell(page(&command, "settled")?, context);
+    };
     let mut pages = Vec::new();
     write(&command, "settled", directory, &mut pages)?;
-    let answer = Answer::new(Pages { directory: directory.clone(), pages });
+    let answer = Answer::new(Pages {
+        directory: directory.clone(),
+        pages,
+    });
     context.say(&answer, |Pages { directory, pages }| {
-        format!("{} pages in {}\n", pages.len(), escaped(&directory.display().to_string()))
+        format!(
+            "{} pages in {}\n",
+            pages.len(),
+            escaped(&directory.display().to_string())
+        )
     })?;
     Ok(Exit::Ok)
 }
@@ -83,19 +92,34 @@ fn write(
     std::fs::create_dir_all(directory).map_err(unwritten)?;
     std::fs::write(&path, page(command, name)?).map_err(unwritten)?;
     pages.push(file);
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        write(below, &format!("{name}-{}", below.get_name()), directory, pages)?;
+    for below in command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set())
+    {
+        write(
+            below,
+            &format!("{name}-{}", below.get_name()),
+            directory,
+            pages,
+        )?;
     }
     Ok(())
 }
 
 fn page(command: &clap::Command, name: &str) -> Result<Vec<u8>, Failure> {
-    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let examples = command
+        .get_after_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     // A paragraph of the page would fill the lines of the examples.
     let command = command.clone().after_help("");
     let mut bytes = Vec::new();
-    let page = Man::new(command).title(name.to_owned()).section("1").manual("Settled");
-    page.render(&mut bytes).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let page = Man::new(command)
+        .title(name.to_owned())
+        .section("1")
+        .manual("Settled");
+    page.render(&mut bytes)
+        .map_err(|error| Failure::new(Exit::Failed, &error))?;
     bytes.extend(as_it_stands(&examples).into_bytes());
     Ok(bytes)
 }
@@ -106,10 +130,20 @@ fn as_it_stands(examples: &str) -> String {
     if examples.is_empty() {
         return String::new();
     }
-    let lines = examples.trim_start_matches("Examples:\n").lines().map(|line| {
-        let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
-        if line.starts_with('.') { format!("\\&{line}\n") } else { format!("{line}\n") }
-    });
+    let lines = examples
+        .trim_start_matches("Examples:\n")
+        .lines()
+        .map(|line| {
+            let line = line
+                .replace('\\', "\\e")
+                .replace('-', "\\-")
+                .replace('\'', "\\(aq");
+            if line.starts_with('.') {
+                format!("\\&{line}\n")
+            } else {
+                format!("{line}\n")
+            }
+        });
     format!(".SH EXAMPLES\n.nf\n{}.fi\n", lines.collect::<String>())
 }
 

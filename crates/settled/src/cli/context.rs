@@ -75,17 +75,27 @@ impl Context {
     /// The same, for a workspace that was named in place of `--root`.
     pub(super) fn at(self, root: &Root) -> Self {
         match &root.root {
-            Some(root) => Self { root: Some(Told { value: root.clone(), by_environment: false }), ..self },
+            Some(root) => Self {
+                root: Some(Told {
+                    value: root.clone(),
+                    by_environment: false,
+                }),
+                ..self
+            },
             None => self,
         }
     }
 
     /// The workspace that was named, whether it exists or not.
     pub(super) fn root(&self) -> Result<&Path, Failure> {
-        self.root.as_ref().map(|told| told.value.as_path()).ok_or_else(|| {
-            let message = "no workspace was named: say --root DIR, or set SETTLED_ROOT".to_owned();
-            Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
-        })
+        self.root
+            .as_ref()
+            .map(|told| told.value.as_path())
+            .ok_or_else(|| {
+                let message =
+                    "no workspace was named: say --root DIR, or set SETTLED_ROOT".to_owned();
+                Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
+            })
     }
 
     /// The workspace, which exists.
@@ -97,8 +107,9 @@ impl Context {
 
     /// How things stand in the workspace; what keeps it from being read is for the doctor to say.
     pub(super) fn standing(&self) -> Result<Standing, Failure> {
-        Standing::read(self.workspace()?)
-            .map_err(|error| Failure::new(Exit::Failed, &error).next(self.command_of(None, "doctor")))
+        Standing::read(self.workspace()?).map_err(|error| {
+            Failure::new(Exit::Failed, &error).next(self.command_of(None, "doctor"))
+        })
     }
 
     /// The agent that asks, which has mailboxes in the workspace.
@@ -111,9 +122,12 @@ impl Context {
             Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
         };
         let Some(Told { value, .. }) = &self.agent else {
-            return Err(no_agent("no agent was named: say --agent NAME, or set SETTLED_AGENT".to_owned()));
+            return Err(no_agent(
+                "no agent was named: say --agent NAME, or set SETTLED_AGENT".to_owned(),
+            ));
         };
-        let agent = super::agent(value).map_err(|why| no_agent(format!("{}: {why}", escaped(value))))?;
+        let agent =
+            super::agent(value).map_err(|why| no_agent(format!("{}: {why}", escaped(value))))?;
         if !root.join("agents").join(agent.as_str()).is_dir() {
             return Err(no_agent(format!("{agent} has no mailboxes here")));
         }
@@ -123,8 +137,15 @@ impl Context {
     /// Who asks, as a sentence for an agent; nothing where nobody was named.
     pub(super) fn who(&self) -> Option<String> {
         let agent = &self.agent.as_ref()?.value;
-        let root = self.root.as_ref().map(|told| format!(", the workspace is `{}`", told.value.display()));
-        Some(format!("You are `{}`{}.", escaped(agent), root.unwrap_or_default()))
+        let root = self
+            .root
+            .as_ref()
+            .map(|told| format!(", the workspace is `{}`", told.value.display()));
+        Some(format!(
+            "You are `{}`{}.",
+            escaped(agent),
+            root.unwrap_or_default()
+        ))
     }
 
     /// The agent that asks, where one was named; for what narrows to one.
@@ -135,7 +156,11 @@ impl Context {
     /// A command of ours that is told what this one was told, to be run as it stands.
     pub(super) fn command(&self, words: &str) -> String {
         let mut command = self.here(words);
-        if let Some(Told { value, by_environment: false }) = &self.agent {
+        if let Some(Told {
+            value,
+            by_environment: false,
+        }) = &self.agent
+        {
             command += &format!(" --agent {}", quoted(value.as_ref()));
         }
         command
@@ -158,10 +183,17 @@ impl Context {
 
     fn here(&self, words: &str) -> String {
         match &self.root {
-            Some(Told { value, by_environment: false }) => {
+            Some(Told {
+                value,
+                by_environment: false,
+            }) => {
                 format!("settled {words} --root {}", quoted(value.as_os_str()))
             }
-            Some(Told { by_environment: true, .. }) | None => format!("settled {words}"),
+            Some(Told {
+                by_environment: true,
+                ..
+            })
+            | None => format!("settled {words}"),
         }
     }
 
@@ -171,7 +203,11 @@ impl Context {
         answer: &Answer<T>,
         said: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
-        if self.json { print(&answer.json()) } else { print(&answer.text(&said(&answer.data))) }
+        if self.json {
+            print(&answer.json())
+        } else {
+            print(&answer.text(&said(&answer.data)))
+        }
     }
 }
 
@@ -185,13 +221,24 @@ pub(super) fn existing(root: &Path) -> Result<(), Failure> {
     if is_workspace {
         return Ok(());
     }
-    let message = format!("{} is not a workspace: it has no agents/ directory", root.display());
-    let next = format!("settled up {} --agents claude,codex", quoted(root.as_os_str()));
+    let message = format!(
+        "{} is not a workspace: it has no agents/ directory",
+        root.display()
+    );
+    let next = format!(
+        "settled up {} --agents claude,codex",
+        quoted(root.as_os_str())
+    );
     Err(Failure::plain(Exit::NotFound, message).next(next))
 }
 
 fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Told<T>> {
-    let by = |by_environment| move |value| Told { value, by_environment };
+    let by = |by_environment| {
+        move |value| Told {
+            value,
+            by_environment,
+        }
+    };
     option.map(by(false)).or(environment.map(by(true)))
 }
 
@@ -201,15 +248,29 @@ mod tests {
 
     #[test]
     fn a_command_names_what_the_environment_does_not() {
-        let told = |value: &str, by_environment| Some(Told { value: value.to_owned(), by_environment });
+        let told = |value: &str, by_environment| {
+            Some(Told {
+                value: value.to_owned(),
+                by_environment,
+            })
+        };
         let context = |by_environment| Context {
-            root: Some(Told { value: PathBuf::from("a b"), by_environment }),
+            root: Some(Told {
+                value: PathBuf::from("a b"),
+                by_environment,
+            }),
             agent: told("codex", by_environment),
             json: false,
         };
         assert_eq!(context(true).command("inbox"), "settled inbox");
-        assert_eq!(context(false).command("inbox"), "settled inbox --root 'a b' --agent codex");
-        assert_eq!(context(true).command_on("show", "q-1", ""), "settled show q-1");
+        assert_eq!(
+            context(false).command("inbox"),
+            "settled inbox --root 'a b' --agent codex"
+        );
+        assert_eq!(
+            context(true).command_on("show", "q-1", ""),
+            "settled show q-1"
+        );
         assert_eq!(
             context(false).command_on("reply", "-x", " --body-file -"),
             "settled reply --body-file - --root 'a b' --agent codex -- -x"

@@ -101,11 +101,24 @@ fn list(context: &Context) -> Result<Exit, Failure> {
     let found = look(context)?;
     let corrections_known = found.without_ledger.is_none();
     let unread: Vec<String> = alerts(&found);
-    let mut answer = Answer::new(Listed { letters: found.letters, corrections_known });
-    unread.into_iter().for_each(|message| answer.alert("unread", message));
-    if let Some(open) = answer.data.letters.iter().find(|letter| letter.open != Some(false)) {
+    let mut answer = Answer::new(Listed {
+        letters: found.letters,
+        corrections_known,
+    });
+    unread
+        .into_iter()
+        .for_each(|message| answer.alert("unread", message));
+    if let Some(open) = answer
+        .data
+        .letters
+        .iter()
+        .find(|letter| letter.open != Some(false))
+    {
         let word = super::context::quoted(open.file.as_ref().unwrap_or(&open.report_file).as_ref());
-        answer.next(context.command(&format!("dead-letter show {word}")), "the report and the message");
+        answer.next(
+            context.command(&format!("dead-letter show {word}")),
+            "the report and the message",
+        );
     }
     context.say(&answer, |listed| {
         listed.letters.iter().map(line).collect::<String>() + &count(&listed.letters)
@@ -114,10 +127,24 @@ fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn line(letter: &DeadLetter) -> String {
-    let DeadLetter { agent, file, report_file, report, corrected_by, corrected_same, open } = letter;
+    let DeadLetter {
+        agent,
+        file,
+        report_file,
+        report,
+        corrected_by,
+        corrected_same,
+        open,
+    } = letter;
     let file = file.as_ref().unwrap_or(report_file);
-    let id = report.message_id.as_ref().map_or_else(String::new, |id| format!("  {id}"));
-    let mut text = escaped(&format!("{}  {agent}/{file}  {}{id}", report.received_at, report.refused)) + "\n";
+    let id = report
+        .message_id
+        .as_ref()
+        .map_or_else(String::new, |id| format!("  {id}"));
+    let mut text = escaped(&format!(
+        "{}  {agent}/{file}  {}{id}",
+        report.received_at, report.refused
+    )) + "\n";
     text += &format!("  {}\n", escaped(&report.summary));
     match (corrected_by, corrected_same) {
         (Some(seq), Some(same)) => {
@@ -132,10 +159,24 @@ fn line(letter: &DeadLetter) -> String {
 }
 
 fn count(letters: &[DeadLetter]) -> String {
-    let corrected = letters.iter().filter(|letter| letter.corrected_by.is_some()).count();
-    let over = letters.iter().filter(|letter| letter.open == Some(false)).count() - corrected;
-    let over = if over == 0 { String::new() } else { format!(", {over} over") };
-    format!("{} refused, {corrected} of them corrected since{over}\n", letters.len())
+    let corrected = letters
+        .iter()
+        .filter(|letter| letter.corrected_by.is_some())
+        .count();
+    let over = letters
+        .iter()
+        .filter(|letter| letter.open == Some(false))
+        .count()
+        - corrected;
+    let over = if over == 0 {
+        String::new()
+    } else {
+        format!(", {over} over")
+    };
+    format!(
+        "{} refused, {corrected} of them corrected since{over}\n",
+        letters.len()
+    )
 }
 
 fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
@@ -144,20 +185,41 @@ fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
     let unread = alerts(&found);
     let letters = called(found, &which.word, context)?;
     let text = |letter: &DeadLetter| String::from_utf8(retry::original(root, letter).ok()?).ok();
-    let letters = letters.into_iter().map(|letter| WithText { message: text(&letter), letter });
-    let mut answer = Answer::new(Shown { letters: letters.collect() });
-    unread.into_iter().for_each(|message| answer.alert("unread", message));
+    let letters = letters.into_iter().map(|letter| WithText {
+        message: text(&letter),
+        letter,
+    });
+    let mut answer = Answer::new(Shown {
+        letters: letters.collect(),
+    });
+    unread
+        .into_iter()
+        .for_each(|message| answer.alert("unread", message));
     let word = super::context::quoted(which.word.as_ref());
-    answer.next(context.command(&format!("dead-letter retry {word}")), "sends it once more as it stands");
+    answer.next(
+        context.command(&format!("dead-letter retry {word}")),
+        "sends it once more as it stands",
+    );
     context.say(&answer, |shown| shown.letters.iter().map(whole).collect())?;
     Ok(Exit::Ok)
 }
 
 fn whole(with: &WithText) -> String {
     // Line by line, for they hold what agents wrote.
-    let lines = |text: &str| text.lines().map(|line| format!("  {}\n", escaped(line))).collect::<String>();
-    let message = with.message.as_deref().map_or("  not there any more, or no text\n".to_owned(), lines);
-    format!("{}report:\n{}message:\n{message}", line(&with.letter), lines(&with.letter.report.to_yaml()))
+    let lines = |text: &str| {
+        text.lines()
+            .map(|line| format!("  {}\n", escaped(line)))
+            .collect::<String>()
+    };
+    let message = with
+        .message
+        .as_deref()
+        .map_or("  not there any more, or no text\n".to_owned(), lines);
+    format!(
+        "{}report:\n{}message:\n{message}",
+        line(&with.letter),
+        lines(&with.letter.report.to_yaml())
+    )
 }
 
 fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
@@ -176,15 +238,29 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let id = letter.report.message_id.as_ref().map(ToString::to_string);
     if !outlook.still.is_empty() && !args.force {
         let still: Vec<String> = outlook.still.iter().map(|line| escaped(line)).collect();
-        let message = format!("it would be refused again, and was not sent:\n  {}", still.join("\n  "));
-        let path =
-            dead_letter::directory(root, &letter.agent).join(letter.file.as_deref().unwrap_or_default());
-        let next = format!("validate-message {}", super::context::quoted(path.as_os_str()));
-        return Err(Failure::plain(Exit::InvalidMessage, message).data(&outlook).next(next));
+        let message = format!(
+            "it would be refused again, and was not sent:\n  {}",
+            still.join("\n  ")
+        );
+        let path = dead_letter::directory(root, &letter.agent)
+            .join(letter.file.as_deref().unwrap_or_default());
+        let next = format!(
+            "validate-message {}",
+            super::context::quoted(path.as_os_str())
+        );
+        return Err(Failure::plain(Exit::InvalidMessage, message)
+            .data(&outlook)
+            .next(next));
     }
     let name = retry::put_back(root, &letter, &original).map_err(|error| not_sent(&error))?;
     let path = format!("agents/{}/outbox/{name}", letter.agent);
-    let mut answer = Answer::new(Sent { agent: letter.agent, id, path, forced: args.force, outlook });
+    let mut answer = Answer::new(Sent {
+        agent: letter.agent,
+        id,
+        path,
+        forced: args.force,
+        outlook,
+    });
     if let (Some(seq), Some(Same::Id)) = (letter.corrected_by, letter.corrected_same) {
         answer.alert(
             "id_collision",
@@ -214,9 +290,13 @@ fn sent(sent: &Sent) -> String {
     }
     for code in &sent.outlook.may_pass {
         text += &if sent.outlook.not_by_itself.contains(code) {
-            format!("  {code}: depends on the review, and passes only if a person changed something there\n")
+            format!(
+                "  {code}: depends on the review, and passes only if a person changed something there\n"
+            )
         } else {
-            format!("  {code}: depends on where the review and the workspace stand, and may pass now\n")
+            format!(
+                "  {code}: depends on where the review and the workspace stand, and may pass now\n"
+            )
         };
     }
     text
@@ -241,7 +321,9 @@ fn own_outbox(letter: &DeadLetter, context: &Context) -> Result<(), Failure> {
 fn not_sent(error: &NotSent) -> Failure {
     let exit = match error {
         NotSent::NoOriginal => Exit::NotFound,
-        NotSent::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => Exit::Identity,
+        NotSent::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            Exit::Identity
+        }
         NotSent::Io { .. } => Exit::Failed,
     };
     Failure::new(exit, error)
@@ -264,16 +346,27 @@ fn alerts(found: &Found) -> Vec<String> {
             crate::mailroom::chain(error)
         )
     });
-    let unread = found.unread.iter().map(|(path, error)| format!("cannot read {}: {error}", path.display()));
-    ledger.chain(unread).map(|message| escaped(&message)).collect()
+    let unread = found
+        .unread
+        .iter()
+        .map(|(path, error)| format!("cannot read {}: {error}", path.display()));
+    ledger
+        .chain(unread)
+        .map(|message| escaped(&message))
+        .collect()
 }
 
 fn called(found: Found, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
-    let letters: Vec<DeadLetter> =
-        found.letters.into_iter().filter(|letter| letter.is_called(word)).collect();
+    let letters: Vec<DeadLetter> = found
+        .letters
+        .into_iter()
+        .filter(|letter| letter.is_called(word))
+        .collect();
     if letters.is_empty() {
         let message = format!("no dead letter has the name or the id {}", escaped(word));
-        return Err(Failure::plain(Exit::NotFound, message).next(context.command("dead-letter list")));
+        return Err(
+            Failure::plain(Exit::NotFound, message).next(context.command("dead-letter list"))
+        );
     }
     Ok(letters)
 }

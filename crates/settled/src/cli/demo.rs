@@ -53,11 +53,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
     let told = told?;
     if let Some(path) = &args.svg {
-        std::fs::write(path, demo::svg(&told))
-            .map_err(|error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display())))?;
+        std::fs::write(path, demo::svg(&told)).map_err(|error| {
+            Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
+        })?;
     }
     if !temporary && !context.json {
-        print(&format!("it lies in {}: settled status {}\n", root.display(), quoted(root.as_os_str())))?;
+        print(&format!(
+            "it lies in {}: settled status {}\n",
+            root.display(),
+            quoted(root.as_os_str())
+        ))?;
     }
     Ok(Exit::Ok)
 }
@@ -75,7 +80,10 @@ fn workspace(args: &Args) -> Result<(PathBuf, bool), Failure> {
     if is_free {
         return Ok((dir.clone(), false));
     }
-    let message = format!("{} is not empty: the demonstration makes a workspace of its own", dir.display());
+    let message = format!(
+        "{} is not empty: the demonstration makes a workspace of its own",
+        dir.display()
+    );
     Err(Failure::plain(Exit::Usage, message))
 }
 
@@ -98,7 +106,11 @@ fn hold(
         std::thread::sleep(args.pace);
         let told = demo.step(step).map_err(failed)?;
         let text = told.text(at + 1);
-        print(&if context.json { Answer::new(line(at + 1, told)).line() } else { text.clone() })?;
+        print(&if context.json {
+            Answer::new(line(at + 1, told)).line()
+        } else {
+            text.clone()
+        })?;
         all += &text;
     }
     Ok(all)
@@ -106,7 +118,14 @@ fn hold(
 
 fn line(number: usize, told: Told) -> Line {
     let Told { step, lines } = told;
-    Line { step: number, who: step.name(), says: step.says, command: step.command(), exit: step.exit, lines }
+    Line {
+        step: number,
+        who: step.name(),
+        says: step.says,
+        command: step.command(),
+        exit: step.exit,
+        lines,
+    }
 }
 
 fn pace(text: &str) -> Result<Duration, String> {

@@ -40,28 +40,62 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let agents = workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let agent = me.as_ref().map(|me| &me.agent);
     let spell = |words: &str| context.command_of(None, words);
-    let case = Case { root, agent, agents: &agents, now: clock::now(), mends: args.fix, spell: &spell };
+    let case = Case {
+        root,
+        agent,
+        agents: &agents,
+        now: clock::now(),
+        mends: args.fix,
+        spell: &spell,
+    };
     let findings = doctor::examine(&case);
-    let count = |state| findings.iter().filter(|finding| finding.state == state).count();
-    let (wrong, mended, failed) = (count(State::Wrong), count(State::Mended), count(State::Failed));
+    let count = |state| {
+        findings
+            .iter()
+            .filter(|finding| finding.state == state)
+            .count()
+    };
+    let (wrong, mended, failed) = (
+        count(State::Wrong),
+        count(State::Mended),
+        count(State::Failed),
+    );
     let exit = match (wrong, failed) {
         (0, 0) => Exit::Ok,
         (0, _) => Exit::Failed,
         _ => Exit::ActionRequired,
     };
-    context.say(&Answer::new(Found { findings, wrong, mended, failed }), text)?;
+    context.say(
+        &Answer::new(Found {
+            findings,
+            wrong,
+            mended,
+            failed,
+        }),
+        text,
+    )?;
     Ok(exit)
 }
 
 fn text(found: &Found) -> String {
     let mut text = String::new();
     for finding in &found.findings {
-        let line = format!("{:<6}  {:<11}  {}", finding.state.word(), finding.check(), finding.what);
+        let line = format!(
+            "{:<6}  {:<11}  {}",
+            finding.state.word(),
+            finding.check(),
+            finding.what
+        );
         text += &(escaped(&line) + "\n");
         if let Some(fix) = &finding.fix {
             text += &format!("{:21}fix: {}\n", "", escaped(fix));
         }
     }
-    let Found { wrong, mended, failed, .. } = found;
+    let Found {
+        wrong,
+        mended,
+        failed,
+        ..
+    } = found;
     text + &format!("{wrong} wrong, {mended} mended, {failed} not known\n")
 }

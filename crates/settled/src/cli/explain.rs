@@ -27,7 +27,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     print(&match (&args.code, context.json) {
         (Some(word), true) => Answer::new(explain::explain(known(word)?)).json(),
         (Some(word), false) => explain::explain(known(word)?).text(),
-        (None, true) => Code::ALL.iter().map(|code| Answer::new(explain::explain(*code)).line()).collect(),
+        (None, true) => Code::ALL
+            .iter()
+            .map(|code| Answer::new(explain::explain(*code)).line())
+            .collect(),
         (None, false) => list(),
     })?;
     Ok(Exit::Ok)
@@ -42,6 +45,13 @@ fn known(word: &str) -> Result<Code, Failure> {
 }
 
 fn list() -> String {
-    let width = Code::ALL.iter().map(|code| code.as_str().len()).max().unwrap_or(0);
-    Code::ALL.iter().map(|code| format!("{:width$}  {}\n", code.as_str(), code.sentence())).collect()
+    let width = Code::ALL
+        .iter()
+        .map(|code| code.as_str().len())
+        .max()
+        .unwrap_or(0);
+    Code::ALL
+        .iter()
+        .map(|code| format!("{:width$}  {}\n", code.as_str(), code.sentence()))
+        .collect()
 }

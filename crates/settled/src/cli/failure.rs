@@ -25,7 +25,14 @@ pub(super) struct Failure {
 impl Failure {
     /// A failure that says only what it says.
     pub(super) fn plain(exit: Exit, message: String) -> Self {
-        Self { exit, message, code: None, data: None, next: Vec::new(), is_broken_pipe: false }
+        Self {
+            exit,
+            message,
+            code: None,
+            data: None,
+            next: Vec::new(),
+            is_broken_pipe: false,
+        }
     }
 
     /// A failure with the error's causes.
@@ -48,17 +55,29 @@ impl Failure {
 
     /// With the command that comes next.
     pub(super) fn next(self, command: String) -> Self {
-        Self { next: vec![Next { run: command, why: None }], ..self }
+        Self {
+            next: vec![Next {
+                run: command,
+                why: None,
+            }],
+            ..self
+        }
     }
 
     /// With a code of the protocol.
     pub(super) fn code(self, code: &'static str) -> Self {
-        Self { code: Some(code), ..self }
+        Self {
+            code: Some(code),
+            ..self
+        }
     }
 
     /// With what is known in spite of it.
     pub(super) fn data(self, data: &impl Serialize) -> Self {
         let data = serde_json::to_value(data).expect("text keys and plain values are JSON");
-        Self { data: Some(Box::new(data)), ..self }
+        Self {
+            data: Some(Box::new(data)),
+            ..self
+        }
     }
 }

@@ -67,16 +67,33 @@ pub(super) struct At {
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let Command::Check(Check { pr, repo, reviewers, at }) = &args.command;
-    let (books, _) = Books::read(context.workspace()?).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let Command::Check(Check {
+        pr,
+        repo,
+        reviewers,
+        at,
+    }) = &args.command;
+    let (books, _) =
+        Books::read(context.workspace()?).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let asked = at.asked(pr.clone(), repo.clone(), reviewers.clone());
     let verdict = at.judge(books.state(), &asked)?;
     at.answer(verdict, &asked, context)
 }
 
 impl At {
-    pub(super) fn asked(&self, pr: PrNumber, repo: Option<Repo>, reviewers: Vec<AgentName>) -> Asked {
-        Asked { pr, repo, reviewers, head: self.head.clone(), allow_waiting: self.allow_waiting }
+    pub(super) fn asked(
+        &self,
+        pr: PrNumber,
+        repo: Option<Repo>,
+        reviewers: Vec<AgentName>,
+    ) -> Asked {
+        Asked {
+            pr,
+            repo,
+            reviewers,
+            head: self.head.clone(),
+            allow_waiting: self.allow_waiting,
+        }
     }
 
     /// The answer in a state; approvals of another commit are looked for in the clone, if there is one.
@@ -89,7 +106,10 @@ impl At {
             Failure::new(exit, &error)
         })?;
         if let (Some(directory), Some(base)) = (&self.repo_dir, &self.base) {
-            let patches = Patches { directory: directory.clone(), base: base.clone() };
+            let patches = Patches {
+                directory: directory.clone(),
+                base: base.clone(),
+            };
             let remapped = verdict.remap(|commit| patches.compare(commit, &self.head));
             remapped.map_err(|error| Failure::new(Exit::Failed, &error))?;
         }
@@ -110,7 +130,10 @@ impl At {
     /// Says what is odd about the question.
     pub(super) fn alert<T: Serialize>(&self, answer: &mut Answer<T>) {
         if self.head.as_str().len() < 40 {
-            let message = format!("{} is not a whole commit; CI should name all 40 digits", self.head);
+            let message = format!(
+                "{} is not a whole commit; CI should name all 40 digits",
+                self.head
+            );
             answer.alert("head_abbreviated", message);
         }
     }
@@ -123,10 +146,19 @@ impl At {
         asked: &Asked,
         context: &Context,
     ) -> Failure {
-        let void: Vec<&Checked> = verdict.reviews.iter().filter(|review| !review.passes).collect();
-        let said: Vec<String> = void.iter().map(|one| format!("{}: {}", one.review, one.said)).collect();
+        let void: Vec<&Checked> = verdict
+            .reviews
+            .iter()
+            .filter(|review| !review.passes)
+            .collect();
+        let said: Vec<String> = void
+            .iter()
+            .map(|one| format!("{}: {}", one.review, one.said))
+            .collect();
         let failure = Failure::plain(Exit::GateRefused, said.join("\n  ")).data(data);
-        let remedy = void.first().map(|review| self.remedy(review, asked, context));
+        let remedy = void
+            .first()
+            .map(|review| self.remedy(review, asked, context));
         match remedy {
             Some(command) => failure.next(command),
             None => failure,
@@ -139,9 +171,18 @@ impl At {
         if let (Some(directory), Some(fetch)) = (&self.repo_dir, fetch) {
             return format!("git -C {} {fetch}", quoted(directory.as_os_str()));
         }
-        let repo = review.repo.as_ref().map_or_else(String::new, |repo| format!(" --repo {repo}"));
-        let Checked { author, reviewer, .. } = review;
-        match review.reasons.first().expect("what does not pass has a reason") {
+        let repo = review
+            .repo
+            .as_ref()
+            .map_or_else(String::new, |repo| format!(" --repo {repo}"));
+        let Checked {
+            author, reviewer, ..
+        } = review;
+        match review
+            .reasons
+            .first()
+            .expect("what does not pass has a reason")
+        {
             Reason::NoApproval => context.command("status"),
             Reason::Escalated | Reason::Closed | Reason::GateBroken => {
                 context.command(&format!("reopen {} --reviewer {reviewer}{repo}", asked.pr))
@@ -157,7 +198,10 @@ impl At {
             }
             Reason::Waiting => {
                 let head = &asked.head;
-                context.command(&format!("gate check --pr {} --head {head}{repo} --allow-waiting", asked.pr))
+                context.command(&format!(
+                    "gate check --pr {} --head {head}{repo} --allow-waiting",
+                    asked.pr
+                ))
             }
         }
     }
@@ -165,7 +209,13 @@ impl At {
 
 /// The answer for people.
 pub(super) fn text(verdict: &Verdict) -> String {
-    let Verdict { pr, head, reviews, .. } = verdict;
-    let all = reviews.iter().map(|one| format!("  {}: {}\n", one.review, one.said));
-    std::iter::once(format!("pull request {pr} is approved at {head}\n")).chain(all).collect()
+    let Verdict {
+        pr, head, reviews, ..
+    } = verdict;
+    let all = reviews
+        .iter()
+        .map(|one| format!("  {}: {}\n", one.review, one.said));
+    std::iter::once(format!("pull request {pr} is approved at {head}\n"))
+        .chain(all)
+        .collect()
 }

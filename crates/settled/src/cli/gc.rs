@@ -79,12 +79,18 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
     let config = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?;
-    let mode = if args.dry_run { Mode::DryRun } else { Mode::Remove };
+    let mode = if args.dry_run {
+        Mode::DryRun
+    } else {
+        Mode::Remove
+    };
     let sweep = gc::sweep(root, &config.retention, clock::now(), mode)
         .map_err(|error| Failure::new(Exit::Failed, &error))?;
     let document = document(&sweep, &config.retention, args.dry_run);
     let Some(why) = sweep.failed().next() else {
-        context.say(&Answer::new(document), |_| table(&sweep, &config.retention, mode))?;
+        context.say(&Answer::new(document), |_| {
+            table(&sweep, &config.retention, mode)
+        })?;
         return Ok(Exit::Ok);
     };
     if !context.json {
@@ -94,10 +100,19 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 }
 
 fn document(sweep: &Sweep, keep: &RetentionSection, dry_run: bool) -> Document {
-    let RetentionSection { sent_days, archive_days, dead_letter_days, automatic: _ } = *keep;
+    let RetentionSection {
+        sent_days,
+        archive_days,
+        dead_letter_days,
+        automatic: _,
+    } = *keep;
     Document {
         dry_run,
-        keep: Keep { sent_days, archive_days, dead_letter_days },
+        keep: Keep {
+            sent_days,
+            archive_days,
+            dead_letter_days,
+        },
         shelves: sweep.shelves.iter().map(row).collect(),
         torn: sweep.torn.into(),
     }
@@ -108,7 +123,9 @@ fn row(shelved: &Shelved) -> Row {
         agent: shelved.agent.clone(),
         directory: shelved.shelf.directory(),
         there: shelved.there.into(),
-        oldest: shelved.oldest_ns.map(|ns| instant(ns).to_rfc3339_opts(SecondsFormat::Secs, true)),
+        oldest: shelved
+            .oldest_ns
+            .map(|ns| instant(ns).to_rfc3339_opts(SecondsFormat::Secs, true)),
         gone: shelved.gone.into(),
         uncertain: shelved.uncertain.into(),
         unknown: shelved.unknown.into(),
@@ -125,7 +142,17 @@ fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
         Mode::Remove => "REMOVED",
         Mode::DryRun => "TO GO",
     };
-    let heading = ["AGENT", "DIRECTORY", "FILES", "SIZE", "OLDEST", gone, "SIZE", "UNCERTAIN", "UNKNOWN"];
+    let heading = [
+        "AGENT",
+        "DIRECTORY",
+        "FILES",
+        "SIZE",
+        "OLDEST",
+        gone,
+        "SIZE",
+        "UNCERTAIN",
+        "UNKNOWN",
+    ];
     let mut lines = vec![heading.map(str::to_owned)];
     for shelved in &sweep.shelves {
         lines.push([
@@ -133,7 +160,10 @@ fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
             shelved.shelf.directory().to_owned(),
             shelved.there.files.to_string(),
             size(shelved.there.bytes),
-            shelved.oldest_ns.map_or_else(|| "-".to_owned(), |ns| instant(ns).format("%Y-%m-%d").to_string()),
+            shelved.oldest_ns.map_or_else(
+                || "-".to_owned(),
+                |ns| instant(ns).format("%Y-%m-%d").to_string(),
+            ),
             shelved.gone.files.to_string(),
             size(shelved.gone.bytes),
             shelved.uncertain.files.to_string(),
@@ -146,8 +176,16 @@ fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
         Mode::DryRun => "to be removed",
     };
     let mut text = columns(&lines) + &format!("{} files {verb}, {}\n", sum.files, size(sum.bytes));
-    let RetentionSection { sent_days, archive_days, dead_letter_days, automatic: _ } = keep;
-    if [sent_days, archive_days, dead_letter_days].iter().all(|days| days.is_none()) {
+    let RetentionSection {
+        sent_days,
+        archive_days,
+        dead_letter_days,
+        automatic: _,
+    } = keep;
+    if [sent_days, archive_days, dead_letter_days]
+        .iter()
+        .all(|days| days.is_none())
+    {
         text += "everything is kept for ever: [retention] in settled.toml sets no days\n";
     }
     if sweep.torn.files > 0 {

@@ -45,13 +45,19 @@ pub(super) fn run(context: &Context) -> Result<Exit, Failure> {
 pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
     let answer = gather(&context.me()?, context)?;
     print(&answer.json())?;
-    Ok(if answer.data.has_to_act() { Exit::ActionRequired } else { Exit::Ok })
+    Ok(if answer.data.has_to_act() {
+        Exit::ActionRequired
+    } else {
+        Exit::Ok
+    })
 }
 
 fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
     let Me { root, agent } = me;
     // Only the files are an agent's for certain; the ledger may be closed to it.
-    let reviews = Books::read(root).ok().map(|(books, _)| mine::of(books.state(), agent));
+    let reviews = Books::read(root)
+        .ok()
+        .map(|(books, _)| mine::of(books.state(), agent));
     let mut answer = Answer::new(Home {
         agent: agent.to_string(),
         root: root.display().to_string(),
@@ -60,10 +66,18 @@ fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
         unjudged: spool::count_waiting(root, agent.as_str()),
         reviews,
     });
-    let Home { serving, unjudged, reviews, inbox, .. } = &answer.data;
+    let Home {
+        serving,
+        unjudged,
+        reviews,
+        inbox,
+        ..
+    } = &answer.data;
     let no_daemon = *serving == Some(false);
     let unjudged = *unjudged;
-    let show = inbox.first().map(|letter| context.command_on("show", &letter.name(), ""));
+    let show = inbox
+        .first()
+        .map(|letter| context.command_on("show", &letter.name(), ""));
     let moves: Vec<_> = reviews.iter().flatten().filter_map(Mine::helps).collect();
     if no_daemon {
         answer.alert(
@@ -72,7 +86,10 @@ fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
         );
     }
     if unjudged > 0 && no_daemon {
-        answer.alert("unjudged", format!("{unjudged} messages in your outbox wait for it"));
+        answer.alert(
+            "unjudged",
+            format!("{unjudged} messages in your outbox wait for it"),
+        );
     }
     if let Some(show) = show {
         answer.next(show, "read it");
@@ -93,10 +110,17 @@ impl Home {
     }
 
     fn text(&self, now: DateTime<Utc>) -> String {
-        let Self { agent, root, inbox, reviews, .. } = self;
+        let Self {
+            agent,
+            root,
+            inbox,
+            reviews,
+            ..
+        } = self;
         let mut text = format!("you are {agent} in {root}\n{}", inbox.text());
         let Some(reviews) = reviews else {
-            return text + "your reviews: the ledger is closed to you; your inbox says all you need\n";
+            return text
+                + "your reviews: the ledger is closed to you; your inbox says all you need\n";
         };
         for (whose, heading) in [
             (Move::Yours, "your move:"),
@@ -118,10 +142,20 @@ impl Home {
 
 /// A review on one line.
 pub(super) fn line(mine: &Mine, now: DateTime<Utc>) -> String {
-    let Mine { review, phase, round, rounds, since, .. } = mine;
+    let Mine {
+        review,
+        phase,
+        round,
+        rounds,
+        since,
+        ..
+    } = mine;
     let due = match (mine.waits_for, mine.due_at) {
         (Some(which), Some(at)) => format!(", {} due {}", which.replace('_', "-"), ahead(at - now)),
         (Some(_), None) | (None, Some(_) | None) => String::new(),
     };
-    escaped(&format!("  {review}: {phase}, round {round} of {rounds}, {}{due}", ago(now - *since))) + "\n"
+    escaped(&format!(
+        "  {review}: {phase}, round {round} of {rounds}, {}{due}",
+        ago(now - *since)
+    )) + "\n"
 }

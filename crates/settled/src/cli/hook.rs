@@ -92,12 +92,21 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 /// by its mail.
 fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
     let goes_on_already = moment == Moment::TurnEnd && hooks::goes_on_already(&payload());
-    let (letters, waiting) = context.me().and_then(|me| waiting(&me)).unwrap_or_else(|failure| {
-        // Nothing is left to do if standard error is gone too.
-        let _ = writeln!(std::io::stderr(), "settled: {}", escaped(&failure.message));
-        (Vec::new(), 0)
-    });
-    let _ = print(&hooks::output(program, moment, &letters, waiting, goes_on_already));
+    let (letters, waiting) = context
+        .me()
+        .and_then(|me| waiting(&me))
+        .unwrap_or_else(|failure| {
+            // Nothing is left to do if standard error is gone too.
+            let _ = writeln!(std::io::stderr(), "settled: {}", escaped(&failure.message));
+            (Vec::new(), 0)
+        });
+    let _ = print(&hooks::output(
+        program,
+        moment,
+        &letters,
+        waiting,
+        goes_on_already,
+    ));
     Exit::Ok
 }
 
@@ -105,7 +114,10 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
 /// same, so not all of them are read.
 fn waiting(me: &Me) -> Result<(Vec<Letter>, usize), Failure> {
     let bag = Mailbag::new(&me.root, &me.agent);
-    let some = |place| bag.some_letters(place, READ_MAX).map_err(|error| Failure::new(Exit::Failed, &error));
+    let some = |place| {
+        bag.some_letters(place, READ_MAX)
+            .map_err(|error| Failure::new(Exit::Failed, &error))
+    };
     let ((mut letters, in_hand), (waiting, count)) = (some(Place::Taken)?, some(Place::Inbox)?);
     letters.extend(waiting);
     Ok((letters, in_hand + count))
@@ -118,7 +130,10 @@ fn payload() -> Vec<u8> {
     if stdin.is_terminal() {
         return bytes;
     }
-    let patience = Timespec { tv_sec: 0, tv_nsec: PATIENCE_MS * 1_000_000 };
+    let patience = Timespec {
+        tv_sec: 0,
+        tv_nsec: PATIENCE_MS * 1_000_000,
+    };
     let mut piece = [0; 4096];
     while (bytes.len() as u64) < PAYLOAD_MAX {
         let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
@@ -135,34 +150,52 @@ fn payload() -> Vec<u8> {
 
 fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {
     let path = args.dir.join(args.program.settings());
-    let failed =
-        |error: &std::io::Error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));
-    let command = if args.uninstall { None } else { Some(command(context)?) };
+    let failed = |error: &std::io::Error| {
+        Failure::plain(Exit::Failed, format!("{}: {error}", path.display()))
+    };
+    let command = if args.uninstall {
+        None
+    } else {
+        Some(command(context)?)
+    };
     let before = match std::fs::File::open(&path) {
         Ok(file) => {
             let mut text = String::new();
-            file.take(PAYLOAD_MAX).read_to_string(&mut text).map_err(|error| failed(&error))?;
+            file.take(PAYLOAD_MAX)
+                .read_to_string(&mut text)
+                .map_err(|error| failed(&error))?;
             text
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(&error)),
     };
     let after = install::settings(&before, args.program, command.as_deref()).map_err(|why| {
-        Failure::plain(Exit::Failed, format!("{}: {why}; nothing was changed", path.display()))
+        Failure::plain(
+            Exit::Failed,
+            format!("{}: {why}; nothing was changed", path.display()),
+        )
     })?;
     let is_nothing = before.is_empty() && args.uninstall;
     let changed = after != before && !is_nothing;
     if changed {
         replaced::replace(&path, &after).map_err(|error| failed(&error))?;
     }
-    let answer = Answer::new(Installed { path, program: args.program, changed });
+    let answer = Answer::new(Installed {
+        path,
+        program: args.program,
+        changed,
+    });
     context.say(&answer, Installed::text)?;
     Ok(Exit::Ok)
 }
 
 impl Installed {
     fn text(&self) -> String {
-        let what = if self.changed { "changed" } else { "nothing to change in" };
+        let what = if self.changed {
+            "changed"
+        } else {
+            "nothing to change in"
+        };
         format!("{what} {}\n", self.path.display())
     }
 }
@@ -174,5 +207,10 @@ fn command(context: &Context) -> Result<String, Failure> {
         |path: &Path| std::path::absolute(path).map_err(|error| Failure::new(Exit::Failed, &error));
     let program = std::env::current_exe().map_err(|error| Failure::new(Exit::Failed, &error))?;
     let root = absolute(&me.root)?;
-    Ok(format!("{} --root {} --agent {}", quoted(program.as_os_str()), quoted(root.as_os_str()), me.agent))
+    Ok(format!(
+        "{} --root {} --agent {}",
+        quoted(program.as_os_str()),
+        quoted(root.as_os_str()),
+        me.agent
+    ))
 }

@@ -89,7 +89,11 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
     let mut answer = Answer::new(waiting(&me, args.limit.into())?);
     let (command, why) = match answer.data.first() {
         Some(letter) => {
-            let why = if letter.place == Place::Taken { "you have it in hand" } else { "read it" };
+            let why = if letter.place == Place::Taken {
+                "you have it in hand"
+            } else {
+                "read it"
+            };
             (context.command_on("show", &letter.name(), ""), why)
         }
         None => (context.command("wait"), "until something comes"),
@@ -107,7 +111,12 @@ pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
     letters.extend(self::letters(&bag, Place::Inbox)?);
     let waiting = letters.len() - in_hand;
     letters.truncate(limit);
-    Ok(Waiting { agent: me.agent.to_string(), waiting, in_hand, letters })
+    Ok(Waiting {
+        agent: me.agent.to_string(),
+        waiting,
+        in_hand,
+        letters,
+    })
 }
 
 impl Waiting {
@@ -117,7 +126,12 @@ impl Waiting {
     }
 
     pub(super) fn text(&self) -> String {
-        let Self { agent, waiting, in_hand, letters } = self;
+        let Self {
+            agent,
+            waiting,
+            in_hand,
+            letters,
+        } = self;
         let mut text = match (waiting, in_hand) {
             (0, 0) => format!("nothing waits for {agent}\n"),
             (_, 0) => format!("{waiting} waiting for {agent}\n"),
@@ -142,10 +156,23 @@ pub(super) fn line(letter: &Letter) -> String {
     let said = match &letter.unreadable {
         Some(why) => format!("{}: no message: {why}", letter.name()),
         None => {
-            let pr = letter.pr.as_ref().map_or_else(String::new, |pr| format!("#{pr} "));
-            let Letter { kind, from, priority, subject, .. } = letter;
+            let pr = letter
+                .pr
+                .as_ref()
+                .map_or_else(String::new, |pr| format!("#{pr} "));
+            let Letter {
+                kind,
+                from,
+                priority,
+                subject,
+                ..
+            } = letter;
             let (kind, from, priority) = (field(kind), field(from), field(priority));
-            format!("{priority} {kind:<16}  {}  {pr}from {from}: {}", letter.name(), field(subject))
+            format!(
+                "{priority} {kind:<16}  {}  {pr}from {from}: {}",
+                letter.name(),
+                field(subject)
+            )
         }
     };
     format!("{mark} {}\n", escaped(&said))
@@ -158,10 +185,16 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
         Some(what) => one(&bag, what, context)?,
         None => next(&bag, context)?,
     };
-    let packet_text =
-        letter.packet.as_ref().and_then(|packet| std::fs::read_to_string(me.root.join(packet)).ok());
+    let packet_text = letter
+        .packet
+        .as_ref()
+        .and_then(|packet| std::fs::read_to_string(me.root.join(packet)).ok());
     let next = what_next(&letter, context);
-    let mut answer = Answer::new(Shown { text: letter.text.clone(), packet_text, letter });
+    let mut answer = Answer::new(Shown {
+        text: letter.text.clone(),
+        packet_text,
+        letter,
+    });
     if let Some((command, why)) = next {
         answer.next(command, why);
     }
@@ -174,23 +207,37 @@ fn what_next(letter: &Letter, context: &Context) -> Option<(String, &'static str
     let on = |verb, options| context.command_on(verb, &letter.name(), options);
     match (letter.kind.as_deref(), letter.place) {
         (_, Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter) => None,
-        (Some("review_request"), Place::Inbox) => Some((on("take", ""), "your time runs from then on")),
+        (Some("review_request"), Place::Inbox) => {
+            Some((on("take", ""), "your time runs from then on"))
+        }
         (Some("review_request"), Place::Taken) => {
-            let brief = letter.pr.as_ref().map_or_else(|| "brief".to_owned(), |pr| format!("brief {pr}"));
+            let brief = letter
+                .pr
+                .as_ref()
+                .map_or_else(|| "brief".to_owned(), |pr| format!("brief {pr}"));
             Some((context.command(&brief), "what this round asks"))
         }
         (
             Some("question" | "task_request" | "brainstorm_request" | "handoff"),
             Place::Inbox | Place::Taken,
-        ) => Some((on("reply", " --body-file -"), "with the text on standard input")),
-        (Some(_) | None, Place::Inbox | Place::Taken) => Some((on("done", ""), "once you are done with it")),
+        ) => Some((
+            on("reply", " --body-file -"),
+            "with the text on standard input",
+        )),
+        (Some(_) | None, Place::Inbox | Place::Taken) => {
+            Some((on("done", ""), "once you are done with it"))
+        }
     }
 }
 
 impl Shown {
     /// The text line by line, so that nothing in it moves the cursor.
     fn text(&self) -> String {
-        let lines = |text: &str| text.lines().map(|line| escaped(line) + "\n").collect::<String>();
+        let lines = |text: &str| {
+            text.lines()
+                .map(|line| escaped(line) + "\n")
+                .collect::<String>()
+        };
         let mut text = format!("# {}\n{}", shown(&self.letter.path), lines(&self.text));
         if let (Some(packet), Some(packet_text)) = (&self.letter.packet, &self.packet_text) {
             text += &format!("# {}\n{}", escaped(packet), lines(packet_text));
@@ -208,15 +255,23 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
         let path = match letter.place {
             // Said twice, it is done once.
             Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter => letter.path.clone(),
-            Place::Inbox | Place::Taken => bag.put_away(&letter).map_err(|error| failed_to_move(&error))?,
+            Place::Inbox | Place::Taken => bag
+                .put_away(&letter)
+                .map_err(|error| failed_to_move(&error))?,
         };
         if letter.kind.as_deref() == Some("review_request") && letter.place == Place::Inbox {
             answer.alert(
                 "taken",
-                format!("{} is a request: out of the inbox it counts as taken", escaped(&letter.name())),
+                format!(
+                    "{} is a request: out of the inbox it counts as taken",
+                    escaped(&letter.name())
+                ),
             );
         }
-        answer.data.moved.push(Moved { message: letter.name(), path });
+        answer.data.moved.push(Moved {
+            message: letter.name(),
+            path,
+        });
     }
     context.say(&answer, |all| all.text("done with"))?;
     Ok(Exit::Ok)
@@ -229,10 +284,17 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
     loop {
         let letter = match what {
             Some(what) => one(&bag, what, context)?,
-            None => letters(&bag, Place::Inbox)?.into_iter().next().ok_or_else(|| nothing(context))?,
+            None => letters(&bag, Place::Inbox)?
+                .into_iter()
+                .next()
+                .ok_or_else(|| nothing(context))?,
         };
         if letter.place != Place::Inbox {
-            let message = format!("{} was taken already: {}", escaped(&letter.name()), shown(&letter.path));
+            let message = format!(
+                "{} was taken already: {}",
+                escaped(&letter.name()),
+                shown(&letter.path)
+            );
             return Err(Failure::plain(Exit::Failed, message).next(context.command("inbox")));
         }
         let path = match bag.take(&letter) {
@@ -242,12 +304,23 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
             Err(error) => return Err(failed_to_move(&error)),
         };
         let name = letter.name();
-        let mut answer = Answer::new(AllMoved { moved: vec![Moved { message: name.clone(), path }] });
+        let mut answer = Answer::new(AllMoved {
+            moved: vec![Moved {
+                message: name.clone(),
+                path,
+            }],
+        });
         answer.next(context.command_on("show", &name, ""), "read it");
         if let (Some("review_request"), Some(pr)) = (letter.kind.as_deref(), &letter.pr) {
-            answer.next(context.command(&format!("brief {pr}")), "what this round asks");
+            answer.next(
+                context.command(&format!("brief {pr}")),
+                "what this round asks",
+            );
         }
-        answer.next(context.command_on("done", &name, ""), "once you are done with it");
+        answer.next(
+            context.command_on("done", &name, ""),
+            "once you are done with it",
+        );
         context.say(&answer, |all| all.text("took"))?;
         return Ok(Exit::Ok);
     }
@@ -255,7 +328,13 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
 
 impl AllMoved {
     fn text(&self, verb: &str) -> String {
-        let said = |moved: &Moved| format!("{verb} {}: {}\n", escaped(&moved.message), shown(&moved.path));
+        let said = |moved: &Moved| {
+            format!(
+                "{verb} {}: {}\n",
+                escaped(&moved.message),
+                shown(&moved.path)
+            )
+        };
         self.moved.iter().map(said).collect()
     }
 }
@@ -263,39 +342,57 @@ impl AllMoved {
 pub(super) fn letters(bag: &Mailbag, place: Place) -> Result<Vec<Letter>, Failure> {
     bag.letters(place).map_err(|error| {
         let directory = bag.directory(place);
-        let exit =
-            if error.kind() == io::ErrorKind::PermissionDenied { Exit::Identity } else { Exit::Failed };
+        let exit = if error.kind() == io::ErrorKind::PermissionDenied {
+            Exit::Identity
+        } else {
+            Exit::Failed
+        };
         Failure::plain(exit, format!("{}: {error}", directory.display()))
     })
 }
 
 /// The message with this id or file name.
 fn one(bag: &Mailbag, what: &str, context: &Context) -> Result<Letter, Failure> {
-    let mut found = bag.find(what).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let mut found = bag
+        .find(what)
+        .map_err(|error| Failure::new(Exit::Failed, &error))?;
     if found.is_empty() {
         let message = format!("no message {} lies in your inbox or archive", escaped(what));
         return Err(Failure::plain(Exit::NotFound, message).next(context.command("inbox")));
     }
     let first = found.remove(0);
-    let Some(other) = found.iter().find(|other| other.from != first.from && other.place == first.place)
+    let Some(other) = found
+        .iter()
+        .find(|other| other.from != first.from && other.place == first.place)
     else {
         return Ok(first);
     };
     let names = [&first, other].map(|letter| shown(&letter.path));
-    let message = format!("several messages are called {}: {}", escaped(what), names.join(", "));
-    Err(Failure::plain(Exit::Usage, format!("{message}; say the file's name")).next(context.command("inbox")))
+    let message = format!(
+        "several messages are called {}: {}",
+        escaped(what),
+        names.join(", ")
+    );
+    Err(
+        Failure::plain(Exit::Usage, format!("{message}; say the file's name"))
+            .next(context.command("inbox")),
+    )
 }
 
 fn next(bag: &Mailbag, context: &Context) -> Result<Letter, Failure> {
     let in_hand = letters(bag, Place::Taken)?.into_iter().next();
     match in_hand {
         Some(letter) => Ok(letter),
-        None => letters(bag, Place::Inbox)?.into_iter().next().ok_or_else(|| nothing(context)),
+        None => letters(bag, Place::Inbox)?
+            .into_iter()
+            .next()
+            .ok_or_else(|| nothing(context)),
     }
 }
 
 fn nothing(context: &Context) -> Failure {
-    Failure::plain(Exit::NotFound, "nothing waits in your inbox".to_owned()).next(context.command("wait"))
+    Failure::plain(Exit::NotFound, "nothing waits in your inbox".to_owned())
+        .next(context.command("wait"))
 }
 
 /// A path on one line: what a file is called is its sender's word.
@@ -306,9 +403,14 @@ fn shown(path: &Path) -> String {
 fn failed_to_move(error: &MoveError) -> Failure {
     let exit = match error {
         MoveError::Gone(_) => Exit::Failed,
-        MoveError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => Exit::Identity,
+        MoveError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+            Exit::Identity
+        }
         MoveError::Io { .. } => Exit::Failed,
     };
     let failure = Failure::new(exit, error);
-    Failure { message: escaped(&failure.message), ..failure }
+    Failure {
+        message: escaped(&failure.message),
+        ..failure
+    }
 }

@@ -53,7 +53,10 @@ impl Made {
         if self.made.is_empty() {
             return format!("{} is complete; nothing was changed\n", root.display());
         }
-        self.made.iter().map(|path| format!("made {}\n", root.join(path).display())).collect()
+        self.made
+            .iter()
+            .map(|path| format!("made {}\n", root.join(path).display()))
+            .collect()
     }
 }
 
@@ -64,12 +67,19 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         return separate::run(root, &args.agents, &args.separate, &context);
     }
     if let Some((name, _)) = args.agents.iter().find(|(_, user)| user.is_some()) {
-        let message =
-            format!("a user was named for {name}, which means something only with --separate-users");
+        let message = format!(
+            "a user was named for {name}, which means something only with --separate-users"
+        );
         return Err(Failure::plain(Exit::Usage, message));
     }
     let names: Vec<AgentName> = args.agents.iter().map(|(name, _)| name.clone()).collect();
     let made = workspace::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
-    context.say(&Answer::new(Made { root: root.to_owned(), made }), Made::text)?;
+    context.say(
+        &Answer::new(Made {
+            root: root.to_owned(),
+            made,
+        }),
+        Made::text,
+    )?;
     Ok(Exit::Ok)
 }

@@ -13,23 +13,42 @@ use crate::exit::Exit;
 
 /// The text of a file of at most 256 KiB.
 pub(super) fn text(path: &Path) -> Result<String, Failure> {
-    let bytes = if path == Path::new("-") { standard_input() } else { read(path) };
+    let bytes = if path == Path::new("-") {
+        standard_input()
+    } else {
+        read(path)
+    };
     let failed = |why: String| {
-        Failure::plain(Exit::Failed, format!("{}: {why}", escaped(&path.display().to_string())))
+        Failure::plain(
+            Exit::Failed,
+            format!("{}: {why}", escaped(&path.display().to_string())),
+        )
     };
     let bytes = bytes.map_err(|error| {
         let is_missing = error.kind() == io::ErrorKind::NotFound;
-        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
-        Failure { exit, ..failed(error.to_string()) }
+        let exit = if is_missing {
+            Exit::NotFound
+        } else {
+            Exit::Failed
+        };
+        Failure {
+            exit,
+            ..failed(error.to_string())
+        }
     })?;
     String::from_utf8(bytes).map_err(|_| failed("it is no UTF-8 text".to_owned()))
 }
 
 fn standard_input() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    io::stdin().lock().take(SIZE_MAX + 1).read_to_end(&mut bytes)?;
+    io::stdin()
+        .lock()
+        .take(SIZE_MAX + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > SIZE_MAX {
-        return Err(io::Error::other(format!("it has more than {SIZE_MAX} bytes")));
+        return Err(io::Error::other(format!(
+            "it has more than {SIZE_MAX} bytes"
+        )));
     }
     Ok(bytes)
 }
@@ -37,7 +56,10 @@ fn standard_input() -> io::Result<Vec<u8>> {
 /// What a reviewer wrote down.
 pub(super) fn sheet(path: &Path) -> Result<Sheet, Failure> {
     Sheet::read(&text(path)?).map_err(|error| {
-        let message = format!("{}: {error}; nothing was written", escaped(&path.display().to_string()));
+        let message = format!(
+            "{}: {error}; nothing was written",
+            escaped(&path.display().to_string())
+        );
         Failure::plain(Exit::InvalidMessage, message)
     })
 }
@@ -45,8 +67,10 @@ pub(super) fn sheet(path: &Path) -> Result<Sheet, Failure> {
 /// A list of nits, by itself or as the field `nits` of a mapping.
 pub(super) fn nits(path: &Path) -> Result<Value, Failure> {
     let unfit = || {
-        let message =
-            format!("{}: expected a list of nits; nothing was written", escaped(&path.display().to_string()));
+        let message = format!(
+            "{}: expected a list of nits; nothing was written",
+            escaped(&path.display().to_string())
+        );
         Failure::plain(Exit::InvalidMessage, message)
     };
     let listed = |list: Vec<serde_json::Map<String, Value>>| {

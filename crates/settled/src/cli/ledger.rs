@@ -57,17 +57,29 @@ impl Snapshot {
             Agreement::Differs => "says something else than the records".to_owned(),
             Agreement::PassedOver(why) => format!("is passed over: {why}"),
         };
-        Self { at, agrees: *agreement == Agreement::Agrees, said }
+        Self {
+            at,
+            agrees: *agreement == Agreement::Agrees,
+            said,
+        }
     }
 }
 
 impl Found {
     fn text(&self) -> String {
-        let Self { records, segments, last, snapshots, .. } = self;
+        let Self {
+            records,
+            segments,
+            last,
+            snapshots,
+            ..
+        } = self;
         let text = format!("ok: {records} records in {segments} segments, the last is {last}\n");
         snapshots
             .iter()
-            .fold(text, |text, Snapshot { at, said, .. }| text + &format!("the snapshot at {at} {said}\n"))
+            .fold(text, |text, Snapshot { at, said, .. }| {
+                text + &format!("the snapshot at {at} {said}\n")
+            })
     }
 }
 
@@ -96,9 +108,14 @@ fn verify(context: &Context) -> Result<Exit, Failure> {
         segments: verified.segments,
         bytes: verified.bytes,
         last: verified.last.to_string(),
-        snapshots: snapshots.iter().map(|(seq, agreement)| Snapshot::of(*seq, agreement)).collect(),
+        snapshots: snapshots
+            .iter()
+            .map(|(seq, agreement)| Snapshot::of(*seq, agreement))
+            .collect(),
     };
-    let wrong = snapshots.iter().find(|(_, agreement)| *agreement == Agreement::Differs);
+    let wrong = snapshots
+        .iter()
+        .find(|(_, agreement)| *agreement == Agreement::Differs);
     match wrong {
         None => {
             context.say(&Answer::new(found), Found::text)?;
@@ -111,7 +128,9 @@ fn verify(context: &Context) -> Result<Exit, Failure> {
                 print(&found.text())?;
             }
             let next = format!("rm -r {}", quoted(place.as_os_str()));
-            Err(Failure::plain(Exit::Failed, message).data(&found).next(next))
+            Err(Failure::plain(Exit::Failed, message)
+                .data(&found)
+                .next(next))
         }
     }
 }

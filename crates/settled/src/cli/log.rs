@@ -72,8 +72,15 @@ pub(super) struct Line {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
-    let sieve = Sieve { pr: args.pr.clone(), of: args.of.clone(), verdict: args.verdict.clone() };
-    let shown = Shown { sieve, as_json: context.json };
+    let sieve = Sieve {
+        pr: args.pr.clone(),
+        of: args.of.clone(),
+        verdict: args.verdict.clone(),
+    };
+    let shown = Shown {
+        sieve,
+        as_json: context.json,
+    };
     match show(args, root, &shown) {
         Err(failure) if failure.is_broken_pipe => Ok(Exit::Ok),
         result => result.map(|()| Exit::Ok),
@@ -92,7 +99,11 @@ impl Shown {
         let (record, _) = fold::decision(entry)?;
         Ok(self.sieve.lets(entry, &record).then(|| {
             let line = line(entry, record);
-            if self.as_json { Answer::new(line).line() } else { text(&line) }
+            if self.as_json {
+                Answer::new(line).line()
+            } else {
+                text(&line)
+            }
         }))
     }
 }
@@ -101,12 +112,17 @@ fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let last = args.last.or(args.follow.then_some(BEFORE_FOLLOWING));
     // Before the first look, so that nothing comes in between unheard.
-    let mut bell = args.follow.then(|| Bell::at(&[&Layout::new(root).ledger()]));
-    let mut tail = open(root, last.filter(|_| shown.sieve.is_open())).map_err(|error| failed(&error))?;
+    let mut bell = args
+        .follow
+        .then(|| Bell::at(&[&Layout::new(root).ledger()]));
+    let mut tail =
+        open(root, last.filter(|_| shown.sieve.is_open())).map_err(|error| failed(&error))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut kept = VecDeque::new();
     let read = tail.read(&mut |entry| {
-        let Some(line) = shown.line(entry)? else { return Ok(()) };
+        let Some(line) = shown.line(entry)? else {
+            return Ok(());
+        };
         match last {
             None => out.write_all(line.as_bytes())?,
             Some(last) => {
@@ -119,7 +135,9 @@ fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
         Ok(())
     });
     read.map_err(|error| failed(&error))?;
-    kept.iter().try_for_each(|line| out.write_all(line.as_bytes())).map_err(|error| failed(&error))?;
+    kept.iter()
+        .try_for_each(|line| out.write_all(line.as_bytes()))
+        .map_err(|error| failed(&error))?;
     loop {
         out.flush().map_err(|error| failed(&error))?;
         let Some(bell) = &mut bell else { return Ok(()) };
@@ -128,7 +146,9 @@ fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
         }
         bell.wait();
         let read = tail.read(&mut |entry| {
-            Ok(shown.line(entry)?.map_or(Ok(()), |line| out.write_all(line.as_bytes()))?)
+            Ok(shown
+                .line(entry)?
+                .map_or(Ok(()), |line| out.write_all(line.as_bytes()))?)
         });
         read.map_err(|error| failed(&error))?;
     }
@@ -136,7 +156,9 @@ fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
 
 /// The ledger, from its last records on where only those are asked for.
 fn open(root: &Path, last: Option<usize>) -> Result<Tail, SpoolError> {
-    let Some(last) = last else { return Tail::open(root, Since::Beginning) };
+    let Some(last) = last else {
+        return Tail::open(root, Since::Beginning);
+    };
     let end = Tail::open(root, Since::End)?;
     match last {
         0 => Ok(end),
@@ -148,14 +170,19 @@ fn open(root: &Path, last: Option<usize>) -> Result<Tail, SpoolError> {
 fn is_unread() -> bool {
     let out = std::io::stdout();
     let mut polled = [PollFd::new(&out, PollFlags::empty())];
-    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     poll(&mut polled, Some(&at_once)).is_ok() && polled[0].revents().contains(PollFlags::ERR)
 }
 
 pub(super) fn line(entry: &Entry, record: Record) -> Line {
     let original = entry.original.as_ref();
-    let (withdrawn, delivered) =
-        entry.deliveries.iter().partition::<Vec<&Delivery>, _>(|delivery| is_withdrawn(delivery));
+    let (withdrawn, delivered) = entry
+        .deliveries
+        .iter()
+        .partition::<Vec<&Delivery>, _>(|delivery| is_withdrawn(delivery));
     let places = |deliveries: Vec<&Delivery>| deliveries.into_iter().map(place).collect();
     Line {
         seq: entry.seq,
@@ -192,15 +219,24 @@ fn place(delivery: &Delivery) -> String {
 fn what(record: &Record) -> String {
     match record {
         Record::Accepted(accepted) => match &accepted.step {
-            Some(step) => format!("{} -> {} round {}", accepted.kind, step.phase.word(), step.round),
+            Some(step) => format!(
+                "{} -> {} round {}",
+                accepted.kind,
+                step.phase.word(),
+                step.round
+            ),
             None => accepted.kind.to_string(),
         },
         Record::Duplicate { .. } => "the same bytes were accepted before".to_owned(),
-        Record::Refused { code, cost, notice, .. } => {
-            let cost = cost.as_ref().map_or_else(String::new, |cost| match cost.attempts_left {
-                0 => ", no attempt left: escalated".to_owned(),
-                left => format!(", {left} attempts left"),
-            });
+        Record::Refused {
+            code, cost, notice, ..
+        } => {
+            let cost = cost
+                .as_ref()
+                .map_or_else(String::new, |cost| match cost.attempts_left {
+                    0 => ", no attempt left: escalated".to_owned(),
+                    left => format!(", {left} attempts left"),
+                });
             let told = match notice {
                 Notice::Sent { .. } => "",
                 Notice::Withheld => ", notice withheld",
@@ -209,7 +245,9 @@ fn what(record: &Record) -> String {
             format!("{code}{cost}{told}")
         }
         Record::Happened(happened) => happening(happened),
-        Record::Declined { event, code, why, .. } => format!("{}: {code}: {why}", event.sentence()),
+        Record::Declined {
+            event, code, why, ..
+        } => format!("{}: {code}: {why}", event.sentence()),
     }
 }
 
@@ -249,9 +287,14 @@ pub(super) fn text(line: &Line) -> String {
         (Some(name), None) | (None, Some(name)) => name.clone(),
         (None, None) => "-".to_owned(),
     };
-    let review = line.review.as_ref().map_or_else(String::new, |review| format!("  [{review}]"));
-    let mut text =
-        format!("{:>6}  {}  {:<9}  {from}  {}{review}", line.seq, line.at, line.verdict, line.what);
+    let review = line
+        .review
+        .as_ref()
+        .map_or_else(String::new, |review| format!("  [{review}]"));
+    let mut text = format!(
+        "{:>6}  {}  {:<9}  {from}  {}{review}",
+        line.seq, line.at, line.verdict, line.what
+    );
     // File names and warnings hold what agents wrote.
     text = escaped(&text) + "\n";
     for warning in &line.warnings {
@@ -294,7 +337,10 @@ mod tests {
         let line = line(&entry, record);
         assert_eq!(
             (line.delivered, line.withdrawn),
-            (vec!["codex/inbox/a.yaml".to_owned()], vec!["codex/inbox/b.yaml".to_owned()])
+            (
+                vec!["codex/inbox/a.yaml".to_owned()],
+                vec!["codex/inbox/b.yaml".to_owned()]
+            )
         );
     }
 

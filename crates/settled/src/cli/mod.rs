@@ -117,7 +117,9 @@ enum SmallCommand {
 /// A small question, if it is one and nothing is wrong with it: help and complaints are of all commands.
 fn small() -> Option<Small> {
     let first = std::env::args_os().nth(1)?;
-    ["inbox", "list", "hook"].iter().find(|name| first == ***name)?;
+    ["inbox", "list", "hook"]
+        .iter()
+        .find(|name| first == ***name)?;
     Small::try_parse().ok()
 }
 
@@ -156,7 +158,10 @@ fn ended(ran: Result<Exit, Failure>, as_json: bool) -> Exit {
 
 /// A command line that cannot be read, or one that asks for help.
 fn usage(error: &clap::Error) -> Exit {
-    let is_asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let is_asked = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
     // Nothing is left to do if the terminal is gone.
     let _ = error.print();
     // To an agent's program a hook that ends with 2 says: go on, you are not done.
@@ -164,8 +169,16 @@ fn usage(error: &clap::Error) -> Exit {
         return Exit::Ok;
     }
     if std::env::args_os().any(|word| word == "--json") {
-        let help = [&["settled".to_owned()], named().as_slice(), &["--help".to_owned()]].concat().join(" ");
-        let _ = answer::print(&answer::failure(&Failure::plain(Exit::Usage, wrong(error)).next(help)));
+        let help = [
+            &["settled".to_owned()],
+            named().as_slice(),
+            &["--help".to_owned()],
+        ]
+        .concat()
+        .join(" ");
+        let _ = answer::print(&answer::failure(
+            &Failure::plain(Exit::Usage, wrong(error)).next(help),
+        ));
     }
     Exit::Usage
 }
@@ -173,7 +186,8 @@ fn usage(error: &clap::Error) -> Exit {
 /// Whether an agent's program was to be told of mail, whatever is wrong with the rest of the line.
 fn is_hook() -> bool {
     let named = named();
-    named.first().is_some_and(|word| word == "hook") && named.get(1).is_none_or(|word| word != "install")
+    named.first().is_some_and(|word| word == "hook")
+        && named.get(1).is_none_or(|word| word != "install")
 }
 
 /// The command that was meant and those below it, as far as the line names any.
@@ -196,8 +210,13 @@ fn named() -> Vec<String> {
 /// What is wrong with the command line, on one line.
 fn wrong(error: &clap::Error) -> String {
     let text = error.to_string();
-    let said = text.lines().take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let said: Vec<&str> = said.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = text
+        .lines()
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let said: Vec<&str> = said
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
     said.join(" ").trim_start_matches("error: ").to_owned()
 }
 

@@ -32,7 +32,11 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn which(&self) -> Which {
-        Which { pr: self.pr.clone(), repo: self.repo.clone(), reviewer: self.reviewer.clone() }
+        Which {
+            pr: self.pr.clone(),
+            repo: self.repo.clone(),
+            reviewer: self.reviewer.clone(),
+        }
     }
 }
 
@@ -42,13 +46,17 @@ pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
     let heard = tell::tell(root, event).map_err(|error| failure(&error, root))?;
     let outcome = Outcome::of(&heard.id, &heard.entry, &heard.record);
     match heard.record {
-        Record::Declined { code, why, .. } => {
-            Err(Failure::plain(exit(code), format!("{code}: {}", escaped(&why)))
-                .code(code.as_str())
-                .data(&outcome)
-                .next(context.command("status")))
-        }
-        Record::Happened(_) | Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+        Record::Declined { code, why, .. } => Err(Failure::plain(
+            exit(code),
+            format!("{code}: {}", escaped(&why)),
+        )
+        .code(code.as_str())
+        .data(&outcome)
+        .next(context.command("status"))),
+        Record::Happened(_)
+        | Record::Accepted(_)
+        | Record::Duplicate { .. }
+        | Record::Refused { .. } => {
             context.say(&Answer::new(outcome), Outcome::text)?;
             Ok(Exit::Ok)
         }
@@ -59,16 +67,23 @@ pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
 pub(super) fn failure(error: &TellError, root: &Path) -> Failure {
     match error {
         TellError::Unfit(_) => Failure::new(Exit::Usage, error),
-        TellError::Unwritten { place, source } if source.kind() == io::ErrorKind::PermissionDenied => {
-            let message =
-                format!("only the owner of {} can tell the daemon anything: {source}", place.display());
+        TellError::Unwritten { place, source }
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            let message = format!(
+                "only the owner of {} can tell the daemon anything: {source}",
+                place.display()
+            );
             Failure::plain(Exit::Identity, message)
         }
         TellError::Unserved { file, error } => {
             let failure = serve::failure(error, root);
             // An order that was not heard is not lost, and whoever gave it should know.
-            let message =
-                format!("{}; the order is accepted and waits as {}", failure.message, file.display());
+            let message = format!(
+                "{}; the order is accepted and waits as {}",
+                failure.message,
+                file.display()
+            );
             Failure { message, ..failure }
         }
         TellError::Unheard(_) => {
@@ -85,5 +100,9 @@ pub(super) fn failure(error: &TellError, root: &Path) -> Failure {
 /// not fit.
 fn exit(code: Code) -> Exit {
     let is_missing = code == Code::NoOpenRequest || code == Code::ThreadUnknown;
-    if is_missing { Exit::NotFound } else { Exit::Failed }
+    if is_missing {
+        Exit::NotFound
+    } else {
+        Exit::Failed
+    }
 }

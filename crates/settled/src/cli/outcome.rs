@@ -99,7 +99,9 @@ impl Outcome {
                     outcome.dropped = handoff.dropped;
                 }
             }
-            Record::Declined { event, code, why, .. } => {
+            Record::Declined {
+                event, code, why, ..
+            } => {
                 outcome.what = event.sentence();
                 outcome.code = Some(code.as_str());
                 outcome.why = Some(why.clone());
@@ -118,17 +120,52 @@ impl Outcome {
             lines.push("  noted; no review changes".to_owned());
         }
         for review in &self.reviews {
-            let reason = review.reason.as_ref().map_or_else(String::new, |reason| format!(" ({reason})"));
-            let stale = if review.stale == Some(true) { ", stale" } else { "" };
-            let turns = review.turns_left.map_or_else(String::new, |turns| format!(", {turns} turns left"));
-            let Moved { review, phase, round, threads, .. } = review;
-            lines.push(format!("  {review}: {phase}{reason}, round {round}{turns}{stale}"));
-            lines.extend(threads.iter().map(|(id, state)| format!("    {id}: {state}")));
+            let reason = review
+                .reason
+                .as_ref()
+                .map_or_else(String::new, |reason| format!(" ({reason})"));
+            let stale = if review.stale == Some(true) {
+                ", stale"
+            } else {
+                ""
+            };
+            let turns = review
+                .turns_left
+                .map_or_else(String::new, |turns| format!(", {turns} turns left"));
+            let Moved {
+                review,
+                phase,
+                round,
+                threads,
+                ..
+            } = review;
+            lines.push(format!(
+                "  {review}: {phase}{reason}, round {round}{turns}{stale}"
+            ));
+            lines.extend(
+                threads
+                    .iter()
+                    .map(|(id, state)| format!("    {id}: {state}")),
+            );
         }
-        for Dispatched { task, target, findings, .. } in &self.tasks {
-            lines.push(format!("  handed off as {task} to {target}: {}", findings.join(", ")));
+        for Dispatched {
+            task,
+            target,
+            findings,
+            ..
+        } in &self.tasks
+        {
+            lines.push(format!(
+                "  handed off as {task} to {target}: {}",
+                findings.join(", ")
+            ));
         }
-        for Stays { review, finding, why } in &self.left {
+        for Stays {
+            review,
+            finding,
+            why,
+        } in &self.left
+        {
             lines.push(format!("  not handed off: {finding} of {review} ({why})"));
         }
         if self.dropped > 0 {
@@ -136,7 +173,9 @@ impl Outcome {
         }
         lines.extend(self.delivered.iter().map(|file| format!("  wrote {file}")));
         // Reasons and ids are what others wrote.
-        lines.iter().fold(String::new(), |text, line| text + &escaped(line) + "\n")
+        lines
+            .iter()
+            .fold(String::new(), |text, line| text + &escaped(line) + "\n")
     }
 }
 
@@ -157,7 +196,11 @@ fn moved(step: &Step) -> Moved {
         round: step.round,
         turns_left: step.phase.invocation().map(Invocation::turns_left),
         stale,
-        threads: step.threads.iter().map(|(id, thread)| (id.to_string(), thread.state.word())).collect(),
+        threads: step
+            .threads
+            .iter()
+            .map(|(id, thread)| (id.to_string(), thread.state.word()))
+            .collect(),
     }
 }
 
@@ -166,10 +209,18 @@ fn dispatched(task: &Task) -> Dispatched {
         task: task.id.to_string(),
         target: task.target.to_string(),
         file: task.file.as_ref().map(ToString::to_string),
-        findings: task.findings.iter().map(|finding| finding.id.to_string()).collect(),
+        findings: task
+            .findings
+            .iter()
+            .map(|finding| finding.id.to_string())
+            .collect(),
     }
 }
 
 fn stays(left: &Left) -> Stays {
-    Stays { review: left.review.to_string(), finding: left.id.to_string(), why: left.why.word() }
+    Stays {
+        review: left.review.to_string(),
+        finding: left.id.to_string(),
+        why: left.why.word(),
+    }
 }

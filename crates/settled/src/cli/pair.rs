@@ -116,15 +116,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             (id, driver.drive())
         }
         None => {
-            let mut driver =
-                Driver::open(root, setup(args, root, context)?, stop, &mut progress).map_err(failed)?;
+            let mut driver = Driver::open(root, setup(args, root, context)?, stop, &mut progress)
+                .map_err(failed)?;
             (driver.id().clone(), driver.drive())
         }
     };
     teller.finish()?;
     // What is in the ledger stands, and whoever comes next can go on from there.
-    let standing =
-        ended.map_err(|error| failed(error).next(context.command(&format!("pair --resume {id}"))))?;
+    let standing = ended
+        .map_err(|error| failed(error).next(context.command(&format!("pair --resume {id}"))))?;
     finish(&Last { id: &id, standing }, as_json, context)
 }
 
@@ -153,15 +153,22 @@ fn finish(last: &Last<'_>, as_json: bool, context: &Context) -> Result<Exit, Fai
 fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failure> {
     let config = config(root)?;
     let member = |agent: &Option<AgentName>, command: &Option<String>, output: &str| {
-        agent.as_ref().zip(command.as_ref()).map(|(agent, command)| PairMember {
-            agent: agent.clone(),
-            command: command.clone(),
-            output: output.to_owned(),
-        })
+        agent
+            .as_ref()
+            .zip(command.as_ref())
+            .map(|(agent, command)| PairMember {
+                agent: agent.clone(),
+                command: command.clone(),
+                output: output.to_owned(),
+            })
     };
     let author = member(&args.author, &args.author_command, &args.author_output);
     let author = author.expect("the parser asks for both");
-    let reviewer = member(&args.reviewer, &args.reviewer_command, &args.reviewer_output);
+    let reviewer = member(
+        &args.reviewer,
+        &args.reviewer_command,
+        &args.reviewer_output,
+    );
     let task = input::text(args.task.as_deref().expect("the parser asks for it"))?;
     let workdir = match &args.workdir {
         Some(workdir) => std::path::absolute(workdir),
@@ -177,25 +184,48 @@ fn setup(args: &Args, root: &Path, context: &Context) -> Result<PairSetup, Failu
     };
     for word in [&words.done, &words.pass, &words.fail] {
         if word.trim() != word || word.is_empty() || word.contains('\n') {
-            let message = "a word is expected to be one line without white space around it".to_owned();
+            let message =
+                "a word is expected to be one line without white space around it".to_owned();
             return Err(Failure::plain(Exit::Usage, message));
         }
     }
     if !words.are_distinct() {
-        let message = "two of the words are the same, and three different ones are expected".to_owned();
+        let message =
+            "two of the words are the same, and three different ones are expected".to_owned();
         return Err(Failure::plain(Exit::Usage, message));
     }
     let workdir = workdir.into_os_string().into_string().map_err(|_| {
-        Failure::plain(Exit::Usage, "the place of the commands is expected to be UTF-8".to_owned())
+        Failure::plain(
+            Exit::Usage,
+            "the place of the commands is expected to be UTF-8".to_owned(),
+        )
     })?;
-    let Args { max_iterations: iterations, run_seconds, seconds, turns, .. } = *args;
-    let setup = PairSetup { author, reviewer, workdir, task, iterations, run_seconds, seconds, turns, words };
+    let Args {
+        max_iterations: iterations,
+        run_seconds,
+        seconds,
+        turns,
+        ..
+    } = *args;
+    let setup = PairSetup {
+        author,
+        reviewer,
+        workdir,
+        task,
+        iterations,
+        run_seconds,
+        seconds,
+        turns,
+        words,
+    };
     are_free(&config, &setup, context)?;
     Ok(setup)
 }
 
 fn are_free(config: &Config, setup: &PairSetup, context: &Context) -> Result<(), Failure> {
-    setup.members().try_for_each(|member| is_free(config, member, context))
+    setup
+        .members()
+        .try_for_each(|member| is_free(config, member, context))
 }
 
 fn config(root: &Path) -> Result<Config, Failure> {
@@ -218,20 +248,32 @@ fn is_free(config: &Config, member: &PairMember, context: &Context) -> Result<()
 
 /// The pair that is meant, and how it was set up: of several none is guessed. A name is a path as well, so one that the
 /// ledger does not know makes no folder.
-fn which(root: &Path, named: Option<PairId>, context: &Context) -> Result<(PairId, PairSetup), Failure> {
+fn which(
+    root: &Path,
+    named: Option<PairId>,
+    context: &Context,
+) -> Result<(PairId, PairSetup), Failure> {
     let (books, _) = Books::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let set_up = |(id, pair): (&PairId, &OpenPair)| (id.clone(), pair.setup.clone());
     if let Some(id) = named {
         let known = books.state().pairs().find(|(known, _)| **known == id);
-        return known.map(set_up).ok_or_else(|| failure(&PairError::Unknown(id), root, context));
+        return known
+            .map(set_up)
+            .ok_or_else(|| failure(&PairError::Unknown(id), root, context));
     }
     let open: Vec<(&PairId, &OpenPair)> = books.state().pairs().collect();
     match open.as_slice() {
-        [] => Err(Failure::plain(Exit::NotFound, "no pair goes on or can be resumed".to_owned())
-            .next(context.command("pair --transcript"))),
+        [] => Err(Failure::plain(
+            Exit::NotFound,
+            "no pair goes on or can be resumed".to_owned(),
+        )
+        .next(context.command("pair --transcript"))),
         [only] => Ok(set_up(*only)),
         [.., (newest, _)] => {
-            let message = format!("{} pairs can be resumed, and none is guessed: name one", open.len());
+            let message = format!(
+                "{} pairs can be resumed, and none is guessed: name one",
+                open.len()
+            );
             Err(Failure::plain(Exit::Usage, message)
                 .next(context.command(&format!("pair --resume {newest}"))))
         }
@@ -270,5 +312,7 @@ fn failure(error: &PairError, root: &Path, context: &Context) -> Failure {
 /// A form by the word that stands for it in the config.
 fn form(word: &str) -> Result<String, String> {
     let known = serde_json::from_value::<Form>(word.into());
-    known.map(|_| word.to_owned()).map_err(|_| "expected text, claude, codex or gemini".to_owned())
+    known
+        .map(|_| word.to_owned())
+        .map_err(|_| "expected text, claude, codex or gemini".to_owned())
 }

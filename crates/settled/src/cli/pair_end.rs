@@ -106,14 +106,32 @@ pub(super) fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
         | PairStep::Dropped => None,
     });
     let mut was = past.first().map(|past| past.standing);
-    for Past { seq, at, step, standing } in past {
-        let (setup, before) = opened.zip(was).expect("what is found begins with its opening");
-        let told = Told { pair: id, setup, step, was: before, standing };
+    for Past {
+        seq,
+        at,
+        step,
+        standing,
+    } in past
+    {
+        let (setup, before) = opened
+            .zip(was)
+            .expect("what is found begins with its opening");
+        let told = Told {
+            pair: id,
+            setup,
+            step,
+            was: before,
+            standing,
+        };
         if let Some(text) = said(told) {
             lines.push(format!("{at}  {}", text.trim_start()));
         }
         lines.extend(words(step).into_iter().flat_map(quoted));
-        steps.push(Step { seq: *seq, at: at.clone(), line: Line::of(told) });
+        steps.push(Step {
+            seq: *seq,
+            at: at.clone(),
+            line: Line::of(told),
+        });
         was = Some(*standing);
     }
     Transcripts { steps, lines }
@@ -137,7 +155,9 @@ fn words(step: &PairStep) -> Option<&str> {
 
 /// What others wrote, line by line, each marked and none that steers a terminal.
 fn quoted(text: &str) -> Vec<String> {
-    text.lines().map(|line| format!("    | {}", escaped(line))).collect()
+    text.lines()
+        .map(|line| format!("    | {}", escaped(line)))
+        .collect()
 }
 
 impl Transcripts {

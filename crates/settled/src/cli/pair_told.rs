@@ -63,7 +63,12 @@ struct Used {
 
 impl Line {
     pub(super) fn of(told: Told<'_>) -> Self {
-        let Told { pair, step, standing, .. } = told;
+        let Told {
+            pair,
+            step,
+            standing,
+            ..
+        } = told;
         let (signal, why, run) = match step {
             PairStep::Ended { signal, run } => (Some(signal.word()), None, Some(run)),
             PairStep::Crashed { why, run } => (None, Some(why), Some(run)),
@@ -75,11 +80,26 @@ impl Line {
             | PairStep::Resumed
             | PairStep::Dropped => (None, None, None),
         };
-        let begun = if let PairStep::Began(start) = step { Some(*start) } else { None };
-        let setup = if let PairStep::Opened(setup) = step { Some((**setup).clone()) } else { None };
+        let begun = if let PairStep::Began(start) = step {
+            Some(*start)
+        } else {
+            None
+        };
+        let setup = if let PairStep::Opened(setup) = step {
+            Some((**setup).clone())
+        } else {
+            None
+        };
         let bare = Self::bare(pair, step.word(), standing);
         let run_number = run.map(|run| run.start).or(begun);
-        Self { signal, why: why.cloned(), run: run_number, used: run.map(Used::of), setup, ..bare }
+        Self {
+            signal,
+            why: why.cloned(),
+            run: run_number,
+            used: run.map(Used::of),
+            setup,
+            ..bare
+        }
     }
 
     pub(super) fn bare(id: &PairId, step: &'static str, standing: &PairStanding) -> Self {
@@ -104,7 +124,13 @@ impl Line {
 impl Used {
     fn of(run: &Transcript) -> Self {
         let messages = run.messages.iter().map(ToString::to_string).collect();
-        Self { ms: run.ms, turns: run.turns, said: run.said.clone(), length: run.length, messages }
+        Self {
+            ms: run.ms,
+            turns: run.turns,
+            said: run.said.clone(),
+            length: run.length,
+            messages,
+        }
     }
 }
 
@@ -117,7 +143,11 @@ pub(super) struct Teller {
 
 impl Teller {
     pub(super) fn new(as_json: bool) -> Self {
-        Self { as_json, drawn: None, failed: None }
+        Self {
+            as_json,
+            drawn: None,
+            failed: None,
+        }
     }
 
     /// Whether everything could be told.
@@ -144,7 +174,11 @@ impl Teller {
 
     fn line(&mut self, told: Told<'_>) -> Result<(), Failure> {
         // The line of the command at work gives way.
-        let clear = if self.drawn.take().is_some() { "\r\u{1b}[K" } else { "" };
+        let clear = if self.drawn.take().is_some() {
+            "\r\u{1b}[K"
+        } else {
+            ""
+        };
         said(told).map_or(Ok(()), |text| print(&format!("{clear}{text}\n")))
     }
 
@@ -153,23 +187,47 @@ impl Teller {
             return Ok(());
         }
         self.drawn = Some(Instant::now());
-        let turns = if turns > 0 { format!(", {turns} turns") } else { String::new() };
+        let turns = if turns > 0 {
+            format!(", {turns} turns")
+        } else {
+            String::new()
+        };
         let passed = span(TimeDelta::from_std(passed).unwrap_or_default());
-        let drawn = write!(stdout(), "\r\u{1b}[K       {} is at work, {passed}{turns}", role.word())
-            .and_then(|()| stdout().flush());
+        let drawn = write!(
+            stdout(),
+            "\r\u{1b}[K       {} is at work, {passed}{turns}",
+            role.word()
+        )
+        .and_then(|()| stdout().flush());
         drawn.map_err(|error| Failure::new(Exit::Failed, &error))
     }
 }
 
 /// A step in a line for people; nothing for one that the next says as well.
 pub(super) fn said(told: Told<'_>) -> Option<String> {
-    let Told { setup, step, was, standing, .. } = told;
-    let name = |run: Run| setup.member(run).map_or("the pair", |member| member.agent.as_str());
+    let Told {
+        setup,
+        step,
+        was,
+        standing,
+        ..
+    } = told;
+    let name = |run: Run| {
+        setup
+            .member(run)
+            .map_or("the pair", |member| member.agent.as_str())
+    };
     let at = format!("{:>4}", was.pair.iteration());
     let was = was.pair.run();
     let took = |run: &Transcript| {
-        let turns = if run.turns > 0 { format!(", {} turns", run.turns) } else { String::new() };
-        let took = span(TimeDelta::milliseconds(i64::try_from(run.ms).unwrap_or(i64::MAX)));
+        let turns = if run.turns > 0 {
+            format!(", {} turns", run.turns)
+        } else {
+            String::new()
+        };
+        let took = span(TimeDelta::milliseconds(
+            i64::try_from(run.ms).unwrap_or(i64::MAX),
+        ));
         format!("{took}{turns}")
     };
     Some(match step {
@@ -187,7 +245,10 @@ pub(super) fn said(told: Told<'_>) -> Option<String> {
         }
         PairStep::Started | PairStep::Began(_) => return None,
         PairStep::Resumed => {
-            format!("{at}  it goes on where it stood: {}", standing.pair.run().word())
+            format!(
+                "{at}  it goes on where it stood: {}",
+                standing.pair.run().word()
+            )
         }
         PairStep::Dropped => format!("{at}  a person let it rest"),
         PairStep::NotStarted { why } => format!("      it cannot be started: {}", escaped(why)),
@@ -206,7 +267,11 @@ pub(super) fn said(told: Told<'_>) -> Option<String> {
             format!("{at}  {}: {signal}{sent}, {}", name(was), took(run))
         }
         PairStep::Crashed { why, run } => {
-            let then = if standing.pair.run().is_terminal() { "" } else { "; it is started once more" };
+            let then = if standing.pair.run().is_terminal() {
+                ""
+            } else {
+                "; it is started once more"
+            };
             format!("{at}  {}: {}, {}{then}", name(was), escaped(why), took(run))
         }
         PairStep::Interrupted { why, .. } => format!("{at}  {}", escaped(why)),

@@ -70,7 +70,14 @@ pub(super) fn cancel(args: &OfReview, context: &Context) -> Result<Exit, Failure
 }
 
 pub(super) fn grant(args: &OfRounds, context: &Context) -> Result<Exit, Failure> {
-    decide(&args.target, &args.signed, Act::Grant { rounds: args.rounds }, context)
+    decide(
+        &args.target,
+        &args.signed,
+        Act::Grant {
+            rounds: args.rounds,
+        },
+        context,
+    )
 }
 
 pub(super) fn of_thread(
@@ -78,19 +85,36 @@ pub(super) fn of_thread(
     act: fn(FindingId) -> Act,
     context: &Context,
 ) -> Result<Exit, Failure> {
-    decide(&args.target, &args.signed, act(args.thread.clone()), context)
+    decide(
+        &args.target,
+        &args.signed,
+        act(args.thread.clone()),
+        context,
+    )
 }
 
 fn decide(target: &Target, signed: &Signed, act: Act, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
-    let by = fit("the name of who decides", &signed.by.clone().unwrap_or_else(login))?;
+    let by = fit(
+        "the name of who decides",
+        &signed.by.clone().unwrap_or_else(login),
+    )?;
     let agent = agent_of_this_user(root)?;
-    let reason = match source(signed.reason.as_deref(), agent.as_ref(), std::io::stdin().is_terminal())? {
+    let reason = match source(
+        signed.reason.as_deref(),
+        agent.as_ref(),
+        std::io::stdin().is_terminal(),
+    )? {
         Source::Given(reason) => reason.to_owned(),
         Source::Typed => ask(&by)?,
     };
     let reason = fit("the reason", &reason)?;
-    let decision = PersonsDecision { which: target.which(), by, reason, act };
+    let decision = PersonsDecision {
+        which: target.which(),
+        by,
+        reason,
+        act,
+    };
     order::give(Event::Person(decision), context)
 }
 
@@ -111,13 +135,18 @@ fn source<'a>(
     is_terminal: bool,
 ) -> Result<Source<'a>, Failure> {
     match (given, agent) {
-        (Some(_), Some(agent)) => Err(not_by_script(agent, "leave out --reason and type it at a terminal")),
-        (None, Some(agent)) if !is_terminal => {
-            Err(not_by_script(agent, "give the command at a terminal and type the reason there"))
-        }
+        (Some(_), Some(agent)) => Err(not_by_script(
+            agent,
+            "leave out --reason and type it at a terminal",
+        )),
+        (None, Some(agent)) if !is_terminal => Err(not_by_script(
+            agent,
+            "give the command at a terminal and type the reason there",
+        )),
         (Some(reason), None) => Ok(Source::Given(reason)),
         (None, None) if !is_terminal => {
-            let message = "no reason was given, and there is no terminal to ask for one: say --reason TEXT";
+            let message =
+                "no reason was given, and there is no terminal to ask for one: say --reason TEXT";
             Err(Failure::plain(Exit::Usage, message.to_owned()))
         }
         (None, Some(_) | None) => Ok(Source::Typed),
@@ -147,10 +176,16 @@ fn agent_of_this_user(root: &Path) -> Result<Option<AgentName>, Failure> {
 fn ask(by: &str) -> Result<String, Failure> {
     let failed = |error: std::io::Error| Failure::new(Exit::Failed, &error);
     let mut out = std::io::stderr();
-    write!(out, "{}, why? ", line::escaped(by)).and_then(|()| out.flush()).map_err(failed)?;
+    write!(out, "{}, why? ", line::escaped(by))
+        .and_then(|()| out.flush())
+        .map_err(failed)?;
     let mut typed = String::new();
     // A terminal's line is shorter; what stands behind it is not read.
-    std::io::stdin().lock().take(16 * 1024).read_line(&mut typed).map_err(failed)?;
+    std::io::stdin()
+        .lock()
+        .take(16 * 1024)
+        .read_line(&mut typed)
+        .map_err(failed)?;
     Ok(typed)
 }
 
@@ -177,8 +212,14 @@ fn login() -> String {
         let name = fields.next()?;
         (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
     });
-    let session = || std::env::var("LOGNAME").or_else(|_| std::env::var("USER")).ok();
-    named.or_else(session).unwrap_or_else(|| format!("user {uid}"))
+    let session = || {
+        std::env::var("LOGNAME")
+            .or_else(|_| std::env::var("USER"))
+            .ok()
+    };
+    named
+        .or_else(session)
+        .unwrap_or_else(|| format!("user {uid}"))
 }
 
 #[cfg(test)]
@@ -188,9 +229,13 @@ mod tests {
     #[test]
     fn a_reason_is_typed_where_an_agent_could_give_it_as_well() {
         let agent = AgentName::new("codex").expect("a name");
-        let source = |given, agent, is_terminal| source(given, agent, is_terminal).map_err(|no| no.exit);
+        let source =
+            |given, agent, is_terminal| source(given, agent, is_terminal).map_err(|no| no.exit);
         for is_terminal in [true, false] {
-            assert_eq!(source(Some("x"), Some(&agent), is_terminal), Err(Exit::Identity));
+            assert_eq!(
+                source(Some("x"), Some(&agent), is_terminal),
+                Err(Exit::Identity)
+            );
             assert_eq!(source(Some("x"), None, is_terminal), Ok(Source::Given("x")));
         }
         assert_eq!(source(None, Some(&agent), false), Err(Exit::Identity));
@@ -204,17 +249,29 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         let inbox = Layout::new(root.path()).inbox("codex");
         std::fs::create_dir_all(inbox).expect("an inbox");
-        let agent = || agent_of_this_user(root.path()).expect("a list of agents").map(String::from);
+        let agent = || {
+            agent_of_this_user(root.path())
+                .expect("a list of agents")
+                .map(String::from)
+        };
         assert_eq!(agent().as_deref(), Some("codex"));
-        std::os::unix::fs::symlink("/proc/1", Layout::new(root.path()).outbox("codex")).expect("a link");
+        std::os::unix::fs::symlink("/proc/1", Layout::new(root.path()).outbox("codex"))
+            .expect("a link");
         assert_eq!(agent().as_deref(), Some("codex"));
     }
 
     #[test]
     fn a_reason_is_one_line_that_says_something() {
-        assert_eq!(fit("the reason", "  it was ours\n").ok().as_deref(), Some("it was ours"));
+        assert_eq!(
+            fit("the reason", "  it was ours\n").ok().as_deref(),
+            Some("it was ours")
+        );
         for bad in ["", " \n", "a\nb", "a\u{202e}b", &"x".repeat(501)] {
-            assert_eq!(fit("the reason", bad).map_err(|no| no.exit), Err(Exit::Usage), "{bad:?}");
+            assert_eq!(
+                fit("the reason", bad).map_err(|no| no.exit),
+                Err(Exit::Usage),
+                "{bad:?}"
+            );
         }
     }
 }

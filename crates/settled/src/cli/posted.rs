@@ -69,20 +69,37 @@ impl Posted {
 /// A message the validator refuses; nothing was written.
 pub(super) fn invalid(context: &Context, id: &MessageId, violations: &Violations) -> Failure {
     let file = file_name(id);
-    let told: Vec<String> = violations.iter().map(|violation| violation.told(&file)).collect();
+    let told: Vec<String> = violations
+        .iter()
+        .map(|violation| violation.told(&file))
+        .collect();
     let message = format!("nothing was written:\n{}", told.join("\n"));
-    let violations = violations.iter().map(|violation| violation.reported(&file)).collect::<Vec<_>>();
-    let code =
-        violations.iter().find(|violation| violation.level == Level::Error).map(|violation| violation.code);
-    let data = Posted { violations, ..Posted::new(id, "invalid", None) };
+    let violations = violations
+        .iter()
+        .map(|violation| violation.reported(&file))
+        .collect::<Vec<_>>();
+    let code = violations
+        .iter()
+        .find(|violation| violation.level == Level::Error)
+        .map(|violation| violation.code);
+    let data = Posted {
+        violations,
+        ..Posted::new(id, "invalid", None)
+    };
     let failure = Failure::plain(Exit::InvalidMessage, message).data(&data);
     let code = code.expect("what is invalid has an error");
-    failure.code(code.as_str()).next(context.command(&format!("explain {code}")))
+    failure
+        .code(code.as_str())
+        .next(context.command(&format!("explain {code}")))
 }
 
 /// A refusal as its sender needs it: every violation with its fix, what may come next, and what it cost.
 pub(super) fn told(report: &Report) -> String {
-    let mut lines = vec![format!("refused, {}: {}", report.refused, escaped(&report.summary))];
+    let mut lines = vec![format!(
+        "refused, {}: {}",
+        report.refused,
+        escaped(&report.summary)
+    )];
     for violation in &report.violations {
         let place = violation
             .line
@@ -94,10 +111,24 @@ pub(super) fn told(report: &Report) -> String {
             violation.code,
             escaped(&violation.message)
         ));
-        lines.extend(violation.fix.iter().map(|fix| format!("    fix: {}", escaped(fix))));
+        lines.extend(
+            violation
+                .fix
+                .iter()
+                .map(|fix| format!("    fix: {}", escaped(fix))),
+        );
     }
-    lines.extend(report.attempts_left.map(|left| format!("{left} attempts are left in this round")));
-    lines.extend(report.legal_next.iter().map(|next| format!("legal: {}", escaped(next))));
+    lines.extend(
+        report
+            .attempts_left
+            .map(|left| format!("{left} attempts are left in this round")),
+    );
+    lines.extend(
+        report
+            .legal_next
+            .iter()
+            .map(|next| format!("legal: {}", escaped(next))),
+    );
     if !report.retryable {
         lines.push("sending it again cannot succeed".to_owned());
     }

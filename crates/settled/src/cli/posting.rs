@@ -65,8 +65,17 @@ pub(super) fn post(
     notes: Vec<(&'static str, String)>,
     now: DateTime<Utc>,
 ) -> Result<Exit, Failure> {
-    let id = way.id.clone().unwrap_or_else(|| clock::new_id_of(&me.agent, now));
-    let mut post = Post { context, me, letter, way, notes };
+    let id = way
+        .id
+        .clone()
+        .unwrap_or_else(|| clock::new_id_of(&me.agent, now));
+    let mut post = Post {
+        context,
+        me,
+        letter,
+        way,
+        notes,
+    };
     for _ in 0..PLANS_MAX {
         if let Some(exit) = post.try_once(&id, now)? {
             return Ok(exit);
@@ -88,7 +97,9 @@ pub(super) fn sent_before(
     way: &Way,
 ) -> Option<Result<Exit, Failure>> {
     let id = way.id.as_ref()?;
-    let known = known::find(&me.root, &me.agent, id).ok()?.filter(|known| known.accepted)?;
+    let known = known::find(&me.root, &me.agent, id)
+        .ok()?
+        .filter(|known| known.accepted)?;
     let message = message_schema::parse(known.text.as_bytes()).ok()?;
     let about = message.related_pr();
     let is_meant = pr.is_none_or(|pr| about.as_ref().is_some_and(|about| about.same_pr(pr)))
@@ -96,25 +107,42 @@ pub(super) fn sent_before(
     if !is_meant {
         return None;
     }
-    let letter = Letter { pr: about, ..Letter::new(kind) };
-    let note = "the round is over, so what this says was not compared with what was accepted".to_owned();
-    let post = Post { context, me, letter: &letter, way, notes: vec![("not_compared", note)] };
-    Some(post.accepted(Posted { again: true, ..Posted::new(id, "accepted", Some(&known.path)) }))
+    let letter = Letter {
+        pr: about,
+        ..Letter::new(kind)
+    };
+    let note =
+        "the round is over, so what this says was not compared with what was accepted".to_owned();
+    let post = Post {
+        context,
+        me,
+        letter: &letter,
+        way,
+        notes: vec![("not_compared", note)],
+    };
+    Some(post.accepted(Posted {
+        again: true,
+        ..Posted::new(id, "accepted", Some(&known.path))
+    }))
 }
 
 impl Post<'_> {
     /// Nothing, if the packet's name was taken between the plan and the writing.
     fn try_once(&mut self, id: &MessageId, now: DateTime<Utc>) -> Result<Option<Exit>, Failure> {
         let Self { me, way, .. } = *self;
-        let (draft, packet) =
-            self.letter.draft(&me.root, &me.agent, id, now).map_err(|error| self.no_draft(&error))?;
+        let (draft, packet) = self
+            .letter
+            .draft(&me.root, &me.agent, id, now)
+            .map_err(|error| self.no_draft(&error))?;
         if way.id.is_some()
-            && let Some(known) = known::find(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?
+            && let Some(known) =
+                known::find(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?
         {
             return self.known(id, &draft.text(), &known).map(Some);
         }
-        let checked =
-            draft.check(packet.clone()).map_err(|violations| invalid(self.context, id, &violations))?;
+        let checked = draft
+            .check(packet.clone())
+            .map_err(|violations| invalid(self.context, id, &violations))?;
         if way.dry_run {
             return self.dry(id, &checked, &packet).map(Some);
         }
@@ -125,7 +153,9 @@ impl Post<'_> {
             Err(PostError::PacketTaken(_)) => return Ok(None),
             Err(PostError::Taken(path)) => return self.taken(id, checked.text(), &path).map(Some),
             Err(error @ PostError::Io { .. }) => {
-                return Err(Failure::new(Exit::Temporary, &error).next(self.context.command("doctor")));
+                return Err(
+                    Failure::new(Exit::Temporary, &error).next(self.context.command("doctor"))
+                );
             }
         };
         let mut posted = Posted::new(id, "written", Some(&path));
@@ -133,7 +163,11 @@ impl Post<'_> {
             posted.packet = Some(new.path.to_string());
         }
         if way.no_wait {
-            return self.say(posted, |posted| format!("written, not judged yet: {}\n", posted.id)).map(Some);
+            return self
+                .say(posted, |posted| {
+                    format!("written, not judged yet: {}\n", posted.id)
+                })
+                .map(Some);
         }
         self.wait(&lookout, checked.text(), posted).map(Some)
     }
@@ -154,25 +188,39 @@ impl Post<'_> {
                 "{id} is the id of another message, {}; nothing was written",
                 escaped(&known.path.display().to_string())
             );
-            let data = Posted { again: true, ..Posted::new(id, "invalid", Some(&known.path)) };
-            return Err(Failure::plain(Exit::Failed, message).code(Code::IdCollision.as_str()).data(&data));
+            let data = Posted {
+                again: true,
+                ..Posted::new(id, "invalid", Some(&known.path))
+            };
+            return Err(Failure::plain(Exit::Failed, message)
+                .code(Code::IdCollision.as_str())
+                .data(&data));
         }
-        let posted = Posted { again: true, ..Posted::new(id, "accepted", Some(&known.path)) };
+        let posted = Posted {
+            again: true,
+            ..Posted::new(id, "accepted", Some(&known.path))
+        };
         if known.accepted {
             return self.accepted(posted);
         }
         if self.way.no_wait || self.way.dry_run {
-            return self.say(Posted { outcome: "written", ..posted }, |posted| {
-                format!("written before, not judged yet: {}\n", posted.id)
-            });
+            return self.say(
+                Posted {
+                    outcome: "written",
+                    ..posted
+                },
+                |posted| format!("written before, not judged yet: {}\n", posted.id),
+            );
         }
-        let lookout = Lookout::new(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
+        let lookout =
+            Lookout::new(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
         self.wait(&lookout, &known.text, posted)
     }
 
     /// Somebody wrote a message of this id between our look and our writing.
     fn taken(&self, id: &MessageId, text: &str, path: &Path) -> Result<Exit, Failure> {
-        let known = known::find(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
+        let known =
+            known::find(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
         match known {
             Some(known) => self.known(id, text, &known),
             None => {
@@ -184,7 +232,9 @@ impl Post<'_> {
 
     fn wait(&self, lookout: &Lookout, text: &str, posted: Posted) -> Result<Exit, Failure> {
         let patience = Duration::from_secs(self.way.timeout);
-        let verdict = lookout.wait(text, patience).map_err(|error| cannot_read(&error))?;
+        let verdict = lookout
+            .wait(text, patience)
+            .map_err(|error| cannot_read(&error))?;
         match verdict {
             Verdict::Accepted(path) => self.accepted(Posted {
                 outcome: "accepted",
@@ -193,49 +243,78 @@ impl Post<'_> {
             }),
             Verdict::Refused(path, report) => {
                 let file = Some(path.display().to_string());
-                self.refused(text, Posted { outcome: "refused", file, ..posted }, *report)
+                self.refused(
+                    text,
+                    Posted {
+                        outcome: "refused",
+                        file,
+                        ..posted
+                    },
+                    *report,
+                )
             }
-            Verdict::Waiting(path) => {
-                Err(self.waiting(Posted { file: Some(path.display().to_string()), ..posted }))
-            }
+            Verdict::Waiting(path) => Err(self.waiting(Posted {
+                file: Some(path.display().to_string()),
+                ..posted
+            })),
         }
     }
 
     fn accepted(&self, posted: Posted) -> Result<Exit, Failure> {
         let review = self.standing(&posted);
-        let next = self.next(&posted.id).into_iter().map(|next| (next, "costs no turn"));
-        let next = next.chain(self.settled().map(|done| (done, "it is answered"))).collect();
+        let next = self
+            .next(&posted.id)
+            .into_iter()
+            .map(|next| (next, "costs no turn"));
+        let next = next
+            .chain(self.settled().map(|done| (done, "it is answered")))
+            .collect();
         self.say_with(Posted { review, ..posted }, next, |posted| {
-            let before = if posted.again { "accepted before, nothing was sent" } else { "accepted" };
-            let moved = posted
-                .review
-                .as_ref()
-                .map_or_else(String::new, |review| format!("  {}\n", escaped(&review.told())));
+            let before = if posted.again {
+                "accepted before, nothing was sent"
+            } else {
+                "accepted"
+            };
+            let moved = posted.review.as_ref().map_or_else(String::new, |review| {
+                format!("  {}\n", escaped(&review.told()))
+            });
             format!("{before}: {}\n{moved}", posted.id)
         })
     }
 
     /// How to put away what is dealt with by this, if it lies in the inbox or in hand.
     fn settled(&self) -> impl Iterator<Item = String> {
-        let Letter { kind, pr, envelope, .. } = self.letter;
-        let parent = envelope.get("parent_message_id").and_then(serde_json::Value::as_str);
+        let Letter {
+            kind, pr, envelope, ..
+        } = self.letter;
+        let parent = envelope
+            .get("parent_message_id")
+            .and_then(serde_json::Value::as_str);
         let bag = Mailbag::new(&self.me.root, &self.me.agent);
         // It was accepted, whatever can be read of the inbox.
         let letters = settles::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
-        letters.into_iter().map(|letter| self.context.command_on("done", &letter.name(), ""))
+        letters
+            .into_iter()
+            .map(|letter| self.context.command_on("done", &letter.name(), ""))
     }
 
     /// Where the review between the two agents stands, if there is one.
     fn standing(&self, posted: &Posted) -> Option<Standing> {
-        let standings =
-            Standings::read(&self.me.root, &self.me.agent).filter(|_| self.letter.kind.is_review())?;
+        let standings = Standings::read(&self.me.root, &self.me.agent)
+            .filter(|_| self.letter.kind.is_review())?;
         let id = MessageId::new(posted.id.as_str()).ok()?;
         let known = known::find(&self.me.root, &self.me.agent, &id).ok()??;
         let message = message_schema::parse(known.text.as_bytes()).ok()?;
-        let (pr, to) = (message.related_pr()?, AgentName::new(message.root().field_text("to")?).ok()?);
-        let mut between =
-            standings.mine(Some(&pr), None).filter(|(key, _)| key.author == to || key.reviewer == to);
-        between.next().map(|(key, review)| Standing::of(key, review))
+        let (pr, to) = (
+            message.related_pr()?,
+            AgentName::new(message.root().field_text("to")?).ok()?,
+        );
+        let mut between = standings
+            .mine(Some(&pr), None)
+            .filter(|(key, _)| key.author == to || key.reviewer == to);
+        between
+            .next()
+            .map(|(key, review)| Standing::of(key, review))
     }
 
     fn refused(&self, text: &str, posted: Posted, report: Report) -> Result<Exit, Failure> {
@@ -247,7 +326,12 @@ impl Post<'_> {
             && known::same(text, &known.text)
         {
             let file = Some(known.path.display().to_string());
-            return self.accepted(Posted { outcome: "accepted", again: true, file, ..posted });
+            return self.accepted(Posted {
+                outcome: "accepted",
+                again: true,
+                file,
+                ..posted
+            });
         }
         let code = report.refused;
         let exit = if code == Code::QualityGateViolation {
@@ -258,8 +342,13 @@ impl Post<'_> {
             Exit::InvalidMessage
         };
         let failure = Failure::plain(exit, told(&report)).code(code.as_str());
-        let data = Posted { report: Some(report), ..posted };
-        Err(failure.data(&data).next(self.context.command(&format!("explain {code}"))))
+        let data = Posted {
+            report: Some(report),
+            ..posted
+        };
+        Err(failure
+            .data(&data)
+            .next(self.context.command(&format!("explain {code}"))))
     }
 
     fn waiting(&self, posted: Posted) -> Failure {
@@ -275,7 +364,11 @@ impl Post<'_> {
         );
         let next = self.context.command_on("trace", &posted.id, "");
         let failure = Failure::plain(Exit::Temporary, message).next(next);
-        failure.data(&Posted { outcome: "waiting", serving, ..posted })
+        failure.data(&Posted {
+            outcome: "waiting",
+            serving,
+            ..posted
+        })
     }
 
     fn dry(&self, id: &MessageId, checked: &Checked, packet: &Packet) -> Result<Exit, Failure> {
@@ -288,8 +381,13 @@ impl Post<'_> {
         let outbox = format!("agents/{}/outbox/{}", self.me.agent, file_name(id));
         self.say(posted, |posted| {
             let packet = posted.packet.iter().zip(&posted.packet_text);
-            let mut files: String = packet.map(|(path, text)| format!("# {path}\n{text}")).collect();
-            files += &format!("# {outbox}\n{}", posted.message_text.as_deref().unwrap_or_default());
+            let mut files: String = packet
+                .map(|(path, text)| format!("# {path}\n{text}"))
+                .collect();
+            files += &format!(
+                "# {outbox}\n{}",
+                posted.message_text.as_deref().unwrap_or_default()
+            );
             files
         })
     }
@@ -341,9 +439,14 @@ impl Post<'_> {
         match error {
             LetterError::Nobody => {
                 let agents = crate::workspace::agents(&self.me.root).unwrap_or_default();
-                let others = agents.iter().filter(|agent| **agent != self.me.agent).map(ToString::to_string);
-                let message =
-                    format!("{error}; say --to with one of {}", others.collect::<Vec<_>>().join(", "));
+                let others = agents
+                    .iter()
+                    .filter(|agent| **agent != self.me.agent)
+                    .map(ToString::to_string);
+                let message = format!(
+                    "{error}; say --to with one of {}",
+                    others.collect::<Vec<_>>().join(", ")
+                );
                 Failure::plain(Exit::Usage, message)
             }
             LetterError::Foreign { .. } => Failure::new(Exit::Usage, error),
@@ -353,5 +456,8 @@ impl Post<'_> {
 }
 
 fn cannot_read(error: &std::io::Error) -> Failure {
-    Failure::plain(Exit::Temporary, format!("the mailboxes cannot be read: {error}"))
+    Failure::plain(
+        Exit::Temporary,
+        format!("the mailboxes cannot be read: {error}"),
+    )
 }

@@ -36,7 +36,11 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let now = clock::now();
     let standing = context.standing()?;
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
-    let exit = if problems.is_empty() { Exit::Ok } else { Exit::ActionRequired };
+    let exit = if problems.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::ActionRequired
+    };
     let mut answer = Answer::new(Problems { problems });
     // In the text each stands below its problem.
     if context.json {
@@ -48,7 +52,9 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
             }
         }
     }
-    context.say(&answer, |problems| text(&problems.problems, now, Screen::of_output()))?;
+    context.say(&answer, |problems| {
+        text(&problems.problems, now, Screen::of_output())
+    })?;
     Ok(exit)
 }
 
@@ -57,7 +63,9 @@ fn text(problems: &[Problem], now: DateTime<Utc>, screen: Screen) -> String {
         return "nothing needs anybody\n".to_owned();
     }
     problems.iter().fold(String::new(), |text, problem| {
-        let since = problem.since.map_or_else(String::new, |since| format!("  {}", ago(now - since)));
+        let since = problem
+            .since
+            .map_or_else(String::new, |since| format!("  {}", ago(now - since)));
         let kind = screen.paint(Tone::Alarm, problem.kind.word());
         let mend = &problem.mend;
         text + &format!("{kind}{since}\n  {}\n", escaped(&problem.what))

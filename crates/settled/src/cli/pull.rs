@@ -106,9 +106,19 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn tell(told: &Told, action: PullAction, context: &Context) -> Result<Exit, Failure> {
-    let Told { pr, repo, head, author } = told;
-    let event =
-        PullEvent { repo: repo.clone(), pr: pr.clone(), action, author: author.clone(), head: head.clone() };
+    let Told {
+        pr,
+        repo,
+        head,
+        author,
+    } = told;
+    let event = PullEvent {
+        repo: repo.clone(),
+        pr: pr.clone(),
+        action,
+        author: author.clone(),
+        head: head.clone(),
+    };
     order::give(Event::Pull(event), context)
 }
 
@@ -124,21 +134,29 @@ fn ingest(args: &Ingest, context: &Context) -> Result<Exit, Failure> {
             })?;
             Ok(Exit::Ok)
         }
-        Err(why) => {
-            Err(Failure::plain(Exit::Failed, format!("{name}: {}; expected {EXPECTED}", escaped(&why))))
-        }
+        Err(why) => Err(Failure::plain(
+            Exit::Failed,
+            format!("{name}: {}; expected {EXPECTED}", escaped(&why)),
+        )),
     }
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: &std::io::Error| {
         let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
+        let exit = if is_missing {
+            Exit::NotFound
+        } else {
+            Exit::Failed
+        };
         Failure::plain(exit, format!("{}: {error}", path.display()))
     };
     let mut bytes = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin().lock().take(PAYLOAD_MAX).read_to_end(&mut bytes)
+        std::io::stdin()
+            .lock()
+            .take(PAYLOAD_MAX)
+            .read_to_end(&mut bytes)
     } else {
         std::fs::File::open(path).and_then(|file| file.take(PAYLOAD_MAX).read_to_end(&mut bytes))
     };

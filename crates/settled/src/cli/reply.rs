@@ -43,23 +43,41 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if envelope.to.is_empty() {
         envelope.to = sender(context, &parent)?;
     }
-    envelope.pr = envelope.pr.or_else(|| parent.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok()));
+    envelope.pr = envelope
+        .pr
+        .or_else(|| parent.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok()));
     envelope.parent_message_id = envelope.parent_message_id.or_else(|| parent.id.clone());
-    envelope.conversation_id = envelope.conversation_id.or_else(|| parent.conversation_id.clone());
+    envelope.conversation_id = envelope
+        .conversation_id
+        .or_else(|| parent.conversation_id.clone());
     if envelope.subject.is_none() && !kind.is_review() {
         envelope.subject = parent.subject.as_deref().map(subject);
     }
     let letter = args.parts.letter(&envelope, kind)?;
-    posting::post(context, &me, &letter, &args.parts.way, Vec::new(), clock::now())
+    posting::post(
+        context,
+        &me,
+        &letter,
+        &args.parts.way,
+        Vec::new(),
+        clock::now(),
+    )
 }
 
 fn find(context: &Context, me: &Me, what: &str) -> Result<Letter, Failure> {
     let found = Mailbag::new(&me.root, &me.agent).find(what);
-    let found = found
-        .map_err(|error| Failure::plain(Exit::Temporary, format!("the mailboxes cannot be read: {error}")))?;
+    let found = found.map_err(|error| {
+        Failure::plain(
+            Exit::Temporary,
+            format!("the mailboxes cannot be read: {error}"),
+        )
+    })?;
     found.into_iter().next().ok_or_else(|| {
-        let message =
-            format!("{} has no message {} in inbox, inbox/taken or archive", me.agent, escaped(what));
+        let message = format!(
+            "{} has no message {} in inbox, inbox/taken or archive",
+            me.agent,
+            escaped(what)
+        );
         Failure::plain(Exit::NotFound, message).next(context.command("inbox"))
     })
 }
@@ -70,11 +88,17 @@ fn sender(context: &Context, parent: &Letter) -> Result<Vec<AgentName>, Failure>
     match AgentName::new(from) {
         Ok(from) if !from.is_daemon() => Ok(vec![from]),
         Ok(_) => {
-            let message = format!("{} is from {DAEMON}, which reads no mail", escaped(&parent.name()));
+            let message = format!(
+                "{} is from {DAEMON}, which reads no mail",
+                escaped(&parent.name())
+            );
             Err(Failure::plain(Exit::Failed, message).next(context.command("status")))
         }
         Err(_) => {
-            let message = format!("{} does not say who wrote it; say --to", escaped(&parent.name()));
+            let message = format!(
+                "{} does not say who wrote it; say --to",
+                escaped(&parent.name())
+            );
             Err(Failure::plain(Exit::Usage, message))
         }
     }
@@ -85,9 +109,13 @@ fn answer(context: &Context, parent: &Letter) -> Result<MessageType, Failure> {
     let kind = parent.kind.as_deref().and_then(MessageType::from_word);
     match kind {
         Some(MessageType::ReviewRequest) => {
-            let pr = parent.pr.as_deref().map_or_else(String::new, |pr| format!(" {}", escaped(pr)));
-            let message =
-                format!("a review_request is answered by `settled feedback{pr}` or `settled lgtm{pr}`");
+            let pr = parent
+                .pr
+                .as_deref()
+                .map_or_else(String::new, |pr| format!(" {}", escaped(pr)));
+            let message = format!(
+                "a review_request is answered by `settled feedback{pr}` or `settled lgtm{pr}`"
+            );
             Err(Failure::plain(Exit::Usage, message).next(context.command(&format!("brief{pr}"))))
         }
         Some(MessageType::ReviewFeedback) => Ok(MessageType::ReviewAddressed),

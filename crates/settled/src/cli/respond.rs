@@ -103,7 +103,8 @@ pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, F
 
 pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> {
     let sheet = args.said.sheet(args.findings.as_ref(), |loose| {
-        let nit = |summary: &String| Map::from_iter([("summary".to_owned(), summary.as_str().into())]);
+        let nit =
+            |summary: &String| Map::from_iter([("summary".to_owned(), summary.as_str().into())]);
         loose.nits.extend(args.nit.iter().map(nit));
         if args.not_merge_ready {
             loose.merge_ready = Some(Value::Bool(false));
@@ -114,25 +115,37 @@ pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> 
 
 impl Said {
     /// The file, and what the options add to it.
-    fn sheet(&self, file: Option<&PathBuf>, add: impl FnOnce(&mut Loose)) -> Result<Sheet, Failure> {
-        let mut sheet = file.map_or_else(|| Ok(Sheet::Loose(Loose::default())), |file| input::sheet(file))?;
+    fn sheet(
+        &self,
+        file: Option<&PathBuf>,
+        add: impl FnOnce(&mut Loose),
+    ) -> Result<Sheet, Failure> {
+        let mut sheet = file.map_or_else(
+            || Ok(Sheet::Loose(Loose::default())),
+            |file| input::sheet(file),
+        )?;
         match &mut sheet {
             Sheet::Loose(loose) => {
                 for (id, action) in &self.action {
-                    loose.actions.insert(id.clone(), Deed { action: action.clone(), ..Deed::default() });
+                    loose.actions.insert(
+                        id.clone(),
+                        Deed {
+                            action: action.clone(),
+                            ..Deed::default()
+                        },
+                    );
                 }
-                let run =
-                    |(command, result): &(String, String)| json!({ "command": command, "result": result });
+                let run = |(command, result): &(String, String)| json!({ "command": command, "result": result });
                 loose.commands_run.extend(self.ran.iter().map(run));
                 if self.head.is_some() {
                     loose.validated_head.clone_from(&self.head);
                 }
                 add(loose);
             }
-            Sheet::Structured(_) if self.action.is_empty() && self.ran.is_empty() && self.head.is_none() => {}
+            Sheet::Structured(_)
+                if self.action.is_empty() && self.ran.is_empty() && self.head.is_none() => {}
             Sheet::Structured(_) => {
-                let message =
-                    "structured output says it all: --action, --ran and --head go with a file of findings";
+                let message = "structured output says it all: --action, --ran and --head go with a file of findings";
                 return Err(Failure::plain(Exit::Usage, message.to_owned()));
             }
         }
@@ -157,7 +170,8 @@ fn respond(
     let ask = match which.ask(context, &me) {
         Ok(ask) => ask,
         Err(nothing) => {
-            return posting::sent_before(context, &me, kind, which.pr(), &said.way).unwrap_or(Err(nothing));
+            return posting::sent_before(context, &me, kind, which.pr(), &said.way)
+                .unwrap_or(Err(nothing));
         }
     };
     let response =
@@ -167,14 +181,19 @@ fn respond(
     letter.pr = Some(ask.pr.clone());
     letter.priority = said.priority;
     letter.subject.clone_from(&said.subject);
-    letter.envelope.put("parent_message_id", ask.request.as_str());
+    letter
+        .envelope
+        .put("parent_message_id", ask.request.as_str());
     said.telemetry.add(&mut letter);
     letter.body = response.body;
     letter.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
     let silent = response.silent.iter().map(|id| {
         (
             "resolved_by_silence",
-            format!("{} is resolved: its author reported it and the response does not name it", escaped(id)),
+            format!(
+                "{} is resolved: its author reported it and the response does not name it",
+                escaped(id)
+            ),
         )
     });
     posting::post(context, &me, &letter, &said.way, silent.collect(), now)
@@ -185,18 +204,25 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
     match why {
         Unwritten::Gaps(gaps) => {
             let lines: Vec<String> = gaps.iter().map(gap).collect();
-            let message =
-                format!("nothing was written, for these threads need something else:\n{}", lines.join("\n"));
-            let failure = Failure::plain(Exit::InvalidMessage, message).data(&json!({ "threads": gaps }));
+            let message = format!(
+                "nothing was written, for these threads need something else:\n{}",
+                lines.join("\n")
+            );
+            let failure =
+                Failure::plain(Exit::InvalidMessage, message).data(&json!({ "threads": gaps }));
             let failure = failure.next(context.command(&format!("brief {}", ask.pr)));
-            gaps.first().map(|gap| gap.code.as_str()).map(|code| failure.code(code)).expect("there is a gap")
+            gaps.first()
+                .map(|gap| gap.code.as_str())
+                .map(|code| failure.code(code))
+                .expect("there is a gap")
         }
         Unwritten::Gate(broken) => {
             let message = format!(
                 "nothing was written, for the quality gate would refuse an lgtm:\n{}",
                 broken.join("\n")
             );
-            let failure = Failure::plain(Exit::GateRefused, message).data(&json!({ "clauses": broken }));
+            let failure =
+                Failure::plain(Exit::GateRefused, message).data(&json!({ "clauses": broken }));
             failure
                 .code(message_schema::Code::QualityGateViolation.as_str())
                 .next(context.command(&format!("brief {}", ask.pr)))
@@ -205,8 +231,12 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
             let message = format!("nothing was written: {}", escaped(&error.to_string()));
             let failure = Failure::plain(Exit::InvalidMessage, message);
             match error {
-                NotAResponse::Missing(_) => failure.code(message_schema::Code::ActionMissing.as_str()),
-                NotAResponse::NotOpen(_) => failure.code(message_schema::Code::ThreadNotOpen.as_str()),
+                NotAResponse::Missing(_) => {
+                    failure.code(message_schema::Code::ActionMissing.as_str())
+                }
+                NotAResponse::NotOpen(_) => {
+                    failure.code(message_schema::Code::ThreadNotOpen.as_str())
+                }
                 NotAResponse::Form(_)
                 | NotAResponse::NotResolved(_)
                 | NotAResponse::NotDeferrable(_)
@@ -218,22 +248,28 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
                 Verdict::Feedback => ("feedback", "feedback"),
                 Verdict::Lgtm => ("an lgtm", "lgtm"),
             };
-            let message =
-                format!("nothing was written: the structured output is {word}; say `settled {command}`");
+            let message = format!(
+                "nothing was written: the structured output is {word}; say `settled {command}`"
+            );
             Failure::plain(Exit::Usage, message)
         }
     }
 }
 
 fn gap(gap: &Gap) -> String {
-    let legal =
-        if gap.legal.is_empty() { String::new() } else { format!("; legal: {}", gap.legal.join(", ")) };
+    let legal = if gap.legal.is_empty() {
+        String::new()
+    } else {
+        format!("; legal: {}", gap.legal.join(", "))
+    };
     format!("{}: {}{legal}", escaped(&gap.id), gap.what)
 }
 
 /// What stands on both sides of the last `=`.
 fn pair(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.rsplit_once('=').ok_or("expected two texts with `=` between them")?;
+    let (name, value) = text
+        .rsplit_once('=')
+        .ok_or("expected two texts with `=` between them")?;
     if name.is_empty() || value.is_empty() {
         return Err("expected two texts with `=` between them".to_owned());
     }

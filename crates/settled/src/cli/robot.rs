@@ -42,7 +42,9 @@ struct Primer {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     match args.command {
         Command::Help => {
-            context.say(&Answer::new(Primer { markdown: PRIMER }), |primer| primer.markdown.to_owned())?;
+            context.say(&Answer::new(Primer { markdown: PRIMER }), |primer| {
+                primer.markdown.to_owned()
+            })?;
             Ok(Exit::Ok)
         }
         Command::Triage => home::triage(context),

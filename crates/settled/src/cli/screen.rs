@@ -35,7 +35,9 @@ impl Screen {
     /// What standard output is: `COLUMNS`, else the terminal's width, else 100; colours on a terminal without
     /// `NO_COLOR`.
     pub(super) fn of_output() -> Self {
-        let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let columns = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok());
         let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
         let is_quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
@@ -47,7 +49,10 @@ impl Screen {
     /// One without colours.
     #[cfg(test)]
     pub(super) fn plain(width: usize) -> Self {
-        Self { width, has_colours: false }
+        Self {
+            width,
+            has_colours: false,
+        }
     }
 
     /// The text, coloured where there are colours.
@@ -58,7 +63,11 @@ impl Screen {
             Tone::Well => "32",
             Tone::Aside => "2",
         };
-        if self.has_colours { format!("\u{1b}[{number}m{text}\u{1b}[0m") } else { text.to_owned() }
+        if self.has_colours {
+            format!("\u{1b}[{number}m{text}\u{1b}[0m")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Parts beside each other, on as many lines as they need; none is broken unless it is wider than a line.
@@ -73,14 +82,20 @@ impl Screen {
                 Some(_) | None => lines.push(part),
             }
         }
-        lines.iter().fold(String::new(), |text, line| text + &format!("{:indent$}{line}\n", ""))
+        lines.iter().fold(String::new(), |text, line| {
+            text + &format!("{:indent$}{line}\n", "")
+        })
     }
 }
 
 /// How much of a whole is left, as a bar.
 pub(super) fn bar(left: u64, whole: u64) -> String {
     let cells = BAR as u64;
-    let full = if whole == 0 { 0 } else { (left.min(whole) * cells).div_ceil(whole) };
+    let full = if whole == 0 {
+        0
+    } else {
+        (left.min(whole) * cells).div_ceil(whole)
+    };
     let full = usize::try_from(full).unwrap_or(BAR);
     format!("[{}{}]", "#".repeat(full), "-".repeat(BAR - full))
 }
@@ -90,7 +105,10 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     if length(text) <= width {
         return text.to_owned();
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+    text.chars()
+        .take(width.saturating_sub(1))
+        .chain(['…'])
+        .collect()
 }
 
 fn length(text: &str) -> usize {
@@ -109,12 +127,20 @@ pub(super) fn span(length: TimeDelta) -> String {
 
 /// How long ago something was.
 pub(super) fn ago(passed: TimeDelta) -> String {
-    if passed < TimeDelta::zero() { "in the future".to_owned() } else { format!("{} ago", span(passed)) }
+    if passed < TimeDelta::zero() {
+        "in the future".to_owned()
+    } else {
+        format!("{} ago", span(passed))
+    }
 }
 
 /// How soon something will be.
 pub(super) fn ahead(left: TimeDelta) -> String {
-    if left < TimeDelta::zero() { "overdue".to_owned() } else { format!("in {}", span(left)) }
+    if left < TimeDelta::zero() {
+        "overdue".to_owned()
+    } else {
+        format!("in {}", span(left))
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +151,15 @@ mod tests {
     fn ages_are_short_and_never_negative() {
         let ages = [-5, 0, 119, 120, 7199, 7200, 172_799, 172_800];
         let said = ages.map(|seconds| ago(TimeDelta::seconds(seconds)));
-        let short = ["0 s ago", "119 s ago", "2 min ago", "119 min ago", "2 h ago", "47 h ago", "2 d ago"];
+        let short = [
+            "0 s ago",
+            "119 s ago",
+            "2 min ago",
+            "119 min ago",
+            "2 h ago",
+            "47 h ago",
+            "2 d ago",
+        ];
         assert_eq!(said[0], "in the future");
         assert_eq!(said[1..], short);
     }
@@ -143,6 +177,12 @@ mod tests {
     fn no_line_is_wider_than_the_screen() {
         let parts = ["a".repeat(15), "b".repeat(5), "c".repeat(90)];
         let text = Screen::plain(30).flow(4, &parts);
-        assert_eq!(text.lines().map(|line| line.chars().count()).collect::<Vec<_>>(), [27, 30], "{text}");
+        assert_eq!(
+            text.lines()
+                .map(|line| line.chars().count())
+                .collect::<Vec<_>>(),
+            [27, 30],
+            "{text}"
+        );
     }
 }

@@ -60,13 +60,21 @@ impl Parts {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
     let letter = args.parts.letter(&args.envelope, args.kind)?;
-    posting::post(context, &me, &letter, &args.parts.way, Vec::new(), clock::now())
+    posting::post(
+        context,
+        &me,
+        &letter,
+        &args.parts.way,
+        Vec::new(),
+        clock::now(),
+    )
 }
 
 /// A type by its word; of the review loop also without `review_`, and with hyphens.
 pub(super) fn kind(text: &str) -> Result<MessageType, String> {
     let word = text.to_lowercase().replace('-', "_");
-    let found = MessageType::from_word(&word).or_else(|| MessageType::from_word(&format!("review_{word}")));
+    let found =
+        MessageType::from_word(&word).or_else(|| MessageType::from_word(&format!("review_{word}")));
     found.ok_or_else(|| {
         let words: Vec<&str> = MessageType::ALL.iter().map(|kind| kind.as_str()).collect();
         format!("expected one of {}", words.join(", "))

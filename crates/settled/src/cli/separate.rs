@@ -45,8 +45,7 @@ pub(super) fn run(
     context: &Context,
 ) -> Result<Exit, Failure> {
     if !args.dry_run && !rustix::process::geteuid().is_root() {
-        let message =
-            "only root can give directories to other users, and anybody say --dry-run; nothing was changed";
+        let message = "only root can give directories to other users, and anybody say --dry-run; nothing was changed";
         return Err(Failure::plain(Exit::Identity, message.to_owned()));
     }
     let users = Users::of_system();
@@ -56,7 +55,10 @@ pub(super) fn run(
         return Err(Failure::plain(Exit::Usage, message));
     }
     if let Some(fault) = cast.fault(&users) {
-        return Err(Failure::plain(Exit::Usage, format!("{fault}; nothing was changed")));
+        return Err(Failure::plain(
+            Exit::Usage,
+            format!("{fault}; nothing was changed"),
+        ));
     }
     if args.dry_run {
         return show(root, &cast, false, context);
@@ -75,7 +77,9 @@ fn cast(
     users: &Users,
 ) -> Result<Cast, Failure> {
     let usage = |why: String| Failure::plain(Exit::Usage, format!("{why}; nothing was changed"));
-    let known = Config::load(root).map_err(|error| Failure::new(Exit::Usage, &error))?.users();
+    let known = Config::load(root)
+        .map_err(|error| Failure::new(Exit::Usage, &error))?
+        .users();
     let on_the_roll =
         match workspace::is_workspace(root).map_err(|error| Failure::new(Exit::Failed, &error))? {
             true => workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
@@ -84,21 +88,31 @@ fn cast(
     let layout = Layout::new(root);
     let mut agents = BTreeMap::new();
     for name in named.iter().map(|(name, _)| name).chain(&on_the_roll) {
-        let asked = named.iter().find(|(other, _)| other == name).and_then(|(_, user)| user.clone());
+        let asked = named
+            .iter()
+            .find(|(other, _)| other == name)
+            .and_then(|(_, user)| user.clone());
         let user = match (asked, known.get(name)) {
             (Some(asked), _) => users.find(&asked).map_err(usage)?,
             // Its directory says which group it was given; a user that is in no file has no other record of it.
             (None, Some(uid)) => {
                 let home = layout.agents().join(name.as_str()).symlink_metadata();
-                let is_given =
-                    layout.outbox(name.as_str()).symlink_metadata().is_ok_and(|data| data.uid() == *uid);
+                let is_given = layout
+                    .outbox(name.as_str())
+                    .symlink_metadata()
+                    .is_ok_and(|data| data.uid() == *uid);
                 match home {
-                    Ok(home) if is_given => User { uid: *uid, gid: home.gid() },
+                    Ok(home) if is_given => User {
+                        uid: *uid,
+                        gid: home.gid(),
+                    },
                     Ok(_) | Err(_) => users.find(&Named::Number(*uid, None)).map_err(usage)?,
                 }
             }
             (None, None) => users.find(&Named::Name(name.to_string())).map_err(|why| {
-                usage(format!("{why}: make one for the agent (useradd {name}), or say --agents {name}=UID"))
+                usage(format!(
+                    "{why}: make one for the agent (useradd {name}), or say --agents {name}=UID"
+                ))
             })?,
         };
         agents.insert(name.clone(), user);
@@ -108,7 +122,10 @@ fn cast(
         None => layout
             .own()
             .symlink_metadata()
-            .map_or(User { uid: 0, gid: 0 }, |data| User { uid: data.uid(), gid: data.gid() }),
+            .map_or(User { uid: 0, gid: 0 }, |data| User {
+                uid: data.uid(),
+                gid: data.gid(),
+            }),
     };
     Ok(Cast { daemon, agents })
 }
@@ -119,14 +136,26 @@ fn write_users(root: &Path, cast: &Cast) -> Result<(), Failure> {
     let path = root.join(config::FILE);
     let before = std::fs::read_to_string(&path).map_err(|error| failed(&error))?;
     let text = with_users(&before, &cast.agents);
-    let wanted: BTreeMap<AgentName, u32> =
-        cast.agents.iter().map(|(name, user)| (name.clone(), user.uid)).collect();
+    let wanted: BTreeMap<AgentName, u32> = cast
+        .agents
+        .iter()
+        .map(|(name, user)| (name.clone(), user.uid))
+        .collect();
     let users = Config::parse(&text, &path).map(|config| config.users());
-    if !users.as_ref().is_ok_and(|users| wanted.iter().all(|(name, uid)| users.get(name) == Some(uid))) {
-        let lines: Vec<String> =
-            wanted.iter().map(|(name, uid)| format!("agents.{name}.uid = {uid}")).collect();
-        let message =
-            format!("{} cannot be extended by itself; write into it: {}", path.display(), lines.join(", "));
+    if !users.as_ref().is_ok_and(|users| {
+        wanted
+            .iter()
+            .all(|(name, uid)| users.get(name) == Some(uid))
+    }) {
+        let lines: Vec<String> = wanted
+            .iter()
+            .map(|(name, uid)| format!("agents.{name}.uid = {uid}"))
+            .collect();
+        let message = format!(
+            "{} cannot be extended by itself; write into it: {}",
+            path.display(),
+            lines.join(", ")
+        );
         return Err(Failure::plain(Exit::Usage, message));
     }
     if text == before {
@@ -141,7 +170,11 @@ fn write_users(root: &Path, cast: &Cast) -> Result<(), Failure> {
 /// Prints the scheme, and with `change` makes it so.
 fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exit, Failure> {
     let failed = |error: spool::SpoolError| Failure::new(Exit::Failed, &error);
-    let grounds = if root.is_dir() { Some(Grounds::open(root).map_err(failed)?) } else { None };
+    let grounds = if root.is_dir() {
+        Some(Grounds::open(root).map_err(failed)?)
+    } else {
+        None
+    };
     let mut rows = vec![["PATH", "OWNER", "MODE", "WHY"].map(str::to_owned)];
     let mut count = 0;
     for line in cast.lines() {
@@ -151,11 +184,22 @@ fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exi
         };
         rows.push(row(&line));
     }
-    let what = if change { "were changed" } else { "would be changed" };
-    let scheme =
-        Scheme { entries: rows[1..].iter().map(Entry::of).collect(), different: count, changed: change };
+    let what = if change {
+        "were changed"
+    } else {
+        "would be changed"
+    };
+    let scheme = Scheme {
+        entries: rows[1..].iter().map(Entry::of).collect(),
+        different: count,
+        changed: change,
+    };
     context.say(&Answer::new(scheme), |_| {
-        format!("{}{count} entries {what}\n{}", super::status::columns(&rows), next(root, cast))
+        format!(
+            "{}{count} entries {what}\n{}",
+            super::status::columns(&rows),
+            next(root, cast)
+        )
     })?;
     Ok(Exit::Ok)
 }
@@ -180,15 +224,31 @@ struct Entry {
 impl Entry {
     fn of([path, owner, mode, why]: &[String; 4]) -> Self {
         let [path, owner, mode, why] = [path, owner, mode, why].map(Clone::clone);
-        Self { path, owner, mode, why }
+        Self {
+            path,
+            owner,
+            mode,
+            why,
+        }
     }
 }
 
 fn row(line: &Line) -> [String; 4] {
-    let path =
-        if line.path.as_os_str().is_empty() { ".".to_owned() } else { line.path.display().to_string() };
-    let owner = User { uid: line.tenure.uid, gid: line.tenure.gid };
-    [path, owner.to_string(), format!("{:04o}", line.tenure.mode), line.why.to_owned()]
+    let path = if line.path.as_os_str().is_empty() {
+        ".".to_owned()
+    } else {
+        line.path.display().to_string()
+    };
+    let owner = User {
+        uid: line.tenure.uid,
+        gid: line.tenure.gid,
+    };
+    [
+        path,
+        owner.to_string(),
+        format!("{:04o}", line.tenure.mode),
+        line.why.to_owned(),
+    ]
 }
 
 fn next(root: &Path, cast: &Cast) -> String {

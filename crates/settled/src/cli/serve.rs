@@ -51,8 +51,16 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
     logs::start(args.log.log_format);
-    let until = if args.until_eof { Until::EndOfInput } else { Until::Signal };
-    if args.once { once(root, &context) } else { foreground(root, until) }
+    let until = if args.until_eof {
+        Until::EndOfInput
+    } else {
+        Until::Signal
+    };
+    if args.once {
+        once(root, &context)
+    } else {
+        foreground(root, until)
+    }
 }
 
 /// Serves until a signal, and logs in the form that was asked for.
@@ -63,17 +71,27 @@ pub(super) fn logged(root: &Path, log: LogForm) -> Result<Exit, Failure> {
 
 fn foreground(root: &Path, until: Until) -> Result<Exit, Failure> {
     warn_of_strangers(root);
-    daemon::serve(root, until, |_| tracing::info!(root = %root.display(), "serving"))
-        .map_err(|error| failure(&error, root))?;
+    daemon::serve(
+        root,
+        until,
+        |_| tracing::info!(root = %root.display(), "serving"),
+    )
+    .map_err(|error| failure(&error, root))?;
     Ok(Exit::Ok)
 }
 
 fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     warn_of_strangers(root);
     let tally = daemon::serve_once(root).map_err(|error| failure(&error, root))?;
-    let said =
-        format!("{} accepted, {} refused, {} duplicates\n", tally.accepted, tally.refused, tally.duplicates);
-    let Tally { undelivered, unread, .. } = tally;
+    let said = format!(
+        "{} accepted, {} refused, {} duplicates\n",
+        tally.accepted, tally.refused, tally.duplicates
+    );
+    let Tally {
+        undelivered,
+        unread,
+        ..
+    } = tally;
     if undelivered > 0 || unread > 0 {
         let message = format!(
             "{undelivered} files could not be delivered or put away yet, {unread} files or outboxes not be read; the \
@@ -82,10 +100,16 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
         if !context.json {
             print(&said)?;
         }
-        return Err(Failure::plain(Exit::Temporary, message).data(&tally).next(context.command("status")));
+        return Err(Failure::plain(Exit::Temporary, message)
+            .data(&tally)
+            .next(context.command("status")));
     }
     context.say(&Answer::new(&tally), |_| said)?;
-    Ok(if tally.refused > 0 { Exit::InvalidMessage } else { Exit::Ok })
+    Ok(if tally.refused > 0 {
+        Exit::InvalidMessage
+    } else {
+        Exit::Ok
+    })
 }
 
 /// Warns of names in the config that are of no agent of this workspace. What cannot be read is
@@ -109,8 +133,9 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
             Failure { message, ..failure }.next(format!("{next} {root_shown}"))
         }
         DaemonError::Mailroom(MailroomError::NotTheDaemon { owner, .. }) => {
-            Failure::new(Exit::Identity, error)
-                .next(format!("setpriv --reuid={owner} --clear-groups settled serve {root_shown}"))
+            Failure::new(Exit::Identity, error).next(format!(
+                "setpriv --reuid={owner} --clear-groups settled serve {root_shown}"
+            ))
         }
         DaemonError::Mailroom(MailroomError::Config(ConfigError::Invalid { .. })) => {
             Failure::new(Exit::Usage, error)
@@ -126,37 +151,60 @@ pub(super) fn failure(error: &DaemonError, root: &Path) -> Failure {
 /// How a failure of the spool ends the daemon (6 where starting it again would only fail again), what is to be said of it besides, and the next command.
 fn advice(error: &SpoolError) -> (Exit, &'static str, &'static str) {
     match error {
-        SpoolError::Locked { .. } => (Exit::Temporary, "; it is being served already", "settled status"),
-        SpoolError::Full { .. } => {
-            (Exit::Temporary, "; nothing was lost, make room and start again", "df -h")
-        }
+        SpoolError::Locked { .. } => (
+            Exit::Temporary,
+            "; it is being served already",
+            "settled status",
+        ),
+        SpoolError::Full { .. } => (
+            Exit::Temporary,
+            "; nothing was lost, make room and start again",
+            "df -h",
+        ),
         SpoolError::Io { source, .. }
-            if matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) =>
+            if matches!(
+                source.kind(),
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+            ) =>
         {
-            (Exit::Temporary, "; nothing was lost, make room and start again", "df -h")
+            (
+                Exit::Temporary,
+                "; nothing was lost, make room and start again",
+                "df -h",
+            )
         }
-        SpoolError::Io { .. } => {
-            (Exit::Failed, "; nothing was lost, the next start does the rest", "settled serve")
-        }
-        SpoolError::Fatal { .. } | SpoolError::Stopped { .. } => {
-            (Exit::Failed, "; look at the disk, the next start reads what is really there", "settled serve")
-        }
-        SpoolError::Replaced { .. } => {
-            (Exit::ActionRequired, "; put back what was there before the next start", "settled ledger verify")
-        }
+        SpoolError::Io { .. } => (
+            Exit::Failed,
+            "; nothing was lost, the next start does the rest",
+            "settled serve",
+        ),
+        SpoolError::Fatal { .. } | SpoolError::Stopped { .. } => (
+            Exit::Failed,
+            "; look at the disk, the next start reads what is really there",
+            "settled serve",
+        ),
+        SpoolError::Replaced { .. } => (
+            Exit::ActionRequired,
+            "; put back what was there before the next start",
+            "settled ledger verify",
+        ),
         SpoolError::Damaged { .. } => (
             Exit::ActionRequired,
             "; nothing was changed, put the ledger back from a backup",
             "settled ledger verify",
         ),
-        SpoolError::TooNew { .. } => {
-            (Exit::ActionRequired, "; a newer settled has to serve it", "settled log")
-        }
+        SpoolError::TooNew { .. } => (
+            Exit::ActionRequired,
+            "; a newer settled has to serve it",
+            "settled log",
+        ),
         SpoolError::Visit { .. } => (
             Exit::ActionRequired,
             "; a newer settled wrote it, or it is damaged: serve it with that one, or put the ledger back from a backup",
             "settled ledger verify",
         ),
-        SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => (Exit::Failed, "", "settled ledger verify"),
+        SpoolError::Sequence { .. } | SpoolError::Unfit { .. } => {
+            (Exit::Failed, "", "settled ledger verify")
+        }
     }
 }

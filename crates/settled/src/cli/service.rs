@@ -108,8 +108,13 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.of.root);
     let service = service(&args.of, work(args), &context)?;
     if args.of.dry_run {
-        let text = service.text().map_err(|why| failure(&ServiceError::Path(why), &service))?;
-        let document = Document { text: Some(text.clone()), ..document("unchanged", true, &service) };
+        let text = service
+            .text()
+            .map_err(|why| failure(&ServiceError::Path(why), &service))?;
+        let document = Document {
+            text: Some(text.clone()),
+            ..document("unchanged", true, &service)
+        };
         context.say(&Answer::new(document), |_| text)?;
         return Ok(Exit::Ok);
     }
@@ -128,7 +133,9 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
     for command in service.start() {
         answer.next(command, "start it, now and with the machine");
     }
-    context.say(&answer, |document| format!("{}  {}\n", document.state, document.file.display()))?;
+    context.say(&answer, |document| {
+        format!("{}  {}\n", document.state, document.file.display())
+    })?;
     Ok(Exit::Ok)
 }
 
@@ -136,10 +143,15 @@ fn uninstall(of: &Of, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&of.root);
     let service = service(of, Work::MailOnly, &context)?;
     if !of.dry_run {
-        service.remove().map_err(|error| failure(&error, &service))?;
+        service
+            .remove()
+            .map_err(|error| failure(&error, &service))?;
     }
     let said = |document: &Document| format!("removed  {}\n", document.file.display());
-    context.say(&Answer::new(document("removed", of.dry_run, &service)), said)?;
+    context.say(
+        &Answer::new(document("removed", of.dry_run, &service)),
+        said,
+    )?;
     Ok(Exit::Ok)
 }
 
@@ -150,7 +162,11 @@ fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
     let (state, said, exit) = match found {
         Found::Nothing => ("absent", "not installed", Exit::NotFound),
         Found::Same => ("same", "installed", Exit::Ok),
-        Found::Other => ("other", "installed, and not as it would be now", Exit::ActionRequired),
+        Found::Other => (
+            "other",
+            "installed, and not as it would be now",
+            Exit::ActionRequired,
+        ),
     };
     let mut answer = Answer::new(document(state, args.of.dry_run, &service));
     if found != Found::Same {
@@ -170,7 +186,11 @@ fn text(document: &Document, said: &str) -> String {
         Some(false) => "no daemon is serving",
         None => "whether a daemon is serving cannot be seen by this user",
     };
-    let enabled = if document.enabled { "enabled" } else { "not enabled" };
+    let enabled = if document.enabled {
+        "enabled"
+    } else {
+        "not enabled"
+    };
     format!(
         "{said}, {enabled}; {serving}\nfile:    {}\nprogram: {}\nroot:    {}\n",
         document.file.display(),
@@ -181,7 +201,15 @@ fn text(document: &Document, said: &str) -> String {
 
 /// The command that installs the service that was asked about.
 fn again(args: &Install) -> String {
-    let Of { root: _, system, user, launchd, name, into, dry_run: _ } = &args.of;
+    let Of {
+        root: _,
+        system,
+        user,
+        launchd,
+        name,
+        into,
+        dry_run: _,
+    } = &args.of;
     let told = [
         (*system, "--system"),
         (*user, "--user"),
@@ -189,16 +217,27 @@ fn again(args: &Install) -> String {
         (args.starts_agents, "--starts-agents"),
     ];
     let mut words = vec!["service install".to_owned()];
-    words.extend(told.iter().filter(|(is_told, _)| *is_told).map(|(_, option)| (*option).to_owned()));
+    words.extend(
+        told.iter()
+            .filter(|(is_told, _)| *is_told)
+            .map(|(_, option)| (*option).to_owned()),
+    );
     if name != NAME {
         words.push(format!("--name {name}"));
     }
-    words.extend(into.iter().map(|into| format!("--into {}", quoted(into.as_os_str()))));
+    words.extend(
+        into.iter()
+            .map(|into| format!("--into {}", quoted(into.as_os_str()))),
+    );
     words.join(" ")
 }
 
 fn work(args: &Install) -> Work {
-    if args.starts_agents { Work::StartsAgents } else { Work::MailOnly }
+    if args.starts_agents {
+        Work::StartsAgents
+    } else {
+        Work::MailOnly
+    }
 }
 
 fn document(state: &'static str, dry_run: bool, service: &Service) -> Document {
@@ -217,8 +256,12 @@ fn document(state: &'static str, dry_run: bool, service: &Service) -> Document {
 /// The service that was asked for, with absolute paths: a supervisor has no working directory and no PATH of ours.
 fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
     let given = context.workspace()?;
-    let failed = |what: &str, error: std::io::Error| Failure::plain(Exit::Failed, format!("{what}: {error}"));
-    let root = given.canonicalize().map_err(|error| failed(&given.display().to_string(), error))?;
+    let failed = |what: &str, error: std::io::Error| {
+        Failure::plain(Exit::Failed, format!("{what}: {error}"))
+    };
+    let root = given
+        .canonicalize()
+        .map_err(|error| failed(&given.display().to_string(), error))?;
     let program = std::env::current_exe().and_then(std::fs::canonicalize);
     let program = program.map_err(|error| failed("where this program lies is not known", error))?;
     let me = rustix::process::geteuid().as_raw();
@@ -231,7 +274,11 @@ fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
     let own = root.join(".settled");
     let data = own.symlink_metadata().or_else(|_| root.symlink_metadata());
     let data = data.map_err(|error| failed(&root.display().to_string(), error))?;
-    let kind = if of.launchd { Kind::Launchd } else { Kind::HERE };
+    let kind = if of.launchd {
+        Kind::Launchd
+    } else {
+        Kind::HERE
+    };
     let directory = match &of.into {
         Some(directory) => directory.clone(),
         None => directory(kind, scope)?,
@@ -250,11 +297,25 @@ fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
         loopback: matches!(config.metrics.listen, Listen::Loopback(_)),
     };
     let owner = (data.uid(), data.gid());
-    Ok(Service { kind, scope, name: of.name.clone(), directory, program, root, owner, work, needs })
+    Ok(Service {
+        kind,
+        scope,
+        name: of.name.clone(),
+        directory,
+        program,
+        root,
+        owner,
+        work,
+        needs,
+    })
 }
 
 fn directory(kind: Kind, scope: Scope) -> Result<PathBuf, Failure> {
-    let told = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let told = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     let home = match (told("HOME"), scope) {
         (Some(home), _) => home,
         (None, Scope::System) => PathBuf::from("/"),
@@ -290,5 +351,7 @@ fn name(text: &str) -> Result<String, String> {
     let is_name = (1..=64).contains(&text.len())
         && text.chars().all(is_fit)
         && text.starts_with(|c: char| c.is_ascii_alphanumeric());
-    is_name.then(|| text.to_owned()).ok_or_else(|| format!("`{text}` is no name: 1 to 64 of A-Za-z0-9._-"))
+    is_name
+        .then(|| text.to_owned())
+        .ok_or_else(|| format!("`{text}` is no name: 1 to 64 of A-Za-z0-9._-"))
 }

@@ -19,7 +19,11 @@ use crate::{simulate, workspace};
                                                  what would have been decided otherwise")]
 pub(super) struct Args {
     /// The scenarios
-    #[arg(value_name = "SCENARIO", required_unless_present = "ledger", conflicts_with = "ledger")]
+    #[arg(
+        value_name = "SCENARIO",
+        required_unless_present = "ledger",
+        conflicts_with = "ledger"
+    )]
     scenarios: Vec<PathBuf>,
     /// A workspace whose ledger is judged again
     #[arg(long, value_name = "DIR", requires = "config")]
@@ -39,13 +43,16 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
     let mut exit = Exit::Ok;
     for file in files {
-        let transcript =
-            simulate::simulate(&read(file)?, file).map_err(|error| Failure::new(Exit::Usage, &error))?;
+        let transcript = simulate::simulate(&read(file)?, file)
+            .map_err(|error| Failure::new(Exit::Usage, &error))?;
         if !transcript.mismatches.is_empty() {
             exit = Exit::Failed;
         }
-        let text =
-            if context.json { Answer::new(transcript).line() } else { simulate::text(&transcript, file) };
+        let text = if context.json {
+            Answer::new(transcript).line()
+        } else {
+            simulate::text(&transcript, file)
+        };
         print(&text)?;
     }
     Ok(exit)
@@ -54,7 +61,8 @@ fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
 fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure> {
     super::context::existing(root)?;
     let bytes = read(config)?;
-    let config = Config::from_bytes(&bytes, config).map_err(|error| Failure::new(Exit::Usage, &error))?;
+    let config =
+        Config::from_bytes(&bytes, config).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let agents = workspace::agents(root).map_err(|error| failed(&error))?;
     let replay = simulate::replay(root, config.policy(agents)).map_err(|error| failed(&error))?;
@@ -65,7 +73,11 @@ fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(file).map_err(|error| {
         let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
+        let exit = if is_missing {
+            Exit::NotFound
+        } else {
+            Exit::Failed
+        };
         Failure::plain(exit, format!("{}: {error}", file.display()))
     })
 }

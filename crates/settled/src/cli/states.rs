@@ -22,6 +22,11 @@ struct Page {
 }
 
 pub(super) fn run(_: &Args, context: &Context) -> Result<Exit, Failure> {
-    context.say(&Answer::new(Page { markdown: states::page() }), |page| page.markdown.clone())?;
+    context.say(
+        &Answer::new(Page {
+            markdown: states::page(),
+        }),
+        |page| page.markdown.clone(),
+    )?;
     Ok(Exit::Ok)
 }

@@ -80,11 +80,16 @@ pub(super) struct PairRow {
 
 impl PairRow {
     fn of(id: &PairId, pair: &OpenPair) -> Self {
-        let OpenPair { setup, standing, .. } = pair;
+        let OpenPair {
+            setup, standing, ..
+        } = pair;
         Self {
             pair: id.to_string(),
             author: setup.author.agent.to_string(),
-            reviewer: setup.reviewer.as_ref().map(|reviewer| reviewer.agent.to_string()),
+            reviewer: setup
+                .reviewer
+                .as_ref()
+                .map(|reviewer| reviewer.agent.to_string()),
             state: standing.pair.run().word(),
             iteration: standing.pair.iteration(),
             iterations: setup.iterations,
@@ -133,18 +138,28 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let now = clock::now();
     let answer = look(root, now, &context)?;
-    context.say(&answer, |status| board::text(status, now, Screen::of_output()))?;
+    context.say(&answer, |status| {
+        board::text(status, now, Screen::of_output())
+    })?;
     Ok(Exit::Ok)
 }
 
 /// How things stand, with what should be known and what comes next.
-pub(super) fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result<Answer<Status>, Failure> {
+pub(super) fn look(
+    root: &Path,
+    now: DateTime<Utc>,
+    context: &Context,
+) -> Result<Answer<Status>, Failure> {
     let standing = context.standing()?;
     let mut answer = Answer::new(status(&standing, removable(root, now)));
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
     let kinds = problems::by_kind(&problems);
     for (kind, (count, first)) in &kinds {
-        let more = if *count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
+        let more = if *count > 1 {
+            format!(" (and {} more)", count - 1)
+        } else {
+            String::new()
+        };
         answer.alert(kind.word(), format!("{}{more}", escaped(&first.what)));
     }
     let mut named: Vec<&str> = Vec::new();
@@ -156,17 +171,35 @@ pub(super) fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result
         }
     }
     if problems.len() > named.len() {
-        answer.next(context.command("problems"), format!("all {} that need somebody", problems.len()));
+        answer.next(
+            context.command("problems"),
+            format!("all {} that need somebody", problems.len()),
+        );
     }
     Ok(answer)
 }
 
 fn status(standing: &Standing, removable: Option<Removable>) -> Status {
     let (state, folded) = (standing.books.state(), &standing.folded);
-    let count = |(agent, count): &(AgentName, usize)| Count { agent: agent.to_string(), count: *count };
-    let dead = |agent: &AgentName| standing.dead.iter().filter(|letter| letter.agent == *agent).count();
-    let dead = standing.agents.iter().map(|agent| Count { agent: agent.to_string(), count: dead(agent) });
-    let reviews: Vec<Row> = state.reviews().map(|(key, review)| Row::of(key, review)).collect();
+    let count = |(agent, count): &(AgentName, usize)| Count {
+        agent: agent.to_string(),
+        count: *count,
+    };
+    let dead = |agent: &AgentName| {
+        standing
+            .dead
+            .iter()
+            .filter(|letter| letter.agent == *agent)
+            .count()
+    };
+    let dead = standing.agents.iter().map(|agent| Count {
+        agent: agent.to_string(),
+        count: dead(agent),
+    });
+    let reviews: Vec<Row> = state
+        .reviews()
+        .map(|(key, review)| Row::of(key, review))
+        .collect();
     Status {
         serving: standing.serving,
         accepted: state.accepted(),
@@ -178,7 +211,11 @@ fn status(standing: &Standing, removable: Option<Removable>) -> Status {
             .iter()
             .filter_map(|row| {
                 let (review, mover) = (row.review.clone(), row.mover.clone()?);
-                Some(Wait { review, mover, since: row.since })
+                Some(Wait {
+                    review,
+                    mover,
+                    since: row.since,
+                })
             })
             .min_by_key(|wait| wait.since),
         ledger: Ledger {
@@ -189,7 +226,10 @@ fn status(standing: &Standing, removable: Option<Removable>) -> Status {
             removable,
         },
         reviews,
-        pairs: state.pairs().map(|(id, pair)| PairRow::of(id, pair)).collect(),
+        pairs: state
+            .pairs()
+            .map(|(id, pair)| PairRow::of(id, pair))
+            .collect(),
         troubles: standing.troubles.clone(),
     }
 }
@@ -198,19 +238,33 @@ fn status(standing: &Standing, removable: Option<Removable>) -> Status {
 /// for others to complain about.
 fn removable(root: &Path, now: DateTime<Utc>) -> Option<Removable> {
     let keep = Config::load(root).ok()?.retention;
-    keep.sent_days.or(keep.archive_days).or(keep.dead_letter_days)?;
+    keep.sent_days
+        .or(keep.archive_days)
+        .or(keep.dead_letter_days)?;
     let sweep = gc::sweep(root, &keep, now, gc::Mode::DryRun).ok()?;
     let sum = sweep.sum(|shelved| shelved.gone);
-    Some(Removable { files: sum.files, bytes: sum.bytes })
+    Some(Removable {
+        files: sum.files,
+        bytes: sum.bytes,
+    })
 }
 
 /// A table whose columns are as wide as they need to be.
 pub(super) fn columns<const N: usize>(lines: &[[String; N]]) -> String {
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| {
+        lines
+            .iter()
+            .map(|line| line[column].chars().count())
+            .max()
+            .unwrap_or(0)
+    };
     let widths: [usize; N] = std::array::from_fn(width);
     lines.iter().fold(String::new(), |text, line| {
-        let cells: Vec<String> =
-            line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> = line
+            .iter()
+            .zip(widths)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         text + cells.join("  ").trim_end() + "\n"
     })
 }

@@ -38,31 +38,53 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Err(why::unknown(&standing, &args.target.which(), context));
     }
     let mut histories = Histories::of(selected.iter().map(|(key, _)| *key));
-    let read = spool::read_ledger(root, &mut |entry| histories.note(entry).map_err(VisitError::from));
+    let read = spool::read_ledger(root, &mut |entry| {
+        histories.note(entry).map_err(VisitError::from)
+    });
     read.map_err(failed)?;
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
     let tell = |(key, review)| histories.tell(key, review, standing.is_alone(key), &spell);
-    let all = All { reviews: selected.into_iter().map(tell).collect() };
+    let all = All {
+        reviews: selected.into_iter().map(tell).collect(),
+    };
     context.say(&Answer::new(all), |all| {
         let screen = Screen::of_output();
-        all.reviews.iter().map(|review| text(review, screen)).collect::<Vec<_>>().join("\n")
+        all.reviews
+            .iter()
+            .map(|review| text(review, screen))
+            .collect::<Vec<_>>()
+            .join("\n")
     })?;
     Ok(Exit::Ok)
 }
 
 fn text(review: &Threads, screen: Screen) -> String {
-    let Threads { review, phase, round_of_generation, rounds, threads } = review;
+    let Threads {
+        review,
+        phase,
+        round_of_generation,
+        rounds,
+        threads,
+    } = review;
     let mut text = format!("{review}: {phase}, round {round_of_generation} of {rounds}\n");
     if threads.is_empty() {
         text += "  no thread\n";
     }
-    threads.iter().fold(text, |text, thread| text + &of_thread(thread, screen))
+    threads
+        .iter()
+        .fold(text, |text, thread| text + &of_thread(thread, screen))
 }
 
 fn of_thread(thread: &Told, screen: Screen) -> String {
     let blocking = if thread.blocking { ", blocks" } else { "" };
-    let title = thread.title.as_ref().map_or_else(String::new, |title| format!("  {}", escaped(title)));
-    let head = format!("  {}  {}{blocking}  {}{title}", thread.id, thread.severity, thread.state);
+    let title = thread
+        .title
+        .as_ref()
+        .map_or_else(String::new, |title| format!("  {}", escaped(title)));
+    let head = format!(
+        "  {}  {}{blocking}  {}{title}",
+        thread.id, thread.severity, thread.state
+    );
     // A title may be as long as its packet.
     let mut text = cut(&head, screen.width) + "\n";
     let place = match (&thread.file, &thread.lines) {
@@ -70,16 +92,33 @@ fn of_thread(thread: &Told, screen: Screen) -> String {
         (Some(file), None) => format!("{}; ", escaped(file)),
         (None, _) => String::new(),
     };
-    let again = if thread.reopened { ", was open again" } else { "" };
+    let again = if thread.reopened {
+        ", was open again"
+    } else {
+        ""
+    };
     let held = thread.round_count;
     text += &format!(
         "      {place}stance {} (repeated {held} times), replies left: {}{again}\n",
         thread.stance, thread.replies_left
     );
     text += &may_be_done(thread);
-    for Act { seq, at, act, round, by, message } in &thread.history {
-        let message = message.as_ref().map_or_else(String::new, |id| format!(" in {}", escaped(id)));
-        text += &format!("      {at}  round {round}  {act} by {}{message} (record {seq})\n", escaped(by));
+    for Act {
+        seq,
+        at,
+        act,
+        round,
+        by,
+        message,
+    } in &thread.history
+    {
+        let message = message
+            .as_ref()
+            .map_or_else(String::new, |id| format!(" in {}", escaped(id)));
+        text += &format!(
+            "      {at}  round {round}  {act} by {}{message} (record {seq})\n",
+            escaped(by)
+        );
     }
     text
 }
@@ -94,12 +133,18 @@ fn may_be_done(thread: &Told) -> String {
         }
         (Some(_) | None, _) => {
             for (stance, actions) in &thread.legal {
-                text +=
-                    &format!("      the reviewer may, if its stance is {stance}: {}\n", actions.join(", "));
+                text += &format!(
+                    "      the reviewer may, if its stance is {stance}: {}\n",
+                    actions.join(", ")
+                );
             }
         }
     }
-    let words: Vec<&str> = thread.person.iter().filter_map(|mend| mend.run.split(' ').nth(1)).collect();
+    let words: Vec<&str> = thread
+        .person
+        .iter()
+        .filter_map(|mend| mend.run.split(' ').nth(1))
+        .collect();
     if !words.is_empty() {
         text += &format!("      a person may: {}\n", words.join(", "));
     }

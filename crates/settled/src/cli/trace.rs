@@ -38,7 +38,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if let Some(why) = unread {
         answer.alert(
             "ledger_unread",
-            format!("the ledger cannot be read, so only files are shown: {}", escaped(&why)),
+            format!(
+                "the ledger cannot be read, so only files are shown: {}",
+                escaped(&why)
+            ),
         );
     }
     context.say(&answer, text)?;
@@ -46,9 +49,14 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn nowhere(trace: &Trace, args: &Args, context: &Context) -> Failure {
-    let of = args.from.as_ref().map_or_else(String::new, |from| format!(" of {from}"));
-    let message =
-        format!("no message {}{of} in an outbox, in dead_letter or in an inbox", escaped(&trace.id));
+    let of = args
+        .from
+        .as_ref()
+        .map_or_else(String::new, |from| format!(" of {from}"));
+    let message = format!(
+        "no message {}{of} in an outbox, in dead_letter or in an inbox",
+        escaped(&trace.id)
+    );
     match &trace.without_ledger {
         // What the ledger would say is not known, so nothing is said not to exist.
         Some(why) => Failure::plain(
@@ -63,16 +71,28 @@ fn nowhere(trace: &Trace, args: &Args, context: &Context) -> Failure {
 }
 
 fn text(trace: &Trace) -> String {
-    let lives: Vec<String> = trace.messages.iter().map(|life| self::life(&trace.id, life)).collect();
+    let lives: Vec<String> = trace
+        .messages
+        .iter()
+        .map(|life| self::life(&trace.id, life))
+        .collect();
     lives.join("\n")
 }
 
 fn life(id: &str, life: &Life) -> String {
     let mut head = id.to_owned();
-    head +=
-        &life.from.as_ref().map_or_else(|| "  no proven sender".to_owned(), |from| format!("  from {from}"));
-    head += &life.kind.as_ref().map_or_else(String::new, |kind| format!("  {kind}"));
-    head += &life.review.as_ref().map_or_else(String::new, |review| format!("  {review}"));
+    head += &life.from.as_ref().map_or_else(
+        || "  no proven sender".to_owned(),
+        |from| format!("  from {from}"),
+    );
+    head += &life
+        .kind
+        .as_ref()
+        .map_or_else(String::new, |kind| format!("  {kind}"));
+    head += &life
+        .review
+        .as_ref()
+        .map_or_else(String::new, |review| format!("  {review}"));
     let mut text = escaped(&head) + "\n";
     for step in &life.steps {
         text += &self::step(step);
@@ -87,13 +107,26 @@ fn step(step: &Step) -> String {
         Known::No => "-",
         Known::Unknown => "?",
     };
-    let by = step.agent.as_ref().map_or_else(String::new, |agent| format!("{agent}: "));
+    let by = step
+        .agent
+        .as_ref()
+        .map_or_else(String::new, |agent| format!("{agent}: "));
     let at = step.at.as_deref().unwrap_or("");
-    let said = format!("{mark} {:<9}  {at:<24}  {by}{}", step.step.word(), step.what);
+    let said = format!(
+        "{mark} {:<9}  {at:<24}  {by}{}",
+        step.step.word(),
+        step.what
+    );
     let mut text = escaped(said.trim_end()) + "\n";
     let record = step.record.map(|seq| format!("record {seq}"));
-    let digest = step.digest.as_ref().map(|digest| digest.chars().take(DIGEST_CHARS).collect());
-    let shown: Vec<String> = [record, step.path.clone(), digest].into_iter().flatten().collect();
+    let digest = step
+        .digest
+        .as_ref()
+        .map(|digest| digest.chars().take(DIGEST_CHARS).collect());
+    let shown: Vec<String> = [record, step.path.clone(), digest]
+        .into_iter()
+        .flatten()
+        .collect();
     if !shown.is_empty() {
         text += &format!("{:39}{}\n", "", escaped(&shown.join("  ")));
     }

@@ -46,15 +46,27 @@ pub(super) struct TakeArgs {
 }
 
 pub(super) fn turn(args: &TurnArgs, context: &Context) -> Result<Exit, Failure> {
-    let event = Event::Turns { which: args.target.which(), count: args.count };
+    let event = Event::Turns {
+        which: args.target.which(),
+        count: args.count,
+    };
     order::give(event, context)
 }
 
 pub(super) fn take(args: &TakeArgs, context: &Context) -> Result<Exit, Failure> {
-    let TakeArgs { message, pr, reviewer, repo } = args;
+    let TakeArgs {
+        message,
+        pr,
+        reviewer,
+        repo,
+    } = args;
     match pr {
         Some(pr) => {
-            let which = Which { pr: pr.clone(), repo: repo.clone(), reviewer: reviewer.clone() };
+            let which = Which {
+                pr: pr.clone(),
+                repo: repo.clone(),
+                reviewer: reviewer.clone(),
+            };
             order::give(Event::Taken(which), context)
         }
         None => inbox::take(message.as_deref(), context),

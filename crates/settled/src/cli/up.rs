@@ -25,8 +25,14 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let root = context.root()?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     if args.agents.agents.is_empty() && workspace::is_workspace(root).is_ok_and(|is_one| !is_one) {
-        let message = format!("{} does not exist yet, and no agents were named", root.display());
-        let next = format!("settled up {} --agents claude,codex", quoted(root.as_os_str()));
+        let message = format!(
+            "{} does not exist yet, and no agents were named",
+            root.display()
+        );
+        let next = format!(
+            "settled up {} --agents claude,codex",
+            quoted(root.as_os_str())
+        );
         return Err(Failure::plain(Exit::Usage, message).next(next));
     }
     let made = workspace::init(root, &args.agents.agents).map_err(|error| failed(&error))?;

@@ -112,49 +112,83 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
-    let Export { pr, repo, reviewers, output } = args;
+    let Export {
+        pr,
+        repo,
+        reviewers,
+        output,
+    } = args;
     let root = context.workspace()?;
-    let exported = verdict::export(root, pr, repo.as_ref(), reviewers, clock::now()).map_err(|error| {
-        let exit = match &error {
-            ExportError::NoAnswer(NoAnswer::NoReview { .. }) => Exit::NotFound,
-            ExportError::NoAnswer(NoAnswer::Ambiguous { .. }) => Exit::Failed,
-            ExportError::Config(_) => Exit::Usage,
-            ExportError::Spool(_) | ExportError::OtherForm { .. } => Exit::Failed,
-        };
-        Failure::new(exit, &error)
-    })?;
+    let exported =
+        verdict::export(root, pr, repo.as_ref(), reviewers, clock::now()).map_err(|error| {
+            let exit = match &error {
+                ExportError::NoAnswer(NoAnswer::NoReview { .. }) => Exit::NotFound,
+                ExportError::NoAnswer(NoAnswer::Ambiguous { .. }) => Exit::Failed,
+                ExportError::Config(_) => Exit::Usage,
+                ExportError::Spool(_) | ExportError::OtherForm { .. } => Exit::Failed,
+            };
+            Failure::new(exit, &error)
+        })?;
     let Some(path) = output else {
         if context.json {
             let message = "the file itself goes to standard output: say -o FILE with --json";
             return Err(Failure::plain(Exit::Usage, message.to_owned()));
         }
-        std::io::stdout().write_all(&exported.bytes).map_err(|error| Failure::new(Exit::Failed, &error))?;
+        std::io::stdout()
+            .write_all(&exported.bytes)
+            .map_err(|error| Failure::new(Exit::Failed, &error))?;
         return Ok(Exit::Ok);
     };
     let unwritten = |error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));
     std::fs::write(path, &exported.bytes).map_err(unwritten)?;
     let (seal, ledger) = (exported.seal, exported.anchor);
-    let mut answer = Answer::new(Written { file: path.clone(), records: exported.records, seal, ledger });
+    let mut answer = Answer::new(Written {
+        file: path.clone(),
+        records: exported.records,
+        seal,
+        ledger,
+    });
     // Under a config that was changed since, a record may not follow any more; whoever verifies should not be the
     // first to find out.
     let proof = VerdictFile::read(&exported.bytes)
         .map_err(|error| error.to_string())
-        .and_then(|file| verdict::prove(&file).map(|_| ()).map_err(|error| error.to_string()));
+        .and_then(|file| {
+            verdict::prove(&file)
+                .map(|_| ())
+                .map_err(|error| error.to_string())
+        });
     if let Err(why) = proof {
-        let message =
-            format!("settled.toml as it is now does not explain the records, so nothing is proven: {why}");
+        let message = format!(
+            "settled.toml as it is now does not explain the records, so nothing is proven: {why}"
+        );
         answer.alert("policy_changed", message);
     }
-    context.say(&answer, |Written { file, records, seal, ledger }| {
-        let file = escaped(&file.display().to_string());
-        let Anchor { records: number, last } = ledger;
-        format!("{file}: {records} records\nseal {seal}\nledger {number} {last}\n")
-    })?;
+    context.say(
+        &answer,
+        |Written {
+             file,
+             records,
+             seal,
+             ledger,
+         }| {
+            let file = escaped(&file.display().to_string());
+            let Anchor {
+                records: number,
+                last,
+            } = ledger;
+            format!("{file}: {records} records\nseal {seal}\nledger {number} {last}\n")
+        },
+    )?;
     Ok(Exit::Ok)
 }
 
 fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
-    let Verify { file: path, at, reviewers, .. } = args;
+    let Verify {
+        file: path,
+        at,
+        reviewers,
+        ..
+    } = args;
     let bytes = read(path)?;
     let shown = escaped(&path.display().to_string());
     let file = VerdictFile::read(&bytes)
@@ -164,7 +198,11 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     }
     let proof = verdict::prove(&file).map_err(|error| Failure::new(Exit::GateRefused, &error))?;
     let header = file.header;
-    let reviewers = if reviewers.is_empty() { header.reviewers } else { reviewers.clone() };
+    let reviewers = if reviewers.is_empty() {
+        header.reviewers
+    } else {
+        reviewers.clone()
+    };
     let asked = at.asked(header.pr, header.repo, reviewers);
     let verdict = at.judge(proof.state(), &asked)?;
     let proven = Proven {
@@ -182,23 +220,40 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     let mut answer = Answer::new(proven);
     at.alert(&mut answer);
     if args.anchor.is_none() && args.seal.is_none() {
-        let message = "nothing binds the file to a ledger: pass --seal or --anchor, or trust the way it came";
+        let message =
+            "nothing binds the file to a ledger: pass --seal or --anchor, or trust the way it came";
         answer.alert("unbound_file", message);
     }
     context.say(&answer, |proven| {
-        let Proven { judged, given, seal, ledger, .. } = proven;
-        let given = if *given == 0 { String::new() } else { format!(", {given} taken as given") };
+        let Proven {
+            judged,
+            given,
+            seal,
+            ledger,
+            ..
+        } = proven;
+        let given = if *given == 0 {
+            String::new()
+        } else {
+            format!(", {given} taken as given")
+        };
         let Anchor { records, last } = ledger;
         gate::text(&proven.verdict)
-            + &format!("{judged} records judged again{given}\nseal {seal}\nledger {records} {last}\n")
+            + &format!(
+                "{judged} records judged again{given}\nseal {seal}\nledger {records} {last}\n"
+            )
     })?;
     Ok(Exit::Ok)
 }
 
 /// Why the file is not the one that was asked for.
 fn not_the_one(args: &Verify, file: &VerdictFile) -> Option<String> {
-    let Verify { pr, anchor, seal, .. } = args;
-    let of_pr = pr.as_ref().filter(|pr| pr.to_canonical() != file.header.pr.to_canonical());
+    let Verify {
+        pr, anchor, seal, ..
+    } = args;
+    let of_pr = pr
+        .as_ref()
+        .filter(|pr| pr.to_canonical() != file.header.pr.to_canonical());
     let of_seal = seal.filter(|seal| *seal != file.seal);
     let of_anchor = anchor.filter(|anchor| *anchor != file.header.ledger.last);
     of_pr
@@ -215,8 +270,16 @@ fn not_the_one(args: &Verify, file: &VerdictFile) -> Option<String> {
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|error| {
         let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-        let exit = if is_missing { Exit::NotFound } else { Exit::Failed };
+        let exit = if is_missing {
+            Exit::NotFound
+        } else {
+            Exit::Failed
+        };
         let failure = Failure::plain(exit, format!("{}: {error}", path.display()));
-        if is_missing { failure.next("settled verdict export --help".to_owned()) } else { failure }
+        if is_missing {
+            failure.next("settled verdict export --help".to_owned())
+        } else {
+            failure
+        }
     })
 }

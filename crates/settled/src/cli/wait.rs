@@ -101,7 +101,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             if let Some(letter) = answer.data.letters.first() {
                 answer.next(context.command_on("show", &letter.name(), ""), "read it");
             }
-            context.say(&answer, |came| came.letters.iter().map(inbox::line).collect())?;
+            context.say(&answer, |came| {
+                came.letters.iter().map(inbox::line).collect()
+            })?;
             Ok(Exit::Ok)
         }
         Some(Found::Refused(file)) => {
@@ -110,13 +112,20 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
                 .next(format!("cat {}", quoted(file.as_os_str()))))
         }
         None => {
-            let reviews = Books::read(&me.root).ok().map(|(books, _)| mine::of(books.state(), &me.agent));
-            let stands = Came { reviews, ..came(Vec::new()) };
+            let reviews = Books::read(&me.root)
+                .ok()
+                .map(|(books, _)| mine::of(books.state(), &me.agent));
+            let stands = Came {
+                reviews,
+                ..came(Vec::new())
+            };
             if !context.json {
                 print(&stands.text(args))?;
             }
             let message = format!("nothing came within {waited_s} s");
-            Err(Failure::plain(Exit::Timeout, message).data(&stands).next(context.command(&args.words())))
+            Err(Failure::plain(Exit::Timeout, message)
+                .data(&stands)
+                .next(context.command(&args.words())))
         }
     }
 }
@@ -129,8 +138,14 @@ impl Args {
             What::Reply => " --for reply",
             What::Verdict => " --for verdict",
         };
-        let id = self.id.as_ref().map_or_else(String::new, |id| format!(" --id={}", quoted(id.as_ref())));
-        let pr = self.pr.as_ref().map_or_else(String::new, |pr| format!(" --pr {pr}"));
+        let id = self
+            .id
+            .as_ref()
+            .map_or_else(String::new, |id| format!(" --id={}", quoted(id.as_ref())));
+        let pr = self
+            .pr
+            .as_ref()
+            .map_or_else(String::new, |pr| format!(" --pr {pr}"));
         format!("wait{what}{id}{pr}")
     }
 }
@@ -177,22 +192,37 @@ fn look(args: &Args, bag: &Mailbag, me: &AgentName) -> Result<Option<Found>, Fai
             letters.push(letter);
         }
     }
-    Ok(if letters.is_empty() { None } else { Some(Found::Letters(letters)) })
+    Ok(if letters.is_empty() {
+        None
+    } else {
+        Some(Found::Letters(letters))
+    })
 }
 
 /// A refused message of one's own, unless it was sent again since.
 fn refused(bag: &Mailbag, id: &str) -> Result<Option<PathBuf>, Failure> {
     let named = |place| {
         let letters = inbox::letters(bag, place)?;
-        Ok::<_, Failure>(letters.into_iter().find(|letter| letter.id.as_deref() == Some(id)))
+        Ok::<_, Failure>(
+            letters
+                .into_iter()
+                .find(|letter| letter.id.as_deref() == Some(id)),
+        )
     };
-    let Some(dead) = named(Place::DeadLetter)? else { return Ok(None) };
+    let Some(dead) = named(Place::DeadLetter)? else {
+        return Ok(None);
+    };
     let is_sent_again = named(Place::Outbox)?.is_some() || named(Place::Sent)?.is_some();
     Ok(Some(dead.path.with_extension("report.yaml")).filter(|_| !is_sent_again))
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let expected = || format!("`{}` is no time: expected seconds, or as in 90s, 10m, 2h", escaped(text));
+    let expected = || {
+        format!(
+            "`{}` is no time: expected seconds, or as in 90s, 10m, 2h",
+            escaped(text)
+        )
+    };
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number: u64 = digits.parse().map_err(|_| expected())?;
     let unit = match &text[digits.len()..] {
@@ -213,7 +243,13 @@ mod tests {
 
     #[test]
     fn a_time_has_a_unit_and_an_end() {
-        for (text, seconds) in [("0", 0), ("90", 90), ("90s", 90), ("10m", 600), ("24h", 86_400)] {
+        for (text, seconds) in [
+            ("0", 0),
+            ("90", 90),
+            ("90s", 90),
+            ("10m", 600),
+            ("24h", 86_400),
+        ] {
             assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
         for text in ["", "m", "-1", "1d", "25h", "10 m", "99999999999999999999h"] {

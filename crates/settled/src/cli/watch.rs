@@ -77,13 +77,19 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     if args.once {
         let now = clock::now();
         let seen = look(root, now, &context)?;
-        let text = if context.json { seen.line() } else { frame(&seen, now, Screen::of_output()) };
+        let text = if context.json {
+            seen.line()
+        } else {
+            frame(&seen, now, Screen::of_output())
+        };
         print(&text)?;
         return Ok(Exit::Ok);
     }
     let is_live = stdout().is_terminal() && !context.json;
     let output = if is_live { Output::Live } else { Output::Lines };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
     let runtime = runtime.map_err(|error| Failure::new(Exit::Failed, &error))?;
     let ended = runtime.block_on(follow(root, &context, output));
     match ended {
@@ -100,7 +106,9 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
     let mut resized = signal(SignalKind::window_change()).map_err(failed)?;
     // Without events the sweep sees all, only later.
     let (mut watch, _) = Watch::start();
-    let _alternate = (output == Output::Live).then(Alternate::enter).transpose()?;
+    let _alternate = (output == Output::Live)
+        .then(Alternate::enter)
+        .transpose()?;
     let mut shown = String::new();
     let mut next_look = Instant::now();
     let mut seen: Option<Answer<Seen>> = None;
@@ -127,7 +135,11 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
             }
         }
         // What rang during the rest is looked at when it is over.
-        let pause = if is_rung { next_look.saturating_duration_since(Instant::now()) } else { TICK };
+        let pause = if is_rung {
+            next_look.saturating_duration_since(Instant::now())
+        } else {
+            TICK
+        };
         let is_due = next_look.elapsed() >= SWEEP;
         tokio::select! {
             _ = interrupt.recv() => return Ok(()),
@@ -183,11 +195,16 @@ fn frame(seen: &Answer<Seen>, now: DateTime<Utc>, screen: Screen) -> String {
 /// ellipsis. Colours take no room.
 fn fitting(frame: &str) -> String {
     let size = terminal_size::terminal_size();
-    let (width, height) =
-        size.map_or((100, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
+    let (width, height) = size.map_or((100, 24), |(width, height)| {
+        (usize::from(width.0), usize::from(height.0))
+    });
     let mut text = String::from("\u{1b}[H");
     for (n, line) in frame.lines().take(height).enumerate() {
-        let line = if line.contains('\u{1b}') { line.to_owned() } else { super::screen::cut(line, width) };
+        let line = if line.contains('\u{1b}') {
+            line.to_owned()
+        } else {
+            super::screen::cut(line, width)
+        };
         text += &format!("{}{line}\u{1b}[K", if n == 0 { "" } else { "\r\n" });
     }
     text + "\u{1b}[J"

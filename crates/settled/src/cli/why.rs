@@ -44,20 +44,34 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Err(unknown(&standing, &args.target.which(), context));
     }
     // A config that cannot be read is for others to complain about.
-    let validation =
-        Config::load(root).map(|config| config.policy([]).gate.validation_commands).unwrap_or_default();
+    let validation = Config::load(root)
+        .map(|config| config.policy([]).gate.validation_commands)
+        .unwrap_or_default();
     let validation: Vec<String> = validation.into_iter().collect();
     let spell = |agent: Option<&_>, words: &str| context.command_of(agent, words);
     let why = |(key, review)| standing.why(key, review, &validation, now, &spell);
-    let whys = Whys { serving: standing.serving, reviews: selected.into_iter().map(why).collect() };
-    let next: Vec<Mend> = whys.reviews.iter().flat_map(|why| runnable(&why.mends)).cloned().collect();
+    let whys = Whys {
+        serving: standing.serving,
+        reviews: selected.into_iter().map(why).collect(),
+    };
+    let next: Vec<Mend> = whys
+        .reviews
+        .iter()
+        .flat_map(|why| runnable(&why.mends))
+        .cloned()
+        .collect();
     let mut answer = Answer::new(whys);
     if context.json {
-        next.into_iter().for_each(|mend| answer.next(mend.run, mend.what));
+        next.into_iter()
+            .for_each(|mend| answer.next(mend.run, mend.what));
     }
     context.say(&answer, |whys| {
         let screen = Screen::of_output();
-        whys.reviews.iter().map(|why| text(why, whys.serving, now, screen)).collect::<Vec<_>>().join("\n")
+        whys.reviews
+            .iter()
+            .map(|why| text(why, whys.serving, now, screen))
+            .collect::<Vec<_>>()
+            .join("\n")
     })?;
     Ok(Exit::Ok)
 }
@@ -75,9 +89,15 @@ pub(super) fn unknown(standing: &Standing, which: &Which, context: &Context) -> 
         .letters
         .iter()
         .find(|letter| letter.about.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
-    let dead = standing.dead.iter().rfind(|letter| letter.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
+    let dead = standing
+        .dead
+        .iter()
+        .rfind(|letter| letter.pr.as_ref().is_some_and(|of| of.same_pr(pr)));
     let no = |why: String| {
-        Failure::plain(Exit::NotFound, format!("there is no such review of pull request {pr}{why}"))
+        Failure::plain(
+            Exit::NotFound,
+            format!("there is no such review of pull request {pr}{why}"),
+        )
     };
     match (letter, dead) {
         (Some(letter), _) if standing.is_unserved() => {
@@ -89,8 +109,12 @@ pub(super) fn unknown(standing: &Standing, which: &Which, context: &Context) -> 
             no(why).next(context.command("serve"))
         }
         (_, Some(letter)) => {
-            let why =
-                format!(": {} of {} was refused ({})", escaped(&letter.file), letter.agent, letter.code);
+            let why = format!(
+                ": {} of {} was refused ({})",
+                escaped(&letter.file),
+                letter.agent,
+                letter.code
+            );
             no(why).next(context.command(&format!("explain {}", letter.code)))
         }
         (Some(_) | None, None) => no(String::new()).next(context.command("status")),
@@ -98,7 +122,10 @@ pub(super) fn unknown(standing: &Standing, which: &Which, context: &Context) -> 
 }
 
 fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen) -> String {
-    let reason = why.reason.as_ref().map_or_else(String::new, |reason| format!(" ({})", escaped(reason)));
+    let reason = why
+        .reason
+        .as_ref()
+        .map_or_else(String::new, |reason| format!(" ({})", escaped(reason)));
     let mut text = format!(
         "{}: {}{reason}, round {} of {}, {}\n",
         why.review,

@@ -165,19 +165,27 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
     // An agent with a user of its own may read neither the ledger nor the policy: then nothing is presumed of either, and
     // what the daemon makes of an answer is its word.
     let config = match Config::load(root) {
-        Err(ConfigError::Unreadable { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+        Err(ConfigError::Unreadable { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
             None
         }
         config => Some(config?),
     };
-    let known = config.as_ref().and_then(|config| Some((config, Standings::read(root, me)?)));
+    let known = config
+        .as_ref()
+        .and_then(|config| Some((config, Standings::read(root, me)?)));
     let mut asks = match known {
         Some((config, standings)) => of_ledger(root, config, &standings, me, now),
         None => of_files(root, me)?,
     };
     for ask in &mut asks {
-        ask.explicit = config.as_ref().is_some_and(|config| config.threads == ThreadMode::Explicit);
-        ask.advised = config.as_ref().is_none_or(|config| config.profile == Profile::Advisory);
+        ask.explicit = config
+            .as_ref()
+            .is_some_and(|config| config.threads == ThreadMode::Explicit);
+        ask.advised = config
+            .as_ref()
+            .is_none_or(|config| config.profile == Profile::Advisory);
     }
     Ok(asks)
 }
@@ -191,21 +199,36 @@ fn of_ledger(
 ) -> Vec<Ask> {
     let policy = config.policy(crate::workspace::agents(root).unwrap_or_default());
     let mut asks = Vec::new();
-    for (key, review) in standings.mine(None, None).filter(|(key, _)| key.reviewer == *me) {
-        let Some(brief) = review::brief(standings.books().state(), &policy, key, now) else { continue };
-        let mut whole = serde_json::to_value(&brief).expect("a brief has text keys and plain values");
+    for (key, review) in standings
+        .mine(None, None)
+        .filter(|(key, _)| key.reviewer == *me)
+    {
+        let Some(brief) = review::brief(standings.books().state(), &policy, key, now) else {
+            continue;
+        };
+        let mut whole =
+            serde_json::to_value(&brief).expect("a brief has text keys and plain values");
         whole["response_schema"] =
             serde_json::from_str(&brief.response_schema).expect("a schema of ours is JSON");
         let ask = Ask::read(whole).expect("a brief of this version");
-        let addressed = review.phase.invocation().and_then(|open| open.addressed.as_ref());
+        let addressed = review
+            .phase
+            .invocation()
+            .and_then(|open| open.addressed.as_ref());
         let silence = match (policy.threads, addressed) {
-            (ThreadMode::Inferred, Some(report)) if report.findings.is_empty() => Silence::Resolves(None),
+            (ThreadMode::Inferred, Some(report)) if report.findings.is_empty() => {
+                Silence::Resolves(None)
+            }
             (ThreadMode::Inferred, Some(report)) => {
                 Silence::Resolves(Some(report.findings.iter().cloned().collect()))
             }
             (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::Nothing,
         };
-        asks.push(Ask { silence, review: Some(review.clone()), ..ask });
+        asks.push(Ask {
+            silence,
+            review: Some(review.clone()),
+            ..ask
+        });
     }
     asks
 }
@@ -221,17 +244,28 @@ fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
     let mut newest: BTreeMap<_, ((u32, u64), Ask)> = BTreeMap::new();
     for entry in listed {
         let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
         if name.starts_with('.') || !name.contains(&format!("_{me}_r")) {
             continue;
         }
-        let whole = read(&path).ok().and_then(|bytes| serde_yaml::from_slice::<Value>(&bytes).ok());
-        let Some(ask) = whole.and_then(|whole| Ask::read(whole).ok()) else { continue };
+        let whole = read(&path)
+            .ok()
+            .and_then(|bytes| serde_yaml::from_slice::<Value>(&bytes).ok());
+        let Some(ask) = whole.and_then(|whole| Ask::read(whole).ok()) else {
+            continue;
+        };
         if ask.reviewer != *me {
             continue;
         }
         // A later brief of the same round has a number in its name.
-        let number = name.rsplit('.').nth(1).and_then(|number| number.parse().ok()).unwrap_or(0);
+        let number = name
+            .rsplit('.')
+            .nth(1)
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(0);
         let age = (ask.round, number);
         let key = (ask.repo.clone(), ask.pr.clone(), ask.author.clone());
         if newest.get(&key).is_none_or(|(known, _)| *known < age) {
@@ -240,7 +274,9 @@ fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
     }
     let answered = answered(root, me);
     let asks = newest.into_values().map(|(_, ask)| ask);
-    Ok(asks.filter(|ask| !answered.contains(&(ask.pr.to_canonical(), ask.round))).collect())
+    Ok(asks
+        .filter(|ask| !answered.contains(&(ask.pr.to_canonical(), ask.round)))
+        .collect())
 }
 
 /// The rounds this agent has given its one response to.
@@ -250,11 +286,15 @@ fn answered(root: &Path, me: &AgentName) -> BTreeSet<(PrNumber, u32)> {
     let rounds = files.filter_map(|file| {
         let message = parse(&read(&file.path()).ok()?).ok()?;
         let kind = message.kind().filter(|kind| kind.is_terminal_response())?;
-        let (schema, ReadBody::Mapping(body)) = (Schema::of_body(kind)?, message.read_body()) else {
+        let (schema, ReadBody::Mapping(body)) = (Schema::of_body(kind)?, message.read_body())
+        else {
             return None;
         };
         let round = coerce(body, schema.shape())["round"].as_u64()?;
-        Some((message.related_pr()?.to_canonical(), u32::try_from(round).ok()?))
+        Some((
+            message.related_pr()?.to_canonical(),
+            u32::try_from(round).ok()?,
+        ))
     });
     rounds.collect()
 }
@@ -267,7 +307,9 @@ impl Ask {
 
     /// The open thread of that id.
     pub fn thread(&self, id: &str) -> Option<&Open> {
-        self.open_threads.iter().find(|thread| thread.id.as_str() == id)
+        self.open_threads
+            .iter()
+            .find(|thread| thread.id.as_str() == id)
     }
 
     /// Whether a response that does not name the thread resolves it.
@@ -280,7 +322,12 @@ impl Ask {
 
     /// The review's key.
     pub fn key(&self) -> ReviewKey {
-        ReviewKey::new(self.repo.as_ref(), &self.pr, self.author.clone(), self.reviewer.clone())
+        ReviewKey::new(
+            self.repo.as_ref(),
+            &self.pr,
+            self.author.clone(),
+            self.reviewer.clone(),
+        )
     }
 
     /// The review: out of the ledger, or with what the brief says of its open threads.
@@ -294,7 +341,11 @@ impl Ask {
             phase: Phase::Awaiting { due: now },
             since: now,
             closed_by: None,
-            threads: self.open_threads.iter().map(|open| (open.id.clone(), open.thread())).collect(),
+            threads: self
+                .open_threads
+                .iter()
+                .map(|open| (open.id.clone(), open.thread()))
+                .collect(),
             commit: None,
             declared_head: None,
             priority: message_schema::envelope::Priority::P2,
@@ -307,14 +358,23 @@ impl Ask {
 
 impl Open {
     fn thread(&self) -> Thread {
-        let Self { stance, round_count, replies, .. } = *self;
+        let Self {
+            stance,
+            round_count,
+            replies,
+            ..
+        } = *self;
         Thread {
             severity: self.severity,
             blocking: self.blocking,
             title: self.title.clone(),
             file: self.file.clone(),
             lines: self.lines,
-            ..Thread::discussed(Dialogue { stance, round_count, replies })
+            ..Thread::discussed(Dialogue {
+                stance,
+                round_count,
+                replies,
+            })
         }
     }
 

@@ -91,7 +91,10 @@ impl Fields {
 
     /// The value of that name.
     pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
     }
 
     /// The names, in order.
@@ -103,7 +106,9 @@ impl Fields {
 impl FromIterator<(String, Value)> for Fields {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
         let mut all = Self::default();
-        fields.into_iter().for_each(|(name, value)| all.put(&name, value));
+        fields
+            .into_iter()
+            .for_each(|(name, value)| all.put(&name, value));
         all
     }
 }
@@ -154,7 +159,12 @@ impl Draft {
         };
         let valid = check(&message, input)?;
         let warnings = valid.warnings().to_vec();
-        Ok(Checked { id: self.id.clone(), text, packet, warnings })
+        Ok(Checked {
+            id: self.id.clone(),
+            text,
+            packet,
+            warnings,
+        })
     }
 }
 
@@ -179,8 +189,14 @@ mod tests {
         let id = MessageId::new("m-1").expect("an id");
         let from = AgentName::new("claude").expect("a name");
         let at = "2026-02-13T10:00:00Z".parse().expect("an instant");
-        let head =
-            Head { id: &id, from: &from, to: &[], kind: MessageType::Question, priority: Priority::P2, at };
+        let head = Head {
+            id: &id,
+            from: &from,
+            to: &[],
+            kind: MessageType::Question,
+            priority: Priority::P2,
+            at,
+        };
         let draft = Draft {
             id: id.clone(),
             kind: MessageType::Question,
@@ -189,7 +205,10 @@ mod tests {
             auth: None,
         };
         let violations = draft.check(Packet::None).expect_err("nobody is named");
-        let told: Vec<_> = violations.iter().filter_map(|violation| violation.field.as_deref()).collect();
+        let told: Vec<_> = violations
+            .iter()
+            .filter_map(|violation| violation.field.as_deref())
+            .collect();
         assert_eq!(told, ["subject", "to"]);
     }
 }

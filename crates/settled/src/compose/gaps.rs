@@ -55,28 +55,47 @@ pub fn gap(ask: &Ask, open: &Open, dealt: &Dealt, verdict: Verdict) -> Option<Ga
         if verdict == Verdict::Lgtm && !open.blocking {
             legal.push("defer".to_owned());
         }
-        Some(Gap { code, id: open.id.to_string(), what, legal })
+        Some(Gap {
+            code,
+            id: open.id.to_string(),
+            what,
+            legal,
+        })
     };
     let legal = |stance| open.legal(stance);
     match dealt {
         Dealt::Unnamed if ask.is_resolved_by_silence(open) => None,
-        Dealt::Unnamed => gives(Code::ActionMissing, "it needs an action".to_owned(), legal(None)),
+        Dealt::Unnamed => gives(
+            Code::ActionMissing,
+            "it needs an action".to_owned(),
+            legal(None),
+        ),
         Dealt::Act(action, stance) if legal(*stance).contains(action) => None,
-        Dealt::Act(action, stance) => {
-            gives(Code::ActionIllegal, format!("{action} is not legal now"), legal(*stance))
-        }
-        Dealt::Restated(_) if ask.explicit => {
-            gives(Code::ActionMissing, "a status is no action here".to_owned(), legal(None))
-        }
-        Dealt::Restated(Status::WontFix) if open.severity <= Severity::P1 => {
-            gives(Code::ActionIllegal, "wont_fix on a P0 or P1 is a person's to say".to_owned(), legal(None))
-        }
+        Dealt::Act(action, stance) => gives(
+            Code::ActionIllegal,
+            format!("{action} is not legal now"),
+            legal(*stance),
+        ),
+        Dealt::Restated(_) if ask.explicit => gives(
+            Code::ActionMissing,
+            "a status is no action here".to_owned(),
+            legal(None),
+        ),
+        Dealt::Restated(Status::WontFix) if open.severity <= Severity::P1 => gives(
+            Code::ActionIllegal,
+            "wont_fix on a P0 or P1 is a person's to say".to_owned(),
+            legal(None),
+        ),
         Dealt::Restated(status) => {
             let action = action_of(*status, ask);
             if legal(None).contains(&action) {
                 return None;
             }
-            gives(Code::ActionIllegal, format!("{action} is not legal now"), legal(None))
+            gives(
+                Code::ActionIllegal,
+                format!("{action} is not legal now"),
+                legal(None),
+            )
         }
         Dealt::Deferred if verdict == Verdict::Lgtm && !open.blocking => None,
         Dealt::Deferred => gives(
@@ -84,10 +103,16 @@ pub fn gap(ask: &Ask, open: &Open, dealt: &Dealt, verdict: Verdict) -> Option<Ga
             "only an lgtm defers, and only what does not block".to_owned(),
             legal(None),
         ),
-        Dealt::Unknown(word) => {
-            gives(Code::ActionUnknown, format!("`{}` is no action", escaped(word)), legal(None))
-        }
-        Dealt::Twice => gives(Code::ActionMultiple, "it has two actions".to_owned(), legal(None)),
+        Dealt::Unknown(word) => gives(
+            Code::ActionUnknown,
+            format!("`{}` is no action", escaped(word)),
+            legal(None),
+        ),
+        Dealt::Twice => gives(
+            Code::ActionMultiple,
+            "it has two actions".to_owned(),
+            legal(None),
+        ),
     }
 }
 
@@ -95,7 +120,9 @@ pub fn gap(ask: &Ask, open: &Open, dealt: &Dealt, verdict: Verdict) -> Option<Ga
 fn action_of(status: Status, ask: &Ask) -> Action {
     match status {
         Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
-        Status::Open | Status::NotFixed | Status::NeedsClarification if ask.last_round => Action::Escalate,
+        Status::Open | Status::NotFixed | Status::NeedsClarification if ask.last_round => {
+            Action::Escalate
+        }
         Status::Open | Status::NotFixed | Status::NeedsClarification => Action::Reply,
     }
 }
@@ -112,7 +139,13 @@ pub fn gate<'a>(
     }
     let held = ask.held_threads.iter().filter(|_| !ask.lgtm_possible);
     let mut broken: Vec<String> = held
-        .map(|held| format!("{} blocks and is with a person: {}", escaped(held.id.as_str()), held.state))
+        .map(|held| {
+            format!(
+                "{} blocks and is with a person: {}",
+                escaped(held.id.as_str()),
+                held.state
+            )
+        })
         .collect();
     let blockers = ask.open_threads.iter().filter(|open| open.blocking);
     broken.extend(
@@ -121,18 +154,26 @@ pub fn gate<'a>(
             .map(|open| format!("{} blocks and is not resolved", escaped(open.id.as_str()))),
     );
     broken.extend(
-        new.filter(|finding| finding.counts_as_blocking() && ask.thread(finding.id.as_str()).is_none())
-            .map(|finding| format!("{} is new and blocks", escaped(finding.id.as_str()))),
+        new.filter(|finding| {
+            finding.counts_as_blocking() && ask.thread(finding.id.as_str()).is_none()
+        })
+        .map(|finding| format!("{} is new and blocks", escaped(finding.id.as_str()))),
     );
     let last = |command: &str| {
-        let run = commands.iter().rev().find(|run| run["command"].as_str() == Some(command))?;
+        let run = commands
+            .iter()
+            .rev()
+            .find(|run| run["command"].as_str() == Some(command))?;
         run["result"].as_str().and_then(CommandResult::from_word)
     };
     for command in &ask.validation_commands {
         match last(command) {
             Some(CommandResult::Pass) => {}
             Some(CommandResult::Fail | CommandResult::Warn) | None => {
-                broken.push(format!("`{}` is required and not recorded as pass", escaped(command)));
+                broken.push(format!(
+                    "`{}` is required and not recorded as pass",
+                    escaped(command)
+                ));
             }
         }
     }

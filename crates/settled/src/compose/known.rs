@@ -39,10 +39,18 @@ pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option
             .filter_map(|entry| Some(entry.ok()?.path()))
             .filter(|path| *path != likely && is_message(path));
         for path in std::iter::once(likely.clone()).chain(others) {
-            let text = read(&path).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-            let Some(text) = text.filter(|text| text.contains(id.as_str())) else { continue };
+            let text = read(&path)
+                .ok()
+                .and_then(|bytes| String::from_utf8(bytes).ok());
+            let Some(text) = text.filter(|text| text.contains(id.as_str())) else {
+                continue;
+            };
             if parse(text.as_bytes()).is_ok_and(|message| message.id().as_ref() == Some(id)) {
-                return Ok(Some(Known { path, text, accepted }));
+                return Ok(Some(Known {
+                    path,
+                    text,
+                    accepted,
+                }));
             }
         }
     }
@@ -50,8 +58,14 @@ pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option
 }
 
 fn is_message(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    !name.starts_with('.') && [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end))
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    !name.starts_with('.')
+        && [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| name.ends_with(end))
 }
 
 /// Whether two messages say the same, whenever they were written.
@@ -62,7 +76,10 @@ pub fn same(a: &str, b: &str) -> bool {
 
 fn content(message: &Message) -> (Value, Option<Value>) {
     let mut envelope = coerce(message.root(), Schema::Envelope.shape());
-    let body = match (message.read_body(), message.kind().and_then(Schema::of_body)) {
+    let body = match (
+        message.read_body(),
+        message.kind().and_then(Schema::of_body),
+    ) {
         (ReadBody::Mapping(body), Some(schema)) => Some(coerce(body, schema.shape())),
         (ReadBody::Mapping(_) | ReadBody::Unread | ReadBody::Malformed(_), _) => None,
     };

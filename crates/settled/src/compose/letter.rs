@@ -107,14 +107,27 @@ impl Letter {
     ) -> Result<(Draft, Packet), LetterError> {
         let mut body = self.body.clone();
         let text = self.spread(&mut body);
-        let foreign = body.names().find(|name| !self.knows(name) && self.body.get(name).is_some());
+        let foreign = body
+            .names()
+            .find(|name| !self.knows(name) && self.body.get(name).is_some());
         if let Some(field) = foreign {
-            return Err(LetterError::Foreign { field: field.to_owned(), kind: self.kind });
+            return Err(LetterError::Foreign {
+                field: field.to_owned(),
+                kind: self.kind,
+            });
         }
-        let repo = body.get("repo").and_then(Value::as_str).and_then(|text| Repo::new(text).ok());
-        let in_body = body.get("pr").and_then(Value::as_str).and_then(|text| PrNumber::new(text).ok());
+        let repo = body
+            .get("repo")
+            .and_then(Value::as_str)
+            .and_then(|text| Repo::new(text).ok());
+        let in_body = body
+            .get("pr")
+            .and_then(Value::as_str)
+            .and_then(|text| PrNumber::new(text).ok());
         let pr = self.pr.clone().or(in_body);
-        let other = pr.as_ref().and_then(|pr| self.other_side(root, me, pr, repo.as_ref(), at));
+        let other = pr
+            .as_ref()
+            .and_then(|pr| self.other_side(root, me, pr, repo.as_ref(), at));
         let to = match (self.to.as_slice(), &other) {
             ([], Some((only, _))) => vec![only.clone()],
             ([], None) => return Err(LetterError::Nobody),
@@ -127,16 +140,40 @@ impl Letter {
         self.complete(&mut body, pr.as_ref(), &packet);
 
         let priority = self.priority.unwrap_or(Priority::P2);
-        let mut envelope = Head { id, from: me, to: &to, kind: self.kind, priority, at }.fields();
+        let mut envelope = Head {
+            id,
+            from: me,
+            to: &to,
+            kind: self.kind,
+            priority,
+            at,
+        }
+        .fields();
         envelope.put_given("related_pr", pr.as_ref().map(PrNumber::as_str));
-        envelope
-            .put("subject", self.subject.clone().unwrap_or_else(|| self.default_subject(pr.as_ref(), &body)));
+        envelope.put(
+            "subject",
+            self.subject
+                .clone()
+                .unwrap_or_else(|| self.default_subject(pr.as_ref(), &body)),
+        );
         for name in self.envelope.names() {
             envelope.put_given(name, self.envelope.get(name).cloned());
         }
-        let body =
-            if self.kind.is_review() { Said::Fields(body) } else { Said::Text(text.unwrap_or_default()) };
-        Ok((Draft { id: id.clone(), kind: self.kind, envelope, body, auth: self.auth.clone() }, packet))
+        let body = if self.kind.is_review() {
+            Said::Fields(body)
+        } else {
+            Said::Text(text.unwrap_or_default())
+        };
+        Ok((
+            Draft {
+                id: id.clone(),
+                kind: self.kind,
+                envelope,
+                body,
+                auth: self.auth.clone(),
+            },
+            packet,
+        ))
     }
 
     /// The other side of the review on that pull request, and the round a message about it names; as far as the ledger
@@ -155,7 +192,11 @@ impl Letter {
             return None;
         }
         if let Some(standings) = Standings::read(root, me) {
-            let to = self.to.first().cloned().or_else(|| standings.other_side(pr, repo))?;
+            let to = self
+                .to
+                .first()
+                .cloned()
+                .or_else(|| standings.other_side(pr, repo))?;
             let round = standings.round(pr, repo, &to).filter(|_| needs_round);
             return Some((to, round));
         }
@@ -194,12 +235,18 @@ impl Letter {
     /// else the whole as the summary. Gives back the text that is a body as it stands.
     fn spread(&self, body: &mut Fields) -> Option<String> {
         let text = self.text.clone()?;
-        let Some(schema) = Schema::of_body(self.kind) else { return Some(text) };
-        let mapping = parse_packet(text.as_bytes()).ok().filter(|node| self.is_body(node));
+        let Some(schema) = Schema::of_body(self.kind) else {
+            return Some(text);
+        };
+        let mapping = parse_packet(text.as_bytes())
+            .ok()
+            .filter(|node| self.is_body(node));
         match (mapping, self.summary()) {
             (Some(mapping), _) => {
                 if let Value::Object(fields) = coerce(&mapping, schema.shape()) {
-                    fields.into_iter().for_each(|(name, value)| body.fill(&name, value));
+                    fields
+                        .into_iter()
+                        .for_each(|(name, value)| body.fill(&name, value));
                 }
             }
             (None, Some(summary)) => body.fill(summary, text.trim()),
@@ -221,13 +268,23 @@ impl Letter {
         pr: Option<&PrNumber>,
         body: &mut Fields,
     ) -> Result<Packet, LetterError> {
-        let in_body = body.get("findings_packet").and_then(Value::as_str).map(PathBuf::from);
+        let in_body = body
+            .get("findings_packet")
+            .and_then(Value::as_str)
+            .map(PathBuf::from);
         let new = |text: String, body: &mut Fields| {
-            let round = body.get("round").map_or_else(String::new, |round| format!("_r{round}"));
-            let stem = pr.map_or_else(|| me.to_string(), |pr| format!("{pr}_{me}{}", round.replace('"', "")));
+            let round = body
+                .get("round")
+                .map_or_else(String::new, |round| format!("_r{round}"));
+            let stem = pr.map_or_else(
+                || me.to_string(),
+                |pr| format!("{pr}_{me}{}", round.replace('"', "")),
+            );
             let planned = NewPacket::plan(root, &stem, text);
-            let planned = planned
-                .map_err(|source| LetterError::Packet { path: root.join("packets/findings"), source })?;
+            let planned = planned.map_err(|source| LetterError::Packet {
+                path: root.join("packets/findings"),
+                source,
+            })?;
             body.put("findings_packet", planned.path.as_str());
             Ok(Packet::New(planned))
         };
@@ -236,9 +293,10 @@ impl Letter {
             (PacketGiven::Path(path), _) | (PacketGiven::None, Some(path)) => path.clone(),
             (PacketGiven::None, None) => return Ok(Packet::None),
         };
-        match packet::named(root, &path)
-            .map_err(|source| LetterError::Packet { path: path.clone(), source })?
-        {
+        match packet::named(root, &path).map_err(|source| LetterError::Packet {
+            path: path.clone(),
+            source,
+        })? {
             Named::Inside(inside, bytes) => {
                 body.put("findings_packet", inside.as_str());
                 Ok(Packet::InPlace(bytes))
@@ -306,7 +364,11 @@ impl Letter {
                 let word = self.kind.as_str().replace('_', " ");
                 let first = word.chars().next().map(|c| c.to_ascii_uppercase());
                 let word: String = first.into_iter().chain(word.chars().skip(1)).collect();
-                if pr.is_some() { format!("{word} on{about}") } else { word }
+                if pr.is_some() {
+                    format!("{word} on{about}")
+                } else {
+                    word
+                }
             }
         };
         debug_assert!(line::is_one_line(&subject));
@@ -323,6 +385,8 @@ fn blocking(packet: &Packet) -> Option<usize> {
     };
     let packet = coerce(&parse_packet(bytes).ok()?, Schema::FindingsPacket.shape());
     let findings = packet["findings"].as_array()?;
-    let findings = findings.iter().filter_map(|finding| Finding::deserialize(finding).ok());
+    let findings = findings
+        .iter()
+        .filter_map(|finding| Finding::deserialize(finding).ok());
     Some(findings.filter(Finding::counts_as_blocking).count())
 }

@@ -36,7 +36,11 @@ pub enum PostError {
 
 /// The name of a message's file. An id may begin with a dot, and a file with such a name is left alone by the daemon.
 pub fn file_name(id: &MessageId) -> String {
-    let hidden = if id.as_str().starts_with('.') { "_" } else { "" };
+    let hidden = if id.as_str().starts_with('.') {
+        "_"
+    } else {
+        ""
+    };
     format!("{hidden}{id}.yaml")
 }
 
@@ -52,7 +56,11 @@ pub fn write(root: &Path, agent: &AgentName, message: &Checked) -> Result<PathBu
         let path = root.join(new.path.as_str());
         new.write(root).map_err(|source| {
             let is_taken = source.kind() == io::ErrorKind::AlreadyExists;
-            if is_taken { PostError::PacketTaken(path) } else { PostError::Io { path, source } }
+            if is_taken {
+                PostError::PacketTaken(path)
+            } else {
+                PostError::Io { path, source }
+            }
         })?;
     }
     let path = path(root, agent, &message.id);
@@ -66,7 +74,9 @@ pub fn write(root: &Path, agent: &AgentName, message: &Checked) -> Result<PathBu
 /// Writes a file under a hidden name, syncs it and gives it its own, which nobody may have. A kill before the rename
 /// leaves a file that nobody reads.
 pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let directory = path.parent().expect("a file of a workspace lies in a directory");
+    let directory = path
+        .parent()
+        .expect("a file of a workspace lies in a directory");
     let temporary = directory.join(format!(".{}.tmp", crate::clock::new_name()));
     let written = File::create_new(&temporary).and_then(|mut file| {
         let mode = file.metadata()?.permissions().mode();

@@ -54,10 +54,15 @@ impl NewPacket {
     /// A place for this text: the first name after `stem` that is free, or that has this very text from this user.
     pub fn plan(root: &Path, stem: &str, text: String) -> io::Result<Self> {
         for n in 1_u32.. {
-            let name = if n == 1 { stem.to_owned() } else { format!("{stem}-{n}") };
+            let name = if n == 1 {
+                stem.to_owned()
+            } else {
+                format!("{stem}-{n}")
+            };
             let path = format!("{FOLDER}/{name}.yaml");
             if may_be_at(&root.join(&path), &text)? {
-                let path = PacketPath::new(path).expect("a folder of ours and a name without a slash");
+                let path =
+                    PacketPath::new(path).expect("a folder of ours and a name without a slash");
                 return Ok(Self { path, text });
             }
         }
@@ -69,7 +74,10 @@ impl NewPacket {
     pub(super) fn write(&self, root: &Path) -> io::Result<()> {
         let path = root.join(self.path.as_str());
         match outbox::write_new(&path, self.text.as_bytes()) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && may_be_at(&path, &self.text)? => {
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists
+                    && may_be_at(&path, &self.text)? =>
+            {
                 Ok(())
             }
             written => written,
@@ -105,7 +113,10 @@ pub fn named(root: &Path, path: &Path) -> io::Result<Named> {
         Some(inside) => Ok(Named::Inside(inside, bytes)),
         None => match String::from_utf8(bytes) {
             Ok(text) => Ok(Named::Outside(text)),
-            Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "it is no UTF-8 text")),
+            Err(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is no UTF-8 text",
+            )),
         },
     }
 }
@@ -119,7 +130,9 @@ fn below(root: &Path, whole: &Path) -> io::Result<Option<PacketPath>> {
 /// Reads a file of at most [`SIZE_MAX`] bytes.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(SIZE_MAX + 1).read_to_end(&mut bytes)?;
+    File::open(path)?
+        .take(SIZE_MAX + 1)
+        .read_to_end(&mut bytes)?;
     if bytes.len() as u64 > SIZE_MAX {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
@@ -137,14 +150,24 @@ mod tests {
     fn a_packet_of_the_same_text_is_used_again_and_another_takes_the_next_name() {
         let root = tempfile::tempdir().expect("a directory");
         std::fs::create_dir_all(root.path().join(FOLDER)).expect("the folder");
-        let plan =
-            |text: &str| NewPacket::plan(root.path(), "86_codex_r1", text.to_owned()).expect("a place");
+        let plan = |text: &str| {
+            NewPacket::plan(root.path(), "86_codex_r1", text.to_owned()).expect("a place")
+        };
         let first = plan("a");
         first.write(root.path()).expect("written");
         assert_eq!(plan("a"), first);
         first.write(root.path()).expect("it is there");
-        assert_eq!(plan("b").path.as_str(), "packets/findings/86_codex_r1-2.yaml");
-        let late = NewPacket { text: "b".to_owned(), ..first };
-        assert_eq!(late.write(root.path()).expect_err("taken").kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            plan("b").path.as_str(),
+            "packets/findings/86_codex_r1-2.yaml"
+        );
+        let late = NewPacket {
+            text: "b".to_owned(),
+            ..first
+        };
+        assert_eq!(
+            late.write(root.path()).expect_err("taken").kind(),
+            io::ErrorKind::AlreadyExists
+        );
     }
 }

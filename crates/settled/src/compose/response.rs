@@ -47,10 +47,20 @@ pub enum Unwritten {
 }
 
 /// Makes a response of what was written down.
-pub fn write(ask: &Ask, sheet: &Sheet, verdict: Verdict, now: DateTime<Utc>) -> Result<Response, Unwritten> {
+pub fn write(
+    ask: &Ask,
+    sheet: &Sheet,
+    verdict: Verdict,
+    now: DateTime<Utc>,
+) -> Result<Response, Unwritten> {
     match sheet {
         Sheet::Structured(response) => structured(ask, response, verdict, now),
-        Sheet::Loose(loose) => Scribe { ask, loose, verdict }.write(),
+        Sheet::Loose(loose) => Scribe {
+            ask,
+            loose,
+            verdict,
+        }
+        .write(),
     }
 }
 
@@ -69,22 +79,45 @@ fn structured(
     }
     let dealt = |open: &Open| match threads.get(&open.id) {
         None => Dealt::Unnamed,
-        Some(ThreadAnswer { action: Deal::Defer, .. }) => Dealt::Deferred,
-        Some(ThreadAnswer { action: Deal::Act(action), stance, .. }) => Dealt::Act(*action, *stance),
+        Some(ThreadAnswer {
+            action: Deal::Defer,
+            ..
+        }) => Dealt::Deferred,
+        Some(ThreadAnswer {
+            action: Deal::Act(action),
+            stance,
+            ..
+        }) => Dealt::Act(*action, *stance),
     };
     // A response by the schema says everything; silence is a slip in it.
     let mut strict = ask.clone();
     strict.silence = Silence::Nothing;
     named(&strict, verdict, dealt)?;
     let place = PacketPath::new("packets/findings/x").expect("a path within the workspace");
-    let written = response.write(&ask.key(), &ask.review(now), &place).map_err(Unwritten::Response)?;
-    let findings = written.packet.as_ref().map_or(&[][..], |packet| &packet.findings);
+    let written = response
+        .write(&ask.key(), &ask.review(now), &place)
+        .map_err(Unwritten::Response)?;
+    let findings = written
+        .packet
+        .as_ref()
+        .map_or(&[][..], |packet| &packet.findings);
     if verdict == Verdict::Lgtm {
-        let runs = written.packet.as_ref().and_then(|packet| packet.qa_validation.as_ref());
+        let runs = written
+            .packet
+            .as_ref()
+            .and_then(|packet| packet.qa_validation.as_ref());
         let runs = runs.map_or(Value::Null, |qa| json!(qa.commands_run));
-        passes(gaps::gate(ask, dealt, findings.iter(), runs.as_array().map_or(&[], Vec::as_slice)))?;
+        passes(gaps::gate(
+            ask,
+            dealt,
+            findings.iter(),
+            runs.as_array().map_or(&[], Vec::as_slice),
+        ))?;
     }
-    let blocking = findings.iter().filter(|finding| finding.counts_as_blocking()).count();
+    let blocking = findings
+        .iter()
+        .filter(|finding| finding.counts_as_blocking())
+        .count();
     let mut body = match &written.body {
         Body::Feedback(body) => fields(body),
         Body::Lgtm(body) => fields(body),
@@ -94,25 +127,43 @@ fn structured(
     };
     body.retain(|(name, _)| name != "findings_packet");
     let packet = written.packet.as_ref().map(render_packet);
-    Ok(Response { body: body.into_iter().collect(), packet, blocking, silent: Vec::new() })
+    Ok(Response {
+        body: body.into_iter().collect(),
+        packet,
+        blocking,
+        silent: Vec::new(),
+    })
 }
 
 fn fields(body: &impl Serialize) -> Vec<(String, Value)> {
     match serde_json::to_value(body).expect("a body has text keys and plain values") {
         Value::Object(map) => map.into_iter().collect(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Vec::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Vec::new()
+        }
     }
 }
 
 /// Sees that every open thread is dealt with.
 fn named(ask: &Ask, verdict: Verdict, dealt: impl Fn(&Open) -> Dealt) -> Result<(), Unwritten> {
-    let gaps: Vec<Gap> =
-        ask.open_threads.iter().filter_map(|open| gaps::gap(ask, open, &dealt(open), verdict)).collect();
-    if gaps.is_empty() { Ok(()) } else { Err(Unwritten::Gaps(gaps)) }
+    let gaps: Vec<Gap> = ask
+        .open_threads
+        .iter()
+        .filter_map(|open| gaps::gap(ask, open, &dealt(open), verdict))
+        .collect();
+    if gaps.is_empty() {
+        Ok(())
+    } else {
+        Err(Unwritten::Gaps(gaps))
+    }
 }
 
 fn passes(broken: Vec<String>) -> Result<(), Unwritten> {
-    if broken.is_empty() { Ok(()) } else { Err(Unwritten::Gate(broken)) }
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        Err(Unwritten::Gate(broken))
+    }
 }
 
 struct Scribe<'a> {
@@ -126,24 +177,48 @@ impl Scribe<'_> {
         self.strangers()?;
         named(self.ask, self.verdict, |open| self.dealt(open))?;
         let findings = self.findings();
-        let read: Vec<Finding> =
-            findings.iter().filter_map(|finding| Finding::deserialize(finding).ok()).collect();
+        let read: Vec<Finding> = findings
+            .iter()
+            .filter_map(|finding| Finding::deserialize(finding).ok())
+            .collect();
         if self.verdict == Verdict::Lgtm {
-            passes(gaps::gate(self.ask, |open| self.dealt(open), read.iter(), &self.loose.commands_run))?;
+            passes(gaps::gate(
+                self.ask,
+                |open| self.dealt(open),
+                read.iter(),
+                &self.loose.commands_run,
+            ))?;
         }
-        let blocking = read.iter().filter(|finding| finding.counts_as_blocking()).count();
+        let blocking = read
+            .iter()
+            .filter(|finding| finding.counts_as_blocking())
+            .count();
         let nits = self.nits(&read);
-        let is_needed =
-            self.verdict == Verdict::Feedback || !findings.is_empty() || !self.loose.commands_run.is_empty();
+        let is_needed = self.verdict == Verdict::Feedback
+            || !findings.is_empty()
+            || !self.loose.commands_run.is_empty();
         let packet = is_needed.then(|| self.packet(&findings));
-        let unnamed = self.ask.open_threads.iter().filter(|open| matches!(self.dealt(open), Dealt::Unnamed));
+        let unnamed = self
+            .ask
+            .open_threads
+            .iter()
+            .filter(|open| matches!(self.dealt(open), Dealt::Unnamed));
         let silent = unnamed.map(|open| open.id.to_string()).collect();
-        Ok(Response { body: self.body(blocking, &nits), packet, blocking, silent })
+        Ok(Response {
+            body: self.body(blocking, &nits),
+            packet,
+            blocking,
+            silent,
+        })
     }
 
     /// Actions on what is no open thread: a slip in the id, most of the time.
     fn strangers(&self) -> Result<(), Unwritten> {
-        let strange = self.loose.actions.keys().filter(|id| self.ask.thread(id).is_none());
+        let strange = self
+            .loose
+            .actions
+            .keys()
+            .filter(|id| self.ask.thread(id).is_none());
         let gap = |id: &String| Gap {
             code: message_schema::Code::ThreadNotOpen,
             id: id.clone(),
@@ -151,7 +226,11 @@ impl Scribe<'_> {
             legal: Vec::new(),
         };
         let gaps: Vec<Gap> = strange.map(gap).collect();
-        if gaps.is_empty() { Ok(()) } else { Err(Unwritten::Gaps(gaps)) }
+        if gaps.is_empty() {
+            Ok(())
+        } else {
+            Err(Unwritten::Gaps(gaps))
+        }
     }
 
     fn named_again(&self, open: &Open) -> Option<&Map<String, Value>> {
@@ -163,14 +242,18 @@ impl Scribe<'_> {
 
     fn dealt(&self, open: &Open) -> Dealt {
         let text = |finding: Option<&Map<String, Value>>, key: &str| {
-            finding.and_then(|finding| finding.get(key)).and_then(Value::as_str).map(str::to_owned)
+            finding
+                .and_then(|finding| finding.get(key))
+                .and_then(Value::as_str)
+                .map(str::to_owned)
         };
         let finding = self.named_again(open);
         let deed = self.loose.actions.get(open.id.as_str());
         let in_packet = text(finding, "action");
         let stance = deed.and_then(Deed::stance);
         let stance = stance.or_else(|| {
-            text(finding, "stance").and_then(|word| message_schema::packet::Stance::from_word(&word))
+            text(finding, "stance")
+                .and_then(|word| message_schema::packet::Stance::from_word(&word))
         });
         let word = match (deed.map(|deed| deed.action.clone()), in_packet) {
             (Some(said), Some(again)) if said != again => return Dealt::Twice,
@@ -178,9 +261,8 @@ impl Scribe<'_> {
         };
         match word {
             Some(word) if word == "defer" => Dealt::Deferred,
-            Some(word) => {
-                Action::from_word(&word).map_or(Dealt::Unknown(word), |action| Dealt::Act(action, stance))
-            }
+            Some(word) => Action::from_word(&word)
+                .map_or(Dealt::Unknown(word), |action| Dealt::Act(action, stance)),
             None => match text(finding, "status").and_then(|word| Status::from_word(&word)) {
                 Some(status) => Dealt::Restated(status),
                 None if self.is_covered(open) => Dealt::Deferred,
@@ -191,21 +273,30 @@ impl Scribe<'_> {
 
     /// Whether a nit names the thread as its source.
     fn is_covered(&self, open: &Open) -> bool {
-        let source =
-            |nit: &Map<String, Value>| nit.get("source").and_then(Value::as_str) == Some(open.id.as_str());
+        let source = |nit: &Map<String, Value>| {
+            nit.get("source").and_then(Value::as_str) == Some(open.id.as_str())
+        };
         self.verdict == Verdict::Lgtm && self.loose.nits.iter().any(source)
     }
 
     /// The findings that were written down, completed, and the open threads that only an action names.
     fn findings(&self) -> Vec<Map<String, Value>> {
-        let mut used: BTreeSet<String> =
-            self.ask.open_threads.iter().map(|open| open.id.to_string()).collect();
+        let mut used: BTreeSet<String> = self
+            .ask
+            .open_threads
+            .iter()
+            .map(|open| open.id.to_string())
+            .collect();
         used.extend(self.ask.held_threads.iter().map(|held| held.id.to_string()));
-        let given =
-            self.loose.findings.iter().filter_map(|finding| finding.get("id").and_then(Value::as_str));
+        let given = self
+            .loose
+            .findings
+            .iter()
+            .filter_map(|finding| finding.get("id").and_then(Value::as_str));
         used.extend(given.map(str::to_owned));
-        let mut free =
-            (1_u32..).map(|n| format!("F-{}-{n:03}", self.ask.round)).filter(move |id| !used.contains(id));
+        let mut free = (1_u32..)
+            .map(|n| format!("F-{}-{n:03}", self.ask.round))
+            .filter(move |id| !used.contains(id));
         let mut findings = Vec::new();
         for finding in &self.loose.findings {
             let id = finding.get("id").and_then(Value::as_str);
@@ -215,18 +306,32 @@ impl Scribe<'_> {
                 None => {
                     let mut finding = finding.clone();
                     if id.is_none() {
-                        finding.insert("id".to_owned(), free.next().expect("numbers do not end").into());
+                        finding.insert(
+                            "id".to_owned(),
+                            free.next().expect("numbers do not end").into(),
+                        );
                     }
-                    finding.entry("status").or_insert_with(|| Status::Open.as_str().into());
+                    finding
+                        .entry("status")
+                        .or_insert_with(|| Status::Open.as_str().into());
                     findings.push(finding);
                 }
             }
         }
-        let only_acted = self.ask.open_threads.iter().filter(|open| self.named_again(open).is_none());
+        let only_acted = self
+            .ask
+            .open_threads
+            .iter()
+            .filter(|open| self.named_again(open).is_none());
         findings.extend(
             only_acted
                 .filter(|open| matches!(self.dealt(open), Dealt::Act(..)))
-                .map(|open| self.again(open, Map::from_iter([("id".to_owned(), open.id.as_str().into())]))),
+                .map(|open| {
+                    self.again(
+                        open,
+                        Map::from_iter([("id".to_owned(), open.id.as_str().into())]),
+                    )
+                }),
         );
         findings
     }
@@ -244,7 +349,11 @@ impl Scribe<'_> {
             fill("evidence", json!(deed.evidence));
         }
         if let Dealt::Act(action, _) = self.dealt(open) {
-            let status = if action == Action::Resolve { Status::Fixed } else { Status::NotFixed };
+            let status = if action == Action::Resolve {
+                Status::Fixed
+            } else {
+                Status::NotFixed
+            };
             fill("status", status.as_str().into());
         }
         fill("severity", open.severity.as_str().into());
@@ -267,24 +376,34 @@ impl Scribe<'_> {
         }
         let mut nits = self.loose.nits.clone();
         let has_source = |nits: &[Map<String, Value>], id: &str| {
-            nits.iter().any(|nit| nit.get("source").and_then(Value::as_str) == Some(id))
+            nits.iter()
+                .any(|nit| nit.get("source").and_then(Value::as_str) == Some(id))
         };
-        let mut add = |severity: Severity, id: &str, title: Option<&String>, deed: Option<&Deed>| {
-            if !has_source(&nits, id) {
-                let summary = title.cloned().unwrap_or_else(|| format!("finding {id}"));
-                let mut nit = Map::new();
-                nit.insert("tier".to_owned(), severity.as_str().into());
-                nit.insert("summary".to_owned(), summary.into());
-                nit.insert("source".to_owned(), id.into());
-                let said = |name: &str, value: Option<&String>| {
-                    value.map(|value| (name.to_owned(), value.as_str().into()))
-                };
-                nit.extend(said("owner", deed.and_then(|deed| deed.owner.as_ref())));
-                nit.extend(said("next_action", deed.and_then(|deed| deed.next_action.as_ref())));
-                nits.push(nit);
-            }
-        };
-        for open in self.ask.open_threads.iter().filter(|open| matches!(self.dealt(open), Dealt::Deferred)) {
+        let mut add =
+            |severity: Severity, id: &str, title: Option<&String>, deed: Option<&Deed>| {
+                if !has_source(&nits, id) {
+                    let summary = title.cloned().unwrap_or_else(|| format!("finding {id}"));
+                    let mut nit = Map::new();
+                    nit.insert("tier".to_owned(), severity.as_str().into());
+                    nit.insert("summary".to_owned(), summary.into());
+                    nit.insert("source".to_owned(), id.into());
+                    let said = |name: &str, value: Option<&String>| {
+                        value.map(|value| (name.to_owned(), value.as_str().into()))
+                    };
+                    nit.extend(said("owner", deed.and_then(|deed| deed.owner.as_ref())));
+                    nit.extend(said(
+                        "next_action",
+                        deed.and_then(|deed| deed.next_action.as_ref()),
+                    ));
+                    nits.push(nit);
+                }
+            };
+        for open in self
+            .ask
+            .open_threads
+            .iter()
+            .filter(|open| matches!(self.dealt(open), Dealt::Deferred))
+        {
             add(
                 open.severity,
                 open.id.as_str(),
@@ -296,15 +415,26 @@ impl Scribe<'_> {
             !finding.blocks() && !finding.status.is_settled() && finding.action.is_none()
         };
         for finding in findings.iter().filter(waits) {
-            add(finding.severity, finding.id.as_str(), finding.title.as_ref(), None);
+            add(
+                finding.severity,
+                finding.id.as_str(),
+                finding.title.as_ref(),
+                None,
+            );
         }
-        let used: BTreeSet<String> =
-            nits.iter().filter_map(|nit| nit.get("nit_id")?.as_str().map(str::to_owned)).collect();
-        let mut free = (1_u32..).map(|n| format!("NIT-{n:03}")).filter(move |id| !used.contains(id));
+        let used: BTreeSet<String> = nits
+            .iter()
+            .filter_map(|nit| nit.get("nit_id")?.as_str().map(str::to_owned))
+            .collect();
+        let mut free = (1_u32..)
+            .map(|n| format!("NIT-{n:03}"))
+            .filter(move |id| !used.contains(id));
         for nit in &mut nits {
-            nit.entry("nit_id").or_insert_with(|| free.next().expect("numbers do not end").into());
+            nit.entry("nit_id")
+                .or_insert_with(|| free.next().expect("numbers do not end").into());
             nit.entry("tier").or_insert_with(|| "P3".into());
-            nit.entry("owner").or_insert_with(|| self.ask.author.as_str().into());
+            nit.entry("owner")
+                .or_insert_with(|| self.ask.author.as_str().into());
             nit.entry("next_action").or_insert_with(|| LATER.into());
         }
         nits
@@ -312,14 +442,21 @@ impl Scribe<'_> {
 
     fn packet(&self, findings: &[Map<String, Value>]) -> String {
         let mut packet = self.loose.header.clone();
-        packet.entry("reviewer").or_insert_with(|| self.ask.reviewer.as_str().into());
-        packet.entry("round").or_insert_with(|| self.ask.round.into());
+        packet
+            .entry("reviewer")
+            .or_insert_with(|| self.ask.reviewer.as_str().into());
+        packet
+            .entry("round")
+            .or_insert_with(|| self.ask.round.into());
         if let Some(head) = &self.loose.validated_head {
             packet.insert("reviewed_sha".to_owned(), head.as_str().into());
         }
         packet.insert("findings".to_owned(), json!(findings));
         if !self.loose.commands_run.is_empty() {
-            packet.insert("qa_validation".to_owned(), json!({ "commands_run": self.loose.commands_run }));
+            packet.insert(
+                "qa_validation".to_owned(),
+                json!({ "commands_run": self.loose.commands_run }),
+            );
         }
         let packet = Value::Object(packet);
         match FindingsPacket::deserialize(&packet) {
@@ -339,7 +476,10 @@ impl Scribe<'_> {
             }
             Verdict::Lgtm => {
                 body.put("quality_gate_result", "pass");
-                body.put("merge_ready", self.loose.merge_ready.clone().unwrap_or(Value::Bool(true)));
+                body.put(
+                    "merge_ready",
+                    self.loose.merge_ready.clone().unwrap_or(Value::Bool(true)),
+                );
                 body.put("round", self.ask.round);
                 body.put_given("nits", (!nits.is_empty()).then(|| json!(nits)));
             }

@@ -30,11 +30,14 @@ pub fn answered(
     };
     let is_about = |letter: &Letter| {
         let number = letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
-        number.zip(pr).is_some_and(|(number, pr)| number.same_pr(pr))
+        number
+            .zip(pr)
+            .is_some_and(|(number, pr)| number.same_pr(pr))
     };
     let is_answered = |letter: &Letter| {
         let is_parent = parent.is_some() && letter.id.as_deref() == parent;
-        let is_asked = asked.is_some() && letter.kind.as_deref().and_then(MessageType::from_word) == asked;
+        let is_asked =
+            asked.is_some() && letter.kind.as_deref().and_then(MessageType::from_word) == asked;
         is_parent || (is_asked && is_about(letter))
     };
     let mut letters = bag.letters(Place::Taken)?;

@@ -104,7 +104,9 @@ impl Sheet {
     fn structured(text: &str, root: &Node) -> Result<Self, NotASheet> {
         // What a model gives by a schema is JSON; written as YAML, its texts are read as they stand.
         let value = serde_json::from_str(text).unwrap_or_else(|_| typed(root));
-        Ok(Self::Structured(Box::new(StructuredResponse::read(&value)?)))
+        Ok(Self::Structured(Box::new(StructuredResponse::read(
+            &value,
+        )?)))
     }
 }
 
@@ -119,9 +121,12 @@ fn typed(node: &Node) -> Value {
         }
         Content::Scalar(scalar) => Value::String(scalar.text.clone()),
         Content::List(items) => items.iter().map(typed).collect(),
-        Content::Map(fields) => {
-            Value::Object(fields.iter().map(|field| (field.key.clone(), typed(&field.value))).collect())
-        }
+        Content::Map(fields) => Value::Object(
+            fields
+                .iter()
+                .map(|field| (field.key.clone(), typed(&field.value)))
+                .collect(),
+        ),
     }
 }
 
@@ -134,14 +139,20 @@ fn is_list(text: &str) -> bool {
 
 fn indented(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("---"));
-    lines.fold("findings:\n".to_owned(), |all, line| all + "  " + line + "\n")
+    lines.fold("findings:\n".to_owned(), |all, line| {
+        all + "  " + line + "\n"
+    })
 }
 
 impl Loose {
     fn read(root: &Node) -> Result<Self, NotASheet> {
         let packet = object(coerce(root, Schema::FindingsPacket.shape()));
         let lgtm = object(coerce(root, Schema::ReviewLgtm.shape()));
-        let text = |key: &str| root.field_text(key).filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |key: &str| {
+            root.field_text(key)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let mut loose = Self {
             findings: maps(packet.get("findings"), "findings")?,
             nits: maps(lgtm.get("nits"), "nits")?,
@@ -151,9 +162,14 @@ impl Loose {
             merge_ready: lgtm.get("merge_ready").cloned(),
             ..Self::default()
         };
-        let runs = packet.get("qa_validation").and_then(|qa| qa.get("commands_run"));
-        loose.commands_run =
-            runs.or(packet.get("commands_run")).and_then(Value::as_array).cloned().unwrap_or_default();
+        let runs = packet
+            .get("qa_validation")
+            .and_then(|qa| qa.get("commands_run"));
+        loose.commands_run = runs
+            .or(packet.get("commands_run"))
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         for (key, value) in packet {
             let is_header = Schema::FindingsPacket.shape().field(&key).is_some();
             match key.as_str() {
@@ -164,7 +180,8 @@ impl Loose {
                     loose.header.insert(key, value);
                 }
                 _ => {
-                    let message = format!("`{key}` means nothing here, expected {}", KEYS.join(", "));
+                    let message =
+                        format!("`{key}` means nothing here, expected {}", KEYS.join(", "));
                     return Err(NotASheet::Unknown(message));
                 }
             }
@@ -176,29 +193,50 @@ impl Loose {
 fn object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
     }
 }
 
 fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, NotASheet> {
     let unfit = || NotASheet::Unknown(format!("`{what}` is expected to be a list of mappings"));
-    let Some(list) = list else { return Ok(Vec::new()) };
+    let Some(list) = list else {
+        return Ok(Vec::new());
+    };
     let items = list.as_array().ok_or_else(unfit)?;
-    items.iter().map(|item| item.as_object().cloned().ok_or_else(unfit)).collect()
+    items
+        .iter()
+        .map(|item| item.as_object().cloned().ok_or_else(unfit))
+        .collect()
 }
 
 /// `actions`, or by the word of the structured output `threads`, as a mapping from the thread's id to a word or to what is said about it, or as a list with ids.
 fn actions(root: &Node) -> Result<BTreeMap<String, Deed>, NotASheet> {
     let mut actions = BTreeMap::new();
-    let given = || ["actions", "threads"].into_iter().filter_map(|key| root.field(key));
+    let given = || {
+        ["actions", "threads"]
+            .into_iter()
+            .filter_map(|key| root.field(key))
+    };
     let named = given().flat_map(|field| field.value.fields());
     let named = named.map(|field| (Some(field.key.as_str()), &field.value));
-    let listed = given().flat_map(|field| field.value.items()).map(|item| (item.field_text("id"), item));
+    let listed = given()
+        .flat_map(|field| field.value.items())
+        .map(|item| (item.field_text("id"), item));
     for (id, said) in named.chain(listed) {
-        let unfit = || NotASheet::Unknown("`actions` needs an id and an action for each thread".to_owned());
-        let text = |key: &str| said.field_text(key).filter(|text| !text.is_empty()).map(str::to_owned);
+        let unfit =
+            || NotASheet::Unknown("`actions` needs an id and an action for each thread".to_owned());
+        let text = |key: &str| {
+            said.field_text(key)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
         let deed = match said.text() {
-            Some(action) => Deed { action: action.trim().to_owned(), ..Deed::default() },
+            Some(action) => Deed {
+                action: action.trim().to_owned(),
+                ..Deed::default()
+            },
             None => Deed {
                 action: text("action").ok_or_else(unfit)?,
                 stance: text("stance"),
@@ -248,18 +286,26 @@ mod tests {
             "{\"findings\": [{\"severity\": \"P1\", \"title\": \"a\"}]}",
         ] {
             let findings = loose(text).findings;
-            assert_eq!((findings.len(), &findings[0]["title"]), (1, &Value::from("a")), "{text}");
+            assert_eq!(
+                (findings.len(), &findings[0]["title"]),
+                (1, &Value::from("a")),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn actions_are_words_or_mappings() {
-        let named = loose("actions:\n  F-1: resolve\n  F-2: {action: defer, owner: claude}\n").actions;
+        let named =
+            loose("actions:\n  F-1: resolve\n  F-2: {action: defer, owner: claude}\n").actions;
         assert_eq!(
             (named["F-1"].act(), named["F-2"].owner.as_deref()),
             (Some(Action::Resolve), Some("claude"))
         );
-        assert_eq!(loose("actions:\n- {id: F-1, action: resolve}\n").actions["F-1"], named["F-1"]);
+        assert_eq!(
+            loose("actions:\n- {id: F-1, action: resolve}\n").actions["F-1"],
+            named["F-1"]
+        );
     }
 
     #[test]
@@ -270,7 +316,12 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_is_named() {
-        let error = Sheet::read("finding: []\n").expect_err("a slip").to_string();
-        assert!(error.starts_with("`finding` means nothing here, expected findings, actions"), "{error}");
+        let error = Sheet::read("finding: []\n")
+            .expect_err("a slip")
+            .to_string();
+        assert!(
+            error.starts_with("`finding` means nothing here, expected findings, actions"),
+            "{error}"
+        );
     }
 }

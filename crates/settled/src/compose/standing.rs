@@ -37,7 +37,10 @@ impl Standings {
     /// What the ledger says; nothing if it cannot be read.
     pub fn read(root: &Path, me: &AgentName) -> Option<Self> {
         let (books, _) = Books::read(root).ok()?;
-        Some(Self { books, me: me.clone() })
+        Some(Self {
+            books,
+            me: me.clone(),
+        })
     }
 
     /// The ledger itself.
@@ -59,16 +62,25 @@ impl Standings {
 
     /// The only agent that can be meant on a pull request: the other side of the one review of it that is open.
     pub fn other_side(&self, pr: &PrNumber, repo: Option<&Repo>) -> Option<AgentName> {
-        let mut open = self.mine(Some(pr), repo).filter(|(_, review)| !review.phase.is_final());
+        let mut open = self
+            .mine(Some(pr), repo)
+            .filter(|(_, review)| !review.phase.is_final());
         let (key, _) = open.next()?;
         let is_only = open.next().is_none();
-        is_only.then(|| if key.author == self.me { key.reviewer.clone() } else { key.author.clone() })
+        is_only.then(|| {
+            if key.author == self.me {
+                key.reviewer.clone()
+            } else {
+                key.author.clone()
+            }
+        })
     }
 
     /// The round a message of this pull request to that agent is about.
     pub fn round(&self, pr: &PrNumber, repo: Option<&Repo>, other: &AgentName) -> Option<u32> {
-        let mut reviews =
-            self.mine(Some(pr), repo).filter(|(key, _)| key.author == *other || key.reviewer == *other);
+        let mut reviews = self
+            .mine(Some(pr), repo)
+            .filter(|(key, _)| key.author == *other || key.reviewer == *other);
         let (_, review) = reviews.next()?;
         reviews.next().is_none().then_some(review.round)
     }
@@ -79,12 +91,17 @@ impl Standings {
 pub fn feedback_in_hand(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(AgentName, u32)> {
     let mailbag = Mailbag::new(root, me);
     let places = [Place::Inbox, Place::Taken, Place::Archive];
-    let letters = places.into_iter().filter_map(|place| mailbag.letters(place).ok()).flatten();
+    let letters = places
+        .into_iter()
+        .filter_map(|place| mailbag.letters(place).ok())
+        .flatten();
     let rounds = letters.filter_map(|letter| {
         let message = parse(letter.text.as_bytes()).ok()?;
         let is_meant = message.kind() == Some(MessageType::ReviewFeedback)
             && message.related_pr().is_some_and(|about| about.same_pr(pr));
-        let ReadBody::Mapping(body) = message.read_body() else { return None };
+        let ReadBody::Mapping(body) = message.read_body() else {
+            return None;
+        };
         let round = body.field_text("round")?.parse().ok()?;
         is_meant.then_some((message.from()?, round))
     });
@@ -107,12 +124,22 @@ impl Standing {
             Side::Person => Some("person".to_owned()),
             Side::Nobody => None,
         };
-        Self { review: key.to_string(), phase: review.phase.word(), round: review.round, mover }
+        Self {
+            review: key.to_string(),
+            phase: review.phase.word(),
+            round: review.round,
+            mover,
+        }
     }
 
     /// In one phrase.
     pub fn told(&self) -> String {
-        let Self { review, phase, round, mover } = self;
+        let Self {
+            review,
+            phase,
+            round,
+            mover,
+        } = self;
         let whose = match mover.as_deref() {
             Some("person") => "a person moves".to_owned(),
             Some(agent) => format!("{agent} moves"),

@@ -50,8 +50,11 @@ impl Lookout {
             stem: file.trim_end_matches(".yaml").to_owned(),
             before: BTreeSet::new(),
         };
-        lookout.before =
-            lookout.names(&lookout.sent)?.into_iter().chain(lookout.names(&lookout.dead_letter)?).collect();
+        lookout.before = lookout
+            .names(&lookout.sent)?
+            .into_iter()
+            .chain(lookout.names(&lookout.dead_letter)?)
+            .collect();
         Ok(lookout)
     }
 
@@ -89,7 +92,9 @@ impl Lookout {
                 Err(_) => {}
             }
         }
-        Ok(original.zip(report).map(|(path, report)| Verdict::Refused(path, Box::new(report))))
+        Ok(original
+            .zip(report)
+            .map(|(path, report)| Verdict::Refused(path, Box::new(report))))
     }
 
     fn news(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {
@@ -107,7 +112,10 @@ impl Lookout {
         let mut names: Vec<OsString> = Vec::new();
         for entry in listed {
             let name = entry?.file_name();
-            if name.to_str().is_some_and(|name| name.starts_with(&self.stem)) {
+            if name
+                .to_str()
+                .is_some_and(|name| name.starts_with(&self.stem))
+            {
                 names.push(name);
             }
         }

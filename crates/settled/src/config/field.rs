@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use message_schema::packet::Severity;
-use review::{FilesPerHour, HandoffMode, MessagesPerHour, OpenReviews, Profile, RuntimeClock, ThreadMode};
+use review::{
+    FilesPerHour, HandoffMode, MessagesPerHour, OpenReviews, Profile, RuntimeClock, ThreadMode,
+};
 use serde::de::value::StringDeserializer;
 use serde::de::{Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
@@ -29,35 +31,61 @@ pub(super) fn messages_per_hour<'de, D: Deserializer<'de>>(
     u64::try_from(number)
         .ok()
         .and_then(MessagesPerHour::new)
-        .ok_or_else(|| Error::custom(format!("limits.messages_per_hour is {number}, expected 1 to 10000")))
+        .ok_or_else(|| {
+            Error::custom(format!(
+                "limits.messages_per_hour is {number}, expected 1 to 10000"
+            ))
+        })
 }
 
-pub(super) fn files_per_hour<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FilesPerHour, D::Error> {
+pub(super) fn files_per_hour<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<FilesPerHour, D::Error> {
     let number = integer(deserializer, "limits.files_per_hour", "1 to 1000000")?;
     u64::try_from(number)
         .ok()
         .and_then(FilesPerHour::new)
-        .ok_or_else(|| Error::custom(format!("limits.files_per_hour is {number}, expected 1 to 1000000")))
+        .ok_or_else(|| {
+            Error::custom(format!(
+                "limits.files_per_hour is {number}, expected 1 to 1000000"
+            ))
+        })
 }
 
-pub(super) fn open_reviews<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OpenReviews, D::Error> {
+pub(super) fn open_reviews<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<OpenReviews, D::Error> {
     let number = integer(deserializer, "limits.open_reviews", "1 to 1000000")?;
     u64::try_from(number)
         .ok()
         .and_then(OpenReviews::new)
-        .ok_or_else(|| Error::custom(format!("limits.open_reviews is {number}, expected 1 to 1000000")))
+        .ok_or_else(|| {
+            Error::custom(format!(
+                "limits.open_reviews is {number}, expected 1 to 1000000"
+            ))
+        })
 }
 
 /// Root is no agent's user, for nothing keeps it out of anything; the last number means none.
 pub(super) fn uid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let number = integer(deserializer, "uid", "1 to 4294967294")?;
-    let uid = u32::try_from(number).ok().filter(|uid| (1..u32::MAX).contains(uid));
-    uid.map(Some).ok_or_else(|| Error::custom(format!("uid is {number}, expected 1 to 4294967294")))
+    let uid = u32::try_from(number)
+        .ok()
+        .filter(|uid| (1..u32::MAX).contains(uid));
+    uid.map(Some)
+        .ok_or_else(|| Error::custom(format!("uid is {number}, expected 1 to 4294967294")))
 }
 
-fn integer<'de, D: Deserializer<'de>>(deserializer: D, key: &str, range: &str) -> Result<i64, D::Error> {
-    i64::deserialize(deserializer)
-        .map_err(|_| Error::custom(format!("{key} is not an integer, expected an integer, {range}")))
+fn integer<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    range: &str,
+) -> Result<i64, D::Error> {
+    i64::deserialize(deserializer).map_err(|_| {
+        Error::custom(format!(
+            "{key} is not an integer, expected an integer, {range}"
+        ))
+    })
 }
 
 /// A number of a range.
@@ -68,7 +96,9 @@ pub(super) fn within<'de, D: Deserializer<'de>>(
 ) -> Result<u64, D::Error> {
     let expected = format!("{} to {}", range.start(), range.end());
     let number = integer(deserializer, key, &expected)?;
-    let fits = u64::try_from(number).ok().filter(|number| range.contains(number));
+    let fits = u64::try_from(number)
+        .ok()
+        .filter(|number| range.contains(number));
     fits.ok_or_else(|| Error::custom(format!("{key} is {number}, expected {expected}")))
 }
 
@@ -80,7 +110,8 @@ fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 ) -> Result<T, D::Error> {
     let text = text(deserializer, key, expected)?;
     let value: StringDeserializer<serde::de::value::Error> = text.clone().into_deserializer();
-    T::deserialize(value).map_err(|_| Error::custom(format!("{key} is \"{text}\", expected {expected}")))
+    T::deserialize(value)
+        .map_err(|_| Error::custom(format!("{key} is \"{text}\", expected {expected}")))
 }
 
 pub(super) fn text<'de, D: Deserializer<'de>>(
@@ -96,7 +127,9 @@ pub(super) fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Prof
     word(deserializer, "profile", "\"gate\" or \"advisory\"")
 }
 
-pub(super) fn runtime_clock<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuntimeClock, D::Error> {
+pub(super) fn runtime_clock<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<RuntimeClock, D::Error> {
     word(deserializer, "runtime_clock", "\"take\" or \"delivery\"")
 }
 
@@ -109,18 +142,36 @@ pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Input,
 }
 
 pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Form, D::Error> {
-    word(deserializer, "output", "\"text\", \"claude\", \"codex\" or \"gemini\"")
+    word(
+        deserializer,
+        "output",
+        "\"text\", \"claude\", \"codex\" or \"gemini\"",
+    )
 }
 
-pub(super) fn handoff_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HandoffMode, D::Error> {
-    word(deserializer, "handoff.mode", "\"off\", \"threshold\" or \"full\"")
+pub(super) fn handoff_mode<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<HandoffMode, D::Error> {
+    word(
+        deserializer,
+        "handoff.mode",
+        "\"off\", \"threshold\" or \"full\"",
+    )
 }
 
-pub(super) fn handoff_threshold<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Severity, D::Error> {
-    word(deserializer, "handoff.threshold", "\"P0\", \"P1\", \"P2\" or \"P3\"")
+pub(super) fn handoff_threshold<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Severity, D::Error> {
+    word(
+        deserializer,
+        "handoff.threshold",
+        "\"P0\", \"P1\", \"P2\" or \"P3\"",
+    )
 }
 
-pub(super) fn commands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+pub(super) fn commands<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
     let commands = Vec::<String>::deserialize(deserializer)?;
     no_blank(&commands, "command", "a command line").map_err(Error::custom)?;
     Ok(commands)
@@ -160,16 +211,25 @@ pub(super) fn agents<'de, D: Deserializer<'de>>(
     for (agent, section) in &agents {
         // What the daemon starts has the daemon's user, and what it wrote would not be from the agent.
         if section.uid.is_some() && !section.command.is_empty() {
-            let what = format!("agent {} has a uid and a command, expected one of the two", agent.0);
+            let what = format!(
+                "agent {} has a uid and a command, expected one of the two",
+                agent.0
+            );
             return Err(Error::custom(what));
         }
         // A user that two agents share proves neither of them.
         if let Some(uid) = section.uid
             && let Some(other) = users.insert(uid, &agent.0)
         {
-            let what = format!("agents {other} and {} have the same uid {uid}, expected one each", agent.0);
+            let what = format!(
+                "agents {other} and {} have the same uid {uid}, expected one each",
+                agent.0
+            );
             return Err(Error::custom(what));
         }
     }
-    Ok(agents.into_iter().map(|(agent, section)| (agent.0, section)).collect())
+    Ok(agents
+        .into_iter()
+        .map(|(agent, section)| (agent.0, section))
+        .collect())
 }

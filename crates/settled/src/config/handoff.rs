@@ -42,27 +42,65 @@ pub struct HandoffSection {
 
 impl Default for HandoffSection {
     fn default() -> Self {
-        let HandoffPolicy { mode, threshold, categories, bots, verify_agents, target, routes } =
-            HandoffPolicy::default();
-        Self { mode, threshold, categories, bots, verify_agents, target, routes }
+        let HandoffPolicy {
+            mode,
+            threshold,
+            categories,
+            bots,
+            verify_agents,
+            target,
+            routes,
+        } = HandoffPolicy::default();
+        Self {
+            mode,
+            threshold,
+            categories,
+            bots,
+            verify_agents,
+            target,
+            routes,
+        }
     }
 }
 
 impl HandoffSection {
     /// The rules' view of the section.
     pub(super) fn policy(&self) -> HandoffPolicy {
-        let Self { mode, threshold, categories, bots, verify_agents, target, routes } = self.clone();
-        HandoffPolicy { mode, threshold, categories, bots, verify_agents, target, routes }
+        let Self {
+            mode,
+            threshold,
+            categories,
+            bots,
+            verify_agents,
+            target,
+            routes,
+        } = self.clone();
+        HandoffPolicy {
+            mode,
+            threshold,
+            categories,
+            bots,
+            verify_agents,
+            target,
+            routes,
+        }
     }
 
     /// Every agent the section names.
     pub(super) fn agents(&self) -> impl Iterator<Item = &AgentName> {
-        self.verify_agents.iter().chain(&self.target).chain(self.routes.values())
+        self.verify_agents
+            .iter()
+            .chain(&self.target)
+            .chain(self.routes.values())
     }
 }
 
 fn categories<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
-    texts(deserializer, "handoff.categories: category", "the kind of a finding")
+    texts(
+        deserializer,
+        "handoff.categories: category",
+        "the kind of a finding",
+    )
 }
 
 fn bots<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
@@ -79,9 +117,13 @@ fn texts<'de, D: Deserializer<'de>>(
     Ok(texts.into_iter().collect())
 }
 
-fn verify_agents<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<AgentName>, D::Error> {
+fn verify_agents<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeSet<AgentName>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
-    let names = names.iter().map(|name| agent(name, "handoff.verify_agents names"));
+    let names = names
+        .iter()
+        .map(|name| agent(name, "handoff.verify_agents names"));
     names.collect::<Result<_, _>>().map_err(Error::custom)
 }
 
@@ -90,7 +132,9 @@ fn target<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AgentName
     if name.is_empty() {
         return Ok(None);
     }
-    agent(&name, "handoff.target is").map(Some).map_err(Error::custom)
+    agent(&name, "handoff.target is")
+        .map(Some)
+        .map_err(Error::custom)
 }
 
 /// Where a category leads; read by itself, so that an error is placed at the name.
@@ -105,18 +149,27 @@ impl TryFrom<String> for Route {
     }
 }
 
-fn routes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, AgentName>, D::Error> {
+fn routes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, AgentName>, D::Error> {
     let routes = BTreeMap::<String, Route>::deserialize(deserializer)?;
     if routes.keys().any(|category| category.trim().is_empty()) {
-        return Err(Error::custom("handoff.routes has a blank category, expected the kind of a finding"));
+        return Err(Error::custom(
+            "handoff.routes has a blank category, expected the kind of a finding",
+        ));
     }
-    Ok(routes.into_iter().map(|(category, route)| (category, route.0)).collect())
+    Ok(routes
+        .into_iter()
+        .map(|(category, route)| (category, route.0))
+        .collect())
 }
 
 fn agent(name: &str, found: &str) -> Result<AgentName, String> {
     match AgentName::new(name) {
         Ok(agent) if !agent.is_daemon() => Ok(agent),
-        Ok(_) => Err(format!("{found} `settled`, expected {AGENT}; `settled` is the daemon's own")),
+        Ok(_) => Err(format!(
+            "{found} `settled`, expected {AGENT}; `settled` is the daemon's own"
+        )),
         Err(error) => Err(format!("{found} `{name}`, {error}")),
     }
 }

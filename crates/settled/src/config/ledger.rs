@@ -18,7 +18,10 @@ pub struct LedgerSection {
 
 impl Default for LedgerSection {
     fn default() -> Self {
-        Self { segment_mib: 64, snapshot_records: 20_000 }
+        Self {
+            segment_mib: 64,
+            snapshot_records: 20_000,
+        }
     }
 }
 

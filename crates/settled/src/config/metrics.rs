@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer};
 use super::field;
 
 /// What `listen` may be.
-const EXPECTED: &str = "\"\", \"unix:PATH\", or a loopback address with a port such as \"127.0.0.1:9464\"";
+const EXPECTED: &str =
+    "\"\", \"unix:PATH\", or a loopback address with a port such as \"127.0.0.1:9464\"";
 
 /// `[metrics]`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -40,7 +41,11 @@ impl Listen {
         }
         match text.strip_prefix("unix:") {
             Some(path) => (!path.is_empty()).then(|| Self::Unix(Path::new(path).to_owned())),
-            None => text.parse().ok().filter(|at: &SocketAddr| at.ip().is_loopback()).map(Self::Loopback),
+            None => text
+                .parse()
+                .ok()
+                .filter(|at: &SocketAddr| at.ip().is_loopback())
+                .map(Self::Loopback),
         }
     }
 }
@@ -57,12 +62,24 @@ mod tests {
 
     #[test]
     fn only_this_machine_can_read_them() {
-        for good in ["", "unix:.settled/metrics.sock", "127.0.0.1:9464", "127.9.9.9:0", "[::1]:9464"] {
+        for good in [
+            "",
+            "unix:.settled/metrics.sock",
+            "127.0.0.1:9464",
+            "127.9.9.9:0",
+            "[::1]:9464",
+        ] {
             assert!(Listen::read(good).is_some(), "{good:?} was refused");
         }
-        for bad in
-            ["0.0.0.0:9464", "[::]:9464", "192.168.0.1:1", "localhost:9464", "9464", "unix:", "127.0.0.1"]
-        {
+        for bad in [
+            "0.0.0.0:9464",
+            "[::]:9464",
+            "192.168.0.1:1",
+            "localhost:9464",
+            "9464",
+            "unix:",
+            "127.0.0.1",
+        ] {
             assert_eq!(Listen::read(bad), None, "{bad:?} was accepted");
         }
     }

@@ -31,25 +31,37 @@ pub struct RunnerSection {
 impl Default for RunnerSection {
     fn default() -> Self {
         let review::SignalWords { done, pass, fail } = review::SignalWords::default();
-        Self { concurrent: 2, warn_s: 60, pass, fail, done }
+        Self {
+            concurrent: 2,
+            warn_s: 60,
+            pass,
+            fail,
+            done,
+        }
     }
 }
 
 impl RunnerSection {
     /// The words that count as signals.
     pub(crate) fn words(&self) -> review::SignalWords {
-        let Self { done, pass, fail, .. } = self.clone();
+        let Self {
+            done, pass, fail, ..
+        } = self.clone();
         review::SignalWords { done, pass, fail }
     }
 }
 
 /// Words that are the same would let the one who gives up approve.
-pub(super) fn section<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RunnerSection, D::Error> {
+pub(super) fn section<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<RunnerSection, D::Error> {
     let section = RunnerSection::deserialize(deserializer)?;
     if section.words().are_distinct() {
         return Ok(section);
     }
-    Err(Error::custom("two of done, pass and fail of [runner] are the same word, expected three"))
+    Err(Error::custom(
+        "two of done, pass and fail of [runner] are the same word, expected three",
+    ))
 }
 
 /// What an agent's command is given on standard input.
@@ -93,7 +105,9 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     let word = field::text(deserializer, "a word of [runner]", expected)?;
     if word.trim() != word || word.is_empty() || !message_schema::line::is_one_line(&word) {
         let found = message_schema::line::escaped(&word);
-        return Err(Error::custom(format!("a word of [runner] is `{found}`, expected {expected}")));
+        return Err(Error::custom(format!(
+            "a word of [runner] is `{found}`, expected {expected}"
+        )));
     }
     Ok(word)
 }
@@ -102,23 +116,40 @@ pub(super) fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<
     let expected = "a list of texts: a program and its arguments";
     let command = Vec::<String>::deserialize(deserializer)
         .map_err(|_| Error::custom(format!("command is no list of texts, expected {expected}")))?;
-    if command.first().is_some_and(|program| program.trim().is_empty()) {
-        return Err(Error::custom(format!("command names no program, expected {expected}")));
+    if command
+        .first()
+        .is_some_and(|program| program.trim().is_empty())
+    {
+        return Err(Error::custom(format!(
+            "command names no program, expected {expected}"
+        )));
     }
     no_nul(command.iter()).map_err(Error::custom)?;
     Ok(command)
 }
 
-pub(super) fn env<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let env = BTreeMap::<String, String>::deserialize(deserializer)
-        .map_err(|_| Error::custom("env is no table of texts, expected one, such as { LANG = \"C\" }"))?;
-    if let Some(name) = env.keys().find(|name| name.is_empty() || name.contains('=')) {
-        return Err(Error::custom(format!("env names `{name}`, expected a name without `=`")));
+pub(super) fn env<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
+    let env = BTreeMap::<String, String>::deserialize(deserializer).map_err(|_| {
+        Error::custom("env is no table of texts, expected one, such as { LANG = \"C\" }")
+    })?;
+    if let Some(name) = env
+        .keys()
+        .find(|name| name.is_empty() || name.contains('='))
+    {
+        return Err(Error::custom(format!(
+            "env names `{name}`, expected a name without `=`"
+        )));
     }
     no_nul(env.iter().flat_map(|(name, value)| [name, value])).map_err(Error::custom)?;
     Ok(env)
 }
 
 fn no_nul<'t>(mut texts: impl Iterator<Item = &'t String>) -> Result<(), &'static str> {
-    if texts.any(|text| text.contains('\0')) { Err("a text has a NUL, expected none") } else { Ok(()) }
+    if texts.any(|text| text.contains('\0')) {
+        Err("a text has a NUL, expected none")
+    } else {
+        Ok(())
+    }
 }

@@ -25,7 +25,13 @@ fn the_template_shows_every_key_with_its_default() {
         .map(|line| line.strip_prefix("#: ").unwrap_or(line))
         .fold(String::new(), |text, line| text + line + "\n");
     let config = parse(&live).expect("the commented keys are valid");
-    assert_eq!(Config { agents: BTreeMap::new(), ..config.clone() }, Config::default());
+    assert_eq!(
+        Config {
+            agents: BTreeMap::new(),
+            ..config.clone()
+        },
+        Config::default()
+    );
     assert_eq!(config.agents.len(), 1, "the template shows an agent");
     // A list that the compiler cannot make: whoever adds a key to the config meets it in `Config`.
     let keys = [
@@ -67,21 +73,33 @@ fn the_template_shows_every_key_with_its_default() {
         "output",
     ];
     for key in keys {
-        let line = |line: &str| line.strip_prefix("#: ").is_some_and(|live| live.starts_with(key));
-        assert!(TEMPLATE.lines().any(line), "the template does not show {key}");
+        let line = |line: &str| {
+            line.strip_prefix("#: ")
+                .is_some_and(|live| live.starts_with(key))
+        };
+        assert!(
+            TEMPLATE.lines().any(line),
+            "the template does not show {key}"
+        );
     }
 }
 
 #[test]
 fn an_unknown_key_is_named_with_its_place() {
     let error = parse("[rounds]\nmax = 2\nmaks = 3\n").expect_err("unknown");
-    assert!(error.starts_with("settled.toml:3:1: config_invalid: unknown field `maks`"), "{error}");
+    assert!(
+        error.starts_with("settled.toml:3:1: config_invalid: unknown field `maks`"),
+        "{error}"
+    );
 }
 
 #[test]
 fn four_rounds_are_refused_with_their_place() {
     let error = parse("[rounds]\nmax = 4\n").expect_err("out of range");
-    assert!(error.starts_with("settled.toml:2:7: config_invalid: rounds.max is 4"), "{error}");
+    assert!(
+        error.starts_with("settled.toml:2:7: config_invalid: rounds.max is 4"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -95,7 +113,10 @@ fn a_value_of_another_kind_is_told_in_words_with_its_place() {
             "[limits]\nmessages_per_hour = 1.5\n",
             "settled.toml:2:21: config_invalid: limits.messages_per_hour is not an integer, expected an integer, 1 to 10000",
         ),
-        ("rounds = 2\n", "settled.toml:1:10: config_invalid: invalid type: integer `2`, expected a table"),
+        (
+            "rounds = 2\n",
+            "settled.toml:1:10: config_invalid: invalid type: integer `2`, expected a table",
+        ),
         (
             "[agents]\ncodex = 1\n",
             "settled.toml:2:9: config_invalid: invalid type: integer `1`, expected a table",
@@ -108,33 +129,47 @@ fn a_value_of_another_kind_is_told_in_words_with_its_place() {
 #[test]
 fn a_blank_command_could_never_be_recorded_and_is_refused() {
     let error = parse("[gate]\nvalidation_commands = [\"make\", \" \"]\n").expect_err("blank");
-    assert_eq!(error, "settled.toml:2:23: config_invalid: command 2 is blank, expected a command line");
+    assert_eq!(
+        error,
+        "settled.toml:2:23: config_invalid: command 2 is blank, expected a command line"
+    );
 }
 
 #[test]
 fn a_word_of_the_runner_says_one_thing() {
     let error = parse("[runner]\nfail = \"PASS\"\n").expect_err("who gives up would approve");
     let expected = "two of done, pass and fail of [runner] are the same word, expected three";
-    assert_eq!(error, format!("settled.toml:1:1: config_invalid: {expected}"));
+    assert_eq!(
+        error,
+        format!("settled.toml:1:1: config_invalid: {expected}")
+    );
 }
 
 #[test]
 fn the_daemon_is_no_agent() {
     let error = parse("[agents.settled]\nroles = [\"author\"]\n").expect_err("the daemon");
-    assert_eq!(error, "settled.toml:1:9: config_invalid: `settled` is the daemon's own name and no agent's");
+    assert_eq!(
+        error,
+        "settled.toml:1:9: config_invalid: `settled` is the daemon's own name and no agent's"
+    );
 }
 
 #[test]
 fn an_entry_without_a_mailbox_is_a_stranger_and_no_error() {
     let config = parse("[agents.codex]\n[agents.codx]\n").expect("valid");
     let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
-    let strangers: Vec<&str> = config.strangers(&agents).into_iter().map(AgentName::as_str).collect();
+    let strangers: Vec<&str> = config
+        .strangers(&agents)
+        .into_iter()
+        .map(AgentName::as_str)
+        .collect();
     assert_eq!(strangers, ["codx"]);
 }
 
 #[test]
 fn bytes_that_are_no_text_are_refused_at_their_place() {
-    let error = text_of(b"# gro\xc3\x9f\n# x\xff\n", Path::new("settled.toml")).expect_err("not UTF-8");
+    let error =
+        text_of(b"# gro\xc3\x9f\n# x\xff\n", Path::new("settled.toml")).expect_err("not UTF-8");
     let said = "settled.toml:2:4: config_invalid: the bytes from here on are not UTF-8 text";
     assert_eq!(error.to_string(), said);
 }
@@ -152,13 +187,30 @@ fn every_key_of_a_handoff_is_read() {
                 [handoff.routes]\nsecurity = \"codex\"\n";
     let config = parse(text).expect("valid");
     let policy = config.policy([]);
-    assert_eq!((policy.profile, policy.runtime_clock), (Profile::Advisory, RuntimeClock::Delivery));
+    assert_eq!(
+        (policy.profile, policy.runtime_clock),
+        (Profile::Advisory, RuntimeClock::Delivery)
+    );
     let handoff = &policy.handoff;
-    assert_eq!((handoff.mode, handoff.threshold), (HandoffMode::Threshold, Severity::P2));
+    assert_eq!(
+        (handoff.mode, handoff.threshold),
+        (HandoffMode::Threshold, Severity::P2)
+    );
     assert!(handoff.categories.contains("security") && handoff.bots.contains("renovate[bot]"));
-    let strangers: Vec<&str> = config.strangers(&[]).into_iter().map(AgentName::as_str).collect();
-    assert_eq!(strangers, ["claude", "codex", "fixer"], "target, route and verify agent");
-    assert_eq!(handoff.target.as_ref().map(AgentName::as_str), Some("claude"));
+    let strangers: Vec<&str> = config
+        .strangers(&[])
+        .into_iter()
+        .map(AgentName::as_str)
+        .collect();
+    assert_eq!(
+        strangers,
+        ["claude", "codex", "fixer"],
+        "target, route and verify agent"
+    );
+    assert_eq!(
+        handoff.target.as_ref().map(AgentName::as_str),
+        Some("claude")
+    );
     assert_eq!(handoff.routes["security"].as_str(), "codex");
     assert_eq!(handoff.verify_agents.len(), 1);
 }
@@ -203,7 +255,10 @@ fn a_wrong_word_is_told_with_its_key_and_what_would_have_been_accepted() {
             "[handoff]\ntarget = \"settled\"\n",
             "2:10: config_invalid: handoff.target is `settled`, expected the name of an agent; `settled` is the daemon's own",
         ),
-        ("[handoff]\nmodus = \"off\"\n", "2:1: config_invalid: unknown field `modus`"),
+        (
+            "[handoff]\nmodus = \"off\"\n",
+            "2:1: config_invalid: unknown field `modus`",
+        ),
         (
             "[handoff.routes]\n\" \" = \"codex\"\n",
             "1:1: config_invalid: handoff.routes has a blank category, expected the kind of a finding",
@@ -212,10 +267,16 @@ fn a_wrong_word_is_told_with_its_key_and_what_would_have_been_accepted() {
             "[handoff]\nverify_agents = [\"a b\"]\n",
             "2:17: config_invalid: handoff.verify_agents names `a b`, ",
         ),
-        ("[handoff.routes]\nsecurity = \"../x\"\n", "2:12: config_invalid: handoff.routes leads to `../x`, "),
+        (
+            "[handoff.routes]\nsecurity = \"../x\"\n",
+            "2:12: config_invalid: handoff.routes leads to `../x`, ",
+        ),
     ] {
         let error = parse(text).expect_err("wrong");
-        assert!(error.starts_with(&format!("settled.toml:{said}")), "{text}{error}");
+        assert!(
+            error.starts_with(&format!("settled.toml:{said}")),
+            "{text}{error}"
+        );
     }
 }
 

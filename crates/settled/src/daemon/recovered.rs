@@ -11,10 +11,16 @@ pub(super) fn tell(recovery: &spool::Recovery) {
         tracing::warn!(snapshot = %snapshot.path.display(), why = %snapshot.why, "a snapshot is of no use; more of the ledger is read");
     }
     for lane in &recovery.cursors_lost {
-        tracing::warn!(?lane, "its cursor was lost; every file it ever got was looked for");
+        tracing::warn!(
+            ?lane,
+            "its cursor was lost; every file it ever got was looked for"
+        );
     }
     for lane in &recovery.notes_lost {
-        tracing::warn!(?lane, "its cursor was torn; what is not known to be durable was looked for");
+        tracing::warn!(
+            ?lane,
+            "its cursor was torn; what is not known to be durable was looked for"
+        );
     }
     for placed in &recovery.pass.redelivered {
         tracing::warn!(mailbox = %placed.mailbox, file = %placed.file, seq = placed.seq, "delivered again: whether it had arrived before could not be told");

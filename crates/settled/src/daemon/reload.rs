@@ -28,7 +28,8 @@ impl Daemon {
 
     /// What may fail comes first: a place for the counts that cannot be had refuses the rest as well.
     fn read_anew(&mut self) -> Result<bool, DaemonError> {
-        let config = Config::load(self.mailroom.root()).map_err(crate::mailroom::MailroomError::from)?;
+        let config =
+            Config::load(self.mailroom.root()).map_err(crate::mailroom::MailroomError::from)?;
         if config.metrics == self.mailroom.config().metrics {
             return Ok(self.mailroom.reconfigure(config)?);
         }

@@ -76,10 +76,19 @@ pub(crate) fn of(root: &Path, agents: &[AgentName]) -> Found {
         }
     }
     letters.sort_by(|a, b| {
-        let key = |letter: &DeadLetter| (letter.report.received_at.to_string(), letter.report_file.clone());
+        let key = |letter: &DeadLetter| {
+            (
+                letter.report.received_at.to_string(),
+                letter.report_file.clone(),
+            )
+        };
         key(a).cmp(&key(b))
     });
-    Found { letters, without_ledger, unread }
+    Found {
+        letters,
+        without_ledger,
+        unread,
+    }
 }
 
 /// An agent's `dead_letter/`.
@@ -99,7 +108,10 @@ fn fates(root: &Path) -> Result<HashMap<(AgentName, String), Fate>, SpoolError> 
     let (books, _) = Books::read(root)?;
     let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
         let is_open = refusal.is_open(books.state());
-        let fate = Fate { corrected: refusal.corrected, is_open };
+        let fate = Fate {
+            corrected: refusal.corrected,
+            is_open,
+        };
         Some(((refusal.agent, refusal.report_file?), fate))
     });
     Ok(known.collect())
@@ -114,10 +126,17 @@ impl DeadLetter {
 
     /// Whether somebody who says this word means it: its name, with or without the ending, or its id.
     pub(crate) fn is_called(&self, word: &str) -> bool {
-        let is_id = self.report.message_id.as_ref().is_some_and(|id| id.as_str() == word);
+        let is_id = self
+            .report
+            .message_id
+            .as_ref()
+            .is_some_and(|id| id.as_str() == word);
         is_id
             || self.report_file == word
-            || self.file.as_ref().is_some_and(|file| file == word || stem(file) == word)
+            || self
+                .file
+                .as_ref()
+                .is_some_and(|file| file == word || stem(file) == word)
     }
 }
 
@@ -136,11 +155,15 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
         names.push(entry?.file_name().to_string_lossy().into_owned());
     }
     names.sort_unstable();
-    let reports = names.iter().filter(|name| name.contains(".report.") && name.ends_with(".yaml"));
+    let reports = names
+        .iter()
+        .filter(|name| name.contains(".report.") && name.ends_with(".yaml"));
     let letters = reports.filter_map(|name| {
         let report = Report::from_yaml(&bytes(&directory.join(name)).ok()??).ok()?;
-        let file =
-            names.iter().find(|file| *file != name && is_original(directory, file, name, &report)).cloned();
+        let file = names
+            .iter()
+            .find(|file| *file != name && is_original(directory, file, name, &report))
+            .cloned();
         Some(DeadLetter {
             agent: agent.clone(),
             file,
@@ -156,12 +179,16 @@ fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLette
 
 /// Whether a file is the one a report is about: of the same stem, and of the same bytes where they were read.
 fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report) -> bool {
-    let is_beside = report_file.split_once(".report.").is_some_and(|(of, _)| of == stem(file));
+    let is_beside = report_file
+        .split_once(".report.")
+        .is_some_and(|(of, _)| of == stem(file));
     if !is_beside || file.contains(".report.") {
         return false;
     }
     match bytes(&directory.join(file)) {
-        Ok(Some(bytes)) => report.digest == "unread" || Digest::of(&bytes).to_string() == report.digest,
+        Ok(Some(bytes)) => {
+            report.digest == "unread" || Digest::of(&bytes).to_string() == report.digest
+        }
         Ok(None) => report.digest == "unread",
         // It is there, and whoever wants to see it will be told why not.
         Err(_) => true,
@@ -171,5 +198,9 @@ fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report)
 /// The bytes of a regular file of a fitting size.
 fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let data = path.symlink_metadata()?;
-    if !data.is_file() || data.len() > SIZE_MAX { Ok(None) } else { std::fs::read(path).map(Some) }
+    if !data.is_file() || data.len() > SIZE_MAX {
+        Ok(None)
+    } else {
+        std::fs::read(path).map(Some)
+    }
 }

@@ -130,8 +130,14 @@ pub(crate) fn is_any(root: &Path, agents: &[AgentName]) -> bool {
 
 /// Reads the whole ledger for refusals of which the file or its report still lies in `dead_letter/`, oldest first.
 pub(crate) fn read(root: &Path) -> Result<Vec<Refusal>, SpoolError> {
-    let mut reading = Reading { root, refusals: Vec::new(), marks: HashMap::new() };
-    spool::read_ledger(root, &mut |entry| reading.note(entry).map_err(VisitError::from))?;
+    let mut reading = Reading {
+        root,
+        refusals: Vec::new(),
+        marks: HashMap::new(),
+    };
+    spool::read_ledger(root, &mut |entry| {
+        reading.note(entry).map_err(VisitError::from)
+    })?;
     Ok(reading.into_refusals())
 }
 
@@ -149,7 +155,9 @@ type Mark = (String, Same, String);
 impl Reading<'_> {
     /// Follows what an entry does to them.
     fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
-        let Some(original) = &entry.original else { return Ok(()) };
+        let Some(original) = &entry.original else {
+            return Ok(());
+        };
         match &original.away {
             Away::Sent(_) => self.correct(entry, original),
             Away::DeadLetter(file) => self.add(entry, original, file)?,
@@ -164,14 +172,23 @@ impl Reading<'_> {
                 let corrected = &mut self.refusals[at].corrected;
                 // The id comes first in each entry, and is the surest in a later one, too.
                 if corrected.is_none() || same == Same::Id {
-                    *corrected = Some(Correction { by: entry.seq, same });
+                    *corrected = Some(Correction {
+                        by: entry.seq,
+                        same,
+                    });
                 }
             }
         }
     }
 
-    fn add(&mut self, entry: &Entry, original: &Original, file: &FileName) -> Result<(), Unreadable> {
-        let directory = Layout::new(self.root).mailbox(&Mailbox::DeadLetter(original.outbox.clone()));
+    fn add(
+        &mut self,
+        entry: &Entry,
+        original: &Original,
+        file: &FileName,
+    ) -> Result<(), Unreadable> {
+        let directory =
+            Layout::new(self.root).mailbox(&Mailbox::DeadLetter(original.outbox.clone()));
         let lies_there = |name: &FileName| directory.join(name).symlink_metadata().is_ok();
         let (report_file, report) = report(entry).unzip();
         let is_there = lies_there(file);
@@ -179,11 +196,16 @@ impl Reading<'_> {
             return Ok(());
         }
         let (record, at) = fold::decision(entry)?;
-        let Record::Refused { from, code, .. } = record else { return Ok(()) };
+        let Record::Refused { from, code, .. } = record else {
+            return Ok(());
+        };
         let report = report.flatten();
         let review = report.as_ref().and_then(|report| report.review.clone());
         for mark in marks(original, entry.id.as_deref(), review.as_deref()) {
-            self.marks.entry(mark).or_default().push(self.refusals.len());
+            self.marks
+                .entry(mark)
+                .or_default()
+                .push(self.refusals.len());
         }
         self.refusals.push(Refusal {
             at,
@@ -191,7 +213,12 @@ impl Reading<'_> {
             file: raw(file),
             report_file: report_file.map(raw),
             code,
-            fix: report.and_then(|report| report.violations.into_iter().find_map(|violation| violation.fix)),
+            fix: report.and_then(|report| {
+                report
+                    .violations
+                    .into_iter()
+                    .find_map(|violation| violation.fix)
+            }),
             review,
             pr: None,
             corrected: None,
@@ -201,10 +228,15 @@ impl Reading<'_> {
     }
 
     fn into_refusals(mut self) -> Vec<Refusal> {
-        let uncorrected = self.refusals.iter_mut().rev().filter(|refusal| refusal.corrected.is_none());
+        let uncorrected = self
+            .refusals
+            .iter_mut()
+            .rev()
+            .filter(|refusal| refusal.corrected.is_none());
         for refusal in uncorrected.take(LOOKED_INTO_MAX) {
             let mailbox = Mailbox::DeadLetter(refusal.agent.to_string());
-            refusal.pr = About::of(&Layout::new(self.root).mailbox(&mailbox).join(&refusal.file)).pr;
+            refusal.pr =
+                About::of(&Layout::new(self.root).mailbox(&mailbox).join(&refusal.file)).pr;
         }
         self.refusals
     }
@@ -215,22 +247,38 @@ fn raw(name: &FileName) -> String {
     name.as_ref().to_string_lossy().into_owned()
 }
 
-fn marks(original: &Original, id: Option<&str>, review: Option<&str>) -> impl Iterator<Item = Mark> {
+fn marks(
+    original: &Original,
+    id: Option<&str>,
+    review: Option<&str>,
+) -> impl Iterator<Item = Mark> {
     let mark = |same, text: &str| (original.outbox.clone(), same, text.to_owned());
     let id = id.map(|id| mark(Same::Id, id));
     let review = review.map(|review| mark(Same::Review, review));
-    [id, Some(mark(Same::File, &original.file.to_string())), review].into_iter().flatten()
+    [
+        id,
+        Some(mark(Same::File, &original.file.to_string())),
+        review,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The report's name and what it says as the record has it: the copy in `dead_letter/` may have been changed.
 fn report(entry: &Entry) -> Option<(&FileName, Option<Report>)> {
-    entry.deliveries.iter().find_map(|delivery| match (&delivery.mailbox, &delivery.content) {
-        (Mailbox::DeadLetter(_), Content::Text(text)) => {
-            Some((&delivery.file, Report::from_yaml(text.as_bytes()).ok()))
-        }
-        (
-            Mailbox::DeadLetter(_) | Mailbox::Inbox(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_),
-            Content::Original | Content::Text(_) | Content::Withdrawn(_),
-        ) => None,
-    })
+    entry
+        .deliveries
+        .iter()
+        .find_map(|delivery| match (&delivery.mailbox, &delivery.content) {
+            (Mailbox::DeadLetter(_), Content::Text(text)) => {
+                Some((&delivery.file, Report::from_yaml(text.as_bytes()).ok()))
+            }
+            (
+                Mailbox::DeadLetter(_)
+                | Mailbox::Inbox(_)
+                | Mailbox::Packets(_)
+                | Mailbox::PullRequest(_),
+                Content::Original | Content::Text(_) | Content::Withdrawn(_),
+            ) => None,
+        })
 }

@@ -34,7 +34,9 @@ pub(crate) struct Outlook {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotSent {
     /// The original is gone, or is nothing that can be read.
-    #[error("the refused file is not there any more, or is no regular file: only its report is left")]
+    #[error(
+        "the refused file is not there any more, or is no regular file: only its report is left"
+    )]
     NoOriginal,
     /// A call failed.
     #[error("cannot {what}: {source}")]
@@ -50,8 +52,10 @@ pub(crate) enum NotSent {
 pub(crate) fn original(root: &Path, letter: &DeadLetter) -> Result<Vec<u8>, NotSent> {
     let file = letter.file.as_ref().ok_or(NotSent::NoOriginal)?;
     let path = directory(root, &letter.agent).join(file);
-    let read =
-        bytes(&path).map_err(|source| NotSent::Io { what: format!("read {}", path.display()), source })?;
+    let read = bytes(&path).map_err(|source| NotSent::Io {
+        what: format!("read {}", path.display()),
+        source,
+    })?;
     read.ok_or(NotSent::NoOriginal)
 }
 
@@ -67,19 +71,32 @@ pub(crate) fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outl
                 .map(|violation| violation.told(file))
                 .collect(),
         },
-        Err(malformed) => Violations::from(malformed).iter().map(|violation| violation.told(file)).collect(),
+        Err(malformed) => Violations::from(malformed)
+            .iter()
+            .map(|violation| violation.told(file))
+            .collect(),
     };
     let mut may_pass: Vec<Code> = letter
         .report
         .violations
         .iter()
-        .filter(|violation| violation.level == Level::Error && violation.code.finder() == Finder::Daemon)
+        .filter(|violation| {
+            violation.level == Level::Error && violation.code.finder() == Finder::Daemon
+        })
         .map(|violation| violation.code)
         .collect();
     may_pass.sort_unstable_by_key(|code| code.as_str());
     may_pass.dedup();
-    let not_by_itself = may_pass.iter().copied().filter(|code| !code.is_retryable()).collect();
-    Outlook { still, may_pass, not_by_itself }
+    let not_by_itself = may_pass
+        .iter()
+        .copied()
+        .filter(|code| !code.is_retryable())
+        .collect();
+    Outlook {
+        still,
+        may_pass,
+        not_by_itself,
+    }
 }
 
 fn check(root: &Path, message: &Message) -> Result<(), Violations> {
@@ -108,28 +125,42 @@ fn check(root: &Path, message: &Message) -> Result<(), Violations> {
 /// The size of a regular file that is reached by no link.
 fn within(root: &Path, path: &Path) -> io::Result<u64> {
     let data = path.symlink_metadata()?;
-    let straight = root.canonicalize()?.join(path.strip_prefix(root).map_err(io::Error::other)?);
+    let straight = root
+        .canonicalize()?
+        .join(path.strip_prefix(root).map_err(io::Error::other)?);
     if !data.is_file() || path.canonicalize()? != straight {
-        return Err(io::Error::other("it is no regular file, or reached through a link"));
+        return Err(io::Error::other(
+            "it is no regular file, or reached through a link",
+        ));
     }
     Ok(data.len())
 }
 
 /// Puts the bytes into the outbox they came from, under a free name, and says which. They show under it whole or not at
 /// all; a kill before leaves a hidden file.
-pub(crate) fn put_back(root: &Path, letter: &DeadLetter, original: &[u8]) -> Result<String, NotSent> {
+pub(crate) fn put_back(
+    root: &Path,
+    letter: &DeadLetter,
+    original: &[u8],
+) -> Result<String, NotSent> {
     let outbox = format!("agents/{}/outbox", letter.agent);
     let failed = |what: &str| {
         let what = format!("{what} {outbox}");
         move |source| NotSent::Io { what, source }
     };
-    let at = Os.open_root(root).map_err(failed("open the workspace of"))?;
-    let dir = Os.open_dir(&at, Path::new(&outbox)).map_err(failed("open"))?;
+    let at = Os
+        .open_root(root)
+        .map_err(failed("open the workspace of"))?;
+    let dir = Os
+        .open_dir(&at, Path::new(&outbox))
+        .map_err(failed("open"))?;
     let temporary = format!(".settled-retry-{}.tmp", std::process::id());
     let temporary = Path::new(&temporary);
     // A process of our number that was killed may have left one.
     match Os.remove(&dir, temporary) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed("write into")(error)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(failed("write into")(error));
+        }
         Ok(()) | Err(_) => {}
     }
     let written = || -> io::Result<String> {
@@ -163,6 +194,14 @@ pub(crate) fn put_back(root: &Path, letter: &DeadLetter, original: &[u8]) -> Res
 /// The `n`-th name to try. One that cannot be a message's any more gets the ending of one.
 fn name(file: &str, n: u32) -> String {
     let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "yaml"));
-    let stem = if FileName::new(stem).is_ok() { stem } else { "message" };
-    if n == 0 { format!("{stem}.{ending}") } else { format!("{stem}-retry{n}.{ending}") }
+    let stem = if FileName::new(stem).is_ok() {
+        stem
+    } else {
+        "message"
+    };
+    if n == 0 {
+        format!("{stem}.{ending}")
+    } else {
+        format!("{stem}-retry{n}.{ending}")
+    }
 }

@@ -94,7 +94,11 @@ impl Demo {
             .stderr(file)
             .spawn()
             .map_err(failed("settled serve"))?;
-        let demo = Self { program: program.to_owned(), root: root.to_owned(), daemon };
+        let demo = Self {
+            program: program.to_owned(),
+            root: root.to_owned(),
+            daemon,
+        };
         let start = Instant::now();
         while spool::is_served(root) != Some(true) {
             if start.elapsed() > PATIENCE {
@@ -108,12 +112,19 @@ impl Demo {
     /// Does one step.
     pub fn step(&self, step: &'static Step) -> Result<Told, DemoError> {
         let mut command = Command::new(&self.program);
-        command.args(step.words).current_dir(&self.root).env("SETTLED_ROOT", ".").env("COLUMNS", "100");
+        command
+            .args(step.words)
+            .current_dir(&self.root)
+            .env("SETTLED_ROOT", ".")
+            .env("COLUMNS", "100");
         match step.who {
             Who::Agent(agent) => command.env("SETTLED_AGENT", agent),
             Who::Person => command.env_remove("SETTLED_AGENT"),
         };
-        let failed = |source| DemoError::Io { what: step.command(), source };
+        let failed = |source| DemoError::Io {
+            what: step.command(),
+            source,
+        };
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -136,8 +147,11 @@ impl Demo {
             });
         }
         // When something happened is of no interest here, and differs each time.
-        let mut lines: Vec<String> =
-            text.lines().filter(|line| !has_instant(line)).map(str::to_owned).collect();
+        let mut lines: Vec<String> = text
+            .lines()
+            .filter(|line| !has_instant(line))
+            .map(str::to_owned)
+            .collect();
         if lines.len() > step.shown {
             lines.truncate(step.shown);
             lines.push("…".to_owned());
@@ -148,7 +162,8 @@ impl Demo {
 
 /// Whether an instant of today stands in the line, as in `2026-02-13T10:00:00.000Z`.
 fn has_instant(line: &str) -> bool {
-    line.split_whitespace().any(|word| chrono::DateTime::parse_from_rfc3339(word).is_ok())
+    line.split_whitespace()
+        .any(|word| chrono::DateTime::parse_from_rfc3339(word).is_ok())
 }
 
 impl Drop for Demo {
@@ -173,10 +188,15 @@ impl Step {
         let mut text = String::from("    $");
         let mut column = text.len();
         // An option and its value stay together.
-        for word in self.command().split(" --").enumerate().map(|(at, word)| match at {
-            0 => word.to_owned(),
-            _ => format!("--{word}"),
-        }) {
+        for word in self
+            .command()
+            .split(" --")
+            .enumerate()
+            .map(|(at, word)| match at {
+                0 => word.to_owned(),
+                _ => format!("--{word}"),
+            })
+        {
             if column + 1 + word.len() > COLUMNS {
                 text += " \\\n       ";
                 column = 7;
@@ -201,7 +221,11 @@ impl Told {
     /// The step for a reader: what happens, the command, what it printed.
     pub fn text(&self, number: usize) -> String {
         let Step { says, .. } = self.step;
-        let mut text = format!("{number:>2}. {}: {says}\n{}", self.step.name(), self.step.typed());
+        let mut text = format!(
+            "{number:>2}. {}: {says}\n{}",
+            self.step.name(),
+            self.step.typed()
+        );
         for line in &self.lines {
             text += format!("    {line}").trim_end();
             text += "\n";

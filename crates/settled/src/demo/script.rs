@@ -107,7 +107,14 @@ static STEPS: [Step; 13] = [
         exit: 7,
         shown: 6,
     },
-    Step { who: CODEX, says: "the reviewer looks where it stands", words: &[], input: "", exit: 0, shown: 8 },
+    Step {
+        who: CODEX,
+        says: "the reviewer looks where it stands",
+        words: &[],
+        input: "",
+        exit: 0,
+        shown: 8,
+    },
     Step {
         who: CODEX,
         says: "takes the request: from now on its time and its turns are counted",
@@ -119,7 +126,14 @@ static STEPS: [Step; 13] = [
     Step {
         who: CODEX,
         says: "and answers with three findings, one of which blocks",
-        words: &["feedback", "86", "--id", "feedback-1", "--findings", "findings.yaml"],
+        words: &[
+            "feedback",
+            "86",
+            "--id",
+            "feedback-1",
+            "--findings",
+            "findings.yaml",
+        ],
         input: "",
         exit: 0,
         shown: 4,

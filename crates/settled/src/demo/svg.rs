@@ -9,7 +9,11 @@ const EDGE: f32 = 20.0;
 /// The text in a dark frame. Lines that begin with a number are what happens, those with `$` what is typed.
 pub fn svg(text: &str) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
-    let columns = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    let columns = lines
+        .iter()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0);
     let (width, height) = (size(columns, CELL.0), size(lines.len(), CELL.1));
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
@@ -24,14 +28,20 @@ pub fn svg(text: &str) -> String {
         }
         let y = size(at, CELL.1);
         let style = style(line);
-        svg += &format!("<text x=\"{EDGE}\" y=\"{y}\"{style}>{}</text>\n", escaped(line));
+        svg += &format!(
+            "<text x=\"{EDGE}\" y=\"{y}\"{style}>{}</text>\n",
+            escaped(line)
+        );
     }
     svg + "</g>\n</svg>\n"
 }
 
 /// So many cells in a row, and the edges.
 fn size(cells: usize, cell: f32) -> f32 {
-    #[expect(clippy::cast_precision_loss, reason = "a text of less than a million lines")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a text of less than a million lines"
+    )]
     let cells = cells as f32;
     (cells * cell + 2.0 * EDGE).ceil()
 }
@@ -48,7 +58,9 @@ fn style(line: &str) -> &'static str {
 }
 
 fn escaped(line: &str) -> String {
-    line.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    line.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -59,6 +71,9 @@ mod tests {
     fn what_is_said_is_drawn_and_nothing_of_it_is_markup() {
         let svg = svg(" 1. claude: asks\n    $ settled send <x> & y\n\n    accepted\n");
         assert_eq!(svg.matches("<text").count(), 3, "{svg}");
-        assert!(svg.contains("settled send &lt;x&gt; &amp; y") && svg.contains("bold\"> 1. claude"), "{svg}");
+        assert!(
+            svg.contains("settled send &lt;x&gt; &amp; y") && svg.contains("bold\"> 1. claude"),
+            "{svg}"
+        );
     }
 }

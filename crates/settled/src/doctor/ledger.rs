@@ -16,10 +16,15 @@ const TROUBLES_MAX: usize = 20;
 pub(super) fn whole(case: &Case<'_>) -> Checked {
     let verified = match spool::verify(case.root) {
         Ok(verified) => verified,
-        Err(error) if is_denied(&error) => return Ok(vec![Said::note("the ledger is the daemon's to read")]),
+        Err(error) if is_denied(&error) => {
+            return Ok(vec![Said::note("the ledger is the daemon's to read")]);
+        }
         Err(error @ SpoolError::Io { .. }) => return Err(chain(&error)),
         Err(error) => {
-            return Ok(vec![Said::wrong(chain(&error), "docs/operations.md says how a ledger is put right")]);
+            return Ok(vec![Said::wrong(
+                chain(&error),
+                "docs/operations.md says how a ledger is put right",
+            )]);
         }
     };
     let records = verified.records;
@@ -28,7 +33,9 @@ pub(super) fn whole(case: &Case<'_>) -> Checked {
             "{records} records, then {} bytes of a batch that was never finished: the next start keeps a copy and cuts them off",
             torn.bytes
         )),
-        Some(_) => Said::ok(format!("{records} records, and a batch that is being written")),
+        Some(_) => Said::ok(format!(
+            "{records} records, and a batch that is being written"
+        )),
         None => Said::ok(format!("{records} records, chained and whole")),
     }])
 }
@@ -37,14 +44,22 @@ pub(super) fn whole(case: &Case<'_>) -> Checked {
 pub(super) fn snapshot(case: &Case<'_>) -> Checked {
     let folded = match Books::read(case.root) {
         Ok((_, folded)) => folded,
-        Err(error) if is_denied(&error) => return Ok(vec![Said::note("snapshots are the daemon's to read")]),
+        Err(error) if is_denied(&error) => {
+            return Ok(vec![Said::note("snapshots are the daemon's to read")]);
+        }
         Err(error) => return Err(chain(&error)),
     };
     // A start reads the records instead, so none of this stands in the way.
     let mut said: Vec<Said> = folded
         .passed_over
         .iter()
-        .map(|passed| Said::note(format!("{} is passed over: {}", passed.path.display(), passed.why)))
+        .map(|passed| {
+            Said::note(format!(
+                "{} is passed over: {}",
+                passed.path.display(),
+                passed.why
+            ))
+        })
         .collect();
     said.push(match folded.snapshot {
         Some(seq) => Said::ok(format!("a start goes on from the snapshot at {seq}")),
@@ -55,16 +70,23 @@ pub(super) fn snapshot(case: &Case<'_>) -> Checked {
 
 /// Whether a daemon serves, and whether anything waits for one.
 pub(super) fn serving(case: &Case<'_>) -> Checked {
-    let waiting: usize =
-        case.agents.iter().map(|agent| spool::count_waiting(case.root, agent.as_str())).sum();
+    let waiting: usize = case
+        .agents
+        .iter()
+        .map(|agent| spool::count_waiting(case.root, agent.as_str()))
+        .sum();
     Ok(vec![match spool::is_served(case.root) {
-        Some(true) => Said::ok(format!("a daemon is serving, {waiting} files wait in outboxes")),
+        Some(true) => Said::ok(format!(
+            "a daemon is serving, {waiting} files wait in outboxes"
+        )),
         Some(false) if waiting > 0 => Said::wrong(
             format!("{waiting} files wait in outboxes and no daemon is serving"),
             (case.spell)("serve"),
         ),
         // The kernel gives a lock back with the process, so the file alone is never in the way.
-        Some(false) => Said::note("no daemon is serving, and nothing waits for one; no lock is held"),
+        Some(false) => {
+            Said::note("no daemon is serving, and nothing waits for one; no lock is held")
+        }
         None => Said::note("whether a daemon is serving cannot be seen by this user"),
     }])
 }

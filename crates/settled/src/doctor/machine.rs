@@ -40,7 +40,9 @@ pub(super) fn file_system(case: &Case<'_>) -> Checked {
     let doubtful = DOUBTFUL.iter().find(|(number, _)| *number == kind);
     Ok(vec![match doubtful {
         Some((_, name)) => Said::wrong(
-            format!("the workspace lies on {name}, where locks, renames and events are not to be trusted"),
+            format!(
+                "the workspace lies on {name}, where locks, renames and events are not to be trusted"
+            ),
             "move the workspace to a local disk",
         ),
         None => Said::ok(format!("a local kind (0x{kind:x})")),
@@ -50,13 +52,15 @@ pub(super) fn file_system(case: &Case<'_>) -> Checked {
 /// Elsewhere the kinds have other numbers.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn file_system(_: &Case<'_>) -> Checked {
-    Ok(vec![Said::note("the kind of the file system is not looked at on this system")])
+    Ok(vec![Said::note(
+        "the kind of the file system is not looked at on this system",
+    )])
 }
 
 /// Whether there is room, for bytes and for files.
 pub(super) fn room(case: &Case<'_>) -> Checked {
-    let disk =
-        rustix::fs::statvfs(case.root).map_err(|error| format!("the disk does not say its room: {error}"))?;
+    let disk = rustix::fs::statvfs(case.root)
+        .map_err(|error| format!("the disk does not say its room: {error}"))?;
     let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
     let mib = bytes / (1024 * 1024);
     let mut said = Vec::new();
@@ -82,10 +86,15 @@ pub(super) fn room(case: &Case<'_>) -> Checked {
 /// Whether the clock can be right.
 pub(super) fn clock(case: &Case<'_>) -> Checked {
     if case.now.timestamp() < EARLIEST {
-        return Ok(vec![Said::wrong(format!("it is {}, says the clock", case.now), "set the clock")]);
+        return Ok(vec![Said::wrong(
+            format!("it is {}, says the clock", case.now),
+            "set the clock",
+        )]);
     }
     let Ok(last) = last_record(case) else {
-        return Ok(vec![Said::note("the clock was not held against the ledger, which cannot be read")]);
+        return Ok(vec![Said::note(
+            "the clock was not held against the ledger, which cannot be read",
+        )]);
     };
     Ok(vec![match last {
         Some(at) if at > case.now => Said::wrong(
@@ -112,18 +121,25 @@ fn last_record(case: &Case<'_>) -> Result<Option<DateTime<Utc>>, spool::SpoolErr
 /// Whether the directories can be watched: it is tried with a watch on each.
 pub(super) fn events(case: &Case<'_>) -> Checked {
     let layout = Layout::new(case.root);
-    let mut directories: Vec<PathBuf> =
-        case.agents.iter().map(|agent| layout.outbox(agent.as_str())).collect();
+    let mut directories: Vec<PathBuf> = case
+        .agents
+        .iter()
+        .map(|agent| layout.outbox(agent.as_str()))
+        .collect();
     directories.extend([layout.packets("findings"), orders::directory(case.root)]);
     let count = directories.len();
     let limits = limits();
     let (mut watch, started) = Watch::start();
     let fix = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl; until then a sweep finds all, later";
     if let Err(error) = started {
-        return Ok(vec![Said::wrong(format!("no events are to be had{limits}: {error}"), fix)]);
+        return Ok(vec![Said::wrong(
+            format!("no events are to be had{limits}: {error}"),
+            fix,
+        )]);
     }
     // As an agent the daemon's directories cannot be watched, and need not.
-    let own = |directory: &PathBuf| rustix::fs::access(directory, rustix::fs::Access::READ_OK).is_ok();
+    let own =
+        |directory: &PathBuf| rustix::fs::access(directory, rustix::fs::Access::READ_OK).is_ok();
     for directory in directories.iter().filter(|directory| own(directory)) {
         if let Err(error) = watch.keep(directory) {
             let what = format!(
@@ -133,7 +149,9 @@ pub(super) fn events(case: &Case<'_>) -> Checked {
             return Ok(vec![Said::wrong(what, fix)]);
         }
     }
-    Ok(vec![Said::ok(format!("{count} directories can be watched{limits}"))])
+    Ok(vec![Said::ok(format!(
+        "{count} directories can be watched{limits}"
+    ))])
 }
 
 /// The limits of the kernel, where it has any that can be read.
@@ -141,7 +159,11 @@ fn limits() -> String {
     let read = |name| std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok();
     match (read("max_user_watches"), read("max_user_instances")) {
         (Some(watches), Some(instances)) => {
-            format!(" (at most {} watches and {} watchers a user)", watches.trim(), instances.trim())
+            format!(
+                " (at most {} watches and {} watchers a user)",
+                watches.trim(),
+                instances.trim()
+            )
         }
         (Some(_), None) | (None, Some(_)) | (None, None) => String::new(),
     }

@@ -75,19 +75,35 @@ struct Said {
 
 impl Said {
     fn ok(what: impl Into<String>) -> Self {
-        Self { state: State::Ok, what: what.into(), fix: None }
+        Self {
+            state: State::Ok,
+            what: what.into(),
+            fix: None,
+        }
     }
 
     fn note(what: impl Into<String>) -> Self {
-        Self { state: State::Note, what: what.into(), fix: None }
+        Self {
+            state: State::Note,
+            what: what.into(),
+            fix: None,
+        }
     }
 
     fn mended(what: impl Into<String>) -> Self {
-        Self { state: State::Mended, what: what.into(), fix: None }
+        Self {
+            state: State::Mended,
+            what: what.into(),
+            fix: None,
+        }
     }
 
     fn wrong(what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { state: State::Wrong, what: what.into(), fix: Some(fix.into()) }
+        Self {
+            state: State::Wrong,
+            what: what.into(),
+            fix: Some(fix.into()),
+        }
     }
 }
 
@@ -118,9 +134,20 @@ const CHECKS: &[Check] = &[
 /// Runs every check.
 pub(crate) fn examine(case: &Case<'_>) -> Vec<Finding> {
     let run = |(check, run): &Check| {
-        let said = run(case).unwrap_or_else(|why| vec![Said { state: State::Failed, what: why, fix: None }]);
+        let said = run(case).unwrap_or_else(|why| {
+            vec![Said {
+                state: State::Failed,
+                what: why,
+                fix: None,
+            }]
+        });
         said.into_iter()
-            .map(|Said { state, what, fix }| Finding { check, state, what, fix })
+            .map(|Said { state, what, fix }| Finding {
+                check,
+                state,
+                what,
+                fix,
+            })
             .collect::<Vec<_>>()
     };
     CHECKS.iter().flat_map(run).collect()

@@ -8,7 +8,14 @@ use std::time::{Duration, Instant};
 use super::{Case, Checked, Said};
 
 /// The programs that are looked for.
-const TOOLS: [&str; 6] = ["claude", "codex", "gemini", "oacp", "git", "validate-message"];
+const TOOLS: [&str; 6] = [
+    "claude",
+    "codex",
+    "gemini",
+    "oacp",
+    "git",
+    "validate-message",
+];
 
 /// How long all of them together may take to say their versions.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -17,7 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(10);
 
 /// Where systemd looks for units; below the home directory as well.
-const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
+const UNITS: [&str; 3] = [
+    "/etc/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+];
 
 /// Whether a service starts the daemon.
 pub(super) fn service(_: &Case<'_>) -> Checked {
@@ -27,12 +38,18 @@ pub(super) fn service(_: &Case<'_>) -> Checked {
         .flat_map(|place| std::fs::read_dir(place).into_iter().flatten().flatten())
         .map(|entry| entry.path())
         .filter(|path| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let name = path
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default();
             name.starts_with("settled") && name.ends_with(".service")
         })
         .collect();
     units.sort();
-    let named: Vec<String> = units.iter().map(|unit| unit.display().to_string()).collect();
+    let named: Vec<String> = units
+        .iter()
+        .map(|unit| unit.display().to_string())
+        .collect();
     Ok(vec![Said::note(if named.is_empty() {
         "no systemd unit starts the daemon".to_owned()
     } else {
@@ -43,7 +60,10 @@ pub(super) fn service(_: &Case<'_>) -> Checked {
 /// Which agents' programs are on the PATH, and their versions.
 pub(super) fn tools(_: &Case<'_>) -> Checked {
     let start = Instant::now();
-    let asked: Vec<_> = TOOLS.iter().map(|name| (*name, on_path(name).map(|path| ask(&path)))).collect();
+    let asked: Vec<_> = TOOLS
+        .iter()
+        .map(|name| (*name, on_path(name).map(|path| ask(&path))))
+        .collect();
     Ok(asked
         .into_iter()
         .map(|(name, asked)| {
@@ -63,12 +83,18 @@ fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|directory| directory.join(name))
-        .find(|file| file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok())
+        .find(|file| {
+            file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+        })
 }
 
 fn ask(path: &Path) -> Option<Child> {
     let mut command = Command::new(path);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     command.spawn().ok()
 }
 
@@ -88,7 +114,12 @@ fn answer(mut child: Child, start: Instant) -> Option<String> {
     }
     let mut said = Vec::new();
     // A child of it may still hold the pipe, so no more is read than there is at once.
-    child.stdout.take()?.take(4096).read_to_end(&mut said).ok()?;
+    child
+        .stdout
+        .take()?
+        .take(4096)
+        .read_to_end(&mut said)
+        .ok()?;
     let said = String::from_utf8_lossy(&said).into_owned();
     said.lines()
         .next()

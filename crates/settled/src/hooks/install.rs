@@ -54,18 +54,34 @@ pub fn settings(before: &str, program: Program, command: Option<&str>) -> Result
         groups.retain(|group| !is_ours(group));
         if let Some(command) = command {
             let run = format!("{command}{MARK}{} --for {}", moment.word(), program.word());
-            groups.push(json!({ "hooks": [{ "type": "command", "command": run, "timeout": TIMEOUT_S }] }));
+            groups.push(
+                json!({ "hooks": [{ "type": "command", "command": run, "timeout": TIMEOUT_S }] }),
+            );
         }
-        hooks.put(moment.event(), if groups.is_empty() { None } else { Some(raw(&Value::from(groups))) });
+        hooks.put(
+            moment.event(),
+            if groups.is_empty() {
+                None
+            } else {
+                Some(raw(&Value::from(groups)))
+            },
+        );
     }
-    let rest = if hooks.0.is_empty() { None } else { Some(hooks.raw(2)) };
+    let rest = if hooks.0.is_empty() {
+        None
+    } else {
+        Some(hooks.raw(2))
+    };
     top.put("hooks", rest);
     Ok(top.raw(0).get().to_owned() + "\n")
 }
 
 /// A group in which every command is one of ours; another's that merely names us is left alone.
 fn is_ours(group: &Value) -> bool {
-    let commands = group["hooks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let commands = group["hooks"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     let ours = |hook: &Value| {
         hook["command"].as_str().is_some_and(|command| {
             let words = |moment: Moment| format!("{MARK}{} --for ", moment.word());
@@ -82,7 +98,8 @@ fn read(text: &str, what: &str) -> Result<Members, String> {
     if text.trim().is_empty() {
         return Ok(Members::default());
     }
-    serde_json::from_str(text).map_err(|error| format!("{what} is expected to be a JSON object: {error}"))
+    serde_json::from_str(text)
+        .map_err(|error| format!("{what} is expected to be a JSON object: {error}"))
 }
 
 fn raw(value: &Value) -> Box<RawValue> {
@@ -91,7 +108,10 @@ fn raw(value: &Value) -> Box<RawValue> {
 
 impl Members {
     fn get(&self, key: &str) -> Option<&RawValue> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
+        self.0
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| &**value)
     }
 
     /// Replaces a member where it stands, adds it at the end, or removes it.
@@ -108,7 +128,12 @@ impl Members {
     /// One member a line, indented by so many blanks and two.
     fn raw(&self, indent: usize) -> Box<RawValue> {
         let member = |(key, value): &(String, Box<RawValue>)| {
-            format!("\n{:indent$}  {}: {}", "", Value::from(key.as_str()), value.get())
+            format!(
+                "\n{:indent$}  {}: {}",
+                "",
+                Value::from(key.as_str()),
+                value.get()
+            )
         };
         let members: Vec<String> = self.0.iter().map(member).collect();
         let text = match members.is_empty() {
@@ -154,7 +179,10 @@ mod tests {
         let before = "{\n  \"model\":   \"opus\",\n  \"hooks\": {\"Stop\": [{\"hooks\": [{\"type\": \"command\", \
                       \"command\": \"say done\"}]}]},\n  \"a\": [1,\n 2]\n}\n";
         let once = settings(before, Program::Claude, Some(COMMAND)).expect("settings");
-        assert!(once.starts_with("{\n  \"model\": \"opus\",\n  \"hooks\": {"), "{once}");
+        assert!(
+            once.starts_with("{\n  \"model\": \"opus\",\n  \"hooks\": {"),
+            "{once}"
+        );
         assert!(once.ends_with("\"a\": [1,\n 2]\n}\n"), "{once}");
         let parsed: Value = serde_json::from_str(&once).expect("JSON");
         assert_eq!(parsed["hooks"]["Stop"].as_array().map(Vec::len), Some(2));
@@ -162,9 +190,16 @@ mod tests {
             parsed["hooks"]["SessionStart"][0]["hooks"][0]["command"],
             format!("{COMMAND} hook session-start --for claude")
         );
-        assert_eq!(settings(&once, Program::Claude, Some(COMMAND)).as_deref(), Ok(once.as_str()));
-        let moved =
-            settings(&once, Program::Claude, Some("settled --root /other --agent codex")).expect("settings");
+        assert_eq!(
+            settings(&once, Program::Claude, Some(COMMAND)).as_deref(),
+            Ok(once.as_str())
+        );
+        let moved = settings(
+            &once,
+            Program::Claude,
+            Some("settled --root /other --agent codex"),
+        )
+        .expect("settings");
         assert!(!moved.contains("/srv/mailroom"), "{moved}");
         let without = settings(&once, Program::Claude, None).expect("settings");
         let parsed: Value = serde_json::from_str(&without).expect("JSON");
@@ -179,7 +214,13 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_told_and_not_touched() {
-        for text in ["[]", "{", "{\"hooks\": []}", "{\"hooks\": {\"Stop\": {}}}", "// comment\n{}"] {
+        for text in [
+            "[]",
+            "{",
+            "{\"hooks\": []}",
+            "{\"hooks\": {\"Stop\": {}}}",
+            "// comment\n{}",
+        ] {
             let told = settings(text, Program::Claude, Some(COMMAND)).expect_err("no settings");
             assert!(told.contains("is expected to be"), "{text}: {told}");
         }

@@ -40,7 +40,10 @@ pub(crate) struct Carried {
 /// The packet with the open threads.
 pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
     let whole = open_findings(spent.review, carried);
-    let blocking = whole.iter().filter(|finding| finding.counts_as_blocking()).count();
+    let blocking = whole
+        .iter()
+        .filter(|finding| finding.counts_as_blocking())
+        .count();
     let packet = |findings: Vec<Finding>| FindingsPacket {
         packet_id: Some(name.to_owned()),
         source_review_packet: None,
@@ -61,7 +64,10 @@ pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
         return Carried { text, blocking };
     }
     // The whole of each finding stands in the packet it was raised in.
-    Carried { text: render_packet(&packet(open_findings(spent.review, in_brief))), blocking }
+    Carried {
+        text: render_packet(&packet(open_findings(spent.review, in_brief))),
+        blocking,
+    }
 }
 
 /// The message that names the packet.
@@ -72,7 +78,11 @@ pub(crate) fn feedback(
     path: PacketPath,
 ) -> String {
     let ReviewKey { pr, reviewer, .. } = spent.key;
-    let request = spent.review.phase.invocation().map(|open| String::from(open.request.clone()));
+    let request = spent
+        .review
+        .phase
+        .invocation()
+        .map(|open| String::from(open.request.clone()));
     let related_packet = Some(path.as_str().to_owned());
     let feedback = ReviewFeedback {
         findings_packet: path,
@@ -86,7 +96,10 @@ pub(crate) fn feedback(
     let said = Said {
         kind: MessageType::ReviewFeedback,
         priority: spent.review.priority,
-        subject: format!("Review feedback: round {} (#{pr}), the budget of {reviewer} is spent", spent.round),
+        subject: format!(
+            "Review feedback: round {} (#{pr}), the budget of {reviewer} is spent",
+            spent.round
+        ),
         body: Body::Feedback(feedback),
         related_pr: Some(pr.clone()),
         related_packet,
@@ -99,11 +112,20 @@ pub(crate) fn feedback(
 fn verdict(spent: &Spent<'_>) -> String {
     let reviewer = &spent.key.reviewer;
     let had = |open: &Invocation| match spent.event {
-        Some(Event::Deadline { which: Deadline::Runtime, .. }) => {
-            format!("{reviewer} gave no response within {} seconds", open.runtime_s.get())
+        Some(Event::Deadline {
+            which: Deadline::Runtime,
+            ..
+        }) => {
+            format!(
+                "{reviewer} gave no response within {} seconds",
+                open.runtime_s.get()
+            )
         }
         Some(
-            Event::Deadline { which: Deadline::PickUp | Deadline::Author, .. }
+            Event::Deadline {
+                which: Deadline::PickUp | Deadline::Author,
+                ..
+            }
             | Event::Taken(_)
             | Event::Turns { .. }
             | Event::Started(_)
@@ -111,15 +133,28 @@ fn verdict(spent: &Spent<'_>) -> String {
             | Event::Pull(_)
             | Event::Person(_)
             | Event::Pair(_),
-        ) => format!("{reviewer} gave no response within {} turns", open.turns.get()),
-        None => format!("the approval of {reviewer} declares more than its {} turns", open.turns.get()),
+        ) => format!(
+            "{reviewer} gave no response within {} turns",
+            open.turns.get()
+        ),
+        None => format!(
+            "the approval of {reviewer} declares more than its {} turns",
+            open.turns.get()
+        ),
     };
-    let had = spent.review.phase.invocation().map_or_else(|| format!("{reviewer} gave no response"), had);
+    let had = spent
+        .review
+        .phase
+        .invocation()
+        .map_or_else(|| format!("{reviewer} gave no response"), had);
     format!("{had}; the threads are carried as they stand, and a person decides")
 }
 
 fn open_findings(review: &Review, find: fn(&FindingId, &Thread) -> Finding) -> Vec<Finding> {
-    review.open_threads().map(|(id, thread)| find(id, thread)).collect()
+    review
+        .open_threads()
+        .map(|(id, thread)| find(id, thread))
+        .collect()
 }
 
 /// A thread as the packet shows it.
@@ -140,6 +175,12 @@ fn carried(id: &FindingId, thread: &Thread) -> Finding {
 
 /// A thread with no more than what names it.
 fn in_brief(id: &FindingId, thread: &Thread) -> Finding {
-    let title = thread.title.as_deref().map(|title| one_line(title, BRIEF_TITLE_CHARS));
-    Finding { title, ..thread.restated(id, Status::Open) }
+    let title = thread
+        .title
+        .as_deref()
+        .map(|title| one_line(title, BRIEF_TITLE_CHARS));
+    Finding {
+        title,
+        ..thread.restated(id, Status::Open)
+    }
 }

@@ -82,7 +82,10 @@ pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
         findings: task.findings.iter().map(finding).collect(),
         definition_of_done: [
             "every finding of this packet is fixed".to_owned(),
-            format!("the review_request of the fix pull request carries `handoff_ref: {}`", task.id),
+            format!(
+                "the review_request of the fix pull request carries `handoff_ref: {}`",
+                task.id
+            ),
             "the review of the fix pull request ends in approval".to_owned(),
         ],
         context_bundle: ContextBundle {
@@ -101,8 +104,16 @@ pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
 /// The message to the fixing agent; `path` is where its packet lies.
 pub(crate) fn message(letter: &Letter<'_>, task: &Task, path: String) -> String {
     let Task { id, findings, .. } = task;
-    let place = task.file.as_ref().map_or("no file named".to_owned(), |file| one_line(file.as_str(), 120));
-    let file = task.file.as_ref().map_or_else(String::new, |file| format!("File: {}\n", file.as_str()));
+    let place = task
+        .file
+        .as_ref()
+        .map_or("no file named".to_owned(), |file| {
+            one_line(file.as_str(), 120)
+        });
+    let file = task
+        .file
+        .as_ref()
+        .map_or_else(String::new, |file| format!("File: {}\n", file.as_str()));
     let mut body = format!(
         "Task {id}: {}.\n\n{file}Fix {} in one pull request of its own. The review_request of that pull request must \
          carry `handoff_ref: {id}` in its body.\nThe same as data: {path}\n",
@@ -131,12 +142,17 @@ pub(crate) fn message(letter: &Letter<'_>, task: &Task, path: String) -> String 
 /// One finding in words.
 fn described(number: usize, finding: &TaskFinding) -> String {
     let TaskFinding { review, id, thread } = finding;
-    let lines = thread.lines.map_or_else(String::new, |lines| match (lines.first(), lines.last()) {
-        (first, last) if first == last => format!(", line {first}"),
-        (first, last) => format!(", lines {first}-{last}"),
-    });
+    let lines =
+        thread
+            .lines
+            .map_or_else(String::new, |lines| match (lines.first(), lines.last()) {
+                (first, last) if first == last => format!(", line {first}"),
+                (first, last) => format!(", lines {first}-{last}"),
+            });
     let title = thread.title.as_ref().or(thread.words.as_ref());
-    let title = title.map_or_else(String::new, |title| format!(": {}", one_line(title, TITLE_CHARS)));
+    let title = title.map_or_else(String::new, |title| {
+        format!(": {}", one_line(title, TITLE_CHARS))
+    });
     let id = one_line(id.as_str(), TITLE_CHARS);
     let mut text = format!("\n{number}. {id} ({}{lines}){title}\n", thread.severity);
     if let Some(category) = &thread.fate.category {
@@ -180,29 +196,46 @@ fn decision(finding: &TaskFinding) -> Option<String> {
         return Some(format!("{}: a person queued it", id.as_str()));
     }
     match thread.state {
-        ThreadState::Held(Hold::Veto) => {
-            Some(format!("{}: {} did not accept it as fixed", id.as_str(), review.reviewer))
-        }
-        ThreadState::Held(Hold::Escalate) => {
-            Some(format!("{}: {} handed it to a person", id.as_str(), review.reviewer))
-        }
+        ThreadState::Held(Hold::Veto) => Some(format!(
+            "{}: {} did not accept it as fixed",
+            id.as_str(),
+            review.reviewer
+        )),
+        ThreadState::Held(Hold::Escalate) => Some(format!(
+            "{}: {} handed it to a person",
+            id.as_str(),
+            review.reviewer
+        )),
         ThreadState::Held(Hold::Person) => Some(format!("{}: a person took it", id.as_str())),
-        ThreadState::Deferred => Some(format!("{}: left for later, under a nit or by rule", id.as_str())),
+        ThreadState::Deferred => Some(format!(
+            "{}: left for later, under a nit or by rule",
+            id.as_str()
+        )),
         ThreadState::Open | ThreadState::Resolved => None,
     }
 }
 
 fn intent(task: &Task) -> String {
-    format!("fix what the review left open in {}, which was merged", pull_request(task))
+    format!(
+        "fix what the review left open in {}, which was merged",
+        pull_request(task)
+    )
 }
 
 fn pull_request(task: &Task) -> String {
-    let of = task.repo.as_ref().map_or_else(String::new, |repo| format!(" of {repo}"));
+    let of = task
+        .repo
+        .as_ref()
+        .map_or_else(String::new, |repo| format!(" of {repo}"));
     format!("pull request {}{of}", task.pr)
 }
 
 fn counted(findings: usize) -> String {
-    if findings == 1 { "1 finding".to_owned() } else { format!("{findings} findings") }
+    if findings == 1 {
+        "1 finding".to_owned()
+    } else {
+        format!("{findings} findings")
+    }
 }
 
 fn priority(severity: Severity) -> Priority {

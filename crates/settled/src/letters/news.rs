@@ -30,11 +30,20 @@ pub(crate) struct About<'a> {
 }
 
 /// The review was handed to a person.
-pub(crate) fn escalated(letter: &Letter<'_>, about: &About<'_>, reason: &EscalationReason) -> String {
+pub(crate) fn escalated(
+    letter: &Letter<'_>,
+    about: &About<'_>,
+    reason: &EscalationReason,
+) -> String {
     let subject = format!("Review {} is with a person: {reason}", about.key);
-    let decided = about.decision().map_or_else(String::new, |decision| told(decision, about) + "\n");
+    let decided = about
+        .decision()
+        .map_or_else(String::new, |decision| told(decision, about) + "\n");
     let why = why_escalated(about, reason);
-    let told = format!("{decided}The review {} was handed to a person: {why}.\n", about.key);
+    let told = format!(
+        "{decided}The review {} was handed to a person: {why}.\n",
+        about.key
+    );
     about.write(letter, subject, &told)
 }
 
@@ -42,7 +51,9 @@ pub(crate) fn escalated(letter: &Letter<'_>, about: &About<'_>, reason: &Escalat
 pub(crate) fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason) -> String {
     let subject = format!("Review {} is closed: {}", about.key, reason.word());
     let head = match about.event {
-        Some(Event::Pull(PullEvent { head: Some(head), .. })) => format!(" at {}", head.as_str()),
+        Some(Event::Pull(PullEvent {
+            head: Some(head), ..
+        })) => format!(" at {}", head.as_str()),
         Some(
             Event::Pull(PullEvent { head: None, .. })
             | Event::Deadline { .. }
@@ -64,17 +75,27 @@ pub(crate) fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason
         "Pull request {}{head} {what}. With it ended the review {} in round {}; nobody waits for you any more.\n",
         about.key.pr, about.key, about.review.round
     );
-    let handed_off = about.handoff.map_or_else(String::new, |handoff| handed_off(handoff, about.key));
+    let handed_off = about
+        .handoff
+        .map_or_else(String::new, |handoff| handed_off(handoff, about.key));
     about.write(letter, subject, &(ended + &handed_off))
 }
 
 /// A person decided, and the reader moves next.
 pub(crate) fn decided(letter: &Letter<'_>, about: &About<'_>) -> String {
-    let word = about.decision().map_or("decided", |decision| decision.act.word());
+    let word = about
+        .decision()
+        .map_or("decided", |decision| decision.act.word());
     let subject = format!("Review {}: {word} by a person", about.key);
-    let told =
-        about.decision().map_or_else(|| "A person decided.".to_owned(), |decision| told(decision, about));
-    let now = format!("The review {} is now {}.\n", about.key, about.review.phase.word());
+    let told = about.decision().map_or_else(
+        || "A person decided.".to_owned(),
+        |decision| told(decision, about),
+    );
+    let now = format!(
+        "The review {} is now {}.\n",
+        about.key,
+        about.review.phase.word()
+    );
     about.write(letter, subject, &format!("{told}\n{now}"))
 }
 
@@ -99,7 +120,11 @@ impl About<'_> {
     fn failure(&self, reviewer: &AgentName, round: u32) -> String {
         let why = match self.event {
             Some(
-                Event::Failed { why, .. } | Event::Pair(PairNews { what: PairStep::Crashed { why, .. }, .. }),
+                Event::Failed { why, .. }
+                | Event::Pair(PairNews {
+                    what: PairStep::Crashed { why, .. },
+                    ..
+                }),
             ) => format!(" ({})", escaped(why)),
             Some(
                 Event::Deadline { .. }
@@ -145,7 +170,9 @@ impl About<'_> {
 }
 
 fn why_escalated(about: &About<'_>, reason: &EscalationReason) -> String {
-    let ReviewKey { author, reviewer, .. } = about.key;
+    let ReviewKey {
+        author, reviewer, ..
+    } = about.key;
     let round = about.review.round;
     match reason {
         EscalationReason::MaxRoundsExceeded => {
@@ -176,26 +203,49 @@ fn why_escalated(about: &About<'_>, reason: &EscalationReason) -> String {
 
 /// Who decided what, and why.
 fn told(decision: &PersonsDecision, about: &About<'_>) -> String {
-    let PersonsDecision { by, reason, act, .. } = decision;
+    let PersonsDecision {
+        by, reason, act, ..
+    } = decision;
     let thread = |id: &FindingId| one_line(id.as_str(), WORDS_CHARS_MAX);
     let what = match act {
         Act::Reopen => {
-            format!("opened the review again; it is in generation {} now", about.review.generation)
+            format!(
+                "opened the review again; it is in generation {} now",
+                about.review.generation
+            )
         }
-        Act::Cancel => format!("called {} off: no response is waited for", about.key.reviewer),
+        Act::Cancel => format!(
+            "called {} off: no response is waited for",
+            about.key.reviewer
+        ),
         Act::Grant { rounds } => {
-            format!("granted {rounds} more round; round {} is the last one now", about.review.last_round())
+            format!(
+                "granted {rounds} more round; round {} is the last one now",
+                about.review.last_round()
+            )
         }
         Act::Resolve(id) => format!("resolved {}", thread(id)),
         Act::WontFix(id) => format!("decided that {} stays as it is", thread(id)),
         Act::Queue(id) => {
-            format!("queued {}: it is handed off once the pull request is merged", thread(id))
+            format!(
+                "queued {}: it is handed off once the pull request is merged",
+                thread(id)
+            )
         }
-        Act::Hold(id) => format!("took {}: it is with a person and needs no action", thread(id)),
+        Act::Hold(id) => format!(
+            "took {}: it is with a person and needs no action",
+            thread(id)
+        ),
         Act::Release(id) => format!("gave {} back: it is open again", thread(id)),
-        Act::Drop(id) => format!("took {} out of the queue: it is not handed off for that", thread(id)),
+        Act::Drop(id) => format!(
+            "took {} out of the queue: it is not handed off for that",
+            thread(id)
+        ),
     };
-    let (by, reason) = (one_line(by, WORDS_CHARS_MAX), one_line(reason, WORDS_CHARS_MAX));
+    let (by, reason) = (
+        one_line(by, WORDS_CHARS_MAX),
+        one_line(reason, WORDS_CHARS_MAX),
+    );
     format!("{by} {what}.\nThe reason: {reason}")
 }
 
@@ -203,10 +253,20 @@ fn told(decision: &PersonsDecision, about: &About<'_>) -> String {
 fn handed_off(handoff: &Handoff, key: &ReviewKey) -> String {
     let mut text = String::new();
     for task in &handoff.tasks {
-        let of_review = task.findings.iter().filter(|finding| finding.review == *key);
-        let ids: Vec<String> = of_review.map(|finding| one_line(finding.id.as_str(), 200)).collect();
+        let of_review = task
+            .findings
+            .iter()
+            .filter(|finding| finding.review == *key);
+        let ids: Vec<String> = of_review
+            .map(|finding| one_line(finding.id.as_str(), 200))
+            .collect();
         if !ids.is_empty() {
-            text += &format!("Handed off to {} as {}: {}.\n", task.target, task.id, ids.join(", "));
+            text += &format!(
+                "Handed off to {} as {}: {}.\n",
+                task.target,
+                task.id,
+                ids.join(", ")
+            );
         }
     }
     let mut left: BTreeMap<&str, usize> = BTreeMap::new();

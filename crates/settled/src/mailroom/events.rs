@@ -27,10 +27,17 @@ impl Mailroom {
         moment: Moment,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        orders.chunks(BATCH_MAX).try_for_each(|names| self.hear_some(names, moment, pass))
+        orders
+            .chunks(BATCH_MAX)
+            .try_for_each(|names| self.hear_some(names, moment, pass))
     }
 
-    fn hear_some(&mut self, names: &[OsString], moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+    fn hear_some(
+        &mut self,
+        names: &[OsString],
+        moment: Moment,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
         let mut batch = Batch::default();
         let mut heard = Vec::new();
         for name in names {
@@ -44,7 +51,10 @@ impl Mailroom {
             };
             // One that is known was committed by a process that ended before it removed the file.
             if !self.desk.state.has_order(&order.id) {
-                let told = Told { order: Some(&order.id), event: &order.event };
+                let told = Told {
+                    order: Some(&order.id),
+                    event: &order.event,
+                };
                 let record = self.judge_event(told, moment);
                 self.take_down(&mut batch, record, moment);
             }
@@ -89,12 +99,19 @@ impl Mailroom {
             })
         };
         let untaken = self.desk.untaken.iter();
-        let taken = untaken.filter(|(key, requests)| requests.iter().any(|request| has_left(key, request)));
+        let taken =
+            untaken.filter(|(key, requests)| requests.iter().any(|request| has_left(key, request)));
         let taken: Vec<ReviewKey> = taken.map(|(key, _)| key.clone()).collect();
         let mut batch = Batch::default();
         for key in taken {
             let event = Event::Taken(Which::of(&key));
-            match self.judge_event(Told { order: None, event: &event }, moment) {
+            match self.judge_event(
+                Told {
+                    order: None,
+                    event: &event,
+                },
+                moment,
+            ) {
                 record @ Record::Happened(_) => self.take_down(&mut batch, record, moment),
                 // Nobody asked, so nobody waits for the answer; the next sweep would say it again.
                 record @ (Record::Declined { .. }
@@ -111,13 +128,21 @@ impl Mailroom {
     /// Ends every wait whose deadline came by `until`, an instant that is past. A request that left its
     /// inbox is taken first. What lay finished in an outbox is the caller's to have judged before:
     /// whoever answered in time is heard, however late the daemon looks.
-    pub fn keep_deadlines(&mut self, until: DateTime<Utc>, moment: Moment) -> Result<Pass, SpoolError> {
+    pub fn keep_deadlines(
+        &mut self,
+        until: DateTime<Utc>,
+        moment: Moment,
+    ) -> Result<Pass, SpoolError> {
         let mut pass = Pass::default();
         self.hear_takes(moment, &mut pass)?;
         let mut batch = Batch::default();
         while self.next_deadline().is_some_and(|at| at <= until)
-            && let Some(record) =
-                review::due(&self.desk.state, &self.desk.policy, moment.utc, &mut clock::new_message_id)
+            && let Some(record) = review::due(
+                &self.desk.state,
+                &self.desk.policy,
+                moment.utc,
+                &mut clock::new_message_id,
+            )
         {
             self.take_down(&mut batch, record, moment);
         }
@@ -131,17 +156,36 @@ impl Mailroom {
     }
 
     pub(super) fn judge_event(&self, told: Told<'_>, moment: Moment) -> Record {
-        review::hear(&self.desk.state, &self.desk.policy, told, moment.utc, &mut clock::new_message_id)
+        review::hear(
+            &self.desk.state,
+            &self.desk.policy,
+            told,
+            moment.utc,
+            &mut clock::new_message_id,
+        )
     }
 
     /// Adds what was decided to the batch, and to the state, so that the next is decided after it.
     pub(super) fn take_down(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
         let seq = self.spool.next_seq() + batch.drafts.len() as u64;
-        let Desk { state, names, agents, policy, .. } = &mut self.desk;
-        let outgoing = Outgoing { seq, moment, state, agents };
+        let Desk {
+            state,
+            names,
+            agents,
+            policy,
+            ..
+        } = &mut self.desk;
+        let outgoing = Outgoing {
+            seq,
+            moment,
+            state,
+            agents,
+        };
         let mut draft = draft::of_event(&record, &outgoing, names);
         review::apply(state, &record, moment.utc);
-        draft.deliveries.extend(briefs::of(&record, state, policy, (seq, moment), names));
+        draft
+            .deliveries
+            .extend(briefs::of(&record, state, policy, (seq, moment), names));
         batch.drafts.push(draft);
         batch.records.push(record);
     }

@@ -40,7 +40,13 @@ impl Quiet {
     /// `kept` is the record of the snapshot that the start took up and the bytes of the ledger before it; 0 if there was
     /// none.
     pub(super) fn new(root: PathBuf, config: Config, kept: (u64, u64)) -> Self {
-        Self { root, config, kept, sweep_at: 0, running: None }
+        Self {
+            root,
+            config,
+            kept,
+            sweep_at: 0,
+            running: None,
+        }
     }
 
     /// Goes by another config from the next quiet moment on; what is running ends under the old one.
@@ -84,27 +90,47 @@ impl Mailroom {
     fn is_snapshot_due(&self) -> bool {
         let (seq, bytes) = self.quiet.kept;
         let records = self.spool.next_seq() - 1 - seq;
-        let is_long = || self.spool.ledger_bytes().is_ok_and(|now| now - bytes.min(now) >= SNAPSHOT_BYTES);
+        let is_long = || {
+            self.spool
+                .ledger_bytes()
+                .is_ok_and(|now| now - bytes.min(now) >= SNAPSHOT_BYTES)
+        };
         records >= self.quiet.config.ledger.snapshot_records || (records > 0 && is_long())
     }
 
     fn make_snapshot(&mut self) -> Option<JoinHandle<Done>> {
         // While a power cut could undo a delivery a snapshot is of no use; there are quieter moments.
         let maker = self.spool.snapshot_maker().ok().flatten()?;
-        self.quiet.kept = (self.spool.next_seq() - 1, self.spool.ledger_bytes().unwrap_or(0));
+        self.quiet.kept = (
+            self.spool.next_seq() - 1,
+            self.spool.ledger_bytes().unwrap_or(0),
+        );
         spawn(move || Done::Snapshot(maker.make(&mut Books::default())))
     }
 }
 
 fn spawn(work: impl FnOnce() -> Done + Send + 'static) -> Option<JoinHandle<Done>> {
-    let spawned = std::thread::Builder::new().name("housekeeping".to_owned()).spawn(work);
-    spawned.inspect_err(|error| tracing::warn!(error = %chain(error), "no thread for the housekeeping")).ok()
+    let spawned = std::thread::Builder::new()
+        .name("housekeeping".to_owned())
+        .spawn(work);
+    spawned
+        .inspect_err(
+            |error| tracing::warn!(error = %chain(error), "no thread for the housekeeping"),
+        )
+        .ok()
 }
 
 fn tell(running: JoinHandle<Done>) {
-    match running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+    match running
+        .join()
+        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    {
         Done::Snapshot(Ok(made)) => {
-            tracing::info!(records = made.seq, bytes = made.bytes, "a snapshot was made");
+            tracing::info!(
+                records = made.seq,
+                bytes = made.bytes,
+                "a snapshot was made"
+            );
         }
         Done::Snapshot(Err(error)) => {
             tracing::warn!(error = %chain(&error), "no snapshot could be made; the next start reads more of the ledger");

@@ -23,7 +23,8 @@ impl Mailroom {
         if !config.users().is_empty() {
             keep_apart(&self.root)?;
         }
-        self.spool.limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        self.spool
+            .limit_segments(config.ledger.segment_mib * 1024 * 1024);
         self.quiet.reconfigure(config.clone());
         self.desk.reconfigure(&config);
         self.config = config;
@@ -42,7 +43,10 @@ impl Mailroom {
             unjudged: self.unread(),
             undelivered: self.spool.waiting(),
             parked: self.spool.parked().len(),
-            ledger_bytes: self.spool.ledger_bytes().unwrap_or(self.meter.gauges.ledger_bytes),
+            ledger_bytes: self
+                .spool
+                .ledger_bytes()
+                .unwrap_or(self.meter.gauges.ledger_bytes),
             config_refused,
         };
     }
@@ -50,7 +54,10 @@ impl Mailroom {
     /// How things stand, in one line without anybody else's words.
     pub fn standing(&self) -> String {
         let state = &self.desk.state;
-        let open = state.reviews().filter(|(_, review)| !review.phase.is_final()).count();
+        let open = state
+            .reviews()
+            .filter(|(_, review)| !review.phase.is_final())
+            .count();
         let waiting = self.spool.waiting() + self.unread();
         format!(
             "{} agents, {open} reviews open, {} messages accepted, {waiting} waiting",

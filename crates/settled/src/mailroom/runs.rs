@@ -15,7 +15,10 @@ use crate::desk::Batch;
 impl Mailroom {
     /// Every review whose reviewer owes a response, with its open request.
     pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&ReviewKey, &Review, &Invocation)> {
-        self.desk.state.reviews().filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
+        self.desk
+            .state
+            .reviews()
+            .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
     }
 
     /// Where a review stands.
@@ -25,7 +28,8 @@ impl Mailroom {
 
     /// The text of the brief for the open request of a review, as it is now.
     pub(crate) fn brief_now(&self, key: &ReviewKey, moment: Moment) -> Option<String> {
-        review::brief(&self.desk.state, &self.desk.policy, key, moment.utc).map(|brief| briefs::text(&brief))
+        review::brief(&self.desk.state, &self.desk.policy, key, moment.utc)
+            .map(|brief| briefs::text(&brief))
     }
 
     /// Whether something lies in the outbox of that agent that may be a message: what cannot be listed may hold one.
@@ -33,7 +37,9 @@ impl Mailroom {
         let is_message = |name: &OsStr| {
             let name = name.as_encoded_bytes();
             !name.starts_with(b".")
-                && [b".yaml".as_slice(), b".yml", b".json"].iter().any(|end| name.ends_with(end))
+                && [b".yaml".as_slice(), b".yml", b".json"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
         };
         let listed = std::fs::read_dir(self.spool.layout().outbox(agent.as_str()));
         listed.map_or(true, |mut listed| {

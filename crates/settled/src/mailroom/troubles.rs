@@ -15,7 +15,11 @@ impl Mailroom {
         let mut doubtful = Vec::new();
         for (agent, user) in users {
             let path = layout.outbox(agent.as_str());
-            let Some(owner) = path.symlink_metadata().ok().map(|data| data.uid()).filter(|uid| *uid != user)
+            let Some(owner) = path
+                .symlink_metadata()
+                .ok()
+                .map(|data| data.uid())
+                .filter(|uid| *uid != user)
             else {
                 continue;
             };
@@ -23,7 +27,11 @@ impl Mailroom {
                 "this outbox belongs to uid {owner}, and settled.toml says that {agent} is uid {user}: its owner can \
                  remove and withhold what {agent} sends; `settled init --separate-users` mends it"
             );
-            doubtful.push(Trouble { kind: Kind::OutboxOwner, path, what });
+            doubtful.push(Trouble {
+                kind: Kind::OutboxOwner,
+                path,
+                what,
+            });
         }
         let troubles = &mut self.desk.troubles;
         troubles.review(|trouble| match trouble.kind {
@@ -31,7 +39,9 @@ impl Mailroom {
             Kind::Unreadable => !is_unreadable(&trouble.path),
             Kind::SenderUnproven => trouble.path.symlink_metadata().is_err(),
         });
-        doubtful.into_iter().for_each(|trouble| troubles.tell(trouble));
+        doubtful
+            .into_iter()
+            .for_each(|trouble| troubles.tell(trouble));
         troubles.keep();
     }
 
@@ -39,8 +49,12 @@ impl Mailroom {
     /// if it is found by two looks, between which its original had the time to come.
     pub fn look_for_unproven(&mut self) {
         let agents = std::sync::Arc::clone(&self.desk.agents);
-        let mut desk = unproven::Desk { proofs: &self.desk.proofs, troubles: &mut self.desk.troubles };
-        self.unproven.look(&agents, &self.spool.view(), self.spool.layout(), &mut desk);
+        let mut desk = unproven::Desk {
+            proofs: &self.desk.proofs,
+            troubles: &mut self.desk.troubles,
+        };
+        self.unproven
+            .look(&agents, &self.spool.view(), self.spool.layout(), &mut desk);
         self.desk.troubles.keep();
     }
 }

@@ -34,7 +34,13 @@ pub(super) struct Waits {
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { takes: None, any_orders: true, orders_since: None, orders: None, deadlines: None }
+        Self {
+            takes: None,
+            any_orders: true,
+            orders_since: None,
+            orders: None,
+            deadlines: None,
+        }
     }
 }
 
@@ -70,7 +76,11 @@ impl Mailroom {
     }
 
     /// The orders whose turn it is after this pass, which found these.
-    pub(super) fn whose_turn(&mut self, found: Vec<OsString>, moment: Moment) -> Option<Vec<OsString>> {
+    pub(super) fn whose_turn(
+        &mut self,
+        found: Vec<OsString>,
+        moment: Moment,
+    ) -> Option<Vec<OsString>> {
         let Self { waits, desk, .. } = self;
         if desk.intake.next_wakeup().is_some() && waits.orders.is_none() {
             let since = waits.orders_since?;
@@ -78,7 +88,10 @@ impl Mailroom {
                 return None;
             }
         }
-        let (mark, orders) = waits.orders.take().unwrap_or_else(|| (desk.intake.mark(), found));
+        let (mark, orders) = waits
+            .orders
+            .take()
+            .unwrap_or_else(|| (desk.intake.mark(), found));
         if desk.intake.has_waiting_since(mark) {
             waits.orders = Some((mark, orders));
             return None;
@@ -89,14 +102,19 @@ impl Mailroom {
 
     /// When orders that were held up are heard at the earliest, on the monotonic clock.
     pub(super) fn orders_due(&self) -> Option<u64> {
-        self.waits.orders_since.map(|since| since.saturating_add(ORDER_GRACE_MS))
+        self.waits
+            .orders_since
+            .map(|since| since.saturating_add(ORDER_GRACE_MS))
     }
 
     /// Whether what the last sweeps found is judged, so that an answer goes before the take of what it
     /// answers.
     pub(super) fn is_turn_of_takes(&mut self) -> bool {
         let intake = &self.desk.intake;
-        self.waits.takes.take_if(|mark| !intake.has_waiting_since(*mark)).is_some()
+        self.waits
+            .takes
+            .take_if(|mark| !intake.has_waiting_since(*mark))
+            .is_some()
     }
 
     /// Ends the waits whose deadline came before the last sweep, at `swept_at`, if it is their turn.
@@ -119,7 +137,10 @@ impl Mailroom {
         if waits.deadlines.is_none() && at <= patient_until {
             waits.deadlines = Some((intake.mark(), patient_until));
         }
-        match waits.deadlines.take_if(|(mark, _)| !intake.has_waiting_since(*mark)) {
+        match waits
+            .deadlines
+            .take_if(|(mark, _)| !intake.has_waiting_since(*mark))
+        {
             Some((_, until)) => self.keep_deadlines(until, moment),
             None => Ok(Pass::default()),
         }

@@ -1,8 +1,9 @@
 //! How often something took how long, in the buckets of Prometheus.
 
 /// From half a millisecond, which a sync on a good disk takes, to a minute.
-pub(super) const SECONDS: [f64; 13] =
-    [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0];
+pub(super) const SECONDS: [f64; 13] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 15.0, 60.0,
+];
 
 /// Rounds of a review: more come only with reopened ones.
 pub(super) const ROUNDS: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 6.0, 10.0];
@@ -19,7 +20,11 @@ pub(super) struct Histogram {
 impl Histogram {
     /// An empty one; the bounds rise.
     pub(super) fn of(bounds: &'static [f64]) -> Self {
-        Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
+        Self {
+            bounds,
+            counts: vec![0; bounds.len() + 1],
+            sum: 0.0,
+        }
     }
 
     /// Counts one value.
@@ -36,10 +41,13 @@ impl Histogram {
 
     /// How many were at most each bound.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
-        self.bounds.iter().zip(&self.counts).scan(0, |sum, (bound, count)| {
-            *sum += count;
-            Some((*bound, *sum))
-        })
+        self.bounds
+            .iter()
+            .zip(&self.counts)
+            .scan(0, |sum, (bound, count)| {
+                *sum += count;
+                Some((*bound, *sum))
+            })
     }
 
     /// How many there are.
@@ -60,9 +68,14 @@ mod tests {
     #[test]
     fn a_value_on_a_bound_is_below_it_and_the_largest_is_in_no_bucket() {
         let mut histogram = Histogram::of(&ROUNDS);
-        [1.0, 2.0, 2.0, 99.0].into_iter().for_each(|round| histogram.add(round));
+        [1.0, 2.0, 2.0, 99.0]
+            .into_iter()
+            .for_each(|round| histogram.add(round));
         let buckets: Vec<_> = histogram.buckets().collect();
         assert_eq!(buckets[..3], [(1.0, 1), (2.0, 3), (3.0, 3)]);
-        assert_eq!((buckets[5].1, histogram.count(), histogram.sum()), (3, 4, 104.0));
+        assert_eq!(
+            (buckets[5].1, histogram.count(), histogram.sum()),
+            (3, 4, 104.0)
+        );
     }
 }

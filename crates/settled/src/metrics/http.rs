@@ -66,7 +66,10 @@ impl Exporter {
             Listen::Off => return Ok(None),
             Listen::Unix(path) => {
                 let path = root.join(path);
-                if path.symlink_metadata().is_ok_and(|data| data.file_type().is_socket()) {
+                if path
+                    .symlink_metadata()
+                    .is_ok_and(|data| data.file_type().is_socket())
+                {
                     if UnixStream::connect(&path).is_ok() {
                         return Err(io::ErrorKind::AddrInUse.into());
                     }
@@ -92,11 +95,16 @@ impl Exporter {
             turned_at: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
         });
-        let exporter = Self { shared: Arc::clone(&shared), socket };
+        let exporter = Self {
+            shared: Arc::clone(&shared),
+            socket,
+        };
         let door = Arc::new(door);
         for _ in 0..WORKERS {
             let (door, shared) = (Arc::clone(&door), Arc::clone(&shared));
-            std::thread::Builder::new().name("metrics".to_owned()).spawn(move || answer(&door, &shared))?;
+            std::thread::Builder::new()
+                .name("metrics".to_owned())
+                .spawn(move || answer(&door, &shared))?;
         }
         Ok(Some(exporter))
     }
@@ -107,7 +115,11 @@ impl Exporter {
         self.shared.turned_at.store(now, Ordering::Relaxed);
         let paged_at = self.shared.paged_at.load(Ordering::Relaxed);
         if paged_at == 0 || now >= paged_at + PAGE_MS {
-            *self.shared.page.lock().unwrap_or_else(PoisonError::into_inner) = meter.page();
+            *self
+                .shared
+                .page
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = meter.page();
             self.shared.paged_at.store(now.max(1), Ordering::Relaxed);
         }
     }
@@ -127,8 +139,12 @@ fn answer(door: &Door, shared: &Shared) {
     while !shared.is_over.load(Ordering::Relaxed) {
         // Whoever talks to us slowly or badly loses its own answer and nobody else's.
         let _ = match door {
-            Door::Unix(door) => wait(door, || door.accept().map(|(stream, _)| unix(stream, shared))),
-            Door::Tcp(door) => wait(door, || door.accept().map(|(stream, _)| tcp(stream, shared))),
+            Door::Unix(door) => wait(door, || {
+                door.accept().map(|(stream, _)| unix(stream, shared))
+            }),
+            Door::Tcp(door) => wait(door, || {
+                door.accept().map(|(stream, _)| tcp(stream, shared))
+            }),
         };
     }
 }
@@ -136,7 +152,10 @@ fn answer(door: &Door, shared: &Shared) {
 /// Waits half a second for a connection, so that the end is noticed; another worker may have taken it.
 fn wait(door: &impl AsFd, take: impl FnOnce() -> io::Result<io::Result<()>>) -> io::Result<()> {
     let mut polled = [PollFd::new(door, PollFlags::IN)];
-    let half_a_second = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+    let half_a_second = Timespec {
+        tv_sec: 0,
+        tv_nsec: 500_000_000,
+    };
     if poll(&mut polled, Some(&half_a_second))? == 0 {
         return Ok(());
     }
@@ -146,13 +165,21 @@ fn wait(door: &impl AsFd, take: impl FnOnce() -> io::Result<io::Result<()>>) -> 
 fn unix(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    converse(stream, |stream, left| stream.set_read_timeout(Some(left)), shared)
+    converse(
+        stream,
+        |stream, left| stream.set_read_timeout(Some(left)),
+        shared,
+    )
 }
 
 fn tcp(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    converse(stream, |stream, left| stream.set_read_timeout(Some(left)), shared)
+    converse(
+        stream,
+        |stream, left| stream.set_read_timeout(Some(left)),
+        shared,
+    )
 }
 
 fn converse<S: Read + Write>(
@@ -178,13 +205,26 @@ fn converse<S: Read + Write>(
 }
 
 fn response(request: &[u8], shared: &Shared) -> String {
-    let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let line = request
+        .split(|byte| *byte == b'\r')
+        .next()
+        .unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ');
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    let (method, target) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    let path = target
+        .split(|byte| *byte == b'?')
+        .next()
+        .unwrap_or_default();
     let (status, kind, body) = match (method, path) {
         (b"GET", b"/metrics") => {
-            let page = shared.page.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let page = shared
+                .page
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
             ("200 OK", "text/plain; version=0.0.4; charset=utf-8", page)
         }
         (b"GET", b"/health") => {
@@ -207,7 +247,11 @@ fn health(ago: u64) -> (&'static str, &'static str, String) {
     if ago <= HANGS_MS {
         ("200 OK", PLAIN, "ok\n".to_owned())
     } else {
-        ("503 Service Unavailable", PLAIN, format!("the loop turned last {} s ago\n", ago / 1000))
+        (
+            "503 Service Unavailable",
+            PLAIN,
+            format!("the loop turned last {} s ago\n", ago / 1000),
+        )
     }
 }
 
@@ -220,6 +264,9 @@ mod tests {
         assert_eq!(health(0).0, "200 OK");
         assert_eq!(health(HANGS_MS).0, "200 OK");
         let (status, _, said) = health(HANGS_MS + 1);
-        assert_eq!((status, said.as_str()), ("503 Service Unavailable", "the loop turned last 30 s ago\n"));
+        assert_eq!(
+            (status, said.as_str()),
+            ("503 Service Unavailable", "the loop turned last 30 s ago\n")
+        );
     }
 }

@@ -130,11 +130,18 @@ impl Meter {
             }
             Record::Happened(happened) => {
                 self.events += 1;
-                self.budgets_spent +=
-                    happened.letters.iter().filter(|letter| is_budget_spent(letter)).count() as u64;
+                self.budgets_spent += happened
+                    .letters
+                    .iter()
+                    .filter(|letter| is_budget_spent(letter))
+                    .count() as u64;
                 // An event may note something of a review that ended before; its agents are told of an end once.
                 for step in &happened.steps {
-                    if happened.letters.iter().any(|letter| ends(letter, &step.review)) {
+                    if happened
+                        .letters
+                        .iter()
+                        .any(|letter| ends(letter, &step.review))
+                    {
                         self.ended_by(step);
                     }
                 }
@@ -145,7 +152,10 @@ impl Meter {
 
     fn ended_by(&mut self, step: &Step) {
         let outcome = match &step.phase {
-            Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => {
                 return;
             }
             Phase::Approved(_) => "approved",
@@ -166,7 +176,8 @@ impl Meter {
         if is_done {
             let now = self.clock.passed();
             for (at, messages) in self.pending.drain(..) {
-                self.delivery.add_times(now.saturating_sub(at).as_secs_f64(), messages);
+                self.delivery
+                    .add_times(now.saturating_sub(at).as_secs_f64(), messages);
             }
         }
     }
@@ -175,15 +186,18 @@ impl Meter {
 fn is_budget_spent(letter: &Letter) -> bool {
     match letter.says {
         Says::BudgetSpent { .. } => true,
-        Says::Escalated { .. } | Says::Closed { .. } | Says::Decided { .. } | Says::Handoff { .. } => false,
+        Says::Escalated { .. }
+        | Says::Closed { .. }
+        | Says::Decided { .. }
+        | Says::Handoff { .. } => false,
     }
 }
 
 fn ends(letter: &Letter, of: &ReviewKey) -> bool {
     match &letter.says {
-        Says::Escalated { review, .. } | Says::BudgetSpent { review, .. } | Says::Closed { review, .. } => {
-            review == of
-        }
+        Says::Escalated { review, .. }
+        | Says::BudgetSpent { review, .. }
+        | Says::Closed { review, .. } => review == of,
         Says::Decided { .. } | Says::Handoff { .. } => false,
     }
 }

@@ -16,17 +16,37 @@ impl Meter {
         page.head("settled_info", "gauge", "The version that runs; always 1.");
         page.line("settled_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
 
-        page.head("settled_messages_accepted_total", "counter", "Messages accepted, by type.");
+        page.head(
+            "settled_messages_accepted_total",
+            "counter",
+            "Messages accepted, by type.",
+        );
         for (kind, count) in &self.accepted {
             page.line("settled_messages_accepted_total", &[("type", kind)], count);
         }
-        page.head("settled_messages_refused_total", "counter", "Messages refused, by code.");
+        page.head(
+            "settled_messages_refused_total",
+            "counter",
+            "Messages refused, by code.",
+        );
         for (code, count) in &self.refused {
             page.line("settled_messages_refused_total", &[("code", code)], count);
         }
-        page.counter("settled_messages_duplicate_total", "Messages put away as duplicates.", self.duplicates);
-        page.counter("settled_events_total", "Deadlines, decisions and other events recorded.", self.events);
-        page.counter("settled_files_delivered_total", "Files made in mailboxes.", self.delivered);
+        page.counter(
+            "settled_messages_duplicate_total",
+            "Messages put away as duplicates.",
+            self.duplicates,
+        );
+        page.counter(
+            "settled_events_total",
+            "Deadlines, decisions and other events recorded.",
+            self.events,
+        );
+        page.counter(
+            "settled_files_delivered_total",
+            "Files made in mailboxes.",
+            self.delivered,
+        );
         page.counter(
             "settled_budgets_spent_total",
             "Reviewers whose turns or seconds ran out.",
@@ -37,25 +57,53 @@ impl Meter {
             "Commits that failed for now and are tried again.",
             self.ledger_failures,
         );
-        page.head("settled_reviews_ended_total", "counter", "Reviews that ended, by how.");
+        page.head(
+            "settled_reviews_ended_total",
+            "counter",
+            "Reviews that ended, by how.",
+        );
         for outcome in ["approved", "closed", "escalated"] {
             let count = self.ended.get(outcome).unwrap_or(&0);
-            page.line("settled_reviews_ended_total", &[("outcome", outcome)], count);
+            page.line(
+                "settled_reviews_ended_total",
+                &[("outcome", outcome)],
+                count,
+            );
         }
-        page.head("settled_escalations_total", "counter", "Reviews handed to a person, by reason.");
+        page.head(
+            "settled_escalations_total",
+            "counter",
+            "Reviews handed to a person, by reason.",
+        );
         for (reason, count) in &self.escalated {
             page.line("settled_escalations_total", &[("reason", reason)], count);
         }
 
-        page.histogram("settled_review_rounds", "In which round reviews ended.", &self.rounds);
+        page.histogram(
+            "settled_review_rounds",
+            "In which round reviews ended.",
+            &self.rounds,
+        );
         page.histogram(
             "settled_delivery_seconds",
             "From the commit of a message to its delivery.",
             &self.delivery,
         );
-        page.histogram("settled_commit_seconds", "One write and one sync of the ledger.", &self.commit);
-        page.histogram("settled_checkpoint_seconds", "The syncs of what was delivered.", &self.checkpoint);
-        page.histogram("settled_sweep_seconds", "One look through every outbox.", &self.sweep);
+        page.histogram(
+            "settled_commit_seconds",
+            "One write and one sync of the ledger.",
+            &self.commit,
+        );
+        page.histogram(
+            "settled_checkpoint_seconds",
+            "The syncs of what was delivered.",
+            &self.checkpoint,
+        );
+        page.histogram(
+            "settled_sweep_seconds",
+            "One look through every outbox.",
+            &self.sweep,
+        );
 
         page.gauge("settled_agents", "Agents with a mailbox.", gauges.agents);
         page.head("settled_reviews", "gauge", "Reviews, by phase.");
@@ -72,8 +120,16 @@ impl Meter {
             "Files that are committed and not yet made or put away.",
             gauges.undelivered,
         );
-        page.gauge("settled_mailboxes_parked", "Mailboxes that cannot be written.", gauges.parked);
-        page.gauge("settled_ledger_bytes", "How long the ledger is.", gauges.ledger_bytes);
+        page.gauge(
+            "settled_mailboxes_parked",
+            "Mailboxes that cannot be written.",
+            gauges.parked,
+        );
+        page.gauge(
+            "settled_ledger_bytes",
+            "How long the ledger is.",
+            gauges.ledger_bytes,
+        );
         page.gauge(
             "settled_config_refused",
             "Whether settled.toml was refused and an older one is in force.",
@@ -89,8 +145,15 @@ impl Page {
     }
 
     fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        let labels: Vec<String> = labels.iter().map(|(label, text)| format!("{label}=\"{text}\"")).collect();
-        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(label, text)| format!("{label}=\"{text}\""))
+            .collect();
+        let labels = if labels.is_empty() {
+            String::new()
+        } else {
+            format!("{{{}}}", labels.join(","))
+        };
         writeln!(self.0, "{name}{labels} {value}").expect("a text can always be made longer");
     }
 

@@ -10,10 +10,12 @@ pub(crate) const TEXT_MAX: usize = 500;
 pub(crate) fn check(event: &Event) -> Result<(), String> {
     match event {
         Event::Deadline { .. } => Err("a deadline is the daemon's own to see".to_owned()),
-        Event::Person(decision) => {
-            fit("the name of who decides", &decision.by).and_then(|()| fit("the reason", &decision.reason))
-        }
-        Event::Pull(event) => event.author.as_deref().map_or(Ok(()), |author| fit("the author", author)),
+        Event::Person(decision) => fit("the name of who decides", &decision.by)
+            .and_then(|()| fit("the reason", &decision.reason)),
+        Event::Pull(event) => event
+            .author
+            .as_deref()
+            .map_or(Ok(()), |author| fit("the author", author)),
         Event::Started(_) | Event::Failed { .. } => {
             Err("what becomes of a command is the daemon's own to see".to_owned())
         }
@@ -29,7 +31,9 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
             return if is_fit {
                 Ok(())
             } else {
-                Err(format!("the task is expected to have 1 to {TASK_MAX} bytes"))
+                Err(format!(
+                    "the task is expected to have 1 to {TASK_MAX} bytes"
+                ))
             };
         }
         PairStep::Started
@@ -41,9 +45,9 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
         PairStep::Interrupted { run, .. } => run.as_ref(),
     };
     let why = match step {
-        PairStep::NotStarted { why } | PairStep::Crashed { why, .. } | PairStep::Interrupted { why, .. } => {
-            Some(why)
-        }
+        PairStep::NotStarted { why }
+        | PairStep::Crashed { why, .. }
+        | PairStep::Interrupted { why, .. } => Some(why),
         PairStep::Opened(_)
         | PairStep::Started
         | PairStep::Began(_)
@@ -53,7 +57,9 @@ fn check_pair(step: &PairStep) -> Result<(), String> {
     };
     why.map_or(Ok(()), |why| fit("the reason", why))?;
     if run.is_some_and(|run| run.said.chars().count() > TRANSCRIPT_MAX) {
-        return Err(format!("what was said is expected to have at most {TRANSCRIPT_MAX} characters"));
+        return Err(format!(
+            "what was said is expected to have at most {TRANSCRIPT_MAX} characters"
+        ));
     }
     Ok(())
 }
@@ -67,5 +73,7 @@ fn fit(what: &str, text: &str) -> Result<(), String> {
     if is_fit(text) {
         return Ok(());
     }
-    Err(format!("{what} is expected to have 1 to {TEXT_MAX} characters on one line"))
+    Err(format!(
+        "{what} is expected to have 1 to {TEXT_MAX} characters on one line"
+    ))
 }

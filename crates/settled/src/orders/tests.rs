@@ -29,10 +29,19 @@ fn an_order_is_read_as_it_was_written_and_the_oldest_comes_first() {
     let names = waiting(root.path()).expect("a list");
     let ids: Vec<String> = names
         .iter()
-        .map(|name| read(root.path(), name, LATER).expect("readable").expect("there").id.to_string())
+        .map(|name| {
+            read(root.path(), name, LATER)
+                .expect("readable")
+                .expect("there")
+                .id
+                .to_string()
+        })
         .collect();
     assert_eq!(ids, ["c", "b", "a"]);
-    assert_eq!(read(root.path(), &names[0], LATER).expect("readable"), Some(order("c", 0)));
+    assert_eq!(
+        read(root.path(), &names[0], LATER).expect("readable"),
+        Some(order("c", 0))
+    );
     remove(root.path(), &names[0]).expect("removed");
     assert_eq!(read(root.path(), &names[0], LATER).expect("gone"), None);
 }
@@ -58,8 +67,18 @@ fn a_file_that_may_still_be_written_is_given_time() {
     make(root.path()).expect("made");
     let path = directory(root.path()).join("half.json");
     std::fs::write(&path, "{").expect("a beginning");
-    let written = DateTime::<Utc>::from(path.metadata().and_then(|data| data.modified()).expect("a time"));
-    let read = |ms| read(root.path(), "half.json".as_ref(), written + chrono::TimeDelta::milliseconds(ms));
+    let written = DateTime::<Utc>::from(
+        path.metadata()
+            .and_then(|data| data.modified())
+            .expect("a time"),
+    );
+    let read = |ms| {
+        read(
+            root.path(),
+            "half.json".as_ref(),
+            written + chrono::TimeDelta::milliseconds(ms),
+        )
+    };
     assert!(matches!(read(1_900), Err(NoOrder::Young(_))));
     assert!(matches!(read(2_100), Err(NoOrder::Unfit(_))));
 }
@@ -72,19 +91,44 @@ fn what_is_no_order_says_why() {
     let good = serde_json::to_string(&order("a", 0)).expect("JSON");
     std::os::unix::fs::symlink("/etc/hostname", place.join("link.json")).expect("a link");
     std::fs::create_dir(place.join("dir.json")).expect("a directory");
-    let deadline = r#"{"deadline":{"review":{"pr":"86","author":"a","reviewer":"b"},"which":"author"}}"#;
+    let deadline =
+        r#"{"deadline":{"review":{"pr":"86","author":"a","reviewer":"b"},"which":"author"}}"#;
     let person = r#"{"person":{"pr":"86","by":"ann","reason":" ","act":"reopen"}}"#;
-    let event = good.split_once("\"event\":").expect("an event").1.trim_end_matches('}').to_owned() + "}}";
+    let event = good
+        .split_once("\"event\":")
+        .expect("an event")
+        .1
+        .trim_end_matches('}')
+        .to_owned()
+        + "}}";
     for (name, text) in [
         ("big.json", format!("{good}{}", " ".repeat(256 * 1024))),
         ("half.json", good[..40].to_owned()),
-        ("newer.json", good.replace("\"schema_version\":1", "\"schema_version\":2")),
+        (
+            "newer.json",
+            good.replace("\"schema_version\":1", "\"schema_version\":2"),
+        ),
         ("deadline.json", good.replace(&event, deadline)),
         ("no-reason.json", good.replace(&event, person)),
-        ("lines.json", good.replace(&event, &person.replace("\" \"", "\"a\\nb\""))),
-        ("bidi.json", good.replace(&event, &person.replace("ann", "a\u{202e}nn"))),
-        ("long.json", good.replace(&event, &person.replace("\" \"", &format!("{:?}", "x".repeat(501))))),
-        ("author.json", good.replace("\"action\"", "\"author\":\"a\\u001b\",\"action\"")),
+        (
+            "lines.json",
+            good.replace(&event, &person.replace("\" \"", "\"a\\nb\"")),
+        ),
+        (
+            "bidi.json",
+            good.replace(&event, &person.replace("ann", "a\u{202e}nn")),
+        ),
+        (
+            "long.json",
+            good.replace(
+                &event,
+                &person.replace("\" \"", &format!("{:?}", "x".repeat(501))),
+            ),
+        ),
+        (
+            "author.json",
+            good.replace("\"action\"", "\"author\":\"a\\u001b\",\"action\""),
+        ),
     ] {
         assert_ne!(text, good, "{name}");
         std::fs::write(place.join(name), text).expect("a file");
@@ -96,7 +140,10 @@ fn what_is_no_order_says_why() {
         ("half.json", "EOF"),
         ("newer.json", "schema_version is 2, expected 1"),
         ("deadline.json", "the daemon's own"),
-        ("no-reason.json", "the reason is expected to have 1 to 500 characters on one line"),
+        (
+            "no-reason.json",
+            "the reason is expected to have 1 to 500 characters on one line",
+        ),
         ("lines.json", "the reason is"),
         ("bidi.json", "the name of who decides is"),
         ("long.json", "the reason is"),
@@ -123,17 +170,36 @@ fn what_is_put_aside_keeps_what_lies_there_and_needs_no_name_in_letters() {
         assert_eq!(waiting(root.path()).expect("a list"), [name]);
         put_aside(root.path(), name).expect("moved");
     }
-    assert_eq!(std::fs::read_dir(place.join(UNREADABLE)).expect("a list").count(), 3);
-    std::fs::write(place.join(name), serde_json::to_string(&order("a", 0)).expect("JSON")).expect("a file");
-    assert!(matches!(read(root.path(), name, LATER), Err(NoOrder::Unfit(why)) if why.contains("name")));
+    assert_eq!(
+        std::fs::read_dir(place.join(UNREADABLE))
+            .expect("a list")
+            .count(),
+        3
+    );
+    std::fs::write(
+        place.join(name),
+        serde_json::to_string(&order("a", 0)).expect("JSON"),
+    )
+    .expect("a file");
+    assert!(
+        matches!(read(root.path(), name, LATER), Err(NoOrder::Unfit(why)) if why.contains("name"))
+    );
 }
 
 #[test]
 fn nobody_orders_what_only_the_daemon_can_see() {
-    let which = review::Which { pr: "86".parse().expect("a number"), repo: None, reviewer: None };
-    for event in
-        [Event::Started(which.clone()), Event::Failed { which: which.clone(), why: "it crashed".to_owned() }]
-    {
+    let which = review::Which {
+        pr: "86".parse().expect("a number"),
+        repo: None,
+        reviewer: None,
+    };
+    for event in [
+        Event::Started(which.clone()),
+        Event::Failed {
+            which: which.clone(),
+            why: "it crashed".to_owned(),
+        },
+    ] {
         assert!(check(&event).is_err(), "{event:?}");
     }
     assert!(check(&Event::Taken(which)).is_ok());

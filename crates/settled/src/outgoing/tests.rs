@@ -11,7 +11,9 @@ use self::room::{ADDRESSED, FEEDBACK, REQUEST, Room, agent, finding, read, which
 
 /// Compares a text with the example of the corpus; `UPDATE=1` writes it anew.
 fn is_example(path: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packets").join(path);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../packets")
+        .join(path);
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, text).expect("a file to write");
     }
@@ -24,7 +26,10 @@ fn a_spent_budget_becomes_the_feedback_its_reviewer_did_not_give() {
     let mut room = Room::in_round_two();
     room.overrun();
     let (text, valid) = room.letter("claude");
-    assert_eq!(valid.envelope().parent_message_id.as_deref(), Some("msg-20260213T1000Z-claude-003"));
+    assert_eq!(
+        valid.envelope().parent_message_id.as_deref(),
+        Some("msg-20260213T1000Z-claude-003")
+    );
     is_example("valid/inbox/feedback_budget_spent.yaml", &text);
     let packet = "findings/pr86_r2_settled-1.yaml";
     is_example(packet, &read(&room.path(&format!("packets/{packet}"))));
@@ -35,11 +40,17 @@ fn a_spent_budget_becomes_the_feedback_its_reviewer_did_not_give() {
 fn a_spent_budget_without_open_threads_is_an_empty_packet() {
     let mut room = Room::new();
     room.post(REQUEST, None);
-    room.hear(&Event::Turns { which: which(), count: 8 });
+    room.hear(&Event::Turns {
+        which: which(),
+        count: 8,
+    });
     let (text, _) = room.letter("claude");
     assert!(text.contains("blocking_count: 0\n"), "{text}");
     let packet = read(&room.path("packets/findings/pr86_r1_settled-1.yaml"));
-    assert!(packet.ends_with("findings: []\n") && packet.contains("within 8 turns"), "{packet}");
+    assert!(
+        packet.ends_with("findings: []\n") && packet.contains("within 8 turns"),
+        "{packet}"
+    );
 }
 
 /// A packet of 25 findings, each in a file of its own and with a long recommendation.
@@ -61,15 +72,28 @@ fn a_packet_larger_than_a_packet_may_be_is_carried_in_brief() {
     let mut room = Room::new();
     room.policy.rounds = message_schema::limit::Rounds::new(3).expect("a limit");
     room.post(REQUEST, None);
-    room.post(&FEEDBACK.replace("count: 2", "count: 25"), Some(&long_packet("A", "")));
+    room.post(
+        &FEEDBACK.replace("count: 2", "count: 25"),
+        Some(&long_packet("A", "")),
+    );
     room.post(addressed, None);
     room.post(&REQUEST.replace("-001", "-003"), None);
     let replies: String = (0..25)
         .map(|n| format!("  - id: A-{n}\n    severity: P1\n    status: open\n    action: reply\n"))
         .collect();
-    let feedback = FEEDBACK.replace("round: 1", "round: 2").replace("count: 2", "count: 50");
-    room.post(&feedback.replace("codex-001", "codex-002"), Some(&long_packet("B", &replies)));
-    room.post(&addressed.replace("round: 1", "round: 2").replace("-002", "-004"), None);
+    let feedback = FEEDBACK
+        .replace("round: 1", "round: 2")
+        .replace("count: 2", "count: 50");
+    room.post(
+        &feedback.replace("codex-001", "codex-002"),
+        Some(&long_packet("B", &replies)),
+    );
+    room.post(
+        &addressed
+            .replace("round: 1", "round: 2")
+            .replace("-002", "-004"),
+        None,
+    );
     room.post(&REQUEST.replace("-001", "-005"), None);
     room.overrun();
     let packet = read(&room.path("packets/findings/pr86_r3_settled-1.yaml"));
@@ -85,19 +109,42 @@ fn a_merge_hands_the_findings_of_a_file_to_their_agent_as_a_message_and_a_packet
     room.policy.handoff.target = Some(agent("gemini"));
     room.person(Act::Hold(finding("F-003")));
     room.pull(PullAction::Merged);
-    assert_eq!(room.names("agents/gemini/inbox").len(), 2, "one task for each of two files");
-    assert_eq!(room.names("packets/handoff"), ["handoff-pr86-1.yaml", "handoff-pr86-2.yaml"]);
+    assert_eq!(
+        room.names("agents/gemini/inbox").len(),
+        2,
+        "one task for each of two files"
+    );
+    assert_eq!(
+        room.names("packets/handoff"),
+        ["handoff-pr86-1.yaml", "handoff-pr86-2.yaml"]
+    );
     let (text, valid) = room.letter("gemini");
-    assert_eq!(valid.envelope().related_packet.as_deref(), Some("packets/handoff/handoff-pr86-2.yaml"));
+    assert_eq!(
+        valid.envelope().related_packet.as_deref(),
+        Some("packets/handoff/handoff-pr86-2.yaml")
+    );
     is_example("valid/inbox/handoff.yaml", &text);
-    is_example("handoff/handoff-pr86-2.yaml", &read(&room.path("packets/handoff/handoff-pr86-2.yaml")));
+    is_example(
+        "handoff/handoff-pr86-2.yaml",
+        &read(&room.path("packets/handoff/handoff-pr86-2.yaml")),
+    );
 
     let (text, _) = room.letter("codex");
     is_example("valid/inbox/closed.yaml", &text);
     room.pull(PullAction::Merged);
-    assert_eq!(room.names("agents/gemini/inbox").len(), 2, "a repeated event hands nothing off");
+    assert_eq!(
+        room.names("agents/gemini/inbox").len(),
+        2,
+        "a repeated event hands nothing off"
+    );
     let snapshots: Vec<String> = room.names("events/pr/86");
-    assert_eq!(snapshots, ["20260213100006_merged_2.yaml", "20260213100007_merged_3.yaml"]);
+    assert_eq!(
+        snapshots,
+        [
+            "20260213100006_merged_2.yaml",
+            "20260213100007_merged_3.yaml"
+        ]
+    );
 }
 
 #[test]
@@ -107,7 +154,9 @@ fn a_task_longer_than_a_body_is_cut_behind_what_must_be_known() {
     room.policy.handoff.target = Some(agent("gemini"));
     room.post(REQUEST, None);
     // One file, and ids whose titles share no word, so that none is a duplicate.
-    let packet = long_packet("A", "").replace("src/A", "src/same.rs # ").replace("A 1", "A");
+    let packet = long_packet("A", "")
+        .replace("src/A", "src/same.rs # ")
+        .replace("A 1", "A");
     let packet: String = packet
         .lines()
         .map(|line| match line.trim().strip_prefix("title: A ") {
@@ -118,8 +167,14 @@ fn a_task_longer_than_a_body_is_cut_behind_what_must_be_known() {
     room.post(&FEEDBACK.replace("count: 2", "count: 25"), Some(&packet));
     room.pull(PullAction::Merged);
     let (text, _) = room.letter("gemini");
-    assert!(text.contains("must carry `handoff_ref: handoff-pr86-1`"), "{text}");
-    assert!(text.contains("(cut: the rest stands in packets/handoff/handoff-pr86-1.yaml)"), "{text}");
+    assert!(
+        text.contains("must carry `handoff_ref: handoff-pr86-1`"),
+        "{text}"
+    );
+    assert!(
+        text.contains("(cut: the rest stands in packets/handoff/handoff-pr86-1.yaml)"),
+        "{text}"
+    );
     let packet = read(&room.path("packets/handoff/handoff-pr86-1.yaml"));
     assert_eq!(packet.matches("- id: ").count(), 25);
 }
@@ -137,13 +192,19 @@ fn a_person_s_decision_is_told_with_name_and_reason_and_what_comes_next() {
 fn a_missed_deadline_is_told_to_both_sides() {
     let mut room = Room::in_round_two();
     let (at, key) = room.state.next_deadline().expect("a deadline");
-    let event = Event::Deadline { review: key.clone(), which: review::Deadline::PickUp };
+    let event = Event::Deadline {
+        review: key.clone(),
+        which: review::Deadline::PickUp,
+    };
     room.now = at;
     room.hear(&event);
     let (text, _) = room.letter("claude");
     is_example("valid/inbox/escalated.yaml", &text);
     let (text, _) = room.letter("codex");
-    assert!(text.contains("Nothing is asked of codex until then"), "{text}");
+    assert!(
+        text.contains("Nothing is asked of codex until then"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -151,11 +212,20 @@ fn a_review_that_a_person_s_hold_ends_is_told_with_the_hold() {
     let mut room = Room::in_round_two();
     room.person(Act::Hold(finding("F-001")));
     let (text, _) = room.letter("codex");
-    assert!(text.contains("alice took F-001: it is with a person"), "{text}");
+    assert!(
+        text.contains("alice took F-001: it is with a person"),
+        "{text}"
+    );
     room.person(Act::Hold(finding("F-002")));
     let (text, _) = room.letter("claude");
-    assert!(text.contains("blocker_held") && text.contains("alice took F-002"), "{text}");
-    assert!(text.contains("The reason: the release waits for it\n"), "{text}");
+    assert!(
+        text.contains("blocker_held") && text.contains("alice took F-002"),
+        "{text}"
+    );
+    assert!(
+        text.contains("The reason: the release waits for it\n"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -173,13 +243,20 @@ fn findings_a_person_had_queued_are_counted_when_nothing_lands() {
 fn several_letters_of_one_record_to_one_agent_have_names_of_their_own() {
     let mut room = Room::new();
     for (n, reviewer) in ["codex", "gemini", "gpt"].iter().enumerate() {
-        room.post(&REQUEST.replace("codex", reviewer).replace("-001", &format!("-{n}")), None);
-        let feedback = FEEDBACK.replace("codex", reviewer).replace("count: 2", "count: 0");
+        room.post(
+            &REQUEST
+                .replace("codex", reviewer)
+                .replace("-001", &format!("-{n}")),
+            None,
+        );
+        let feedback = FEEDBACK
+            .replace("codex", reviewer)
+            .replace("count: 2", "count: 0");
         room.post(&feedback, Some("findings: []\n"));
     }
     room.pull(PullAction::Merged);
-    let names =
-        ["_1-1.yaml", "_1-2.yaml", "_1.yaml"].map(|end| format!("20260213100007_settled_closed{end}"));
+    let names = ["_1-1.yaml", "_1-2.yaml", "_1.yaml"]
+        .map(|end| format!("20260213100007_settled_closed{end}"));
     assert_eq!(room.names("agents/claude/inbox"), names);
 }
 
@@ -190,7 +267,16 @@ fn a_letter_to_an_agent_that_is_gone_holds_up_nothing() {
     std::fs::remove_dir_all(room.path("agents/claude")).expect("an agent to remove");
     room.overrun();
     assert!(!room.path("agents/claude").exists());
-    let (at, key) = (room.spool.waiting(), room.state.reviews().next().expect("a review").1.phase.word());
+    let (at, key) = (
+        room.spool.waiting(),
+        room.state
+            .reviews()
+            .next()
+            .expect("a review")
+            .1
+            .phase
+            .word(),
+    );
     assert_eq!((at, key), (0, "escalated"));
 }
 
@@ -199,5 +285,8 @@ fn a_declined_event_leaves_no_file() {
     let mut room = Room::in_round_two();
     let record = room.person(Act::Resolve(finding("F-999")));
     assert!(matches!(record, Record::Declined { .. }));
-    assert_eq!(room.names("agents/claude/inbox").len() + room.names("agents/codex/inbox").len(), 0);
+    assert_eq!(
+        room.names("agents/claude/inbox").len() + room.names("agents/codex/inbox").len(),
+        0
+    );
 }

@@ -29,8 +29,16 @@ pub(super) enum Word {
     Crashed(String),
 }
 
-pub(super) fn read(driver: &Driver<'_>, role: Role, given: &Given, ran: &Ran) -> Result<Word, PairError> {
-    let written = ran.messages.iter().find_map(|sent| by_message(driver, role, sent));
+pub(super) fn read(
+    driver: &Driver<'_>,
+    role: Role,
+    given: &Given,
+    ran: &Ran,
+) -> Result<Word, PairError> {
+    let written = ran
+        .messages
+        .iter()
+        .find_map(|sent| by_message(driver, role, sent));
     let said = match ended_well(ran) {
         Ok(said) => said,
         // What it wrote counts, whatever became of it afterwards.
@@ -56,7 +64,10 @@ pub(super) fn read(driver: &Driver<'_>, role: Role, given: &Given, ran: &Ran) ->
 
 /// Says to one side what became of its last answer, in the place of what was said of an earlier one.
 fn note(driver: &Driver<'_>, role: Role, text: &str) -> Result<(), PairError> {
-    let failed = |source| PairError::Io { what: "a note".to_owned(), source };
+    let failed = |source| PairError::Io {
+        what: "a note".to_owned(),
+        source,
+    };
     places::write(&driver.places.note(role), text).map_err(failed)
 }
 
@@ -78,12 +89,17 @@ fn ended_well(ran: &Ran) -> Result<&crate::runner::stream::Said, String> {
 /// What a message says in place of a last line: an author that asks for a review is ready, a reviewer that approves
 /// passes. What a reviewer has to say of the work of others says nothing of this one.
 fn by_message(driver: &Driver<'_>, role: Role, sent: &Sent) -> Option<Signal> {
-    let is_theirs = sent.review.as_ref().is_some_and(|key| key.author == driver.setup.author.agent);
+    let is_theirs = sent
+        .review
+        .as_ref()
+        .is_some_and(|key| key.author == driver.setup.author.agent);
     if role == Role::Reviewer && !is_theirs {
         return None;
     }
     match (role, sent.kind) {
-        (Role::Author, MessageType::ReviewRequest | MessageType::ReviewAddressed) => Some(Signal::Done),
+        (Role::Author, MessageType::ReviewRequest | MessageType::ReviewAddressed) => {
+            Some(Signal::Done)
+        }
         (Role::Reviewer, MessageType::ReviewLgtm) => Some(Signal::Pass),
         (Role::Reviewer, MessageType::ReviewFeedback) => Some(Signal::None),
         (Role::Author | Role::Reviewer, _) => None,
@@ -101,8 +117,10 @@ fn respond(
     let me = &driver.member(Role::Reviewer).agent;
     let ours = |ask: &ask::Ask| ask.author == driver.setup.author.agent;
     let asks = ask::open(&driver.root, me, clock::now());
-    let failed =
-        |what: &str, why: String| PairError::Io { what: what.to_owned(), source: std::io::Error::other(why) };
+    let failed = |what: &str, why: String| PairError::Io {
+        what: what.to_owned(),
+        source: std::io::Error::other(why),
+    };
     let asks = asks.map_err(|error| failed("what is asked of the reviewer", error.to_string()))?;
     let signal = match verdict {
         Verdict::Lgtm => Signal::Pass,
@@ -110,8 +128,12 @@ fn respond(
     };
     let write = |text: &str| note(driver, Role::Reviewer, text);
     let asks: Vec<_> = asks.into_iter().filter(ours).collect();
-    let shown =
-        |ask: &&ask::Ask| given.asked.as_ref().is_some_and(|it| *it == (ask.key(), ask.request.clone()));
+    let shown = |ask: &&ask::Ask| {
+        given
+            .asked
+            .as_ref()
+            .is_some_and(|it| *it == (ask.key(), ask.request.clone()))
+    };
     let Some(ask) = asks.iter().find(shown) else {
         if asks.is_empty() {
             return Ok(signal);
@@ -120,8 +142,8 @@ fn respond(
         return Ok(Signal::None);
     };
     let mut tail = Tail::open(&driver.root, Since::End)?;
-    let id =
-        MessageId::new(format!("run-{}", run_name(driver, given.start))).expect("letters, digits and dashes");
+    let id = MessageId::new(format!("run-{}", run_name(driver, given.start)))
+        .expect("letters, digits and dashes");
     let request = (&ask.key(), &ask.request);
     let posted = runner::post(&driver.root, request, &id, (verdict, sheet), clock::now());
     if let Err(why) = posted {

@@ -21,19 +21,32 @@ pub(crate) struct Past {
 }
 
 /// What happened to the pair of that name, or to the one opened last, oldest first; nothing if there is none.
-pub(crate) fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
+pub(crate) fn of(
+    root: &Path,
+    id: Option<&PairId>,
+) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
     let mut found: Option<(PairId, Vec<Past>)> = None;
     spool::read_ledger(root, &mut |entry| {
-        let (Record::Happened(happened), _) = fold::decision(entry)? else { return Ok(()) };
-        let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) else { return Ok(()) };
-        let is_new = matches!(news.what, PairStep::Opened(_)) && id.is_none_or(|id| *id == news.pair);
+        let (Record::Happened(happened), _) = fold::decision(entry)? else {
+            return Ok(());
+        };
+        let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) else {
+            return Ok(());
+        };
+        let is_new =
+            matches!(news.what, PairStep::Opened(_)) && id.is_none_or(|id| *id == news.pair);
         if is_new {
             found = Some((news.pair.clone(), Vec::new()));
         }
         if let Some((pair, past)) = &mut found
             && *pair == news.pair
         {
-            past.push(Past { seq: entry.seq, at: entry.at.clone(), step: news.what.clone(), standing });
+            past.push(Past {
+                seq: entry.seq,
+                at: entry.at.clone(),
+                step: news.what.clone(),
+                standing,
+            });
         }
         Ok(())
     })?;

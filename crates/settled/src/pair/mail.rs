@@ -25,8 +25,14 @@ const DRAINED_MAX: usize = 100;
 /// judged in time is none of this turn.
 pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
     let outbox = Mailbag::new(root, agent);
-    let is_empty = || outbox.names(Place::Outbox).is_ok_and(|names| names.is_empty());
-    tell::wait_until(root, PATIENCE, is_empty).map(drop).map_err(PairError::Serve)
+    let is_empty = || {
+        outbox
+            .names(Place::Outbox)
+            .is_ok_and(|names| names.is_empty())
+    };
+    tell::wait_until(root, PATIENCE, is_empty)
+        .map(drop)
+        .map_err(PairError::Serve)
 }
 
 /// A message that was accepted, and the review it is about.
@@ -40,16 +46,25 @@ pub(super) struct Sent {
 /// own is its sender's. The copy comes first, so that a kill leaves no message taken and not handed over. What cannot be
 /// read stays where it is.
 pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize, PairError> {
-    let failed = |source| PairError::Io { what: format!("the mail of {agent}"), source };
+    let failed = |source| PairError::Io {
+        what: format!("the mail of {agent}"),
+        source,
+    };
     let bag = Mailbag::new(root, agent);
-    let (letters, _) = bag.some_letters(Place::Inbox, DRAINED_MAX).map_err(failed)?;
+    let (letters, _) = bag
+        .some_letters(Place::Inbox, DRAINED_MAX)
+        .map_err(failed)?;
     let mut taken = 0;
     for letter in letters.into_iter().filter(|letter| !letter.text.is_empty()) {
         let there: Vec<String> = std::fs::read_dir(into)
             .map_err(failed)?
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
             .collect();
-        let digest: String = Digest::of(letter.text.as_bytes()).to_string().chars().take(16).collect();
+        let digest: String = Digest::of(letter.text.as_bytes())
+            .to_string()
+            .chars()
+            .take(16)
+            .collect();
         if !there.iter().any(|name| name.contains(&digest)) {
             let name = format!("{:03}-{digest}.yaml", there.len() + 1);
             places::write(&into.join(name), &letter.text).map_err(failed)?;
@@ -72,7 +87,11 @@ pub(super) fn accepted(tail: &mut Tail, agent: &AgentName) -> Result<Vec<Sent>, 
             && accepted.from == *agent
         {
             let review = accepted.step.as_ref().map(|step| step.review.clone());
-            found.push(Sent { id: accepted.id.clone(), kind: accepted.kind, review });
+            found.push(Sent {
+                id: accepted.id.clone(),
+                kind: accepted.kind,
+                review,
+            });
         }
         Ok(())
     })?;

@@ -129,7 +129,13 @@ pub(crate) enum PairError {
 impl PairError {
     /// Whether another process drives the pair.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self, Self::Places { source: NoPlaces::Busy, .. })
+        matches!(
+            self,
+            Self::Places {
+                source: NoPlaces::Busy,
+                ..
+            }
+        )
     }
 }
 
@@ -157,8 +163,16 @@ impl<'a> Driver<'a> {
         let places = hold(root, &id)?;
         let standing = PairStanding::new(&setup);
         let _serving = Serving::see_to(root, &places.log());
-        let mut driver =
-            Self { root: root.to_owned(), id, setup, standing, places, _serving, stop, progress };
+        let mut driver = Self {
+            root: root.to_owned(),
+            id,
+            setup,
+            standing,
+            places,
+            _serving,
+            stop,
+            progress,
+        };
         let setup = Box::new(driver.setup.clone());
         if let Err(error) = driver.tell(PairStep::Opened(setup)) {
             driver.places.discard();
@@ -204,13 +218,29 @@ impl<'a> Driver<'a> {
         // Only now: whoever drove it until then has told all it will.
         let (books, _) = Books::read(root)?;
         let known = books.state().pair(id).cloned();
-        let OpenPair { setup, standing, .. } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;
+        let OpenPair {
+            setup, standing, ..
+        } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;
         let (id, _serving) = (id.clone(), Serving::see_to(root, &places.log()));
-        let mut driver =
-            Self { root: root.to_owned(), id, setup, standing, places, _serving, stop, progress };
+        let mut driver = Self {
+            root: root.to_owned(),
+            id,
+            setup,
+            standing,
+            places,
+            _serving,
+            stop,
+            progress,
+        };
         if !driver.standing.pair.run().is_terminal() {
-            let run = driver.standing.began_at.map(|at| turn::cut_off(&driver, at));
-            driver.tell(PairStep::Interrupted { why: "whoever drove it was ended".to_owned(), run })?;
+            let run = driver
+                .standing
+                .began_at
+                .map(|at| turn::cut_off(&driver, at));
+            driver.tell(PairStep::Interrupted {
+                why: "whoever drove it was ended".to_owned(),
+                run,
+            })?;
         }
         Ok(driver)
     }
@@ -228,7 +258,10 @@ impl<'a> Driver<'a> {
                 return Ok(self.standing);
             }
             if let Some(why) = self.stop.heard() {
-                self.tell(PairStep::Interrupted { why: why.to_owned(), run: None })?;
+                self.tell(PairStep::Interrupted {
+                    why: why.to_owned(),
+                    run: None,
+                })?;
                 continue;
             }
             match Role::of(run) {
@@ -242,21 +275,37 @@ impl<'a> Driver<'a> {
         let workdir = Path::new(&self.setup.workdir);
         let step = match std::fs::read_dir(workdir) {
             Ok(_) => PairStep::Started,
-            Err(error) => PairStep::NotStarted { why: format!("its folder cannot be worked in: {error}") },
+            Err(error) => PairStep::NotStarted {
+                why: format!("its folder cannot be worked in: {error}"),
+            },
         };
         self.tell(step)
     }
 
     /// Tells the ledger, and knows from it where the pair stands then.
     fn tell(&mut self, what: PairStep) -> Result<(), PairError> {
-        let news = PairNews { pair: self.id.clone(), what };
+        let news = PairNews {
+            pair: self.id.clone(),
+            what,
+        };
         let heard = tell::tell(&self.root, Event::Pair(news.clone()))?;
         match heard.record {
             Record::Happened(happened) => {
                 let was = self.standing;
                 self.standing = happened.pair.unwrap_or(self.standing);
-                let Self { setup, standing, progress, .. } = self;
-                let told = Told { pair: &news.pair, setup, step: &news.what, was, standing };
+                let Self {
+                    setup,
+                    standing,
+                    progress,
+                    ..
+                } = self;
+                let told = Told {
+                    pair: &news.pair,
+                    setup,
+                    step: &news.what,
+                    was,
+                    standing,
+                };
                 progress(&Progress::Told(told));
                 Ok(())
             }
@@ -268,13 +317,19 @@ impl<'a> Driver<'a> {
     }
 
     fn write_task(&self) -> Result<(), PairError> {
-        let failed = |source| PairError::Io { what: "the task".to_owned(), source };
+        let failed = |source| PairError::Io {
+            what: "the task".to_owned(),
+            source,
+        };
         places::write(&self.places.task(), &self.setup.task).map_err(failed)
     }
 }
 
 fn hold(root: &Path, id: &PairId) -> Result<Places, PairError> {
-    Places::hold(root, id).map_err(|source| PairError::Places { id: id.clone(), source })
+    Places::hold(root, id).map_err(|source| PairError::Places {
+        id: id.clone(),
+        source,
+    })
 }
 
 fn new_id() -> PairId {

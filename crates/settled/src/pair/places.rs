@@ -48,10 +48,17 @@ impl Places {
     pub(crate) fn hold(root: &Path, id: &PairId) -> Result<Self, NoPlaces> {
         let pairs = Layout::new(root).own().join("pairs");
         let at = pairs.join(id.as_str());
-        let failed = |source| NoPlaces::Io { at: at.clone(), source };
+        let failed = |source| NoPlaces::Io {
+            at: at.clone(),
+            source,
+        };
         make(&at.join("mail")).map_err(failed)?;
-        let lock =
-            File::options().create(true).truncate(false).write(true).open(at.join("lock")).map_err(failed)?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(at.join("lock"))
+            .map_err(failed)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(NoPlaces::Busy),
@@ -88,7 +95,10 @@ impl Places {
 
     /// The messages of a turn. The same folder for a run that is started once more.
     pub(super) fn mail(&self, iteration: u8, role: Role) -> io::Result<PathBuf> {
-        let at = self.at.join("mail").join(format!("{iteration:03}-{}", role.word()));
+        let at = self
+            .at
+            .join("mail")
+            .join(format!("{iteration:03}-{}", role.word()));
         make(&at)?;
         Ok(at)
     }
@@ -122,11 +132,19 @@ fn make(at: &Path) -> io::Result<()> {
 
 /// Removes the oldest folders beyond those that are kept, but none that a process holds. What cannot be removed stays.
 fn tidy(pairs: &Path, own: &Path) {
-    let mut all: Vec<PathBuf> =
-        std::fs::read_dir(pairs).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut all: Vec<PathBuf> = std::fs::read_dir(pairs)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
     // A pair's name begins with its time.
     all.sort_unstable();
-    for old in all.iter().take(all.len().saturating_sub(KEPT_MAX)).filter(|old| *old != own) {
+    for old in all
+        .iter()
+        .take(all.len().saturating_sub(KEPT_MAX))
+        .filter(|old| *old != own)
+    {
         let lock = File::options().write(true).open(old.join("lock"));
         if lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
             let _ = std::fs::remove_dir_all(old);

@@ -56,7 +56,9 @@ fn start(root: &Path, log: &Path) -> std::io::Result<Child> {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let Some(mut child) = self.0.take() else { return };
+        let Some(mut child) = self.0.take() else {
+            return;
+        };
         // The end of its input is what it waits for.
         drop(child.stdin.take());
         let told = Instant::now();

@@ -14,7 +14,9 @@ pub(crate) struct Stop(Arc<OnceLock<&'static str>>);
 impl Stop {
     /// Listens from now on, on a thread of its own.
     pub(crate) fn listen() -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         // Whoever is started by `nohup` is to outlive its terminal.
         let hears_hangup = !is_ignored(Signal::HUP);
         let (mut interrupt, mut terminate, mut hangup) = {
@@ -22,7 +24,9 @@ impl Stop {
             (
                 signal(SignalKind::interrupt())?,
                 signal(SignalKind::terminate())?,
-                hears_hangup.then(|| signal(SignalKind::hangup())).transpose()?,
+                hears_hangup
+                    .then(|| signal(SignalKind::hangup()))
+                    .transpose()?,
             )
         };
         let stop = Self::default();
@@ -60,6 +64,8 @@ async fn hung_up(hangup: Option<&mut unix::Signal>) {
 fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let ignored = ignored
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
     ignored >> (signal.as_raw() - 1) & 1 == 1
 }

@@ -72,21 +72,35 @@ impl Driver<'_> {
             Ok(keeper) => self.see_through(role, keeper, &given.folder, began),
             Err(error) => (Some(not_started(&error)), None),
         };
-        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX).max(1);
+        let ms = u64::try_from(began.elapsed().as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
         let said = said(&given.folder, end.as_ref(), &member);
         let mut run = transcript(&said, start, ms);
         self.keep_words(role, &said)?;
         if let Some(Ended::Stopped(why)) = why {
-            return self.tell(PairStep::Interrupted { why: why.to_owned(), run: Some(run) });
+            return self.tell(PairStep::Interrupted {
+                why: why.to_owned(),
+                run: Some(run),
+            });
         }
 
         mail::judged(&self.root, &member.agent)?;
         let messages = mail::accepted(&mut tail, &member.agent)?;
         let no_turns = matches!(why, Some(Ended::NoTurns));
-        let ran = Ran { end, no_turns, messages };
+        let ran = Ran {
+            end,
+            no_turns,
+            messages,
+        };
         let word = answer::read(self, role, &given, &ran)?;
         let later = mail::accepted(&mut tail, &member.agent)?;
-        run.messages = ran.messages.iter().chain(&later).map(|sent| sent.id.clone()).collect();
+        run.messages = ran
+            .messages
+            .iter()
+            .chain(&later)
+            .map(|sent| sent.id.clone())
+            .collect();
         self.tell(match word {
             Word::Signal(signal) => PairStep::Ended { signal, run },
             Word::Crashed(why) => PairStep::Crashed { why, run },
@@ -96,19 +110,31 @@ impl Driver<'_> {
     pub(super) fn member(&self, role: Role) -> &PairMember {
         match role {
             Role::Author => &self.setup.author,
-            Role::Reviewer => self.setup.reviewer.as_ref().expect("only a pair with a reviewer reviews"),
+            Role::Reviewer => self
+                .setup
+                .reviewer
+                .as_ref()
+                .expect("only a pair with a reviewer reviews"),
         }
     }
 
     /// Drains the mail of whoever has the turn, and makes the folder with all it is given.
     fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Given, PairError> {
-        let failed = |source| PairError::Io { what: format!("the folder of run {start}"), source };
+        let failed = |source| PairError::Io {
+            what: format!("the folder of run {start}"),
+            source,
+        };
         let iteration = self.standing.pair.iteration();
         let mail = self.places.mail(iteration, role).map_err(failed)?;
         mail::drain(&self.root, &member.agent, &mail)?;
         let folder = self.places.new_run(start).map_err(failed)?;
         let asked = self.give(role, member, &folder, &mail).map_err(failed)?;
-        Ok(Given { start, folder, mail, asked })
+        Ok(Given {
+            start,
+            folder,
+            mail,
+            asked,
+        })
     }
 
     fn give(
@@ -154,7 +180,9 @@ impl Driver<'_> {
         };
         Folder::write(&folder.prompt(), &prompt::fill(template, &values))?;
         folder.tell_run(&Launch {
-            command: ["/bin/sh", "-c", &member.command].map(str::to_owned).to_vec(),
+            command: ["/bin/sh", "-c", &member.command]
+                .map(str::to_owned)
+                .to_vec(),
             workdir: PathBuf::from(&self.setup.workdir),
             reads_prompt: true,
             output: form(&member.output),
@@ -170,7 +198,9 @@ impl Driver<'_> {
             // Without a brief it may still look itself.
             Role::Reviewer => ask::open(&self.root, me, clock::now()).unwrap_or_default(),
         };
-        let ask = asks.into_iter().find(|ask| ask.author == self.setup.author.agent);
+        let ask = asks
+            .into_iter()
+            .find(|ask| ask.author == self.setup.author.agent);
         let shown = ask.and_then(|ask| {
             let text = serde_yaml::to_string(&ask.whole).ok()?;
             Some((text, Some((ask.key(), ask.request))))
@@ -180,7 +210,9 @@ impl Driver<'_> {
 
     /// The seconds the next run has, at least one.
     fn seconds(&self) -> u64 {
-        u64::from(self.setup.run_seconds).min(self.standing.ms_left.div_ceil(1_000)).max(1)
+        u64::from(self.setup.run_seconds)
+            .min(self.standing.ms_left.div_ceil(1_000))
+            .max(1)
     }
 
     fn launch(&self, member: &PairMember, given: &Given) -> io::Result<Child> {
@@ -193,7 +225,15 @@ impl Driver<'_> {
             ("SETTLED_TASK".to_owned(), text(self.places.task())),
             ("SETTLED_MAIL".to_owned(), text(mail.to_owned())),
         ]);
-        launch::keeper(folder, &For { root: &self.root, agent: &member.agent, run: &run, env: &env })
+        launch::keeper(
+            folder,
+            &For {
+                root: &self.root,
+                agent: &member.agent,
+                run: &run,
+                env: &env,
+            },
+        )
     }
 
     /// Waits for the end of a run, and ends it where it is to end. Nothing of it runs when this returns.
@@ -225,13 +265,23 @@ impl Driver<'_> {
     }
 
     /// Until the keeper is silent, or the run is to end.
-    fn wait(&mut self, role: Role, heard: &Receiver<Note>, began: Instant, last: Instant) -> Option<Ended> {
+    fn wait(
+        &mut self,
+        role: Role,
+        heard: &Receiver<Note>,
+        began: Instant,
+        last: Instant,
+    ) -> Option<Ended> {
         let mut turns = 0;
         while Instant::now() < last {
             if let Some(why) = self.stop.heard() {
                 return Some(Ended::Stopped(why));
             }
-            if self.standing.turns_left.is_some_and(|left| u32::from(turns) >= left) {
+            if self
+                .standing
+                .turns_left
+                .is_some_and(|left| u32::from(turns) >= left)
+            {
                 return Some(Ended::NoTurns);
             }
             match heard.recv_timeout(TICK) {
@@ -245,7 +295,10 @@ impl Driver<'_> {
 
     /// Keeps what was said for the other side.
     fn keep_words(&self, role: Role, said: &Said) -> Result<(), PairError> {
-        let failed = |source| PairError::Io { what: "what was said".to_owned(), source };
+        let failed = |source| PairError::Io {
+            what: "what was said".to_owned(),
+            source,
+        };
         places::write(&self.places.said(role), &said.text).map_err(failed)
     }
 }
@@ -257,9 +310,18 @@ pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcrip
     let folder = Folder::at(&driver.places.run(start));
     orphans::end(&folder, &run_name(driver, start));
     let run = driver.standing.pair.run();
-    let said = driver.setup.member(run).map(|member| said(&folder, folder.end().as_ref(), member));
-    let passed = u64::try_from((clock::now() - began_at).num_milliseconds()).unwrap_or(0).max(1);
-    transcript(&said.unwrap_or_else(nothing), start, passed.min(driver.seconds() * 1_000))
+    let said = driver
+        .setup
+        .member(run)
+        .map(|member| said(&folder, folder.end().as_ref(), member));
+    let passed = u64::try_from((clock::now() - began_at).num_milliseconds())
+        .unwrap_or(0)
+        .max(1);
+    transcript(
+        &said.unwrap_or_else(nothing),
+        start,
+        passed.min(driver.seconds() * 1_000),
+    )
 }
 
 /// The name of a run in the environment of all it starts.
@@ -268,17 +330,28 @@ pub(super) fn run_name(driver: &Driver<'_>, start: u16) -> String {
 }
 
 fn not_started(error: &io::Error) -> End {
-    End { how: How::NotStarted(error.to_string()), said: nothing() }
+    End {
+        how: How::NotStarted(error.to_string()),
+        said: nothing(),
+    }
 }
 
 fn nothing() -> Said {
-    Said { text: String::new(), unreadable: None, turns: 0 }
+    Said {
+        text: String::new(),
+        unreadable: None,
+        turns: 0,
+    }
 }
 
 /// What was said. Where the keeper was killed, it is what it had stored by then: turns that were used stay used.
 fn said(folder: &Folder, end: Option<&End>, member: &PairMember) -> Said {
     end.map_or_else(
-        || folder.printed(form(&member.output)).unwrap_or_else(|_| nothing()),
+        || {
+            folder
+                .printed(form(&member.output))
+                .unwrap_or_else(|_| nothing())
+        },
         |end| end.said.clone(),
     )
 }
@@ -287,7 +360,10 @@ fn said(folder: &Folder, end: Option<&End>, member: &PairMember) -> Said {
 fn transcript(said: &Said, start: u16, ms: u64) -> Transcript {
     let text = &said.text;
     let length = text.chars().count();
-    let kept = text.chars().skip(length.saturating_sub(TRANSCRIPT_MAX)).collect();
+    let kept = text
+        .chars()
+        .skip(length.saturating_sub(TRANSCRIPT_MAX))
+        .collect();
     Transcript {
         start,
         ms,

@@ -73,17 +73,27 @@ pub(crate) fn post(
     now: DateTime<Utc>,
 ) -> Result<(), String> {
     let me = &key.reviewer;
-    if known::find(root, me, id).map_err(|error| error.to_string())?.is_some() {
+    if known::find(root, me, id)
+        .map_err(|error| error.to_string())?
+        .is_some()
+    {
         return Ok(());
     }
     let asks = ask::open(root, me, now).map_err(|error| error.to_string())?;
-    let ask = asks.into_iter().find(|ask| ask.key() == *key && ask.request == *request);
+    let ask = asks
+        .into_iter()
+        .find(|ask| ask.key() == *key && ask.request == *request);
     let ask = ask.ok_or("no request waits for it any more")?;
     let letter = letter(&ask, verdict, sheet, now)?;
     for _ in 0..PLANS_MAX {
-        let (draft, packet) = letter.draft(root, me, id, now).map_err(|error| error.to_string())?;
+        let (draft, packet) = letter
+            .draft(root, me, id, now)
+            .map_err(|error| error.to_string())?;
         let checked = draft.check(packet).map_err(|violations| {
-            let codes: Vec<String> = violations.iter().map(|violation| violation.code.to_string()).collect();
+            let codes: Vec<String> = violations
+                .iter()
+                .map(|violation| violation.code.to_string())
+                .collect();
             format!("its answer is not correct: {}", codes.join(", "))
         })?;
         match outbox::write(root, me, &checked) {
@@ -97,7 +107,12 @@ pub(crate) fn post(
     Err("no name is free for its packet".to_owned())
 }
 
-fn letter(ask: &Ask, verdict: Verdict, sheet: &Sheet, now: DateTime<Utc>) -> Result<Letter, String> {
+fn letter(
+    ask: &Ask,
+    verdict: Verdict,
+    sheet: &Sheet,
+    now: DateTime<Utc>,
+) -> Result<Letter, String> {
     let response = response::write(ask, sheet, verdict, now).map_err(|why| told(&why))?;
     let mut letter = Letter::new(match verdict {
         Verdict::Feedback => MessageType::ReviewFeedback,
@@ -105,7 +120,9 @@ fn letter(ask: &Ask, verdict: Verdict, sheet: &Sheet, now: DateTime<Utc>) -> Res
     });
     letter.to = vec![ask.author.clone()];
     letter.pr = Some(ask.pr.clone());
-    letter.envelope.put("parent_message_id", ask.request.as_str());
+    letter
+        .envelope
+        .put("parent_message_id", ask.request.as_str());
     letter.body = response.body;
     letter.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
     Ok(letter)
@@ -116,10 +133,16 @@ fn told(why: &Unwritten) -> String {
     match why {
         Unwritten::Gaps(gaps) => {
             let codes: Vec<&str> = gaps.iter().map(|gap| gap.code.as_str()).collect();
-            format!("its answer does not deal with every open thread: {}", codes.join(", "))
+            format!(
+                "its answer does not deal with every open thread: {}",
+                codes.join(", ")
+            )
         }
         Unwritten::Gate(broken) => {
-            format!("its approval does not pass the quality gate: {} clauses are broken", broken.len())
+            format!(
+                "its approval does not pass the quality gate: {} clauses are broken",
+                broken.len()
+            )
         }
         Unwritten::Response(error) => match error {
             NotAResponse::Missing(_) => "its answer leaves an open thread out".to_owned(),
@@ -127,7 +150,9 @@ fn told(why: &Unwritten) -> String {
             NotAResponse::Form(_)
             | NotAResponse::NotResolved(_)
             | NotAResponse::NotDeferrable(_)
-            | NotAResponse::Field { .. } => "its answer is not by the schema of the brief".to_owned(),
+            | NotAResponse::Field { .. } => {
+                "its answer is not by the schema of the brief".to_owned()
+            }
         },
         Unwritten::Other(_) => "its answer is both an approval and none".to_owned(),
     }

@@ -101,9 +101,15 @@ impl Folder {
     /// on.
     pub(crate) fn make(root: &Path, id: &str) -> io::Result<Self> {
         let runs = runs(root);
-        DirBuilder::new().mode(0o700).recursive(true).create(&runs)?;
+        DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(&runs)?;
         let folders = all(root)?;
-        for old in folders.iter().take((folders.len() + 1).saturating_sub(KEPT_MAX)) {
+        for old in folders
+            .iter()
+            .take((folders.len() + 1).saturating_sub(KEPT_MAX))
+        {
             if !old.processes().keeper.is_some_and(Process::is_running) {
                 old.remove();
             }
@@ -131,7 +137,10 @@ impl Folder {
 
     /// The id of the run.
     pub(crate) fn id(&self) -> &str {
-        self.0.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+        self.0
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default()
     }
 
     /// The prompt.
@@ -204,8 +213,12 @@ impl Folder {
     /// Whole or not at all, for a reader as well as after a kill.
     fn tell(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let temporary = self.0.join(format!(".{name}.tmp"));
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)?;
         file.write_all(&serde_json::to_vec(value).expect("text keys and plain values are JSON"))?;
         std::fs::rename(&temporary, self.0.join(name))
     }
@@ -234,5 +247,9 @@ fn runs(root: &Path) -> PathBuf {
 }
 
 fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
 }

@@ -52,7 +52,11 @@ pub(crate) fn keep(folder: &Folder) -> io::Result<()> {
     let run = folder.launch()?;
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let keeper = Process::of(own);
-    let mut processes = Processes { boot: tree::boot(), keeper, agent: None };
+    let mut processes = Processes {
+        boot: tree::boot(),
+        keeper,
+        agent: None,
+    };
     folder.tell_processes(&processes)?;
     let (tell, news) = channel();
     let end = match start(&run, folder, &tell) {
@@ -62,8 +66,15 @@ pub(crate) fn keep(folder: &Folder) -> io::Result<()> {
             see_through(agent, &run, tell, &news, own)
         }
         Err(error) => {
-            let said = Said { text: String::new(), unreadable: None, turns: 0 };
-            End { how: How::NotStarted(error.to_string()), said }
+            let said = Said {
+                text: String::new(),
+                unreadable: None,
+                turns: 0,
+            };
+            End {
+                how: How::NotStarted(error.to_string()),
+                said,
+            }
         }
     };
     tree::reap(&[]);
@@ -71,15 +82,25 @@ pub(crate) fn keep(folder: &Folder) -> io::Result<()> {
 }
 
 fn start(run: &Launch, folder: &Folder, tell: &Sender<News>) -> io::Result<Child> {
-    let (program, arguments) =
-        run.command.split_first().ok_or_else(|| io::Error::other("the command is empty"))?;
-    let prompt = if run.reads_prompt { Some(std::fs::read(folder.prompt())?) } else { None };
+    let (program, arguments) = run
+        .command
+        .split_first()
+        .ok_or_else(|| io::Error::other("the command is empty"))?;
+    let prompt = if run.reads_prompt {
+        Some(std::fs::read(folder.prompt())?)
+    } else {
+        None
+    };
     let (stdout, stderr) = (folder.log("stdout")?, folder.log("stderr")?);
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir(&run.workdir)
         .process_group(0)
-        .stdin(if prompt.is_some() { Stdio::piped() } else { Stdio::null() })
+        .stdin(if prompt.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
@@ -95,7 +116,13 @@ fn start(run: &Launch, folder: &Folder, tell: &Sender<News>) -> io::Result<Child
     Ok(child)
 }
 
-fn see_through(mut agent: Child, run: &Launch, tell: Sender<News>, news: &Receiver<News>, own: i32) -> End {
+fn see_through(
+    mut agent: Child,
+    run: &Launch,
+    tell: Sender<News>,
+    news: &Receiver<News>,
+    own: i32,
+) -> End {
     let group = Pid::from_child(&agent);
     let until = Instant::now() + Duration::from_secs(run.seconds_max);
     let told = tell.clone();
@@ -116,7 +143,11 @@ fn see_through(mut agent: Child, run: &Launch, tell: Sender<News>, news: &Receiv
     let is_over = how != How::Ended;
     // The number of a group whose leader is waited for may be given again; below the keeper it is found anyway.
     let group = (!is_over || cfg!(not(target_os = "linux"))).then_some(group);
-    tree::end(|| kept(own), group, if is_over { GRACE_OF_THE_REST } else { GRACE });
+    tree::end(
+        || kept(own),
+        group,
+        if is_over { GRACE_OF_THE_REST } else { GRACE },
+    );
     let last = Instant::now() + LAST_WORDS;
     while said.is_none()
         && let Ok(heard) = news.recv_timeout(last.saturating_duration_since(Instant::now()))

@@ -62,13 +62,20 @@ pub(crate) fn listen(heard: ChildStdout, mut tell: impl FnMut(Note) + Send + 'st
 /// Our own program, also after another version took its name.
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
-    if running.exists() { Ok(running) } else { std::env::current_exe() }
+    if running.exists() {
+        Ok(running)
+    } else {
+        std::env::current_exe()
+    }
 }
 
 /// The path that is given, or our own, with the place of `settled` at its end: an agent answers by it.
 fn path(env: &BTreeMap<String, String>) -> io::Result<OsString> {
     let own = std::env::current_exe()?;
-    let known = env.get("PATH").map(OsString::from).or_else(|| std::env::var_os("PATH"));
+    let known = env
+        .get("PATH")
+        .map(OsString::from)
+        .or_else(|| std::env::var_os("PATH"));
     let known = known.unwrap_or_default();
     let places = std::env::split_paths(&known).chain(own.parent().map(Path::to_owned));
     std::env::join_paths(places).map_err(io::Error::other)

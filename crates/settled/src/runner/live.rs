@@ -88,9 +88,14 @@ impl Live {
 
     /// When the log has to be told that its time is nearly over, on the monotonic clock; never again once it was.
     pub(super) fn warns_at(&self, mailroom: &Mailroom, now: Moment) -> Option<u64> {
-        let warn_ms = i64::try_from(mailroom.config().runner.warn_s).ok()?.saturating_mul(1000);
-        let deadline = mailroom.review(&self.run.review).and_then(review::Review::deadline);
-        let (at, _) = deadline.filter(|_| !self.is_warned && self.over_since.is_none() && warn_ms > 0)?;
+        let warn_ms = i64::try_from(mailroom.config().runner.warn_s)
+            .ok()?
+            .saturating_mul(1000);
+        let deadline = mailroom
+            .review(&self.run.review)
+            .and_then(review::Review::deadline);
+        let (at, _) =
+            deadline.filter(|_| !self.is_warned && self.over_since.is_none() && warn_ms > 0)?;
         let left_ms = (at - now.utc).num_milliseconds().saturating_sub(warn_ms);
         Some(now.mono.saturating_add(u64::try_from(left_ms).unwrap_or(0)))
     }
@@ -100,7 +105,9 @@ impl Live {
             return;
         }
         self.is_warned = true;
-        let deadline = mailroom.review(&self.run.review).and_then(review::Review::deadline);
+        let deadline = mailroom
+            .review(&self.run.review)
+            .and_then(review::Review::deadline);
         let left_s = deadline.map_or(0, |(at, _)| (at - now.utc).num_seconds());
         tracing::warn!(review = %self.run.review, run = self.run.id, left_s, "the time of a command is nearly over");
     }
@@ -128,7 +135,10 @@ pub(super) fn end_all(live: &mut Vec<Live>) {
     }
     live.iter_mut().for_each(|live| live.tell_to_end(0));
     let start = Instant::now();
-    while live.iter_mut().any(|live| matches!(live.keeper.try_wait(), Ok(None))) {
+    while live
+        .iter_mut()
+        .any(|live| matches!(live.keeper.try_wait(), Ok(None)))
+    {
         if start.elapsed() >= Duration::from_millis(KEEPER_MS) {
             break;
         }
@@ -145,6 +155,9 @@ pub(super) fn end_all(live: &mut Vec<Live>) {
 
 /// Ends what agents left behind whose keeper was killed.
 pub(super) fn end_strays(live: &[Live]) {
-    let kept: Vec<i32> = live.iter().map(|live| live.keeper.id().cast_signed()).collect();
+    let kept: Vec<i32> = live
+        .iter()
+        .map(|live| live.keeper.id().cast_signed())
+        .collect();
     tree::end_strays(&kept);
 }

@@ -113,10 +113,20 @@ impl Runner {
         let ended = self.end_what_is_over(mailroom, now);
         told += self.settle(mailroom, now)?;
         let may_start = has_changed || is_first || ended || told > 0 || !self.put_off.is_empty();
-        if may_start && mailroom.config().agents.values().any(|agent| !agent.command.is_empty()) {
+        if may_start
+            && mailroom
+                .config()
+                .agents
+                .values()
+                .any(|agent| !agent.command.is_empty())
+        {
             told += self.start_what_waits(mailroom, now)?;
         }
-        let warns_at = self.live.iter().filter_map(|live| live.warns_at(mailroom, now)).min();
+        let warns_at = self
+            .live
+            .iter()
+            .filter_map(|live| live.warns_at(mailroom, now))
+            .min();
         if told > 0 {
             // What was told makes files; the next pass delivers them.
             self.wake_at = Some(0);
@@ -201,14 +211,19 @@ impl Runner {
 
     /// Starts the commands of the requests that wait, those that must be picked up first before others, as far as
     /// there is room. Each has a folder before it is in the ledger, and is in the ledger before it is started.
-    fn start_what_waits(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
+    fn start_what_waits(
+        &mut self,
+        mailroom: &mut Mailroom,
+        now: Moment,
+    ) -> Result<usize, SpoolError> {
         let mut due: Vec<_> = mailroom
             .open_requests()
             .filter(|(key, _, open)| self.is_due(mailroom, key, open))
             .map(|(key, _, open)| (open.pick_up_by, key.clone()))
             .collect();
         due.sort_unstable();
-        self.put_off.retain(|key, _| due.iter().any(|(_, waiting)| waiting == key));
+        self.put_off
+            .retain(|key, _| due.iter().any(|(_, waiting)| waiting == key));
         let mut told = 0;
         if self.held_up_until.is_some_and(|until| now.mono < until) {
             return Ok(told);
@@ -222,9 +237,12 @@ impl Runner {
                 continue;
             }
             // Until there is a folder and the ledger has it, it waits: a full disk forgets no request and costs no start.
-            let Some(folder) = self.folder(mailroom, &key, now) else { break };
-            let is_heard =
-                mailroom.hear_run(&Event::Started(Which::of(&key)), now).inspect_err(|_| folder.remove())?;
+            let Some(folder) = self.folder(mailroom, &key, now) else {
+                break;
+            };
+            let is_heard = mailroom
+                .hear_run(&Event::Started(Which::of(&key)), now)
+                .inspect_err(|_| folder.remove())?;
             self.put_off.remove(&key);
             if !is_heard {
                 folder.remove();
@@ -261,28 +279,43 @@ impl Runner {
     }
 
     fn is_due(&self, mailroom: &Mailroom, key: &ReviewKey, open: &Invocation) -> bool {
-        let has_command =
-            mailroom.config().agents.get(&key.reviewer).is_some_and(|agent| !agent.command.is_empty());
+        let has_command = mailroom
+            .config()
+            .agents
+            .get(&key.reviewer)
+            .is_some_and(|agent| !agent.command.is_empty());
         // Whoever took the request before any start is at work on it.
         let is_taken = mailroom.config().runtime_clock == RuntimeClock::Take
             && open.starts == 0
             && open.taken_at.is_some();
         let is_seen_to = self.live.iter().any(|live| live.run.review == *key)
-            || self.settling.iter().any(|settling| settling.run.review == *key);
+            || self
+                .settling
+                .iter()
+                .any(|settling| settling.run.review == *key);
         has_command && !is_taken && !is_seen_to && open.starts_left() > 0
     }
 
     fn has_room(&self, mailroom: &Mailroom, agent: &AgentName) -> bool {
         let config = mailroom.config();
-        let max = config.agents.get(agent).map_or(0, |section| section.concurrent.0);
-        let own = self.live.iter().filter(|live| live.run.review.reviewer == *agent).count() as u64;
+        let max = config
+            .agents
+            .get(agent)
+            .map_or(0, |section| section.concurrent.0);
+        let own = self
+            .live
+            .iter()
+            .filter(|live| live.run.review.reviewer == *agent)
+            .count() as u64;
         own < max && (self.live.len() as u64) < config.runner.concurrent
     }
 }
 
 /// Whether a command can be started now: no answer lies finished in the outbox, and the request is delivered.
 fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
-    let open = mailroom.review(key).and_then(|review| review.phase.invocation());
+    let open = mailroom
+        .review(key)
+        .and_then(|review| review.phase.invocation());
     let is_delivered =
         |open: &Invocation| start::request(mailroom.root(), &key.reviewer, &open.request).is_some();
     !mailroom.has_mail(&key.reviewer) && open.is_some_and(is_delivered)
@@ -290,10 +323,23 @@ fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
 
 /// Whether the request a run is to answer is still open.
 fn is_open(mailroom: &Mailroom, run: &folder::Run) -> bool {
-    let open = mailroom.review(&run.review).and_then(|review| review.phase.invocation());
+    let open = mailroom
+        .review(&run.review)
+        .and_then(|review| review.phase.invocation());
     open.is_some_and(|open| open.request == run.request)
 }
 
-fn tell_turns(mailroom: &mut Mailroom, key: &ReviewKey, count: u16, now: Moment) -> Result<bool, SpoolError> {
-    mailroom.hear_run(&Event::Turns { which: Which::of(key), count }, now)
+fn tell_turns(
+    mailroom: &mut Mailroom,
+    key: &ReviewKey,
+    count: u16,
+    now: Moment,
+) -> Result<bool, SpoolError> {
+    mailroom.hear_run(
+        &Event::Turns {
+            which: Which::of(key),
+            count,
+        },
+        now,
+    )
 }

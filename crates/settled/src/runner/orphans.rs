@@ -34,7 +34,9 @@ pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
 
 /// Whether the run is the last that was started for a request that is open.
 fn is_last(mailroom: &Mailroom, run: &Run) -> bool {
-    let open = mailroom.review(&run.review).and_then(|review| review.phase.invocation());
+    let open = mailroom
+        .review(&run.review)
+        .and_then(|review| review.phase.invocation());
     open.is_some_and(|open| open.request == run.request && open.starts == run.start)
 }
 
@@ -42,12 +44,19 @@ fn is_last(mailroom: &Mailroom, run: &Run) -> bool {
 pub(crate) fn end(folder: &Folder, run: &str) {
     let processes = folder.processes();
     let is_same_boot = processes.boot == tree::boot();
-    let known = [processes.keeper, processes.agent].into_iter().flatten().filter(|_| is_same_boot);
+    let known = [processes.keeper, processes.agent]
+        .into_iter()
+        .flatten()
+        .filter(|_| is_same_boot);
     let known: Vec<Process> = known.collect();
     let marker = format!("SETTLED_RUN={run}");
     let members = || {
         let mut members = tree::saying(&marker);
-        let running: Vec<Process> = known.iter().copied().filter(|process| process.is_running()).collect();
+        let running: Vec<Process> = known
+            .iter()
+            .copied()
+            .filter(|process| process.is_running())
+            .collect();
         members.extend(running.iter().flat_map(|process| tree::below(process.pid)));
         members.extend(running);
         members.sort_unstable();

@@ -15,7 +15,10 @@ pub(crate) fn fill(template: &str, values: &[(&str, String)]) -> String {
         let (before, from) = rest.split_at(at);
         text += before;
         let known = values.iter().find_map(|(name, value)| {
-            let after = from.strip_prefix('{')?.strip_prefix(name)?.strip_prefix('}')?;
+            let after = from
+                .strip_prefix('{')?
+                .strip_prefix(name)?
+                .strip_prefix('}')?;
             Some((value, after))
         });
         match known {
@@ -38,14 +41,22 @@ mod tests {
 
     #[test]
     fn what_a_value_brings_is_not_filled_in_again() {
-        let values = [("pr", "86".to_owned()), ("brief", "/x/{pr}/brief.yaml".to_owned())];
-        assert_eq!(fill("{pr}: {brief} {json: {}} {", &values), "86: /x/{pr}/brief.yaml {json: {}} {");
+        let values = [
+            ("pr", "86".to_owned()),
+            ("brief", "/x/{pr}/brief.yaml".to_owned()),
+        ];
+        assert_eq!(
+            fill("{pr}: {brief} {json: {}} {", &values),
+            "86: /x/{pr}/brief.yaml {json: {}} {"
+        );
     }
 
     #[test]
     fn the_built_in_template_knows_no_name_that_has_no_value() {
-        let names =
-            ["agent", "author", "pr", "round", "turns", "seconds", "brief", "request", "pass", "fail"];
+        let names = [
+            "agent", "author", "pr", "round", "turns", "seconds", "brief", "request", "pass",
+            "fail",
+        ];
         let values: Vec<_> = names.iter().map(|name| (*name, String::new())).collect();
         let filled = fill(BUILT_IN, &values);
         assert!(!filled.contains('{'), "{filled}");

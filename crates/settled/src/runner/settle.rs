@@ -40,7 +40,13 @@ impl Settling {
 
     /// A run of which this came, and so many turns are counted.
     pub(super) fn of(run: Run, end: Option<End>, counted: u16, now: Moment) -> Self {
-        Self { run, end, counted, since: now.mono, is_posted: false }
+        Self {
+            run,
+            end,
+            counted,
+            since: now.mono,
+            is_posted: false,
+        }
     }
 
     /// A run that could not even be prepared.
@@ -51,8 +57,15 @@ impl Settling {
         now: Moment,
     ) -> Option<Self> {
         let open = mailroom.review(key)?.phase.invocation()?;
-        let said = Said { text: String::new(), unreadable: None, turns: 0 };
-        let end = End { how: How::NotStarted(error.to_string()), said };
+        let said = Said {
+            text: String::new(),
+            unreadable: None,
+            turns: 0,
+        };
+        let end = End {
+            how: How::NotStarted(error.to_string()),
+            said,
+        };
         let run = Run {
             schema_version: 1,
             id: String::new(),
@@ -70,7 +83,11 @@ impl Settling {
         Some(Self::of(run, Some(end), 0, now))
     }
 
-    pub(super) fn go_on(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<Step, SpoolError> {
+    pub(super) fn go_on(
+        &mut self,
+        mailroom: &mut Mailroom,
+        now: Moment,
+    ) -> Result<Step, SpoolError> {
         if !is_open(mailroom, &self.run) {
             tracing::info!(review = %self.run.review, run = self.run.id, "a command has ended, and so has its request");
             return Ok(Step::Done(0));
@@ -79,11 +96,14 @@ impl Settling {
             return Ok(Step::Wait);
         }
         if self.is_posted {
-            return self.fail(mailroom, "its answer was refused", now).map(Step::Done);
+            return self
+                .fail(mailroom, "its answer was refused", now)
+                .map(Step::Done);
         }
         match self.word(mailroom) {
             Word::Response(verdict, sheet) => {
-                let id = MessageId::new(format!("run-{}", self.run.id)).expect("letters, digits and a dash");
+                let id = MessageId::new(format!("run-{}", self.run.id))
+                    .expect("letters, digits and a dash");
                 let request = (&self.run.review, &self.run.request);
                 match answer::post(mailroom.root(), request, &id, (verdict, &sheet), now.utc) {
                     Ok(()) => {
@@ -103,26 +123,42 @@ impl Settling {
     fn word(&self, mailroom: &Mailroom) -> Word {
         match &self.end {
             None => Word::Nothing("it was cut off".to_owned()),
-            Some(End { how: How::Code(0), said }) => answer::read(said, &mailroom.config().runner.words()),
-            Some(End { how: How::Code(code), .. }) => Word::Nothing(format!("it ended with code {code}")),
-            Some(End { how: How::Signal(signal), .. }) => {
-                Word::Nothing(format!("it was ended by signal {signal}"))
-            }
-            Some(End { how: How::Ended, .. }) => Word::Nothing("it was ended".to_owned()),
-            Some(End { how: How::NotStarted(why), .. }) => {
-                Word::Nothing(format!("it cannot be started: {why}"))
-            }
+            Some(End {
+                how: How::Code(0),
+                said,
+            }) => answer::read(said, &mailroom.config().runner.words()),
+            Some(End {
+                how: How::Code(code),
+                ..
+            }) => Word::Nothing(format!("it ended with code {code}")),
+            Some(End {
+                how: How::Signal(signal),
+                ..
+            }) => Word::Nothing(format!("it was ended by signal {signal}")),
+            Some(End {
+                how: How::Ended, ..
+            }) => Word::Nothing("it was ended".to_owned()),
+            Some(End {
+                how: How::NotStarted(why),
+                ..
+            }) => Word::Nothing(format!("it cannot be started: {why}")),
         }
     }
 
     /// Counts what it used, and leaves it to be started once more or hands the review to a person.
     fn fail(&self, mailroom: &mut Mailroom, why: &str, now: Moment) -> Result<usize, SpoolError> {
         let mut told = 0;
-        let turns = self.end.as_ref().map_or(0, |end| end.said.turns).saturating_sub(self.counted);
+        let turns = self
+            .end
+            .as_ref()
+            .map_or(0, |end| end.said.turns)
+            .saturating_sub(self.counted);
         if turns > 0 {
             told += usize::from(tell_turns(mailroom, &self.run.review, turns, now)?);
         }
-        let open = mailroom.review(&self.run.review).and_then(|review| review.phase.invocation());
+        let open = mailroom
+            .review(&self.run.review)
+            .and_then(|review| review.phase.invocation());
         match open.map(review::Invocation::starts_left) {
             None => Ok(told),
             Some(0) => Ok(told + self.escalate(mailroom, why, now)?),
@@ -134,9 +170,17 @@ impl Settling {
         }
     }
 
-    fn escalate(&self, mailroom: &mut Mailroom, why: &str, now: Moment) -> Result<usize, SpoolError> {
+    fn escalate(
+        &self,
+        mailroom: &mut Mailroom,
+        why: &str,
+        now: Moment,
+    ) -> Result<usize, SpoolError> {
         tracing::warn!(review = %self.run.review, run = self.run.id, why, "a command failed; a person decides");
-        let event = Event::Failed { which: Which::of(&self.run.review), why: why.to_owned() };
+        let event = Event::Failed {
+            which: Which::of(&self.run.review),
+            why: why.to_owned(),
+        };
         mailroom.hear_run(&event, now).map(usize::from)
     }
 }

@@ -27,7 +27,10 @@ const NO_REQUEST: &str =
 /// Makes the folder of a run with the request in it: as long as that fails, the disk is full or `.settled` cannot be
 /// written, and no start is told to the ledger.
 pub(super) fn prepare(mailroom: &Mailroom, key: &ReviewKey) -> io::Result<Folder> {
-    let open = mailroom.review(key).and_then(|review| review.phase.invocation()).ok_or_else(gone)?;
+    let open = mailroom
+        .review(key)
+        .and_then(|review| review.phase.invocation())
+        .ok_or_else(gone)?;
     let folder = Folder::make(mailroom.root(), &clock::new_name())?;
     let request = request(mailroom.root(), &key.reviewer, &open.request);
     if let Err(error) = Folder::write(&folder.request(), request.as_deref().unwrap_or(NO_REQUEST)) {
@@ -49,7 +52,11 @@ pub(super) fn start(
     now: Moment,
 ) -> io::Result<Live> {
     let review = mailroom.review(key).ok_or_else(gone)?;
-    let agent = mailroom.config().agents.get(&key.reviewer).ok_or_else(gone)?;
+    let agent = mailroom
+        .config()
+        .agents
+        .get(&key.reviewer)
+        .ok_or_else(gone)?;
     let id = folder.id().to_owned();
     let brief = mailroom.brief_now(key, now).ok_or_else(gone)?;
     Folder::write(&folder.brief(), &brief)?;
@@ -59,7 +66,9 @@ pub(super) fn start(
     let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
     Folder::write(&folder.prompt(), &told)?;
     values.push(("prompt", told));
-    let until = review.deadline().map_or(0, |(at, _)| (at - now.utc).num_seconds());
+    let until = review
+        .deadline()
+        .map_or(0, |(at, _)| (at - now.utc).num_seconds());
     // The time is the round's: where it was nearly over before, the start before this one has had it told.
     let warn_s = i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX);
     let is_warned = open.starts > 1 && until < warn_s;
@@ -70,7 +79,11 @@ pub(super) fn start(
         request: open.request.clone(),
         start: open.starts,
         launch: Launch {
-            command: agent.command.iter().map(|part| prompt::fill(part, &values)).collect(),
+            command: agent
+                .command
+                .iter()
+                .map(|part| prompt::fill(part, &values))
+                .collect(),
             workdir: mailroom.root().join(&agent.workdir),
             reads_prompt: agent.stdin == Input::Prompt,
             output: agent.output,
@@ -78,7 +91,12 @@ pub(super) fn start(
         },
     };
     folder.tell_run(&run)?;
-    let it = For { root: mailroom.root(), agent: &key.reviewer, run: &id, env: &agent.env };
+    let it = For {
+        root: mailroom.root(),
+        agent: &key.reviewer,
+        run: &id,
+        env: &agent.env,
+    };
     let mut keeper = launch::keeper(&folder, &it)?;
     let heard = keeper.stdout.take().expect("it was piped");
     tracing::info!(review = %key, run = id, start = open.starts, "a command is started");
@@ -96,8 +114,13 @@ fn values(
     folder: &Folder,
     now: Moment,
 ) -> Vec<(&'static str, String)> {
-    let turns = review.phase.invocation().map_or(0, review::Invocation::turns_left);
-    let seconds = review.deadline().map_or(0, |(at, _)| (at - now.utc).num_seconds());
+    let turns = review
+        .phase
+        .invocation()
+        .map_or(0, review::Invocation::turns_left);
+    let seconds = review
+        .deadline()
+        .map_or(0, |(at, _)| (at - now.utc).num_seconds());
     let words = &mailroom.config().runner;
     vec![
         ("agent", key.reviewer.to_string()),
@@ -144,9 +167,13 @@ pub(super) fn put_away(root: &Path, run: &Run) {
 
 fn letter(root: &Path, me: &AgentName, id: &MessageId, places: &[Place]) -> Option<Letter> {
     let mailbag = Mailbag::new(root, me);
-    let letters = places.iter().filter_map(|place| mailbag.letters(*place).ok()).flatten();
+    let letters = places
+        .iter()
+        .filter_map(|place| mailbag.letters(*place).ok())
+        .flatten();
     let mut meant = letters.filter(|letter| {
-        letter.id.as_deref() == Some(id.as_str()) && letter.kind.as_deref() == Some("review_request")
+        letter.id.as_deref() == Some(id.as_str())
+            && letter.kind.as_deref() == Some("review_request")
     });
     meant.next()
 }

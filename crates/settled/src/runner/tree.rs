@@ -39,7 +39,10 @@ impl Process {
     /// The process of that number, if it runs.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let stat = stat(pid).filter(|stat| !stat.is_over)?;
-        Some(Self { pid, start: stat.start })
+        Some(Self {
+            pid,
+            start: stat.start,
+        })
     }
 
     /// Whether this very process still runs.
@@ -51,9 +54,13 @@ impl Process {
     #[cfg(target_os = "linux")]
     pub(crate) fn signal(self, signal: Signal) {
         use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
-        let Some(pid) = Pid::from_raw(self.pid) else { return };
+        let Some(pid) = Pid::from_raw(self.pid) else {
+            return;
+        };
         // The descriptor is taken before the look: what it then stands for is what the signal goes to.
-        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return;
+        };
         if self.is_running() {
             // It may be over by now, which is what is wanted.
             let _ = pidfd_send_signal(handle, signal);
@@ -85,7 +92,10 @@ pub(crate) fn below(root: i32) -> Vec<Process> {
         if let Some(stat) = stat(pid)
             && !stat.is_over
         {
-            children.entry(stat.parent).or_default().push(Process { pid, start: stat.start });
+            children.entry(stat.parent).or_default().push(Process {
+                pid,
+                start: stat.start,
+            });
         }
     }
     let mut found = Vec::new();
@@ -104,14 +114,19 @@ pub(crate) fn below(root: i32) -> Vec<Process> {
 pub(crate) fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace: Duration) -> bool {
     let start = Instant::now();
     signal_group(group, Signal::TERM);
-    members().into_iter().for_each(|process| process.signal(Signal::TERM));
+    members()
+        .into_iter()
+        .for_each(|process| process.signal(Signal::TERM));
     while start.elapsed() < grace && !(members().is_empty() && is_group_gone(group)) {
         std::thread::sleep(POLL);
     }
     signal_group(group, Signal::KILL);
     let mut stopped: Vec<Process> = Vec::new();
     for _ in 0..LOOKS_MAX {
-        let new: Vec<Process> = members().into_iter().filter(|process| !stopped.contains(process)).collect();
+        let new: Vec<Process> = members()
+            .into_iter()
+            .filter(|process| !stopped.contains(process))
+            .collect();
         if new.is_empty() {
             break;
         }
@@ -123,7 +138,8 @@ pub(crate) fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace:
         if left.is_empty() {
             return true;
         }
-        left.into_iter().for_each(|process| process.signal(Signal::KILL));
+        left.into_iter()
+            .for_each(|process| process.signal(Signal::KILL));
         std::thread::sleep(POLL);
     }
     members().is_empty()
@@ -131,12 +147,19 @@ pub(crate) fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace:
 
 /// Every process below that one that is in another session than it, and what is below those.
 fn below_in_other_sessions(root: i32) -> Vec<Process> {
-    let Some(own) = stat(root).map(|stat| stat.session) else { return Vec::new() };
+    let Some(own) = stat(root).map(|stat| stat.session) else {
+        return Vec::new();
+    };
     let all = below(root);
-    let is_elsewhere =
-        |process: &&Process| stat(process.pid).is_some_and(|it| it.parent == root && it.session != own);
+    let is_elsewhere = |process: &&Process| {
+        stat(process.pid).is_some_and(|it| it.parent == root && it.session != own)
+    };
     let children: Vec<Process> = all.iter().filter(is_elsewhere).copied().collect();
-    children.iter().flat_map(|child| below(child.pid)).chain(children.iter().copied()).collect()
+    children
+        .iter()
+        .flat_map(|child| below(child.pid))
+        .chain(children.iter().copied())
+        .collect()
 }
 
 /// Ends what lies below this process and is below none of these keepers: what agents left behind whose keeper was
@@ -171,14 +194,22 @@ pub(super) fn reap(kept: &[i32]) {
 pub(crate) fn saying(assignment: &str) -> Vec<Process> {
     let says = |pid: i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == assignment.as_bytes())
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == assignment.as_bytes())
     };
-    running().filter(|pid| says(*pid)).filter_map(Process::of).collect()
+    running()
+        .filter(|pid| says(*pid))
+        .filter_map(Process::of)
+        .collect()
 }
 
 /// What tells this run of the machine from others; empty where it cannot be known.
 pub(crate) fn boot() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 fn signal_group(group: Option<Pid>, signal: Signal) {
@@ -206,7 +237,12 @@ fn stat(pid: i32) -> Option<Stat> {
     let parent = fields.next()?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
     let start = fields.nth(15)?.parse().ok()?;
-    Some(Stat { parent, session, is_over: matches!(state, "Z" | "X" | "x"), start })
+    Some(Stat {
+        parent,
+        session,
+        is_over: matches!(state, "Z" | "X" | "x"),
+        start,
+    })
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -217,9 +253,15 @@ mod tests {
 
     #[test]
     fn a_process_is_told_from_another_that_got_its_number() {
-        let mut child = Command::new("sleep").arg("60").spawn().expect("sleep can be run");
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep can be run");
         let process = Process::of(child.id().cast_signed()).expect("it runs");
-        let other = Process { start: process.start + 1, ..process };
+        let other = Process {
+            start: process.start + 1,
+            ..process
+        };
         other.signal(Signal::KILL);
         assert!(process.is_running() && !other.is_running());
         assert!(below(std::process::id().cast_signed()).contains(&process));

@@ -71,12 +71,21 @@ impl Service {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
             Err(source) => return Err(ServiceError::Io { path, source }),
         };
-        let Some(root) = text::root_of(&text) else { return Err(ServiceError::NotOurs(path)) };
+        let Some(root) = text::root_of(&text) else {
+            return Err(ServiceError::NotOurs(path));
+        };
         if root != text::shown(self.kind, &self.root) {
-            return Err(ServiceError::OfAnother { path, root: root.to_owned() });
+            return Err(ServiceError::OfAnother {
+                path,
+                root: root.to_owned(),
+            });
         }
         let wanted = self.text().map_err(ServiceError::Path)?;
-        Ok(if wanted == text { Found::Same } else { Found::Other })
+        Ok(if wanted == text {
+            Found::Same
+        } else {
+            Found::Other
+        })
     }
 
     /// Writes the file, unless it says so already.
@@ -88,8 +97,10 @@ impl Service {
             Found::Nothing => Written::Made,
         };
         let path = self.path();
-        let make = std::fs::create_dir_all(&self.directory).and_then(|()| replaced::replace(&path, &text));
-        make.map(|()| written).map_err(|source| ServiceError::Io { path, source })
+        let make =
+            std::fs::create_dir_all(&self.directory).and_then(|()| replaced::replace(&path, &text));
+        make.map(|()| written)
+            .map_err(|source| ServiceError::Io { path, source })
     }
 
     /// Removes the file. One that the supervisor starts is disabled first: it would be missed at the next start of the
@@ -116,6 +127,10 @@ impl Service {
     /// The link by which systemd notes that it is enabled.
     fn wish(&self) -> PathBuf {
         let wants = self.directory.join(format!("{}.wants", self.target()));
-        wants.join(self.path().file_name().map_or(Path::new(&self.name), Path::new))
+        wants.join(
+            self.path()
+                .file_name()
+                .map_or(Path::new(&self.name), Path::new),
+        )
     }
 }

@@ -68,15 +68,24 @@ pub(crate) struct Needs {
 
 impl Kind {
     /// The supervisor of the machine this program was made for.
-    pub(crate) const HERE: Self = if cfg!(target_os = "macos") { Self::Launchd } else { Self::Systemd };
+    pub(crate) const HERE: Self = if cfg!(target_os = "macos") {
+        Self::Launchd
+    } else {
+        Self::Systemd
+    };
 
     /// Where files of this scope lie; `home` is the user's.
-    pub(crate) fn directory(self, scope: Scope, home: &Path, config_home: Option<&Path>) -> PathBuf {
+    pub(crate) fn directory(
+        self,
+        scope: Scope,
+        home: &Path,
+        config_home: Option<&Path>,
+    ) -> PathBuf {
         match (self, scope) {
             (Self::Systemd, Scope::System) => PathBuf::from("/etc/systemd/system"),
-            (Self::Systemd, Scope::User) => {
-                config_home.map_or_else(|| home.join(".config"), Path::to_owned).join("systemd/user")
-            }
+            (Self::Systemd, Scope::User) => config_home
+                .map_or_else(|| home.join(".config"), Path::to_owned)
+                .join("systemd/user"),
             (Self::Launchd, Scope::System) => PathBuf::from("/Library/LaunchDaemons"),
             (Self::Launchd, Scope::User) => home.join("Library/LaunchAgents"),
         }
@@ -98,13 +107,18 @@ impl Service {
         let Self { name, .. } = self;
         match (self.kind, self.scope) {
             (Kind::Systemd, Scope::System) => {
-                vec!["systemctl daemon-reload".to_owned(), format!("systemctl enable --now {name}.service")]
+                vec![
+                    "systemctl daemon-reload".to_owned(),
+                    format!("systemctl enable --now {name}.service"),
+                ]
             }
             (Kind::Systemd, Scope::User) => vec![
                 "systemctl --user daemon-reload".to_owned(),
                 format!("systemctl --user enable --now {name}.service"),
             ],
-            (Kind::Launchd, Scope::System) => vec![format!("launchctl bootstrap system {}", self.shown())],
+            (Kind::Launchd, Scope::System) => {
+                vec![format!("launchctl bootstrap system {}", self.shown())]
+            }
             (Kind::Launchd, Scope::User) => {
                 vec![format!("launchctl bootstrap gui/$(id -u) {}", self.shown())]
             }
@@ -116,7 +130,9 @@ impl Service {
         let Self { name, .. } = self;
         match (self.kind, self.scope) {
             (Kind::Systemd, Scope::System) => format!("systemctl disable --now {name}.service"),
-            (Kind::Systemd, Scope::User) => format!("systemctl --user disable --now {name}.service"),
+            (Kind::Systemd, Scope::User) => {
+                format!("systemctl --user disable --now {name}.service")
+            }
             (Kind::Launchd, Scope::System) => format!("launchctl bootout system/{name}"),
             (Kind::Launchd, Scope::User) => format!("launchctl bootout gui/$(id -u)/{name}"),
         }

@@ -7,7 +7,10 @@ use std::process::Command;
 use super::{Kind, Needs, Scope, Service, Work};
 
 /// The unit that the Debian package brings.
-const PACKAGED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/debian/settled.service");
+const PACKAGED: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../packaging/debian/settled.service"
+);
 
 /// The most exposure that is asked for, in tenths of systemd's points.
 const ASKED: u32 = 10;
@@ -33,8 +36,13 @@ fn service(root: &str, needs: Needs) -> Service {
 #[test]
 fn the_packaged_unit_is_the_one_that_would_be_installed() {
     // Whoever unpacks it may give agents users of their own or not, so it works for both.
-    let needs = Needs { sees_users: true, loopback: false };
-    let text = service("/var/lib/settled/mailroom", needs).text().expect("a plain path");
+    let needs = Needs {
+        sees_users: true,
+        loopback: false,
+    };
+    let text = service("/var/lib/settled/mailroom", needs)
+        .text()
+        .expect("a plain path");
     let (_, body) = text.split_once("[Unit]").expect("a unit has that section");
     let head = "# Part of the package settled, which neither enables nor starts it: the workspace it serves is made by a person\n\
                 # (settled init). A unit that `settled service install` writes into /etc takes its place.\n\
@@ -44,17 +52,31 @@ fn the_packaged_unit_is_the_one_that_would_be_installed() {
         std::fs::write(PACKAGED, &wanted).expect("the repository can be written");
     }
     let kept = std::fs::read_to_string(PACKAGED).unwrap_or_default();
-    assert!(kept == wanted, "{PACKAGED} differs; UPDATE=1 writes it anew\n--- now\n{wanted}");
+    assert!(
+        kept == wanted,
+        "{PACKAGED} differs; UPDATE=1 writes it anew\n--- now\n{wanted}"
+    );
 }
 
 /// A daemon that cannot read the boot's id does not start; `cargo xtask systemd` saw it.
 #[test]
 fn no_unit_hides_what_the_daemon_reads_from_proc() {
-    for (work, scope) in
-        [Work::MailOnly, Work::StartsAgents].map(|work| [(work, Scope::System), (work, Scope::User)]).concat()
+    for (work, scope) in [Work::MailOnly, Work::StartsAgents]
+        .map(|work| [(work, Scope::System), (work, Scope::User)])
+        .concat()
     {
-        let service = Service { work, scope, ..service("/srv/mailroom", Needs::default()) };
-        assert!(!service.text().expect("a plain path").contains("ProcSubset=pid"), "{work:?}, {scope:?}");
+        let service = Service {
+            work,
+            scope,
+            ..service("/srv/mailroom", Needs::default())
+        };
+        assert!(
+            !service
+                .text()
+                .expect("a plain path")
+                .contains("ProcSubset=pid"),
+            "{work:?}, {scope:?}"
+        );
     }
 }
 
@@ -64,22 +86,45 @@ fn exposure(text: &str, directory: &Path) -> u32 {
     std::fs::write(&file, text).expect("a temporary directory");
     let within = |tenths: &u32| {
         let mut judge = Command::new("systemd-analyze");
-        judge.args(["security", "--offline=true", "--no-pager", "--threshold", &tenths.to_string()]);
-        let output =
-            judge.arg(&file).output().expect("systemd-analyze can be run: install the package systemd");
+        judge.args([
+            "security",
+            "--offline=true",
+            "--no-pager",
+            "--threshold",
+            &tenths.to_string(),
+        ]);
+        let output = judge
+            .arg(&file)
+            .output()
+            .expect("systemd-analyze can be run: install the package systemd");
         output.status.success()
     };
-    (0..100).find(within).expect("no unit has more than 10 points")
+    (0..100)
+        .find(within)
+        .expect("no unit has more than 10 points")
 }
 
 #[test]
 fn only_a_loopback_port_together_with_users_of_their_own_costs_more_than_is_asked() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let score = |sees_users, loopback| {
-        let text = service("/srv/mailroom", Needs { sees_users, loopback }).text().expect("a plain path");
+        let text = service(
+            "/srv/mailroom",
+            Needs {
+                sees_users,
+                loopback,
+            },
+        )
+        .text()
+        .expect("a plain path");
         exposure(&text, directory.path())
     };
-    let found = [score(false, false), score(true, false), score(false, true), score(true, true)];
+    let found = [
+        score(false, false),
+        score(true, false),
+        score(false, true),
+        score(true, true),
+    ];
     assert!(found[..3].iter().all(|score| *score <= ASKED), "{found:?}");
     assert!(found[3] <= OPEN, "{found:?}");
 }

@@ -25,8 +25,12 @@ impl Service {
     /// The text of its file; fails with the reason if a path cannot be written there.
     pub(crate) fn text(&self) -> Result<String, String> {
         let [root, program] = [&self.root, &self.program].map(|path| {
-            let text = path.to_str().filter(|text| !text.chars().any(char::is_control));
-            text.ok_or_else(|| format!("{} is no path that a service file can hold", path.display()))
+            let text = path
+                .to_str()
+                .filter(|text| !text.chars().any(char::is_control));
+            text.ok_or_else(|| {
+                format!("{} is no path that a service file can hold", path.display())
+            })
         });
         let (root, program) = (root?, program?);
         Ok(match self.kind {
@@ -42,7 +46,11 @@ impl Service {
             (Work::StartsAgents, Scope::System) => AGENTS,
             (Work::StartsAgents, Scope::User) => AGENTS_USER,
         };
-        let families = if self.needs.loopback { "AF_UNIX AF_INET AF_INET6" } else { "AF_UNIX" };
+        let families = if self.needs.loopback {
+            "AF_UNIX AF_INET AF_INET6"
+        } else {
+            "AF_UNIX"
+        };
         let (user, group) = self.owner;
         // Paths come last: what they hold is no placeholder.
         UNIT.replace("@CONFINEMENT@", confinement)
@@ -62,13 +70,19 @@ impl Service {
 
     /// What depends on where the workspace and the program lie, and on what the config asks for.
     fn places(&self, root: &str, program: &str) -> String {
-        let below =
-            |path: &str, places: &[&str]| places.iter().any(|place| Path::new(path).starts_with(place));
+        let below = |path: &str, places: &[&str]| {
+            places
+                .iter()
+                .any(|place| Path::new(path).starts_with(place))
+        };
         let mut lines = Vec::new();
         let mut line = |text: String| lines.push(text);
         // What is put into an empty home needs one that is there; without, none is better.
         let is_at_home = below(root, &HOMES) || below(program, &HOMES);
-        line(format!("ProtectHome={}", if is_at_home { "tmpfs" } else { "yes" }));
+        line(format!(
+            "ProtectHome={}",
+            if is_at_home { "tmpfs" } else { "yes" }
+        ));
         if below(root, &HOMES) {
             line(format!("BindPaths={}", word(root)));
         }
@@ -76,16 +90,24 @@ impl Service {
             line(format!("BindReadOnlyPaths={}", word(program)));
         }
         let is_temporary = below(root, &TEMPORARY) || below(program, &TEMPORARY);
-        line(format!("PrivateTmp={}", if is_temporary { "no" } else { "yes" }));
+        line(format!(
+            "PrivateTmp={}",
+            if is_temporary { "no" } else { "yes" }
+        ));
         if self.needs.sees_users {
-            line("# Agents have users of their own, and a file's owner says whose it is.".to_owned());
+            line(
+                "# Agents have users of their own, and a file's owner says whose it is.".to_owned(),
+            );
             line("PrivateUsers=no".to_owned());
         } else {
             line("PrivateUsers=yes".to_owned());
         }
         line("IPAddressDeny=any".to_owned());
         if self.needs.loopback {
-            line("# Metrics are read from the loopback network; a unix socket needs none of it.".to_owned());
+            line(
+                "# Metrics are read from the loopback network; a unix socket needs none of it."
+                    .to_owned(),
+            );
             line("PrivateNetwork=no".to_owned());
             line("IPAddressAllow=localhost".to_owned());
             line("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6".to_owned());
@@ -105,7 +127,11 @@ impl Service {
             }
             Scope::User => String::new(),
         };
-        let log = self.root.join(".settled/daemon.log").to_string_lossy().into_owned();
+        let log = self
+            .root
+            .join(".settled/daemon.log")
+            .to_string_lossy()
+            .into_owned();
         PLIST
             .replace("@USER_NAME@", &user)
             .replace("@NAME@", &self.name)
@@ -117,7 +143,9 @@ impl Service {
 
 /// The workspace that a service's file was written for; nothing if the file is not ours. As the file shows it.
 pub(super) fn root_of(text: &str) -> Option<&str> {
-    let line = text.lines().find_map(|line| line.split_once(MARK).map(|(_, root)| root))?;
+    let line = text
+        .lines()
+        .find_map(|line| line.split_once(MARK).map(|(_, root)| root))?;
     Some(line.strip_suffix(" -->").unwrap_or(line))
 }
 
@@ -136,11 +164,17 @@ fn word(text: &str) -> String {
     if text.chars().all(is_plain) {
         return text.to_owned();
     }
-    let escaped = text.replace('\\', "\\\\").replace('"', "\\\"").replace('%', "%%");
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('%', "%%");
     format!("\"{escaped}\"")
 }
 
 /// The text between two tags, also within a comment, which two hyphens would end.
 fn xml(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace("--", "-&#45;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace("--", "-&#45;")
 }

@@ -8,8 +8,8 @@ use message_schema::body::Body;
 use message_schema::id::{FindingId, MessageId};
 use message_schema::yaml::{Content, Node};
 use review::{
-    Accepted, ContentDigest, Cycle, EscalationReason, Fault, Generation, Pair, PairEvent, Phase, Policy,
-    Record, ReviewKey, Run, Signal, Step, Thread,
+    Accepted, ContentDigest, Cycle, EscalationReason, Fault, Generation, Pair, PairEvent, Phase,
+    Policy, Record, ReviewKey, Run, Signal, Step, Thread,
 };
 
 use super::compose::packet_text;
@@ -30,7 +30,10 @@ pub(super) struct Threads {
 impl Threads {
     /// The threads a scenario begins with.
     pub(super) fn of(setup: &Setup) -> Read<Self> {
-        let all = setup.threads.as_ref().map_or(Ok(BTreeMap::new()), findings::threads)?;
+        let all = setup
+            .threads
+            .as_ref()
+            .map_or(Ok(BTreeMap::new()), findings::threads)?;
         Ok(Self { all, cycles: 0 })
     }
 
@@ -40,15 +43,22 @@ impl Threads {
         let mut lines = Vec::new();
         for field in value(node, "open").map_or(&[][..], Node::fields) {
             let (fields, filled) = findings::opened(&field.value)?;
-            lines.push(Line { id: &field.key, fields, filled });
+            lines.push(Line {
+                id: &field.key,
+                fields,
+                filled,
+            });
         }
         for field in value(node, "act").map_or(&[][..], Node::fields) {
             lines.push(self.act(&field.key, &field.value)?);
         }
         let addressed = match node.field("addressed") {
-            Some(field) => {
-                Some(one_or_many(&field.value).iter().map(parsed).collect::<Read<Vec<FindingId>>>()?)
-            }
+            Some(field) => Some(
+                one_or_many(&field.value)
+                    .iter()
+                    .map(parsed)
+                    .collect::<Read<Vec<FindingId>>>()?,
+            ),
             None => None,
         };
         let packet = match findings::check(&findings::packet(&lines)) {
@@ -56,13 +66,20 @@ impl Threads {
             Err(outcomes) => return Ok(outcomes),
         };
         let number = self.cycles + 1;
-        let cycle = Cycle { number, packet: &packet, mode: policy.threads, addressed: addressed.as_deref() };
+        let cycle = Cycle {
+            number,
+            packet: &packet,
+            mode: policy.threads,
+            addressed: addressed.as_deref(),
+        };
         Ok(match review::threads(&self.all, &cycle) {
             Ok(after) => {
                 self.cycles = number;
                 let before = std::mem::replace(&mut self.all, after);
                 let verdict = Outcome::yes(format!("accepted -> cycle {number}"));
-                std::iter::once(verdict).chain(changed(&before, &self.all)).collect()
+                std::iter::once(verdict)
+                    .chain(changed(&before, &self.all))
+                    .collect()
             }
             Err(faults) => refused(&faults),
         })
@@ -72,9 +89,17 @@ impl Threads {
     fn act<'a>(&self, id: &'a str, node: &'a Node) -> Read<Line<'a>> {
         let known = id.parse().ok().and_then(|id: FindingId| self.all.get(&id));
         let mut filled = vec![("status", "open".to_owned())];
-        filled.push(("severity", known.map_or("P1", |thread| thread.severity.as_str()).to_owned()));
+        filled.push((
+            "severity",
+            known
+                .map_or("P1", |thread| thread.severity.as_str())
+                .to_owned(),
+        ));
         // A P2 has to say whether it blocks; of the others it goes without saying.
-        let said = node.field("severity").and_then(|field| text(&field.value).ok()).map(str::trim);
+        let said = node
+            .field("severity")
+            .and_then(|field| text(&field.value).ok())
+            .map(str::trim);
         let is_p2 = |thread: &&Thread| said.unwrap_or(thread.severity.as_str()) == "P2";
         if let Some(thread) = known.filter(is_p2) {
             filled.push(("blocking", thread.blocking.to_string()));
@@ -82,10 +107,17 @@ impl Threads {
         match &node.content {
             Content::Scalar(_) => {
                 filled.push(("action", text(node)?.trim().to_owned()));
-                Ok(Line { id, fields: &[], filled })
+                Ok(Line {
+                    id,
+                    fields: &[],
+                    filled,
+                })
             }
             Content::Map(fields) => Ok(Line { id, fields, filled }),
-            Content::List(_) => Err(Wrong::at(node.place, "expected one action, or the fields of a finding")),
+            Content::List(_) => Err(Wrong::at(
+                node.place,
+                "expected one action, or the fields of a finding",
+            )),
         }
     }
 
@@ -103,18 +135,26 @@ impl Threads {
         if packet.is_some() && !has("findings_packet") {
             body.plain("findings_packet", "packets/findings/1.yaml");
         }
-        given.map_or(&[][..], Node::fields).iter().for_each(|field| body.field(0, &field.key, &field.value));
-        let valid = match findings::check_message("review_lgtm", &body.into_text(), packet.as_deref()) {
-            Ok(valid) => valid,
-            Err(outcomes) => return Ok(outcomes),
+        given
+            .map_or(&[][..], Node::fields)
+            .iter()
+            .for_each(|field| body.field(0, &field.key, &field.value));
+        let valid =
+            match findings::check_message("review_lgtm", &body.into_text(), packet.as_deref()) {
+                Ok(valid) => valid,
+                Err(outcomes) => return Ok(outcomes),
+            };
+        let Body::Lgtm(lgtm) = valid.body() else {
+            unreachable!("the message was written as a review_lgtm")
         };
-        let Body::Lgtm(lgtm) = valid.body() else { unreachable!("the message was written as a review_lgtm") };
         let packet = valid.packet().map(|packet| &packet.findings);
         Ok(match review::gate(&self.all, lgtm, packet, &policy.gate) {
             Ok(deferred) => {
                 let before = self.all.clone();
                 self.all.extend(deferred);
-                std::iter::once(Outcome::yes("accepted -> pass")).chain(changed(&before, &self.all)).collect()
+                std::iter::once(Outcome::yes("accepted -> pass"))
+                    .chain(changed(&before, &self.all))
+                    .collect()
             }
             Err(faults) => refused(&faults),
         })
@@ -122,13 +162,22 @@ impl Threads {
 
     /// Where every thread stands.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.all.iter().map(|(id, thread)| outcome::thread(id.as_str(), thread)).collect()
+        self.all
+            .iter()
+            .map(|(id, thread)| outcome::thread(id.as_str(), thread))
+            .collect()
     }
 }
 
-fn changed(before: &BTreeMap<FindingId, Thread>, after: &BTreeMap<FindingId, Thread>) -> Vec<Outcome> {
-    let new = after.iter().filter(|(id, thread)| before.get(*id) != Some(*thread));
-    new.map(|(id, thread)| Outcome::note(outcome::thread(id.as_str(), thread))).collect()
+fn changed(
+    before: &BTreeMap<FindingId, Thread>,
+    after: &BTreeMap<FindingId, Thread>,
+) -> Vec<Outcome> {
+    let new = after
+        .iter()
+        .filter(|(id, thread)| before.get(*id) != Some(*thread));
+    new.map(|(id, thread)| Outcome::note(outcome::thread(id.as_str(), thread)))
+        .collect()
 }
 
 fn refused(faults: &[Fault]) -> Vec<Outcome> {
@@ -137,12 +186,21 @@ fn refused(faults: &[Fault]) -> Vec<Outcome> {
 
 /// The record of a review that ended with these threads, so that its pull request can be merged.
 pub(super) fn ended_with(setup: &Setup) -> Read<Option<Record>> {
-    let Some(node) = &setup.threads else { return Ok(None) };
+    let Some(node) = &setup.threads else {
+        return Ok(None);
+    };
     let (author, reviewer) = (setup.author().clone(), setup.reviewer().clone());
     let key = ReviewKey::new(None, &setup.pr, author.clone(), reviewer.clone());
     let phase = Phase::Escalated(EscalationReason::MaxRoundsExceeded);
-    let opens = Generation { number: 1, rounds: setup.config.rounds.max };
-    let step = Step { opens: Some(opens), threads: findings::threads(node)?, ..Step::to(&key, 1, phase) };
+    let opens = Generation {
+        number: 1,
+        rounds: setup.config.rounds.max,
+    };
+    let step = Step {
+        opens: Some(opens),
+        threads: findings::threads(node)?,
+        ..Step::to(&key, 1, phase)
+    };
     Ok(Some(Record::Accepted(Box::new(Accepted {
         from: author,
         id: MessageId::new("msg-0").expect("letters and digits are an id"),
@@ -166,8 +224,15 @@ pub(super) fn transition(from: Run, to: Run) -> Vec<Outcome> {
 
 fn invalid_transition(invalid: &review::InvalidTransition) -> Outcome {
     let code = Code::InvalidTransition;
-    Outcome::no(format!("refused {code} from={} to={}", invalid.from.word(), invalid.to.word()), code)
-        .with(None, invalid.to_string())
+    Outcome::no(
+        format!(
+            "refused {code} from={} to={}",
+            invalid.from.word(),
+            invalid.to.word()
+        ),
+        code,
+    )
+    .with(None, invalid.to_string())
 }
 
 /// A pair of commands, and the words it reads.
@@ -178,7 +243,10 @@ pub(super) struct PairTable {
 
 impl PairTable {
     pub(super) fn new(setup: &PairSetup) -> Self {
-        Self { pair: Pair::new(setup.has_reviewer, setup.iterations), setup: setup.clone() }
+        Self {
+            pair: Pair::new(setup.has_reviewer, setup.iterations),
+            setup: setup.clone(),
+        }
     }
 
     /// Something happens to the commands.
@@ -190,7 +258,10 @@ impl PairTable {
             PairDeed::Interrupted => (PairEvent::Interrupted, None),
             PairDeed::Output(output) => {
                 let signal = Signal::read(output, &self.setup.words);
-                (PairEvent::Ended(signal), Some(format!("signal {}", signal.word())))
+                (
+                    PairEvent::Ended(signal),
+                    Some(format!("signal {}", signal.word())),
+                )
             }
         };
         let signal = signal.map(Outcome::note);
@@ -205,8 +276,15 @@ impl PairTable {
     }
 
     fn stands(&self) -> String {
-        let why = self.pair.failure().map_or_else(String::new, |failure| format!(" {}", failure.word()));
-        format!("{} iteration {}{why}", self.pair.run().word(), self.pair.iteration())
+        let why = self
+            .pair
+            .failure()
+            .map_or_else(String::new, |failure| format!(" {}", failure.word()));
+        format!(
+            "{} iteration {}{why}",
+            self.pair.run().word(),
+            self.pair.iteration()
+        )
     }
 
     /// Where the pair stands.

@@ -44,10 +44,26 @@ pub(super) struct Around<'a> {
 }
 
 /// Keys of a step that are no fields of the envelope.
-const OURS: [&str; 6] = ["outbox", "packet", "packet_path", "packet_entry", "without", "body"];
+const OURS: [&str; 6] = [
+    "outbox",
+    "packet",
+    "packet_path",
+    "packet_entry",
+    "without",
+    "body",
+];
 
 /// The fields every envelope has, in the order they are written.
-const HEAD: [&str; 8] = ["id", "from", "to", "type", "priority", "created_at_utc", "related_pr", "subject"];
+const HEAD: [&str; 8] = [
+    "id",
+    "from",
+    "to",
+    "type",
+    "priority",
+    "created_at_utc",
+    "related_pr",
+    "subject",
+];
 
 /// Writes the message of a step.
 pub(super) fn mail(step: &Node, around: &Around<'_>) -> Read<Mail> {
@@ -55,7 +71,10 @@ pub(super) fn mail(step: &Node, around: &Around<'_>) -> Read<Mail> {
     let packet = writing.packet()?;
     let body = writing.body(packet.as_ref())?;
     let mut out = Writer::default();
-    for key in HEAD.into_iter().filter(|key| !writing.without.contains(key)) {
+    for key in HEAD
+        .into_iter()
+        .filter(|key| !writing.without.contains(key))
+    {
         match (step.field(key), writing.filled(key)) {
             (Some(field), _) => out.field(0, key, &field.value),
             (None, Some(text)) => out.plain(key, &text),
@@ -74,10 +93,15 @@ pub(super) fn mail(step: &Node, around: &Around<'_>) -> Read<Mail> {
         Written::Text(_) => {}
     }
     let from = writing.from.clone();
-    let outbox =
-        optional(step, "outbox")?.unwrap_or_else(|| from.parse().unwrap_or(around.setup.author().clone()));
+    let outbox = optional(step, "outbox")?
+        .unwrap_or_else(|| from.parse().unwrap_or(around.setup.author().clone()));
     let label = format!("{} {from} -> {}", writing.kind, writing.to);
-    Ok(Mail { outbox, text: out.into_text(), packet, label })
+    Ok(Mail {
+        outbox,
+        text: out.into_text(),
+        packet,
+        label,
+    })
 }
 
 /// The step that is written, and what it says of the parties.
@@ -108,9 +132,16 @@ impl<'a> Writing<'a> {
         let known = MessageType::from_word(kind);
         let answers = known.is_some_and(MessageType::is_terminal_response);
         let setup = around.setup;
-        let (from, to) =
-            if answers { (setup.reviewer(), setup.author()) } else { (setup.author(), setup.reviewer()) };
-        let named = |key: &str| value(step, key).and_then(Node::text).map(|text| text.trim().to_owned());
+        let (from, to) = if answers {
+            (setup.reviewer(), setup.author())
+        } else {
+            (setup.author(), setup.reviewer())
+        };
+        let named = |key: &str| {
+            value(step, key)
+                .and_then(Node::text)
+                .map(|text| text.trim().to_owned())
+        };
         let from = named("from").unwrap_or_else(|| from.to_string());
         // Whoever does not write to its usual partner writes to the first other agent.
         let usual = if from == to.as_str() {
@@ -123,7 +154,15 @@ impl<'a> Writing<'a> {
             Some(node) => one_or_many(node).iter().map(text).collect::<Read<_>>()?,
             None => Vec::new(),
         };
-        Ok(Self { step, around, kind: kind.to_owned(), known, from, to, without })
+        Ok(Self {
+            step,
+            around,
+            kind: kind.to_owned(),
+            known,
+            from,
+            to,
+            without,
+        })
     }
 
     fn is_review(&self) -> bool {
@@ -139,7 +178,10 @@ impl<'a> Writing<'a> {
             "type" => self.kind.clone(),
             "priority" => "P2".to_owned(),
             "created_at_utc" => {
-                format!("\"{}\"", self.around.now.to_rfc3339_opts(SecondsFormat::Secs, true))
+                format!(
+                    "\"{}\"",
+                    self.around.now.to_rfc3339_opts(SecondsFormat::Secs, true)
+                )
             }
             // A request names its pull request in the body.
             "related_pr" if self.is_review() && self.known != Some(MessageType::ReviewRequest) => {
@@ -162,7 +204,9 @@ impl<'a> Writing<'a> {
             };
             return Ok(Some((path, laid)));
         }
-        let Some(field) = self.step.field("packet") else { return Ok(None) };
+        let Some(field) = self.step.field("packet") else {
+            return Ok(None);
+        };
         Ok(Some((path, Laid::Text(packet_text(&field.value)))))
     }
 
@@ -200,10 +244,13 @@ impl<'a> Writing<'a> {
         given: Option<&Node>,
         packet: Option<&(String, Laid)>,
     ) -> Vec<(&'static str, String)> {
-        let named =
-            self.step.field_text("related_pr").or_else(|| given.and_then(|body| body.field_text("pr")));
-        let pr =
-            named.and_then(|text| PrNumber::new(text).ok()).unwrap_or_else(|| self.around.setup.pr.clone());
+        let named = self
+            .step
+            .field_text("related_pr")
+            .or_else(|| given.and_then(|body| body.field_text("pr")));
+        let pr = named
+            .and_then(|text| PrNumber::new(text).ok())
+            .unwrap_or_else(|| self.around.setup.pr.clone());
         let round = || (self.around.round)(&pr).unwrap_or(1).to_string();
         match self.known {
             Some(MessageType::ReviewRequest) => vec![
@@ -212,12 +259,17 @@ impl<'a> Writing<'a> {
                 ("diff_summary", "A fix.".to_owned()),
             ],
             Some(MessageType::ReviewFeedback) => {
-                let path =
-                    packet.map_or_else(|| "packets/findings/none.yaml".to_owned(), |(path, _)| path.clone());
+                let path = packet.map_or_else(
+                    || "packets/findings/none.yaml".to_owned(),
+                    |(path, _)| path.clone(),
+                );
                 vec![
                     ("findings_packet", path),
                     ("round", round()),
-                    ("blocking_count", blocking_count(packet.map(|(_, laid)| laid)).to_string()),
+                    (
+                        "blocking_count",
+                        blocking_count(packet.map(|(_, laid)| laid)).to_string(),
+                    ),
                 ]
             }
             Some(MessageType::ReviewAddressed) => vec![
@@ -226,8 +278,10 @@ impl<'a> Writing<'a> {
                 ("round", round()),
             ],
             Some(MessageType::ReviewLgtm) => {
-                let mut fields =
-                    vec![("quality_gate_result", "pass".to_owned()), ("merge_ready", "true".to_owned())];
+                let mut fields = vec![
+                    ("quality_gate_result", "pass".to_owned()),
+                    ("merge_ready", "true".to_owned()),
+                ];
                 fields.extend(packet.map(|(path, _)| ("findings_packet", path.clone())));
                 fields
             }
@@ -242,7 +296,9 @@ pub(super) fn packet_text(node: &Node) -> String {
     let mut out = Writer::default();
     match &node.content {
         Content::Scalar(scalar) => return scalar.text.clone(),
-        Content::Map(fields) => fields.iter().for_each(|field| out.field(0, &field.key, &field.value)),
+        Content::Map(fields) => fields
+            .iter()
+            .for_each(|field| out.field(0, &field.key, &field.value)),
         Content::List(items) if items.is_empty() => out.plain("findings", "[]"),
         Content::List(_) => {
             out.field(0, "findings", node);
@@ -271,9 +327,19 @@ fn with_status(text: &str) -> String {
 
 /// How many findings of the packet block, as far as it can be read.
 pub(super) fn blocking_count(laid: Option<&Laid>) -> usize {
-    let Some(Laid::Text(text)) = laid else { return 0 };
-    let Ok(tree) = message_schema::parse_packet(text.as_bytes()) else { return 0 };
+    let Some(Laid::Text(text)) = laid else {
+        return 0;
+    };
+    let Ok(tree) = message_schema::parse_packet(text.as_bytes()) else {
+        return 0;
+    };
     let packet = message_schema::coerce(&tree, Schema::FindingsPacket.shape());
     let packet: Result<FindingsPacket, _> = serde_json::from_value(packet);
-    packet.map_or(0, |packet| packet.findings.iter().filter(|finding| finding.counts_as_blocking()).count())
+    packet.map_or(0, |packet| {
+        packet
+            .findings
+            .iter()
+            .filter(|finding| finding.counts_as_blocking())
+            .count()
+    })
 }

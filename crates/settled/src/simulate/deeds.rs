@@ -74,7 +74,12 @@ const EVERYWHERE: [&str; 3] = ["wait", "restart", "config"];
 /// The keys of a step in a profile: those of which a step has one, and those that stand beside it.
 pub(super) fn keys(profile: Profile) -> (Vec<&'static str>, &'static [&'static str]) {
     let (own, beside): (&[&str], &[&str]) = match profile {
-        Profile::Full => (&["send", "raw", "take", "turn", "start", "fail", "pr", "github", "decide"], &[]),
+        Profile::Full => (
+            &[
+                "send", "raw", "take", "turn", "start", "fail", "pr", "github", "decide",
+            ],
+            &[],
+        ),
         Profile::Threads => (&["cycle"], &[]),
         Profile::Gate => (&["lgtm"], &["packet"]),
         Profile::Handoff => (&["pr", "github", "decide"], &[]),
@@ -97,7 +102,12 @@ pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Read<Deed> {
         "github" => match github::read(json(node).to_string().as_bytes()) {
             Ok(github::Read::Event(pull)) => event(Event::Pull(pull)),
             Ok(github::Read::Other(_)) => Deed::Ignored,
-            Err(why) => return Err(Wrong::at(node.place, format!("no pull_request payload: {why}"))),
+            Err(why) => {
+                return Err(Wrong::at(
+                    node.place,
+                    format!("no pull_request payload: {why}"),
+                ));
+            }
         },
         "decide" => event(Event::Person(decision(node, setup)?)),
         "wait" => Deed::Wait(span(node)?),
@@ -126,9 +136,15 @@ fn event(event: Event) -> Deed {
 fn raw(node: &Node, setup: &Setup) -> Read<Raw> {
     fields(node, "raw", &["outbox", "text", "hex", "entry"])?;
     let hex = |node: &Node| {
-        let digits: Vec<u8> = text(node)?.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-        let pair =
-            |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let digits: Vec<u8> = text(node)?
+            .bytes()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .collect();
+        let pair = |pair: &[u8]| {
+            std::str::from_utf8(pair)
+                .ok()
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+        };
         let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
         bytes.ok_or_else(|| Wrong::at(node.place, "expected hexadecimal digits, two for each byte"))
     };
@@ -139,7 +155,10 @@ fn raw(node: &Node, setup: &Setup) -> Read<Raw> {
         (None, None, Some(field)) if text(&field.value)?.trim() == "foreign" => RawContent::Foreign,
         (None, None, Some(field)) => RawContent::Unfit(unfit(&field.value)?),
         _ => {
-            return Err(Wrong::at(node.place, "raw has one of `text`, `hex` and `entry`"));
+            return Err(Wrong::at(
+                node.place,
+                "raw has one of `text`, `hex` and `entry`",
+            ));
         }
     };
     let outbox = optional(node, "outbox")?.unwrap_or_else(|| setup.author().clone());
@@ -155,7 +174,10 @@ fn unfit(node: &Node) -> Read<spool::Unfit> {
         "too_large" => spool::Unfit::TooLarge(super::SIZE_MAX + 1),
         other => {
             let expected = "symlink, directory, special, hard_link, foreign or too_large";
-            return Err(Wrong::at(node.place, format!("`{other}`: expected {expected}")));
+            return Err(Wrong::at(
+                node.place,
+                format!("`{other}`: expected {expected}"),
+            ));
         }
     })
 }
@@ -163,10 +185,22 @@ fn unfit(node: &Node) -> Read<spool::Unfit> {
 /// A review as people name it: a number, or a mapping.
 fn which(node: &Node, setup: &Setup, beside: &[&str]) -> Read<Which> {
     if !matches!(node.content, Content::Map(_)) {
-        let pr = if node.is_absent() { setup.pr.clone() } else { parsed(node)? };
-        return Ok(Which { pr, repo: None, reviewer: None });
+        let pr = if node.is_absent() {
+            setup.pr.clone()
+        } else {
+            parsed(node)?
+        };
+        return Ok(Which {
+            pr,
+            repo: None,
+            reviewer: None,
+        });
     }
-    let known: Vec<&str> = ["pr", "repo", "reviewer"].iter().chain(beside).copied().collect();
+    let known: Vec<&str> = ["pr", "repo", "reviewer"]
+        .iter()
+        .chain(beside)
+        .copied()
+        .collect();
     fields(node, "a step", &known)?;
     Ok(Which {
         pr: optional(node, "pr")?.unwrap_or_else(|| setup.pr.clone()),
@@ -178,29 +212,59 @@ fn which(node: &Node, setup: &Setup, beside: &[&str]) -> Read<Which> {
 /// A bare number is a count, since turns are what is counted.
 fn turn(node: &Node, setup: &Setup) -> Read<Event> {
     if node.scalar().is_some() && !node.is_absent() {
-        let which = Which { pr: setup.pr.clone(), repo: None, reviewer: None };
-        return Ok(Event::Turns { which, count: parsed(node)? });
+        let which = Which {
+            pr: setup.pr.clone(),
+            repo: None,
+            reviewer: None,
+        };
+        return Ok(Event::Turns {
+            which,
+            count: parsed(node)?,
+        });
     }
     let which = which(node, setup, &["count"])?;
-    Ok(Event::Turns { which, count: optional(node, "count")?.unwrap_or(1) })
+    Ok(Event::Turns {
+        which,
+        count: optional(node, "count")?.unwrap_or(1),
+    })
 }
 
 /// A bare text is what became of the command.
 fn failed(node: &Node, setup: &Setup) -> Read<Event> {
     let unsaid = "it came to nothing";
     if !matches!(node.content, Content::Map(_)) {
-        let which = Which { pr: setup.pr.clone(), repo: None, reviewer: None };
-        let why = if node.is_absent() { unsaid } else { text(node)? };
-        return Ok(Event::Failed { which, why: why.to_owned() });
+        let which = Which {
+            pr: setup.pr.clone(),
+            repo: None,
+            reviewer: None,
+        };
+        let why = if node.is_absent() {
+            unsaid
+        } else {
+            text(node)?
+        };
+        return Ok(Event::Failed {
+            which,
+            why: why.to_owned(),
+        });
     }
     let which = which(node, setup, &["why"])?;
-    Ok(Event::Failed { which, why: optional(node, "why")?.unwrap_or_else(|| unsaid.to_owned()) })
+    Ok(Event::Failed {
+        which,
+        why: optional(node, "why")?.unwrap_or_else(|| unsaid.to_owned()),
+    })
 }
 
 fn pull(node: &Node, setup: &Setup) -> Read<PullEvent> {
     if node.scalar().is_some() {
         let action: PullAction = word(node)?;
-        return Ok(PullEvent { repo: None, pr: setup.pr.clone(), action, author: None, head: None });
+        return Ok(PullEvent {
+            repo: None,
+            pr: setup.pr.clone(),
+            action,
+            author: None,
+            head: None,
+        });
     }
     fields(node, "pr", &["action", "pr", "repo", "head", "author"])?;
     Ok(PullEvent {
@@ -215,8 +279,17 @@ fn pull(node: &Node, setup: &Setup) -> Read<PullEvent> {
 fn decision(node: &Node, setup: &Setup) -> Read<PersonsDecision> {
     let (by, reason) = ("maintainer".to_owned(), "because".to_owned());
     if node.scalar().is_some() {
-        let which = Which { pr: setup.pr.clone(), repo: None, reviewer: None };
-        return Ok(PersonsDecision { which, by, reason, act: act(node, node)? });
+        let which = Which {
+            pr: setup.pr.clone(),
+            repo: None,
+            reviewer: None,
+        };
+        return Ok(PersonsDecision {
+            which,
+            by,
+            reason,
+            act: act(node, node)?,
+        });
     }
     let which = which(node, setup, &["act", "thread", "rounds", "by", "reason"])?;
     Ok(PersonsDecision {
@@ -232,7 +305,9 @@ fn act(word: &Node, decision: &Node) -> Read<Act> {
     Ok(match text(word)?.trim() {
         "reopen" => Act::Reopen,
         "cancel" => Act::Cancel,
-        "grant" => Act::Grant { rounds: optional(decision, "rounds")?.unwrap_or(1) },
+        "grant" => Act::Grant {
+            rounds: optional(decision, "rounds")?.unwrap_or(1),
+        },
         "resolve" => Act::Resolve(thread()?),
         "wont_fix" => Act::WontFix(thread()?),
         "queue" => Act::Queue(thread()?),
@@ -241,7 +316,10 @@ fn act(word: &Node, decision: &Node) -> Read<Act> {
         "drop" => Act::Drop(thread()?),
         other => {
             let expected = "reopen, cancel, grant, resolve, wont_fix, queue, hold, release or drop";
-            return Err(Wrong::at(word.place, format!("`{other}`: expected {expected}")));
+            return Err(Wrong::at(
+                word.place,
+                format!("`{other}`: expected {expected}"),
+            ));
         }
     })
 }
@@ -250,7 +328,10 @@ fn run(node: &Node) -> Read<Run> {
     let name = text(node)?.trim();
     Run::from_word(name).ok_or_else(|| {
         let words: Vec<&str> = Run::ALL.iter().map(|run| run.word()).collect();
-        Wrong::at(node.place, format!("`{name}`: expected one of {}", words.join(", ")))
+        Wrong::at(
+            node.place,
+            format!("`{name}`: expected one of {}", words.join(", ")),
+        )
     })
 }
 
@@ -262,7 +343,10 @@ fn pair(node: &Node) -> Read<PairDeed> {
         "interrupted" => PairDeed::Interrupted,
         other => {
             let expected = "started, start_failed, crashed or interrupted";
-            return Err(Wrong::at(node.place, format!("`{other}`: expected {expected}")));
+            return Err(Wrong::at(
+                node.place,
+                format!("`{other}`: expected {expected}"),
+            ));
         }
     })
 }
@@ -275,9 +359,12 @@ fn json(node: &Node) -> Value {
         }
         Content::Scalar(scalar) => scalar.text.as_str().into(),
         Content::List(items) => items.iter().map(json).collect(),
-        Content::Map(fields) => {
-            Value::Object(fields.iter().map(|field| (field.key.clone(), json(&field.value))).collect())
-        }
+        Content::Map(fields) => Value::Object(
+            fields
+                .iter()
+                .map(|field| (field.key.clone(), json(&field.value)))
+                .collect(),
+        ),
     }
 }
 

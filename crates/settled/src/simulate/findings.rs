@@ -43,7 +43,11 @@ pub(super) fn packet(lines: &[Line<'_>]) -> String {
         for (key, text) in line.filled.iter().filter(|(key, _)| !has(key)) {
             out.plain(&format!("    {key}"), text);
         }
-        for field in line.fields.iter().filter(|field| !OURS.contains(&field.key.as_str())) {
+        for field in line
+            .fields
+            .iter()
+            .filter(|field| !OURS.contains(&field.key.as_str()))
+        {
             out.field(2, &field.key, &field.value);
         }
     }
@@ -66,7 +70,10 @@ pub(super) fn opened(node: &Node) -> Read<(&[Field], Filled)> {
             filled.push(("severity", severity.to_owned()));
             Ok((&[], filled))
         }
-        Content::List(_) => Err(Wrong::at(node.place, "expected a severity, or the fields of a finding")),
+        Content::List(_) => Err(Wrong::at(
+            node.place,
+            "expected a severity, or the fields of a finding",
+        )),
     }
 }
 
@@ -75,14 +82,25 @@ pub(super) fn check(packet: &str) -> Result<FindingsPacket, Vec<Outcome>> {
     let count = blocking_count(Some(&Laid::Text(packet.to_owned())));
     let body = format!("findings_packet: {PATH}\nround: 1\nblocking_count: {count}\n");
     let valid = check_message("review_feedback", &body, Some(packet))?;
-    let packet = valid.packet().expect("a feedback was checked with its packet");
+    let packet = valid
+        .packet()
+        .expect("a feedback was checked with its packet");
     Ok(packet.findings.clone())
 }
 
 /// Checks a body as its message would bring it.
-pub(super) fn check_message(kind: &str, body: &str, packet: Option<&str>) -> Result<Valid, Vec<Outcome>> {
+pub(super) fn check_message(
+    kind: &str,
+    body: &str,
+    packet: Option<&str>,
+) -> Result<Valid, Vec<Outcome>> {
     let mut out = Writer::default();
-    for (key, text) in [("id", "msg-1"), ("from", "codex"), ("to", "claude"), ("type", kind)] {
+    for (key, text) in [
+        ("id", "msg-1"),
+        ("from", "codex"),
+        ("to", "claude"),
+        ("type", kind),
+    ] {
         out.plain(key, text);
     }
     out.plain("priority", "P2");
@@ -97,25 +115,38 @@ pub(super) fn check_message(kind: &str, body: &str, packet: Option<&str>) -> Res
         (_, None) => PacketInput::NotNamed,
     };
     validate_message::check(&message, packet).map_err(|violations| {
-        let told = violations.iter().map(|violation| violation.reported("message.yaml"));
-        told.map(|violation| outcome::violation(&violation, None)).collect()
+        let told = violations
+            .iter()
+            .map(|violation| violation.reported("message.yaml"));
+        told.map(|violation| outcome::violation(&violation, None))
+            .collect()
     })
 }
 
 /// The threads a scenario begins with.
 pub(super) fn threads(node: &Node) -> Read<BTreeMap<FindingId, Thread>> {
     let Content::Map(all) = &node.content else {
-        return Err(Wrong::at(node.place, "expected threads by their id, such as F-001: P1"));
+        return Err(Wrong::at(
+            node.place,
+            "expected threads by their id, such as F-001: P1",
+        ));
     };
     let lines: Read<Vec<Line<'_>>> = all
         .iter()
         .map(|field| {
             let (fields, filled) = opened(&field.value)?;
-            Ok(Line { id: &field.key, fields, filled })
+            Ok(Line {
+                id: &field.key,
+                fields,
+                filled,
+            })
         })
         .collect();
     let packet = check(&packet(&lines?)).map_err(|outcomes| {
-        let said: Vec<&str> = outcomes.iter().filter_map(|outcome| outcome.message.as_deref()).collect();
+        let said: Vec<&str> = outcomes
+            .iter()
+            .filter_map(|outcome| outcome.message.as_deref())
+            .collect();
         Wrong::at(node.place, said.join("; "))
     })?;
     packet
@@ -144,7 +175,10 @@ fn state_of(node: &Node) -> Read<ThreadState> {
         "person" => ThreadState::Held(Hold::Person),
         other => {
             let expected = "open, resolved, deferred, or held by veto, escalate or person";
-            return Err(Wrong::at(node.place, format!("`{other}`: expected {expected}")));
+            return Err(Wrong::at(
+                node.place,
+                format!("`{other}`: expected {expected}"),
+            ));
         }
     })
 }

@@ -106,7 +106,12 @@ impl Scenario {
     /// Reads a scenario from the bytes of its file; `file` is for errors only.
     pub fn parse(bytes: &[u8], file: &Path) -> Result<Self, ScenarioError> {
         let read = message_schema::parse_packet(bytes)
-            .map_err(|malformed| Wrong::at(malformed.place.unwrap_or(Place::START), malformed.to_string()))
+            .map_err(|malformed| {
+                Wrong::at(
+                    malformed.place.unwrap_or(Place::START),
+                    malformed.to_string(),
+                )
+            })
             .and_then(|root| scenario(&root));
         read.map_err(|Wrong { place, message }| ScenarioError {
             file: file.to_owned(),
@@ -122,14 +127,22 @@ const PR: &str = "86";
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
 fn scenario(root: &Node) -> Read<Scenario> {
-    let known = ["title", "profile", "config", "agents", "start", "pr", "threads", "pair", "steps", "final"];
+    let known = [
+        "title", "profile", "config", "agents", "start", "pr", "threads", "pair", "steps", "final",
+    ];
     fields(root, "a scenario", &known)?;
     let profile = value(root, "profile").map_or(Ok(Profile::Full), word)?;
     let setup = setup(root, profile)?;
     let list = required(root, "a scenario", "steps")?;
-    let steps: Read<Vec<Step>> = list.items().iter().map(|node| step(node, profile, &setup)).collect();
+    let steps: Read<Vec<Step>> = list
+        .items()
+        .iter()
+        .map(|node| step(node, profile, &setup))
+        .collect();
     Ok(Scenario {
-        title: text(required(root, "a scenario", "title")?)?.trim().to_owned(),
+        title: text(required(root, "a scenario", "title")?)?
+            .trim()
+            .to_owned(),
         profile,
         steps: steps?,
         expected: value(root, "final").map_or(Ok(Vec::new()), expectations)?,
@@ -139,11 +152,15 @@ fn scenario(root: &Node) -> Read<Scenario> {
 
 fn setup(root: &Node, profile: Profile) -> Read<Setup> {
     let config = value(root, "config").map_or(Ok(Config::default()), settings::read);
-    let config =
-        config.map_err(|wrong| Wrong { message: format!("config_invalid: {}", wrong.message), ..wrong })?;
+    let config = config.map_err(|wrong| Wrong {
+        message: format!("config_invalid: {}", wrong.message),
+        ..wrong
+    })?;
     let agents = match value(root, "agents") {
         Some(node) => one_or_many(node).iter().map(parsed).collect::<Read<_>>()?,
-        None => AGENTS.map(|name| name.parse().expect("an agent name")).to_vec(),
+        None => AGENTS
+            .map(|name| name.parse().expect("an agent name"))
+            .to_vec(),
     };
     if let (true, Some(node)) = (agents.is_empty(), value(root, "agents")) {
         return Err(Wrong::at(node.place, "expected at least one agent"));
@@ -154,7 +171,10 @@ fn setup(root: &Node, profile: Profile) -> Read<Setup> {
     match (profile, &threads) {
         (Profile::Gate | Profile::Handoff, _) | (_, None) => {}
         (Profile::Full | Profile::Threads | Profile::Run, Some(node)) => {
-            return Err(Wrong::at(node.place, "only the profiles gate and handoff begin with threads"));
+            return Err(Wrong::at(
+                node.place,
+                "only the profiles gate and handoff begin with threads",
+            ));
         }
     }
     Ok(Setup {
@@ -170,47 +190,96 @@ fn setup(root: &Node, profile: Profile) -> Read<Setup> {
 fn pair(node: Option<&Node>) -> Read<PairSetup> {
     let mut words = SignalWords::default();
     let Some(node) = node else {
-        return Ok(PairSetup { has_reviewer: true, iterations: ITERATIONS, words });
+        return Ok(PairSetup {
+            has_reviewer: true,
+            iterations: ITERATIONS,
+            words,
+        });
     };
-    fields(node, "pair", &["reviewer", "iterations", "done", "pass", "fail"])?;
-    for (key, word) in [("done", &mut words.done), ("pass", &mut words.pass), ("fail", &mut words.fail)] {
+    fields(
+        node,
+        "pair",
+        &["reviewer", "iterations", "done", "pass", "fail"],
+    )?;
+    for (key, word) in [
+        ("done", &mut words.done),
+        ("pass", &mut words.pass),
+        ("fail", &mut words.fail),
+    ] {
         if let Some(value) = value(node, key) {
             text(value)?.trim().clone_into(word);
         }
     }
     let SignalWords { done, pass, fail } = &words;
     if done == pass || pass == fail || fail == done {
-        return Err(Wrong::at(node.place, "`done`, `pass` and `fail` are three words"));
+        return Err(Wrong::at(
+            node.place,
+            "`done`, `pass` and `fail` are three words",
+        ));
     }
     let iterations = optional(node, "iterations")?.unwrap_or(ITERATIONS);
     if iterations == 0 {
-        return Err(Wrong::at(node.place, "`iterations` is 0, expected at least 1"));
+        return Err(Wrong::at(
+            node.place,
+            "`iterations` is 0, expected at least 1",
+        ));
     }
-    Ok(PairSetup { has_reviewer: optional(node, "reviewer")?.unwrap_or(true), iterations, words })
+    Ok(PairSetup {
+        has_reviewer: optional(node, "reviewer")?.unwrap_or(true),
+        iterations,
+        words,
+    })
 }
 
 fn step(node: &Node, profile: Profile, setup: &Setup) -> Read<Step> {
     let (keys, beside) = deeds::keys(profile);
-    let known: Vec<&str> = keys.iter().chain(beside).chain(&["at", "expect"]).copied().collect();
+    let known: Vec<&str> = keys
+        .iter()
+        .chain(beside)
+        .chain(&["at", "expect"])
+        .copied()
+        .collect();
     let all = fields(node, "a step", &known)?;
-    let done: Vec<&str> =
-        all.iter().map(|field| field.key.as_str()).filter(|key| keys.contains(key)).collect();
+    let done: Vec<&str> = all
+        .iter()
+        .map(|field| field.key.as_str())
+        .filter(|key| keys.contains(key))
+        .collect();
     let &[key] = done.as_slice() else {
-        return Err(Wrong::at(node.place, format!("a step does one of {}", keys.join(", "))));
+        return Err(Wrong::at(
+            node.place,
+            format!("a step does one of {}", keys.join(", ")),
+        ));
     };
     let deed = deeds::read(key, node, setup)?;
-    let at = value(node, "at").map(|at| instant(at, setup.start)).transpose()?;
+    let at = value(node, "at")
+        .map(|at| instant(at, setup.start))
+        .transpose()?;
     if let (Deed::Wait(_), Some(_)) = (&deed, at) {
-        return Err(Wrong::at(node.place, "a step that waits ends when it ends: leave out `at`"));
+        return Err(Wrong::at(
+            node.place,
+            "a step that waits ends when it ends: leave out `at`",
+        ));
     }
-    let expected = node.field("expect").map(|field| expectations(&field.value)).transpose()?;
-    Ok(Step { place: node.place, at, deed, expected })
+    let expected = node
+        .field("expect")
+        .map(|field| expectations(&field.value))
+        .transpose()?;
+    Ok(Step {
+        place: node.place,
+        at,
+        deed,
+        expected,
+    })
 }
 
 fn expectations(node: &Node) -> Read<Vec<Expected>> {
     let line = |node: &Node| {
         let line = text(node)?.trim().to_owned();
-        Ok(Expected { place: node.place, line })
+        Ok(Expected {
+            place: node.place,
+            line,
+        })
     };
     one_or_many(node).iter().map(line).collect()
 }

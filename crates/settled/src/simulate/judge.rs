@@ -39,12 +39,19 @@ impl Bench<'_> {
         let file = file();
         let message = match message_schema::parse(bytes) {
             Ok(message) => message,
-            Err(malformed) => return self.refuse(outbox, None, &Rejection::malformed(malformed, &file), &[]),
+            Err(malformed) => {
+                return self.refuse(outbox, None, &Rejection::malformed(malformed, &file), &[]);
+            }
         };
         let digest = ContentDigest(Digest::of(bytes).bytes());
-        let before = message.id().and_then(|id| review::repeated(self.state, outbox, &id, digest));
+        let before = message
+            .id()
+            .and_then(|id| review::repeated(self.state, outbox, &id, digest));
         if let Some(record) = before {
-            return Judgement { outcomes: outcome::record(&record), record };
+            return Judgement {
+                outcomes: outcome::record(&record),
+                record,
+            };
         }
         let valid = match validate_message::check(&message, packet(&message)) {
             Ok(valid) => valid,
@@ -53,12 +60,19 @@ impl Bench<'_> {
                 return self.refuse(outbox, Some(&message), &rejection, &[]);
             }
         };
-        let posted = Posted { outbox, digest, valid: &valid };
+        let posted = Posted {
+            outbox,
+            digest,
+            valid: &valid,
+        };
         match review::decide(self.state, self.policy, posted, self.now) {
             Ok(decision) => {
                 let record = decision.into_record();
                 let mut outcomes = outcome::record(&record);
-                let told = valid.warnings().iter().map(|warning| warning.reported(&file.to_string()));
+                let told = valid
+                    .warnings()
+                    .iter()
+                    .map(|warning| warning.reported(&file.to_string()));
                 let told: Vec<_> = told.collect();
                 outcomes.extend(told.iter().map(|warning| outcome::violation(warning, None)));
                 outcomes.extend(rules_warnings(&record, told.len()));
@@ -85,16 +99,20 @@ impl Bench<'_> {
             outbox,
             code: rejection.code,
             costs: rejection.review.as_ref().map(|key| (key, rejection.costs)),
-            to_daemon: message.is_some_and(|message| named_recipients(message).any(|to| to == DAEMON)),
-            is_review: message.and_then(Message::kind).is_some_and(MessageType::is_review),
+            to_daemon: message
+                .is_some_and(|message| named_recipients(message).any(|to| to == DAEMON)),
+            is_review: message
+                .and_then(Message::kind)
+                .is_some_and(MessageType::is_review),
             parent: message.and_then(|message| message.root().optional_text("parent_message_id")),
             notice: &ids[0],
             announcement: &ids[1],
         };
         let record = review::refuse(self.state, &refused, self.now);
         let told = rejection.violations.iter().enumerate();
-        let mut outcomes: Vec<Outcome> =
-            told.map(|(n, violation)| outcome::violation(violation, faults.get(n))).collect();
+        let mut outcomes: Vec<Outcome> = told
+            .map(|(n, violation)| outcome::violation(violation, faults.get(n)))
+            .collect();
         outcomes.extend(outcome::cost(&record));
         Judgement { record, outcomes }
     }
@@ -102,9 +120,14 @@ impl Bench<'_> {
 
 /// The warnings of the review's rules; those of the validator stand behind them.
 fn rules_warnings(record: &Record, validators: usize) -> Vec<Outcome> {
-    let Record::Accepted(accepted) = record else { return Vec::new() };
+    let Record::Accepted(accepted) = record else {
+        return Vec::new();
+    };
     let count = accepted.warnings.len().saturating_sub(validators);
-    accepted.warnings[..count].iter().map(|warning| Outcome::note(format!("warning: {warning}"))).collect()
+    accepted.warnings[..count]
+        .iter()
+        .map(|warning| Outcome::note(format!("warning: {warning}")))
+        .collect()
 }
 
 /// The name every message has in a simulation.

@@ -4,7 +4,9 @@
 use message_schema::envelope::DAEMON;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, ReportedViolation};
-use review::{Fault, Handoff, Letter, Notice, Phase, Record, Review, ReviewKey, Says, Step, Thread};
+use review::{
+    Fault, Handoff, Letter, Notice, Phase, Record, Review, ReviewKey, Says, Step, Thread,
+};
 use serde::Serialize;
 
 /// One fact.
@@ -42,7 +44,10 @@ impl Outcome {
 
     /// A step that was not done.
     pub(super) fn no(line: impl Into<String>, code: Code) -> Self {
-        Self { code: Some(code), ..Self::new(Weight::No, line) }
+        Self {
+            code: Some(code),
+            ..Self::new(Weight::No, line)
+        }
     }
 
     /// What came with it.
@@ -52,24 +57,40 @@ impl Outcome {
 
     fn new(weight: Weight, line: impl Into<String>) -> Self {
         // Reasons, ids and warnings hold what agents wrote.
-        Self { line: escaped(&line.into()), code: None, message: None, weight }
+        Self {
+            line: escaped(&line.into()),
+            code: None,
+            message: None,
+            weight,
+        }
     }
 
     pub(super) fn with(self, code: Option<Code>, message: impl Into<String>) -> Self {
-        Self { code: code.or(self.code), message: Some(message.into()), ..self }
+        Self {
+            code: code.or(self.code),
+            message: Some(message.into()),
+            ..self
+        }
     }
 }
 
 /// A violation: `refused CODE [clause=…] [thread=…] [field=…] [line=…]`.
 pub(super) fn violation(violation: &ReportedViolation, fault: Option<&Fault>) -> Outcome {
     let details = Details {
-        clause: fault.and_then(|fault| fault.clause).map(review::Clause::as_str),
-        thread: fault.and_then(|fault| fault.thread.as_ref()).map(ToString::to_string),
+        clause: fault
+            .and_then(|fault| fault.clause)
+            .map(review::Clause::as_str),
+        thread: fault
+            .and_then(|fault| fault.thread.as_ref())
+            .map(ToString::to_string),
         field: violation.field.as_deref(),
         line: violation.line,
     };
     let outcome = match violation.level {
-        Level::Error => Outcome::no(format!("refused {}{details}", violation.code), violation.code),
+        Level::Error => Outcome::no(
+            format!("refused {}{details}", violation.code),
+            violation.code,
+        ),
         Level::Warning => Outcome::note(format!("warning {}{details}", violation.code)),
     };
     outcome.with(Some(violation.code), &violation.message)
@@ -113,23 +134,33 @@ pub(super) fn record(record: &Record) -> Vec<Outcome> {
     match record {
         Record::Accepted(accepted) => match &accepted.step {
             Some(step) => {
-                let verdict = Outcome::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
+                let verdict =
+                    Outcome::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
                 std::iter::once(verdict).chain(threads(step)).collect()
             }
             None => {
                 let to: Vec<&str> = accepted.to.iter().map(|name| name.as_str()).collect();
-                vec![Outcome::yes(format!("accepted -> delivered to {}", to.join(", ")))]
+                vec![Outcome::yes(format!(
+                    "accepted -> delivered to {}",
+                    to.join(", ")
+                ))]
             }
         },
         Record::Duplicate { .. } => {
-            vec![Outcome { code: Some(Code::Duplicate), ..Outcome::yes(Code::Duplicate.as_str()) }]
+            vec![Outcome {
+                code: Some(Code::Duplicate),
+                ..Outcome::yes(Code::Duplicate.as_str())
+            }]
         }
         Record::Refused { code, .. } => {
             let verdict = Outcome::no(format!("refused {code}"), *code);
             std::iter::once(verdict).chain(cost(record)).collect()
         }
         Record::Happened(happened) => {
-            let mut all = vec![Outcome::yes(format!("recorded {}", happened.event.sentence()))];
+            let mut all = vec![Outcome::yes(format!(
+                "recorded {}",
+                happened.event.sentence()
+            ))];
             for step in &happened.steps {
                 all.push(Outcome::note(format!(
                     "review {}: {}",
@@ -150,13 +181,24 @@ pub(super) fn record(record: &Record) -> Vec<Outcome> {
 
 /// What a refusal cost, and whether its sender is told.
 pub(super) fn cost(record: &Record) -> Vec<Outcome> {
-    let Record::Refused { from, cost, notice, .. } = record else { return Vec::new() };
+    let Record::Refused {
+        from, cost, notice, ..
+    } = record
+    else {
+        return Vec::new();
+    };
     let mut all = Vec::new();
     if let Some(cost) = cost {
-        all.push(Outcome::note(format!("attempts_left {}", cost.attempts_left)));
+        all.push(Outcome::note(format!(
+            "attempts_left {}",
+            cost.attempts_left
+        )));
         if cost.attempts_left == 0 {
             let Step { review, round, .. } = &cost.step;
-            all.push(Outcome::note(format!("review {review}: {}", phase(&cost.step.phase, *round))));
+            all.push(Outcome::note(format!(
+                "review {review}: {}",
+                phase(&cost.step.phase, *round)
+            )));
         }
         all.extend(cost.letters.iter().map(letter));
     }
@@ -174,19 +216,28 @@ pub(super) fn cost(record: &Record) -> Vec<Outcome> {
 /// A phase and its round, with what only that phase has: `escalated round 2 max_rounds_exceeded`.
 pub(super) fn phase(phase: &Phase, round: u32) -> String {
     let more = match phase {
-        Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
-            String::new()
-        }
+        Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. } => String::new(),
         Phase::Approved(approval) => {
-            let commit =
-                approval.commit.as_ref().map_or_else(|| " unbound".to_owned(), |sha| format!(" {sha}"));
+            let commit = approval
+                .commit
+                .as_ref()
+                .map_or_else(|| " unbound".to_owned(), |sha| format!(" {sha}"));
             let flags = [
                 (approval.stale, " stale"),
                 (approval.by_rule, " by_rule"),
                 (!approval.merge_ready && !approval.by_rule, " waits"),
             ];
-            let flags = flags.into_iter().filter(|(is, _)| *is).map(|(_, word)| word);
-            let broken = approval.broken.iter().map(|clause| format!(" broken={}", clause.as_str()));
+            let flags = flags
+                .into_iter()
+                .filter(|(is, _)| *is)
+                .map(|(_, word)| word);
+            let broken = approval
+                .broken
+                .iter()
+                .map(|clause| format!(" broken={}", clause.as_str()));
             commit + &flags.collect::<String>() + &broken.collect::<String>()
         }
         Phase::Escalated(reason) => format!(" {reason}"),
@@ -196,12 +247,19 @@ pub(super) fn phase(phase: &Phase, round: u32) -> String {
 }
 
 fn threads(step: &Step) -> impl Iterator<Item = Outcome> {
-    step.threads.iter().map(|(id, changed)| Outcome::note(thread(id.as_str(), changed)))
+    step.threads
+        .iter()
+        .map(|(id, changed)| Outcome::note(thread(id.as_str(), changed)))
 }
 
 /// A thread: where it stands, how bad it is, its counters, its fate.
 pub(super) fn thread(id: &str, thread: &Thread) -> String {
-    let Thread { severity, dialogue, fate, .. } = thread;
+    let Thread {
+        severity,
+        dialogue,
+        fate,
+        ..
+    } = thread;
     let flags = [
         (thread.reopened, " reopened"),
         (thread.by_person, " by_person"),
@@ -209,8 +267,15 @@ pub(super) fn thread(id: &str, thread: &Thread) -> String {
         (fate.verify_run, " verify_run"),
         (fate.carried, " carried"),
     ];
-    let flags: String = flags.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
-    let task = fate.task.as_ref().map_or_else(String::new, |task| format!(" task={task}"));
+    let flags: String = flags
+        .into_iter()
+        .filter(|(is, _)| *is)
+        .map(|(_, word)| word)
+        .collect();
+    let task = fate
+        .task
+        .as_ref()
+        .map_or_else(String::new, |task| format!(" task={task}"));
     format!(
         "thread {id} {} {severity}{} {} round_count={} replies={}{flags}{task}",
         thread.state.word(),
@@ -223,11 +288,24 @@ pub(super) fn thread(id: &str, thread: &Thread) -> String {
 
 fn handoff(handoff: &Handoff) -> Vec<Outcome> {
     let tasks = handoff.tasks.iter().map(|task| {
-        let ids: Vec<&str> = task.findings.iter().map(|finding| finding.id.as_str()).collect();
-        Outcome::note(format!("handoff {} -> {} {}", task.id, task.target, ids.join(",")))
+        let ids: Vec<&str> = task
+            .findings
+            .iter()
+            .map(|finding| finding.id.as_str())
+            .collect();
+        Outcome::note(format!(
+            "handoff {} -> {} {}",
+            task.id,
+            task.target,
+            ids.join(",")
+        ))
     });
-    let left = handoff.left.iter().map(|left| Outcome::note(format!("left {} {}", left.id, left.why.word())));
-    let dropped = (handoff.dropped > 0).then(|| Outcome::note(format!("dropped {}", handoff.dropped)));
+    let left = handoff
+        .left
+        .iter()
+        .map(|left| Outcome::note(format!("left {} {}", left.id, left.why.word())));
+    let dropped =
+        (handoff.dropped > 0).then(|| Outcome::note(format!("dropped {}", handoff.dropped)));
     tasks.chain(left).chain(dropped).collect()
 }
 
@@ -256,9 +334,18 @@ pub(super) fn review(key: &ReviewKey, review: &Review) -> Vec<String> {
         lines.push(format!("turns_left {}", open.turns_left()));
     }
     if let Some((at, which)) = review.deadline() {
-        lines.push(format!("deadline {} {}", which.word(), at.format("%Y-%m-%dT%H:%M:%SZ")));
+        lines.push(format!(
+            "deadline {} {}",
+            which.word(),
+            at.format("%Y-%m-%dT%H:%M:%SZ")
+        ));
     }
     lines.push(format!("run {}", review.run().word()));
-    lines.extend(review.threads.iter().map(|(id, one)| thread(id.as_str(), one)));
+    lines.extend(
+        review
+            .threads
+            .iter()
+            .map(|(id, one)| thread(id.as_str(), one)),
+    );
     lines
 }

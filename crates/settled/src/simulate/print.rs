@@ -25,7 +25,13 @@ pub fn text(transcript: &Transcript, file: &Path) -> String {
 /// Where the scenario came out otherwise; nothing if it came out as expected.
 pub fn mismatches(transcript: &Transcript, file: &Path) -> String {
     let mut out = String::new();
-    for Mismatch { step, line, message, got } in &transcript.mismatches {
+    for Mismatch {
+        step,
+        line,
+        message,
+        got,
+    } in &transcript.mismatches
+    {
         let step = step.map_or_else(|| "final".to_owned(), |step| format!("step {step}"));
         out += &format!("{}:{line}: {step}: {}\n", file.display(), escaped(message));
         if got.is_empty() {
@@ -39,7 +45,12 @@ pub fn mismatches(transcript: &Transcript, file: &Path) -> String {
 }
 
 fn step(out: &mut String, played: &Played) {
-    let Played { step, at, deed, outcomes } = played;
+    let Played {
+        step,
+        at,
+        deed,
+        outcomes,
+    } = played;
     // Writing to a text cannot fail.
     let _ = writeln!(out, "{step:>3}  {at}  {}", escaped(deed));
     for Outcome { line, message, .. } in outcomes {

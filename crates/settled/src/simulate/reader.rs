@@ -21,19 +21,32 @@ pub(super) type Read<T> = Result<T, Wrong>;
 
 impl Wrong {
     pub(super) fn at(place: Place, message: impl Into<String>) -> Self {
-        Self { place, message: message.into() }
+        Self {
+            place,
+            message: message.into(),
+        }
     }
 }
 
 /// The fields of a mapping that may have these and no others.
 pub(super) fn fields<'n>(node: &'n Node, what: &str, known: &[&str]) -> Read<&'n [Field]> {
     let Content::Map(fields) = &node.content else {
-        return Err(Wrong::at(node.place, format!("{what} is {}, expected a mapping", node.kind())));
+        return Err(Wrong::at(
+            node.place,
+            format!("{what} is {}, expected a mapping", node.kind()),
+        ));
     };
-    match fields.iter().find(|field| !known.contains(&field.key.as_str())) {
+    match fields
+        .iter()
+        .find(|field| !known.contains(&field.key.as_str()))
+    {
         Some(field) => Err(Wrong::at(
             field.key_place,
-            format!("{what} has no `{}`, expected one of {}", field.key, known.join(", ")),
+            format!(
+                "{what} has no `{}`, expected one of {}",
+                field.key,
+                known.join(", ")
+            ),
         )),
         None => Ok(fields),
     }
@@ -41,12 +54,19 @@ pub(super) fn fields<'n>(node: &'n Node, what: &str, known: &[&str]) -> Read<&'n
 
 /// The value of a field, if the mapping has it and it is not left empty.
 pub(super) fn value<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
-    node.field(key).map(|field| &field.value).filter(|value| !value.is_absent())
+    node.field(key)
+        .map(|field| &field.value)
+        .filter(|value| !value.is_absent())
 }
 
 /// The letters of a scalar.
 pub(super) fn text(node: &Node) -> Read<&str> {
-    node.text().ok_or_else(|| Wrong::at(node.place, format!("expected a text, found {}", node.kind())))
+    node.text().ok_or_else(|| {
+        Wrong::at(
+            node.place,
+            format!("expected a text, found {}", node.kind()),
+        )
+    })
 }
 
 /// A scalar that is of the type.
@@ -56,7 +76,8 @@ where
     T::Err: std::fmt::Display,
 {
     let text = text(node)?.trim();
-    text.parse().map_err(|error| Wrong::at(node.place, format!("`{text}`: {error}")))
+    text.parse()
+        .map_err(|error| Wrong::at(node.place, format!("`{text}`: {error}")))
 }
 
 /// A field that is of the type, if it is there.
@@ -91,7 +112,8 @@ pub(super) fn word<T: serde::de::DeserializeOwned>(node: &Node) -> Read<T> {
 pub(super) fn span(node: &Node) -> Read<TimeDelta> {
     let text = text(node)?.trim();
     span_of(text).ok_or_else(|| {
-        let message = format!("`{text}` is no span of time, expected one like 90s, 15m, 2h, 7d or 1h30m");
+        let message =
+            format!("`{text}` is no span of time, expected one like 90s, 15m, 2h, 7d or 1h30m");
         Wrong::at(node.place, message)
     })
 }
@@ -99,11 +121,17 @@ pub(super) fn span(node: &Node) -> Read<TimeDelta> {
 /// An instant, or a span after the start written `+2h`.
 pub(super) fn instant(node: &Node, start: DateTime<Utc>) -> Read<DateTime<Utc>> {
     let text = text(node)?.trim();
-    let after = text.strip_prefix('+').and_then(span_of).map(|span| start + span);
+    let after = text
+        .strip_prefix('+')
+        .and_then(span_of)
+        .map(|span| start + span);
     let at = after.or_else(|| Timestamp::parse(text).map(Timestamp::utc));
     at.ok_or_else(|| {
         let expected = Timestamp::EXPECTED;
-        Wrong::at(node.place, format!("`{text}`: expected {expected}, or a span after the start like +2h"))
+        Wrong::at(
+            node.place,
+            format!("`{text}`: expected {expected}, or a span after the start like +2h"),
+        )
     })
 }
 

@@ -109,7 +109,8 @@ impl Twice {
         if let Some(now) = &now {
             review::apply(&mut self.now, now, at);
         }
-        let [was, is] = [Some(&then), now.as_ref()].map(|record| record.map_or_else(Vec::new, lines));
+        let [was, is] =
+            [Some(&then), now.as_ref()].map(|record| record.map_or_else(Vec::new, lines));
         if self.replay.not_replayed.last() == Some(&entry.seq) {
             // Nobody can tell.
         } else if was == is {
@@ -142,9 +143,15 @@ impl Twice {
     fn again(&mut self, entry: &Entry, then: &Record, at: DateTime<Utc>) -> Option<Record> {
         match then {
             Record::Accepted(accepted) => {
-                let text = entry.original.as_ref().and_then(|original| original.text.clone())?;
-                let Accepted { from, id, packet, .. } = &**accepted;
-                self.accepted.insert((from.clone(), id.clone()), (text.clone(), packet.clone()));
+                let text = entry
+                    .original
+                    .as_ref()
+                    .and_then(|original| original.text.clone())?;
+                let Accepted {
+                    from, id, packet, ..
+                } = &**accepted;
+                self.accepted
+                    .insert((from.clone(), id.clone()), (text.clone(), packet.clone()));
                 Some(self.judge(from, text.as_bytes(), packet.as_deref(), at))
             }
             Record::Duplicate { from, id } => {
@@ -154,7 +161,8 @@ impl Twice {
             Record::Refused { from, .. } => self.refused_again(entry, then, from, at),
             // A deadline is no input: where the review went its own way, it has its own.
             Record::Happened(happened) => {
-                let is_own = deadline_of(&happened.event).is_some_and(|review| self.apart.contains(review));
+                let is_own =
+                    deadline_of(&happened.event).is_some_and(|review| self.apart.contains(review));
                 (!is_own).then(|| self.hear(&happened.event, happened.order.as_ref(), at))
             }
             Record::Declined { event, order, .. } => Some(self.hear(event, order.as_ref(), at)),
@@ -183,15 +191,30 @@ impl Twice {
     }
 
     fn dead_letter(&self, original: &Original) -> Option<Vec<u8>> {
-        let Away::DeadLetter(file) = &original.away else { return None };
-        let mailbox = Layout::new(&self.root).mailbox(&Mailbox::DeadLetter(original.outbox.clone()));
+        let Away::DeadLetter(file) = &original.away else {
+            return None;
+        };
+        let mailbox =
+            Layout::new(&self.root).mailbox(&Mailbox::DeadLetter(original.outbox.clone()));
         let bytes = std::fs::read(mailbox.join(file.to_string())).ok()?;
         (Some(Digest::of(&bytes)) == original.digest).then_some(bytes)
     }
 
     /// Judges a message; a packet the ledger does not hold is read where it lies now.
-    fn judge(&mut self, outbox: &AgentName, bytes: &[u8], packet: Option<&str>, at: DateTime<Utc>) -> Record {
-        let Self { root, policy, now: state, written, .. } = self;
+    fn judge(
+        &mut self,
+        outbox: &AgentName,
+        bytes: &[u8],
+        packet: Option<&str>,
+        at: DateTime<Utc>,
+    ) -> Record {
+        let Self {
+            root,
+            policy,
+            now: state,
+            written,
+            ..
+        } = self;
         let lies = |message: &Message| {
             let path = message.packet_path()?;
             match packet {
@@ -199,8 +222,15 @@ impl Twice {
                 None => Some(std::fs::read(root.join(path.as_str())).ok()),
             }
         };
-        let read = message_schema::parse(bytes).ok().and_then(|message| lies(&message));
-        let mut bench = Bench { state, policy, now: at, ids: &mut || written.next() };
+        let read = message_schema::parse(bytes)
+            .ok()
+            .and_then(|message| lies(&message));
+        let mut bench = Bench {
+            state,
+            policy,
+            now: at,
+            ids: &mut || written.next(),
+        };
         let judgement = bench.judge(outbox, bytes, |_| match &read {
             None => PacketInput::NotNamed,
             Some(None) => PacketInput::Missing,
@@ -210,8 +240,15 @@ impl Twice {
     }
 
     fn hear(&mut self, event: &Event, order: Option<&MessageId>, at: DateTime<Utc>) -> Record {
-        let Self { policy, now: state, written, .. } = self;
-        review::hear(state, policy, Told { order, event }, at, &mut || written.next())
+        let Self {
+            policy,
+            now: state,
+            written,
+            ..
+        } = self;
+        review::hear(state, policy, Told { order, event }, at, &mut || {
+            written.next()
+        })
     }
 
     /// Keeps the deadlines of the reviews that went their own way, up to an instant and without it.
@@ -221,8 +258,17 @@ impl Twice {
                 let (at, which) = self.now.review(key)?.deadline()?;
                 (at < until).then(|| (at, key.clone(), which))
             });
-            let Some((at, review, which)) = own.min_by_key(|(at, ..)| *at) else { return };
-            let record = self.hear(&Event::Deadline { review: review.clone(), which }, None, at);
+            let Some((at, review, which)) = own.min_by_key(|(at, ..)| *at) else {
+                return;
+            };
+            let record = self.hear(
+                &Event::Deadline {
+                    review: review.clone(),
+                    which,
+                },
+                None,
+                at,
+            );
             review::apply(&mut self.now, &record, at);
             self.replay.different.push(Difference {
                 seq: None,
@@ -237,7 +283,9 @@ impl Twice {
 
     fn end(mut self) -> Replay {
         let stands = |state: &State, key: &ReviewKey| {
-            state.review(key).map(|review| outcome::phase(&review.phase, review.round))
+            state
+                .review(key)
+                .map(|review| outcome::phase(&review.phase, review.round))
         };
         self.replay.reviews = self
             .apart
@@ -267,7 +315,10 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
 }
 
 fn lines(record: &Record) -> Vec<String> {
-    outcome::record(record).into_iter().map(|outcome| outcome.line).collect()
+    outcome::record(record)
+        .into_iter()
+        .map(|outcome| outcome.line)
+        .collect()
 }
 
 /// The reviews a record moves.
@@ -288,20 +339,44 @@ pub fn told(replay: &Replay) -> String {
         out += &format!("{head}\n");
         for (word, lines) in [("then", then), ("now ", now)] {
             let nothing = ["nothing".to_owned()];
-            for line in if lines.is_empty() { &nothing[..] } else { lines } {
+            for line in if lines.is_empty() {
+                &nothing[..]
+            } else {
+                lines
+            } {
                 out += &format!("  {word}  {line}\n");
             }
         }
     };
-    for Difference { seq, at, id, then, now } in &replay.different {
+    for Difference {
+        seq,
+        at,
+        id,
+        then,
+        now,
+    } in &replay.different
+    {
         let seq = seq.map_or_else(|| "-".to_owned(), |seq| seq.to_string());
-        let id = id.as_deref().map_or_else(String::new, |id| format!("  {id}"));
+        let id = id
+            .as_deref()
+            .map_or_else(String::new, |id| format!("  {id}"));
         both(format!("{seq}  {at}{id}"), then, now);
     }
     for Standing { review, then, now } in &replay.reviews {
-        both(format!("at the end: {review}"), then.as_slice(), now.as_slice());
+        both(
+            format!("at the end: {review}"),
+            then.as_slice(),
+            now.as_slice(),
+        );
     }
-    let Replay { records, same, different, not_replayed, reviews, .. } = replay;
+    let Replay {
+        records,
+        same,
+        different,
+        not_replayed,
+        reviews,
+        ..
+    } = replay;
     let (different, gone, elsewhere) = (different.len(), not_replayed.len(), reviews.len());
     out + &format!(
         "{records} records, {same} the same, {different} different, {gone} that cannot be replayed; {elsewhere} reviews stand elsewhere\n"

@@ -78,16 +78,29 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, Wrong> {
             None => Vec::new(),
         };
         transcript.expected += step.expected.as_ref().map_or(0, Vec::len);
-        transcript.mismatches.extend(found.into_iter().map(|one| Mismatch { step: Some(n + 1), ..one }));
+        transcript
+            .mismatches
+            .extend(found.into_iter().map(|one| Mismatch {
+                step: Some(n + 1),
+                ..one
+            }));
         transcript.steps.push(played);
     }
     // Whatever was played, a daemon that starts now stands where this one does.
     if let Some(last) = scenario.steps.last() {
-        play.do_it(scenario.steps.len() + 1, &Step { deed: Deed::Restart, ..last.clone() })?;
+        play.do_it(
+            scenario.steps.len() + 1,
+            &Step {
+                deed: Deed::Restart,
+                ..last.clone()
+            },
+        )?;
     }
     transcript.end = play.lines(scenario.profile);
     let end: Vec<&str> = transcript.end.iter().map(String::as_str).collect();
-    transcript.mismatches.extend(missing(&scenario.expected, &end));
+    transcript
+        .mismatches
+        .extend(missing(&scenario.expected, &end));
     Ok(transcript)
 }
 
@@ -108,7 +121,12 @@ impl<'a> Play<'a> {
         {
             table.apply(record);
         }
-        Ok(Self { setup, table, threads: Threads::of(setup)?, pair: PairTable::new(&setup.pair) })
+        Ok(Self {
+            setup,
+            table,
+            threads: Threads::of(setup)?,
+            pair: PairTable::new(&setup.pair),
+        })
     }
 
     fn step(&mut self, number: usize, step: &Step, next: Option<&Step>) -> Read<Played> {
@@ -130,8 +148,16 @@ impl<'a> Play<'a> {
         if !together || matches!(step.deed, Deed::Wait(_)) {
             outcomes.extend(self.table.keep_deadlines());
         }
-        let at = self.table.now.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        Ok(Played { step: number, at, deed, outcomes })
+        let at = self
+            .table
+            .now
+            .to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        Ok(Played {
+            step: number,
+            at,
+            deed,
+            outcomes,
+        })
     }
 
     fn do_it(&mut self, number: usize, step: &Step) -> Read<(String, Vec<Outcome>)> {
@@ -140,7 +166,12 @@ impl<'a> Play<'a> {
         match &step.deed {
             Deed::Send(node) => {
                 let round = |pr: &_| self.table.round(pr);
-                let around = Around { setup: self.setup, number, now: self.table.now, round: &round };
+                let around = Around {
+                    setup: self.setup,
+                    number,
+                    now: self.table.now,
+                    round: &round,
+                };
                 let mail = mail(node, &around)?;
                 let outcomes = self.table.post(&mail);
                 Ok((mail.label, outcomes))
@@ -150,22 +181,30 @@ impl<'a> Play<'a> {
             Deed::Ignored => plain("a forge's event", vec![Outcome::yes("ignored")]),
             Deed::Wait(span) => {
                 let until = self.table.now + *span;
-                Ok((format!("wait {} s", span.num_seconds()), self.table.pass_to(until)))
+                Ok((
+                    format!("wait {} s", span.num_seconds()),
+                    self.table.pass_to(until),
+                ))
             }
             Deed::Restart => plain("restart", self.table.restart().map_err(broken)?),
-            Deed::Config(Ok(config)) => {
-                plain("config", self.table.reconfigure(config, self.setup).map_err(broken)?)
-            }
+            Deed::Config(Ok(config)) => plain(
+                "config",
+                self.table.reconfigure(config, self.setup).map_err(broken)?,
+            ),
             Deed::Config(Err(wrong)) => {
                 let code = Code::ConfigInvalid;
                 let line = format!("refused {code} line={}", wrong.place.line);
-                plain("config", vec![Outcome::no(line, code).with(None, &wrong.message)])
+                plain(
+                    "config",
+                    vec![Outcome::no(line, code).with(None, &wrong.message)],
+                )
             }
             Deed::Cycle(node) => plain("cycle", self.threads.cycle(node, self.table.policy())?),
             Deed::Lgtm(node) => plain("lgtm", self.threads.lgtm(node, self.table.policy())?),
-            Deed::Transition { from, to } => {
-                Ok((format!("{} -> {}", from.word(), to.word()), transition(*from, *to)))
-            }
+            Deed::Transition { from, to } => Ok((
+                format!("{} -> {}", from.word(), to.word()),
+                transition(*from, *to),
+            )),
             Deed::Pair(deed) => plain("pair", self.pair.happen(deed)),
         }
     }
@@ -184,23 +223,43 @@ const NOTHING: &str = "nothing";
 
 /// Every expected line came out, and every verdict that came out was expected.
 fn compare(expected: &[Expected], outcomes: &[Outcome], place: Place) -> Vec<Mismatch> {
-    let got: Vec<&str> = outcomes.iter().map(|outcome| outcome.line.as_str()).collect();
+    let got: Vec<&str> = outcomes
+        .iter()
+        .map(|outcome| outcome.line.as_str())
+        .collect();
     if let [only] = expected
         && only.line == NOTHING
     {
         let message = "expected nothing to come of it".to_owned();
-        return if got.is_empty() { Vec::new() } else { vec![mismatch(only.place, message, &got)] };
+        return if got.is_empty() {
+            Vec::new()
+        } else {
+            vec![mismatch(only.place, message, &got)]
+        };
     }
-    let verdicts = outcomes.iter().filter(|outcome| outcome.weight != Weight::Note);
+    let verdicts = outcomes
+        .iter()
+        .filter(|outcome| outcome.weight != Weight::Note);
     let unexpected = verdicts
-        .filter(|outcome| !expected.iter().any(|expected| holds(&expected.line, &outcome.line)))
+        .filter(|outcome| {
+            !expected
+                .iter()
+                .any(|expected| holds(&expected.line, &outcome.line))
+        })
         .map(|outcome| mismatch(place, format!("not expected: {}", outcome.line), &got));
-    missing(expected, &got).into_iter().chain(unexpected).collect()
+    missing(expected, &got)
+        .into_iter()
+        .chain(unexpected)
+        .collect()
 }
 
 fn missing(expected: &[Expected], got: &[&str]) -> Vec<Mismatch> {
-    let missing = expected.iter().filter(|expected| !got.iter().any(|got| holds(&expected.line, got)));
-    missing.map(|one| mismatch(one.place, format!("expected: {}", one.line), got)).collect()
+    let missing = expected
+        .iter()
+        .filter(|expected| !got.iter().any(|got| holds(&expected.line, got)));
+    missing
+        .map(|one| mismatch(one.place, format!("expected: {}", one.line), got))
+        .collect()
 }
 
 /// A line holds what was expected if it begins with it, word for word.
@@ -211,14 +270,26 @@ fn holds(expected: &str, line: &str) -> bool {
 
 /// A step that nobody expects anything of only sets the scene, and has to be done.
 fn setup_refused(outcomes: &[Outcome], place: Place) -> Vec<Mismatch> {
-    let got: Vec<&str> = outcomes.iter().map(|outcome| outcome.line.as_str()).collect();
-    let refused = outcomes.iter().filter(|outcome| outcome.weight == Weight::No);
-    refused.map(|outcome| mismatch(place, format!("not expected: {}", outcome.line), &got)).collect()
+    let got: Vec<&str> = outcomes
+        .iter()
+        .map(|outcome| outcome.line.as_str())
+        .collect();
+    let refused = outcomes
+        .iter()
+        .filter(|outcome| outcome.weight == Weight::No);
+    refused
+        .map(|outcome| mismatch(place, format!("not expected: {}", outcome.line), &got))
+        .collect()
 }
 
 fn mismatch(place: Place, message: String, got: &[&str]) -> Mismatch {
     let got = got.iter().map(|line| (*line).to_owned()).collect();
-    Mismatch { step: None, line: place.line, message, got }
+    Mismatch {
+        step: None,
+        line: place.line,
+        message,
+        got,
+    }
 }
 
 #[cfg(test)]
@@ -232,7 +303,11 @@ mod tests {
         let text = format!("title: x\nsteps:\n{steps}");
         let scenario = Scenario::parse(text.as_bytes(), Path::new("x.yaml")).expect("readable");
         let transcript = run(&scenario).expect("it can be played");
-        transcript.mismatches.into_iter().map(|one| format!("{}: {}", one.line, one.message)).collect()
+        transcript
+            .mismatches
+            .into_iter()
+            .map(|one| format!("{}: {}", one.line, one.message))
+            .collect()
     }
 
     #[test]
@@ -240,25 +315,40 @@ mod tests {
         let line = "accepted -> fixing round 12";
         assert!(holds("accepted", line) && holds("accepted -> fixing round 12", line));
         assert!(
-            !holds("accepted -> fixing round 1", line) && !holds("fixing", line) && !holds("accept", line)
+            !holds("accepted -> fixing round 1", line)
+                && !holds("fixing", line)
+                && !holds("accept", line)
         );
     }
 
     #[test]
     fn a_step_that_sets_the_scene_must_be_done() {
         let refused = "  - send: review_lgtm\n";
-        assert_eq!(mismatches(refused), [""; 0], "nothing is expected of any step");
-        let wrong = mismatches(&format!("{refused}  - send: question\n    expect: accepted\n"));
-        assert_eq!(wrong, ["3: not expected: refused no_open_request field=related_pr line=7"]);
+        assert_eq!(
+            mismatches(refused),
+            [""; 0],
+            "nothing is expected of any step"
+        );
+        let wrong = mismatches(&format!(
+            "{refused}  - send: question\n    expect: accepted\n"
+        ));
+        assert_eq!(
+            wrong,
+            ["3: not expected: refused no_open_request field=related_pr line=7"]
+        );
     }
 
     #[test]
     fn every_verdict_has_to_be_expected_and_every_expected_line_to_come() {
-        let sent = |expect: &str| mismatches(&format!("  - send: question\n    expect: {expect}\n"));
+        let sent =
+            |expect: &str| mismatches(&format!("  - send: question\n    expect: {expect}\n"));
         assert_eq!(sent("accepted -> delivered to codex"), [""; 0]);
         assert_eq!(
             sent("duplicate"),
-            ["4: expected: duplicate", "3: not expected: accepted -> delivered to codex"]
+            [
+                "4: expected: duplicate",
+                "3: not expected: accepted -> delivered to codex"
+            ]
         );
         assert_eq!(sent("nothing"), ["4: expected nothing to come of it"]);
         assert_eq!(mismatches("  - wait: 2h\n    expect: nothing\n"), [""; 0]);

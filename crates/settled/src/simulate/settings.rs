@@ -14,9 +14,10 @@ pub(super) fn read(node: &Node) -> Result<Config, Wrong> {
     let mut toml = Toml::default();
     toml.table(node, &[])?;
     Config::parse(&toml.text, Path::new(crate::config::FILE)).map_err(|error| match error {
-        ConfigError::Invalid { line, message, .. } => {
-            Wrong::at(toml.places.get(line - 1).copied().unwrap_or(node.place), message)
-        }
+        ConfigError::Invalid { line, message, .. } => Wrong::at(
+            toml.places.get(line - 1).copied().unwrap_or(node.place),
+            message,
+        ),
         ConfigError::Unreadable { .. } => unreachable!("a text in memory is read already"),
     })
 }
@@ -38,10 +39,14 @@ impl Toml {
     /// Plain values come first: behind the header of a table they would belong to that table.
     fn table(&mut self, node: &Node, path: &[String]) -> Result<(), Wrong> {
         let Content::Map(fields) = &node.content else {
-            return Err(Wrong::at(node.place, format!("config is {}, expected a mapping", node.kind())));
+            return Err(Wrong::at(
+                node.place,
+                format!("config is {}, expected a mapping", node.kind()),
+            ));
         };
-        let (tables, values): (Vec<_>, Vec<_>) =
-            fields.iter().partition(|field| matches!(field.value.content, Content::Map(_)));
+        let (tables, values): (Vec<_>, Vec<_>) = fields
+            .iter()
+            .partition(|field| matches!(field.value.content, Content::Map(_)));
         for field in values {
             let line = format!("{} = {}", quoted(&field.key), inline(&field.value)?);
             self.line(&line, field.key_place);
@@ -65,7 +70,10 @@ fn inline(node: &Node) -> Result<String, Wrong> {
             let items: Result<Vec<String>, Wrong> = items.iter().map(inline).collect();
             Ok(format!("[{}]", items?.join(", ")))
         }
-        Content::Map(_) => Err(Wrong::at(node.place, "a list in the config holds no mappings")),
+        Content::Map(_) => Err(Wrong::at(
+            node.place,
+            "a list in the config holds no mappings",
+        )),
     }
 }
 
@@ -93,8 +101,10 @@ mod tests {
 
     #[test]
     fn the_keys_are_those_of_the_file() {
-        let written = "agents:\n  codex: {roles: [reviewer]}\nrounds:\n  max: 3\nthreads: explicit\n";
-        let file = "threads = \"explicit\"\n[rounds]\nmax = 3\n[agents.codex]\nroles = [\"reviewer\"]\n";
+        let written =
+            "agents:\n  codex: {roles: [reviewer]}\nrounds:\n  max: 3\nthreads: explicit\n";
+        let file =
+            "threads = \"explicit\"\n[rounds]\nmax = 3\n[agents.codex]\nroles = [\"reviewer\"]\n";
         let file = Config::parse(file, Path::new("settled.toml")).expect("valid");
         assert_eq!(read_text(written), Ok(file));
     }
@@ -102,7 +112,10 @@ mod tests {
     #[test]
     fn what_the_file_would_not_take_is_refused_at_its_place() {
         let wrong = read_text("gate:\n  require_validation: true\nrounds:\n  max: 4\n");
-        assert_eq!(wrong, Err("4:3: rounds.max is 4, expected 1, 2 or 3".to_owned()));
+        assert_eq!(
+            wrong,
+            Err("4:3: rounds.max is 4, expected 1, 2 or 3".to_owned())
+        );
         let wrong = read_text("rounds: {maks: 2}\n").expect_err("unknown");
         assert!(wrong.starts_with("1:10: unknown field `maks`"), "{wrong}");
     }

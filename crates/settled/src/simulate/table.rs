@@ -32,7 +32,8 @@ pub(super) struct Table {
 fn kept(state: &State) -> Result<State, String> {
     let mut restoring = Restoring::default();
     let kept = state.write_lines(&mut |line| restoring.take(line));
-    kept.map_err(|error| error.to_string()).map(|()| restoring.into_state())
+    kept.map_err(|error| error.to_string())
+        .map(|()| restoring.into_state())
 }
 
 /// Ids for what the daemon writes, one after the other.
@@ -62,7 +63,9 @@ impl Table {
     pub(super) fn post(&mut self, mail: &Mail) -> Vec<Outcome> {
         self.packets.extend(mail.packet.clone());
         let judgement = self.with_bench(|bench, packets| {
-            bench.judge(&mail.outbox, mail.text.as_bytes(), |message| packet_of(message, packets))
+            bench.judge(&mail.outbox, mail.text.as_bytes(), |message| {
+                packet_of(message, packets)
+            })
         });
         self.keep(judgement)
     }
@@ -73,9 +76,12 @@ impl Table {
             RawContent::Bytes(bytes) => {
                 bench.judge(&raw.outbox, bytes, |message| packet_of(message, packets))
             }
-            RawContent::Foreign => {
-                bench.refuse(&raw.outbox, None, &Rejection::of_another(1002, 1001, &file()), &[])
-            }
+            RawContent::Foreign => bench.refuse(
+                &raw.outbox,
+                None,
+                &Rejection::of_another(1002, 1001, &file()),
+                &[],
+            ),
             RawContent::Unfit(unfit) => {
                 bench.refuse(&raw.outbox, None, &unfit_to_be_read(*unfit, &file()), &[])
             }
@@ -87,8 +93,23 @@ impl Table {
         &mut self,
         judge: impl FnOnce(&mut Bench<'_>, &BTreeMap<String, Laid>) -> Judgement,
     ) -> Judgement {
-        let Self { state, policy, now, packets, written, .. } = self;
-        judge(&mut Bench { state, policy, now: *now, ids: &mut || written.next() }, packets)
+        let Self {
+            state,
+            policy,
+            now,
+            packets,
+            written,
+            ..
+        } = self;
+        judge(
+            &mut Bench {
+                state,
+                policy,
+                now: *now,
+                ids: &mut || written.next(),
+            },
+            packets,
+        )
     }
 
     fn keep(&mut self, judgement: Judgement) -> Vec<Outcome> {
@@ -99,7 +120,13 @@ impl Table {
     /// Something else happens.
     pub(super) fn hear(&mut self, event: &Event) -> Vec<Outcome> {
         let told = Told { order: None, event };
-        let Self { state, policy, now, written, .. } = self;
+        let Self {
+            state,
+            policy,
+            now,
+            written,
+            ..
+        } = self;
         let record = review::hear(state, policy, told, *now, &mut || written.next());
         let outcomes = outcome::record(&record);
         self.apply(record);
@@ -128,7 +155,13 @@ impl Table {
     pub(super) fn keep_deadlines(&mut self) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         loop {
-            let Self { state, policy, now, written, .. } = self;
+            let Self {
+                state,
+                policy,
+                now,
+                written,
+                ..
+            } = self;
             let Some(record) = review::due(state, policy, *now, &mut || written.next()) else {
                 return outcomes;
             };
@@ -149,14 +182,21 @@ impl Table {
         let mut state = State::default();
         for (record, at) in &self.records {
             let json = serde_json::to_string(record).map_err(|error| error.to_string())?;
-            let record: Record = serde_json::from_str(&json).map_err(|error| format!("{error}: {json}"))?;
+            let record: Record =
+                serde_json::from_str(&json).map_err(|error| format!("{error}: {json}"))?;
             review::apply(&mut state, &record, *at);
         }
         if state != self.state {
-            return Err(format!("the fold of {} records is not the state there was", self.records.len()));
+            return Err(format!(
+                "the fold of {} records is not the state there was",
+                self.records.len()
+            ));
         }
         self.state = self.resumed()?;
-        Ok(vec![Outcome::yes(format!("restarted records={}", self.records.len()))])
+        Ok(vec![Outcome::yes(format!(
+            "restarted records={}",
+            self.records.len()
+        ))])
     }
 
     /// The state as a start makes it that takes up a snapshot; one after any record gives the same.
@@ -169,7 +209,9 @@ impl Table {
                 review::apply(&mut resumed, record, *at);
             }
             if resumed != self.state {
-                return Err(format!("a snapshot after {taken_after} records gives another state"));
+                return Err(format!(
+                    "a snapshot after {taken_after} records gives another state"
+                ));
             }
             if let Some((record, at)) = self.records.get(taken_after) {
                 review::apply(&mut before, record, *at);
@@ -179,7 +221,11 @@ impl Table {
     }
 
     /// The daemon starts again with another config.
-    pub(super) fn reconfigure(&mut self, config: &Config, setup: &Setup) -> Result<Vec<Outcome>, String> {
+    pub(super) fn reconfigure(
+        &mut self,
+        config: &Config,
+        setup: &Setup,
+    ) -> Result<Vec<Outcome>, String> {
         let restarted = self.restart()?;
         self.policy = config.policy(setup.agents.iter().cloned());
         Ok(restarted)
@@ -198,8 +244,14 @@ impl Table {
 
     /// Where everything stands.
     pub(super) fn lines(&self) -> Vec<String> {
-        let reviews = self.state.reviews().flat_map(|(key, review)| outcome::review(key, review));
-        let tasks = self.state.tasks().map(|task| format!("task {} -> {}", task.id, task.target));
+        let reviews = self
+            .state
+            .reviews()
+            .flat_map(|(key, review)| outcome::review(key, review));
+        let tasks = self
+            .state
+            .tasks()
+            .map(|task| format!("task {} -> {}", task.id, task.target));
         reviews.chain(tasks).collect()
     }
 }

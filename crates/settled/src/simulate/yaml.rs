@@ -20,8 +20,12 @@ impl Writer {
         let pad = "  ".repeat(depth);
         match &value.content {
             Content::Scalar(_) => self.push(&pad, &format!("{}: {}", name(key), scalar(value))),
-            Content::List(items) if items.is_empty() => self.push(&pad, &format!("{}: []", name(key))),
-            Content::Map(fields) if fields.is_empty() => self.push(&pad, &format!("{}: {{}}", name(key))),
+            Content::List(items) if items.is_empty() => {
+                self.push(&pad, &format!("{}: []", name(key)))
+            }
+            Content::Map(fields) if fields.is_empty() => {
+                self.push(&pad, &format!("{}: {{}}", name(key)))
+            }
             Content::List(_) | Content::Map(_) => {
                 self.push(&pad, &format!("{}:", name(key)));
                 self.block(depth + 1, value);
@@ -42,7 +46,8 @@ impl Writer {
         }
         let chomp = if text.ends_with('\n') { "|" } else { "|-" };
         self.push("", &format!("{key}: {chomp}"));
-        text.lines().for_each(|line| self.push(if line.is_empty() { "" } else { "  " }, line));
+        text.lines()
+            .for_each(|line| self.push(if line.is_empty() { "" } else { "  " }, line));
     }
 
     fn block(&mut self, depth: usize, node: &Node) {
@@ -50,7 +55,9 @@ impl Writer {
         match &node.content {
             Content::Scalar(_) => self.push(&pad, &scalar(node)),
             Content::Map(fields) => {
-                fields.iter().for_each(|Field { key, value, .. }| self.field(depth, key, value));
+                fields
+                    .iter()
+                    .for_each(|Field { key, value, .. }| self.field(depth, key, value));
             }
             Content::List(items) => {
                 for item in items {
@@ -76,13 +83,18 @@ impl Writer {
 }
 
 fn name(key: &str) -> String {
-    let is_bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    let is_bare = !key.is_empty()
+        && key
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     if is_bare { key.to_owned() } else { quoted(key) }
 }
 
 fn scalar(node: &Node) -> String {
     match node.scalar() {
-        Some(scalar) if scalar.style == Style::Plain && !scalar.text.contains('\n') => scalar.text.clone(),
+        Some(scalar) if scalar.style == Style::Plain && !scalar.text.contains('\n') => {
+            scalar.text.clone()
+        }
         Some(scalar) => quoted(&scalar.text),
         None => String::new(),
     }
@@ -102,7 +114,9 @@ mod tests {
         let text = "findings:\n  - {id: F-1, severity: P1, lines: 40-45, title: \"a: b # c\", nested: [[1, {}], []]}\n  - id: no\n    repro: |\n      one\n\n       two\n    \"odd key\": ~\n";
         let tree = parse_packet(text.as_bytes()).expect("a mapping");
         let mut out = Writer::default();
-        tree.fields().iter().for_each(|field| out.field(0, &field.key, &field.value));
+        tree.fields()
+            .iter()
+            .for_each(|field| out.field(0, &field.key, &field.value));
         let out = out.into_text();
         let again = parse_packet(out.as_bytes()).expect("a mapping");
         let value = |tree| coerce(tree, Schema::FindingsPacket.shape());

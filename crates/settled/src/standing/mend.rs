@@ -52,7 +52,12 @@ impl Mending<'_> {
 fn mend(by: String, run: String, what: String) -> Mend {
     let blank = |word: &str| BLANKS.into_iter().find(|blank| *blank == word);
     let fill = run.split(' ').filter_map(blank).collect();
-    Mend { by, run, what, fill }
+    Mend {
+        by,
+        run,
+        what,
+        fill,
+    }
 }
 
 /// How a person names the review on the command line: the number, and the reviewer where there are several.
@@ -70,5 +75,7 @@ pub(crate) fn of_pr(key: &ReviewKey) -> String {
 
 /// The repository as an option, with a blank before it; nothing where there is none.
 pub(crate) fn of_repo(key: &ReviewKey) -> String {
-    key.repo.as_ref().map_or_else(String::new, |repo| format!(" --repo {repo}"))
+    key.repo
+        .as_ref()
+        .map_or_else(String::new, |repo| format!(" --repo {repo}"))
 }

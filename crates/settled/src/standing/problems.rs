@@ -82,12 +82,20 @@ impl Standing {
     pub(crate) fn problems(&self, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
         let mending = Mending(spell);
         // A daemon keeps a deadline within seconds, not at the instant.
-        let grace = if self.is_unserved() { TimeDelta::zero() } else { GRACE };
+        let grace = if self.is_unserved() {
+            TimeDelta::zero()
+        } else {
+            GRACE
+        };
         let mut problems: Vec<Problem> = self.mail(&mending).into_iter().collect();
         for (key, review) in self.books.state().reviews() {
             // What `why` says first is what mends it.
             let problem = |kind, what: String, since| {
-                let mend = self.why(key, review, &[], now, spell).mends.into_iter().next();
+                let mend = self
+                    .why(key, review, &[], now, spell)
+                    .mends
+                    .into_iter()
+                    .next();
                 let why = || mending.person(&format!("why {}", key.pr), "what is missing");
                 Problem {
                     kind,
@@ -99,21 +107,29 @@ impl Standing {
                 }
             };
             if let Some((at, which)) = review.deadline().filter(|(at, _)| *at + grace <= now) {
-                let what = format!("{key}: the deadline {} has come and is not kept", which.word());
+                let what = format!(
+                    "{key}: the deadline {} has come and is not kept",
+                    which.word()
+                );
                 let mend = match self.serving {
                     Some(true) => mending.operator("doctor", "what keeps the daemon from it"),
                     Some(false) | None => mending.operator("serve", "keeps it"),
                 };
-                problems.push(Problem { mend, ..problem(Kind::DeadlineOverdue, what, Some(at)) });
+                problems.push(Problem {
+                    mend,
+                    ..problem(Kind::DeadlineOverdue, what, Some(at))
+                });
             }
             match &review.phase {
                 Phase::Escalated(reason) => {
-                    let what = format!("{key} waits for a person: {}", escaped(&reason.to_string()));
+                    let what =
+                        format!("{key} waits for a person: {}", escaped(&reason.to_string()));
                     problems.push(problem(Kind::ReviewEscalated, what, Some(review.since)));
                 }
                 Phase::Approved(_) => {
                     if approval(&review.phase).is_some_and(|approval| approval.stale) {
-                        let what = format!("{key}: the pull request has another head than was approved");
+                        let what =
+                            format!("{key}: the pull request has another head than was approved");
                         problems.push(problem(Kind::ApprovalStale, what, None));
                     }
                 }
@@ -121,7 +137,10 @@ impl Standing {
                 | Phase::Reviewing(_)
                 | Phase::Fixing { .. }
                 | Phase::Addressed { .. } => {
-                    let held = review.threads.iter().find(|(_, thread)| thread.blocking && thread.is_held());
+                    let held = review
+                        .threads
+                        .iter()
+                        .find(|(_, thread)| thread.blocking && thread.is_held());
                     if let Some((id, _)) = held {
                         problems.push(held_blocker(key, id, self.is_alone(key), &mending));
                     }
@@ -130,7 +149,11 @@ impl Standing {
             }
         }
         problems.extend(self.dead.iter().map(|letter| dead_letter(letter, &mending)));
-        problems.extend(self.troubles.iter().map(|trouble| of_trouble(trouble, &mending)));
+        problems.extend(
+            self.troubles
+                .iter()
+                .map(|trouble| of_trouble(trouble, &mending)),
+        );
         // What is not dated comes last of its kind.
         problems.sort_by_key(|problem| (problem.kind, problem.since.is_none(), problem.since));
         problems
@@ -138,18 +161,30 @@ impl Standing {
 
     /// Whether its pull request has no other review.
     pub(crate) fn is_alone(&self, key: &ReviewKey) -> bool {
-        self.books.state().reviews().filter(|(other, _)| other.pr == key.pr).count() == 1
+        self.books
+            .state()
+            .reviews()
+            .filter(|(other, _)| other.pr == key.pr)
+            .count()
+            == 1
     }
 
     fn mail(&self, mending: &Mending<'_>) -> Option<Problem> {
         if !self.is_unserved() || self.unjudged.counts.is_empty() {
             return None;
         }
-        let counts: Vec<String> =
-            self.unjudged.counts.iter().map(|(agent, count)| format!("{count} of {agent}")).collect();
+        let counts: Vec<String> = self
+            .unjudged
+            .counts
+            .iter()
+            .map(|(agent, count)| format!("{count} of {agent}"))
+            .collect();
         Some(Problem {
             kind: Kind::MailUnjudged,
-            what: format!("mail lies unjudged and no daemon serves: {}", counts.join(", ")),
+            what: format!(
+                "mail lies unjudged and no daemon serves: {}",
+                counts.join(", ")
+            ),
             since: self.unjudged.oldest(),
             review: None,
             path: None,
@@ -175,30 +210,46 @@ fn held_blocker(key: &ReviewKey, id: &FindingId, is_alone: bool, mending: &Mendi
         since: None,
         review: Some(key.to_string()),
         path: None,
-        mend: mending.person(&words, "gives it back to the agents; `resolve` and `wont-fix` end it"),
+        mend: mending.person(
+            &words,
+            "gives it back to the agents; `resolve` and `wont-fix` end it",
+        ),
     }
 }
 
 fn dead_letter(letter: &Refusal, mending: &Mending<'_>) -> Problem {
-    let Refusal { agent, file, code, .. } = letter;
+    let Refusal {
+        agent, file, code, ..
+    } = letter;
     Problem {
         kind: Kind::DeadLetter,
-        what: format!("{agent}/dead_letter/{} was refused ({code}) and not corrected since", escaped(file)),
+        what: format!(
+            "{agent}/dead_letter/{} was refused ({code}) and not corrected since",
+            escaped(file)
+        ),
         since: Some(letter.at),
         review: letter.review.clone(),
-        path: Some(["agents", agent.as_str(), "dead_letter", file].iter().collect()),
+        path: Some(
+            ["agents", agent.as_str(), "dead_letter", file]
+                .iter()
+                .collect(),
+        ),
         mend: mending.agent(agent, &letter.show(), "what was refused, and why"),
     }
 }
 
 fn of_trouble(trouble: &Trouble, mending: &Mending<'_>) -> Problem {
     let (kind, mend) = match trouble.kind {
-        troubles::Kind::Unreadable => {
-            (Kind::Unreadable, mending.operator("doctor --fix", "mends what can be mended safely"))
-        }
+        troubles::Kind::Unreadable => (
+            Kind::Unreadable,
+            mending.operator("doctor --fix", "mends what can be mended safely"),
+        ),
         troubles::Kind::OutboxOwner => (
             Kind::OutboxOwner,
-            mending.operator("init --separate-users", "gives each agent what is its own, as root"),
+            mending.operator(
+                "init --separate-users",
+                "gives each agent what is its own, as root",
+            ),
         ),
         troubles::Kind::SenderUnproven => {
             let what = "look at the file; if it is wanted, its sender sends it through an outbox";

@@ -72,7 +72,10 @@ impl Row {
                 review.phase.mover_of(key).map(ToString::to_string)
             }
         };
-        let blockers = review.threads.iter().filter(|(_, thread)| thread.stands_in_the_way());
+        let blockers = review
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.stands_in_the_way());
         Self {
             review: key.to_string(),
             repo: key.repo.as_ref().map(ToString::to_string),
@@ -96,7 +99,9 @@ impl Row {
             waits_for: deadline.map(|(_, which)| which.word()),
             due_at: deadline.map(|(at, _)| at),
             wait_s: deadline.map(|(_, which)| length_s(review, which)),
-            approved_commit: approval.and_then(|approval| approval.commit.as_ref()).map(ToString::to_string),
+            approved_commit: approval
+                .and_then(|approval| approval.commit.as_ref())
+                .map(ToString::to_string),
             merge_ready: approval.map(|approval| approval.merge_ready),
             stale: approval.map(|approval| approval.stale),
             threads: review
@@ -112,12 +117,17 @@ impl Row {
 
 /// How long a wait is, in seconds.
 fn length_s(review: &Review, which: Deadline) -> u64 {
-    let patience = || review::patience(review.priority).num_seconds().unsigned_abs();
+    let patience = || {
+        review::patience(review.priority)
+            .num_seconds()
+            .unsigned_abs()
+    };
     match which {
         Deadline::PickUp | Deadline::Author => patience(),
-        Deadline::Runtime => {
-            review.phase.invocation().map_or_else(patience, |open| open.runtime_s.get().into())
-        }
+        Deadline::Runtime => review
+            .phase
+            .invocation()
+            .map_or_else(patience, |open| open.runtime_s.get().into()),
     }
 }
 

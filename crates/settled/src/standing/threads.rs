@@ -74,14 +74,21 @@ pub(crate) struct Histories {
 impl Histories {
     /// Follows these reviews and no other.
     pub(crate) fn of<'a>(keys: impl IntoIterator<Item = &'a ReviewKey>) -> Self {
-        Self { reviews: keys.into_iter().map(|key| (key.clone(), BTreeMap::new())).collect() }
+        Self {
+            reviews: keys
+                .into_iter()
+                .map(|key| (key.clone(), BTreeMap::new()))
+                .collect(),
+        }
     }
 
     /// Follows what an entry does to their threads.
     pub(crate) fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         let (record, _) = fold::decision(entry)?;
         for step in steps(&record) {
-            let Some(threads) = self.reviews.get_mut(&step.review) else { continue };
+            let Some(threads) = self.reviews.get_mut(&step.review) else {
+                continue;
+            };
             for (id, thread) in &step.threads {
                 let before = threads.get(id).map(|(before, _)| before);
                 let act = Act {
@@ -92,8 +99,9 @@ impl Histories {
                     by: by(&record),
                     message: entry.id.clone().filter(|_| entry.original.is_some()),
                 };
-                let (now, history) =
-                    threads.entry(id.clone()).or_insert_with(|| (thread.clone(), Vec::new()));
+                let (now, history) = threads
+                    .entry(id.clone())
+                    .or_insert_with(|| (thread.clone(), Vec::new()));
                 *now = thread.clone();
                 history.push(act);
             }
@@ -112,11 +120,18 @@ impl Histories {
     ) -> Threads {
         let history = |id: &FindingId| {
             let known = self.reviews.get(key).and_then(|threads| threads.get(id));
-            known.map(|(_, history)| history.clone()).unwrap_or_default()
+            known
+                .map(|(_, history)| history.clone())
+                .unwrap_or_default()
         };
         let mut all: Vec<(&FindingId, &Thread)> = review.threads.iter().collect();
         all.sort_by_key(|(id, thread)| {
-            (!thread.stands_in_the_way(), !thread.is_open(), thread.severity, *id)
+            (
+                !thread.stands_in_the_way(),
+                !thread.is_open(),
+                thread.severity,
+                *id,
+            )
         });
         let mending = Mending(spell);
         let name = named(key, is_alone);
@@ -137,7 +152,9 @@ impl Histories {
             legal: legal(review, thread),
             person: persons(thread.state)
                 .iter()
-                .map(|word| mending.person(&format!("{word} {name} {id}"), what_a_person_does(word)))
+                .map(|word| {
+                    mending.person(&format!("{word} {name} {id}"), what_a_person_does(word))
+                })
                 .collect(),
             history: history(id),
         };
@@ -153,11 +170,18 @@ impl Histories {
 
 /// What keeps a thread between its review and an approval.
 pub(super) fn in_the_way(id: &FindingId, thread: &Thread) -> String {
-    let title = thread.title.as_ref().map_or_else(String::new, |title| format!(": {title}"));
+    let title = thread
+        .title
+        .as_ref()
+        .map_or_else(String::new, |title| format!(": {title}"));
     let severity = thread.severity;
     match thread.state {
-        ThreadState::Held(_) => format!("{id} ({severity}) is with a person, so no lgtm passes{title}"),
-        ThreadState::Open if thread.blocking => format!("{id} ({severity}) is open and blocks{title}"),
+        ThreadState::Held(_) => {
+            format!("{id} ({severity}) is with a person, so no lgtm passes{title}")
+        }
+        ThreadState::Open if thread.blocking => {
+            format!("{id} ({severity}) is open and blocks{title}")
+        }
         ThreadState::Open | ThreadState::Resolved | ThreadState::Deferred => {
             format!("{id} ({severity}) is open and needs a nit or an action{title}")
         }
@@ -178,8 +202,18 @@ fn legal(review: &Review, thread: &Thread) -> BTreeMap<&'static str, Vec<&'stati
         return BTreeMap::new();
     }
     let last = review.is_last_round();
-    let words = |stance| thread.legal_actions(stance, last).iter().copied().map(Action::as_str).collect();
-    Stance::ALL.iter().map(|stance| (stance.as_str(), words(*stance))).collect()
+    let words = |stance| {
+        thread
+            .legal_actions(stance, last)
+            .iter()
+            .copied()
+            .map(Action::as_str)
+            .collect()
+    };
+    Stance::ALL
+        .iter()
+        .map(|stance| (stance.as_str(), words(*stance)))
+        .collect()
 }
 
 /// What a person may do with a thread in this state.
@@ -205,9 +239,9 @@ fn what_a_person_does(word: &str) -> &'static str {
 fn steps(record: &Record) -> &[Step] {
     match record {
         Record::Accepted(accepted) => accepted.step.as_slice(),
-        Record::Refused { cost, .. } => {
-            cost.as_ref().map_or(&[][..], |cost| std::slice::from_ref(&cost.step))
-        }
+        Record::Refused { cost, .. } => cost
+            .as_ref()
+            .map_or(&[][..], |cost| std::slice::from_ref(&cost.step)),
         Record::Happened(happened) => &happened.steps,
         Record::Duplicate { .. } | Record::Declined { .. } => &[],
     }
@@ -224,23 +258,35 @@ fn by(record: &Record) -> String {
 
 /// The name of what made this of that.
 fn act(before: Option<&Thread>, after: &Thread) -> &'static str {
-    let Some(before) = before else { return "opened" };
+    let Some(before) = before else {
+        return "opened";
+    };
     match (before.state, after.state) {
-        (ThreadState::Open, ThreadState::Open) if after.dialogue.replies > before.dialogue.replies => "reply",
-        (ThreadState::Open | ThreadState::Held(_) | ThreadState::Deferred, ThreadState::Resolved) => {
-            "resolve"
+        (ThreadState::Open, ThreadState::Open)
+            if after.dialogue.replies > before.dialogue.replies =>
+        {
+            "reply"
         }
-        (ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred, ThreadState::Open) => {
-            "open_again"
-        }
-        (ThreadState::Open | ThreadState::Resolved | ThreadState::Deferred, ThreadState::Held(how)) => {
-            match how {
-                Hold::Veto => "veto",
-                Hold::Escalate => "escalate",
-                Hold::Person => "hold",
-            }
-        }
-        (ThreadState::Open | ThreadState::Resolved | ThreadState::Held(_), ThreadState::Deferred) => "defer",
+        (
+            ThreadState::Open | ThreadState::Held(_) | ThreadState::Deferred,
+            ThreadState::Resolved,
+        ) => "resolve",
+        (
+            ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred,
+            ThreadState::Open,
+        ) => "open_again",
+        (
+            ThreadState::Open | ThreadState::Resolved | ThreadState::Deferred,
+            ThreadState::Held(how),
+        ) => match how {
+            Hold::Veto => "veto",
+            Hold::Escalate => "escalate",
+            Hold::Person => "hold",
+        },
+        (
+            ThreadState::Open | ThreadState::Resolved | ThreadState::Held(_),
+            ThreadState::Deferred,
+        ) => "defer",
         (ThreadState::Open, ThreadState::Open)
         | (ThreadState::Resolved, ThreadState::Resolved)
         | (ThreadState::Held(_), ThreadState::Held(_))

@@ -61,8 +61,17 @@ impl Unjudged {
             let outbox = Layout::new(root).outbox(agent.as_str());
             for file in waiting.into_iter().take(LOOKED_INTO_MAX) {
                 let path = outbox.join(&file);
-                let since = path.symlink_metadata().and_then(|data| data.modified()).ok().map(DateTime::from);
-                unjudged.letters.push(Letter { agent: agent.clone(), file, since, about: About::of(&path) });
+                let since = path
+                    .symlink_metadata()
+                    .and_then(|data| data.modified())
+                    .ok()
+                    .map(DateTime::from);
+                unjudged.letters.push(Letter {
+                    agent: agent.clone(),
+                    file,
+                    since,
+                    about: About::of(&path),
+                });
             }
         }
         unjudged
@@ -94,13 +103,20 @@ impl About {
         let Some(message) = bytes(path).and_then(|bytes| message_schema::parse(&bytes).ok()) else {
             return Self::default();
         };
-        let is_review = message.meant().is_some_and(message_schema::envelope::MessageType::is_review);
-        Self { pr: message.related_pr(), is_review }
+        let is_review = message
+            .meant()
+            .is_some_and(message_schema::envelope::MessageType::is_review);
+        Self {
+            pr: message.related_pr(),
+            is_review,
+        }
     }
 
     /// Whether it is about this pull request, or about no certain one of a review.
     pub(crate) fn may_mean(&self, pr: &PrNumber) -> bool {
-        self.pr.as_ref().map_or(self.is_review, |named| named.same_pr(pr))
+        self.pr
+            .as_ref()
+            .map_or(self.is_review, |named| named.same_pr(pr))
     }
 }
 
@@ -108,7 +124,11 @@ impl About {
 fn bytes(path: &Path) -> Option<Vec<u8>> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
-    let file: File = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
+    let file: File = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }

@@ -85,8 +85,18 @@ impl Standing {
         now: DateTime<Utc>,
         spell: &Spell<'_>,
     ) -> Why {
-        let look = Look { standing: self, key, review, now, mending: Mending(spell) };
-        let Answer { kind, missing, mends } = look.answer();
+        let look = Look {
+            standing: self,
+            key,
+            review,
+            now,
+            mending: Mending(spell),
+        };
+        let Answer {
+            kind,
+            missing,
+            mends,
+        } = look.answer();
         let (otherwise, otherwise_at) = look.otherwise();
         Why {
             review: key.to_string(),
@@ -95,7 +105,10 @@ impl Standing {
             round_of_generation: review.round_of_generation(),
             rounds: review.rounds.get() + review.granted,
             kind,
-            by: mends.first().filter(|_| missing.is_some()).map(|mend| mend.by.clone()),
+            by: mends
+                .first()
+                .filter(|_| missing.is_some())
+                .map(|mend| mend.by.clone()),
             missing,
             since: review.since,
             mends,
@@ -117,7 +130,9 @@ struct Look<'a> {
 impl Look<'_> {
     /// What lies unjudged comes first, for it may be all that is missing; then what the mover got wrong last.
     fn answer(&self) -> Answer {
-        self.unserved().or_else(|| self.correction()).unwrap_or_else(|| self.of_phase())
+        self.unserved()
+            .or_else(|| self.correction())
+            .unwrap_or_else(|| self.of_phase())
     }
 
     fn unserved(&self) -> Option<Answer> {
@@ -127,16 +142,28 @@ impl Look<'_> {
         let overdue = self.review.deadline().filter(|(at, _)| *at <= self.now);
         let missing = match (self.standing.unjudged.for_review(self.key), overdue) {
             (Some(letter), _) => {
-                format!("a daemon: {}/outbox/{} lies unjudged and nobody serves", letter.agent, letter.file)
+                format!(
+                    "a daemon: {}/outbox/{} lies unjudged and nobody serves",
+                    letter.agent, letter.file
+                )
             }
             (None, Some((at, which))) => {
                 let since = at.format("%Y-%m-%dT%H:%M:%SZ");
-                format!("a daemon: the deadline {} came at {since} and nobody serves", which.word())
+                format!(
+                    "a daemon: the deadline {} came at {since} and nobody serves",
+                    which.word()
+                )
             }
             (None, None) => return None,
         };
-        let mend = self.mending.operator("serve", "judges what lies there and keeps the deadlines");
-        Some(Answer { kind: Missing::Daemon, missing: Some(missing), mends: vec![mend] })
+        let mend = self
+            .mending
+            .operator("serve", "judges what lies there and keeps the deadlines");
+        Some(Answer {
+            kind: Missing::Daemon,
+            missing: Some(missing),
+            mends: vec![mend],
+        })
     }
 
     /// The mover's newest word, if it was refused after everything else that happened here.
@@ -150,40 +177,64 @@ impl Look<'_> {
             "a corrected message: {} of {mover} was refused ({}); {}",
             letter.file,
             letter.code,
-            letter.fix.as_deref().unwrap_or_else(|| letter.code.sentence().trim_end_matches('.'))
+            letter
+                .fix
+                .as_deref()
+                .unwrap_or_else(|| letter.code.sentence().trim_end_matches('.'))
         );
         let mends = vec![
-            self.mending.agent(mover, &letter.show(), "what was refused, and why"),
+            self.mending
+                .agent(mover, &letter.show(), "what was refused, and why"),
             self.mending.agent(
                 mover,
                 &format!("explain {}", letter.code),
                 "the rule, with an example done right",
             ),
         ];
-        Some(Answer { kind: Missing::Correction, missing: Some(missing), mends })
+        Some(Answer {
+            kind: Missing::Correction,
+            missing: Some(missing),
+            mends,
+        })
     }
 
     fn of_phase(&self) -> Answer {
-        let ReviewKey { author, reviewer, .. } = self.key;
+        let ReviewKey {
+            author, reviewer, ..
+        } = self.key;
         match &self.review.phase {
             Phase::Awaiting { .. } => {
-                let missing = format!("a review_request of {author} for round {}", self.review.round);
+                let missing = format!(
+                    "a review_request of {author} for round {}",
+                    self.review.round
+                );
                 self.author(Missing::Request, missing, &[self.request("BRANCH")])
             }
             Phase::Addressed { .. } => {
-                let missing = format!("a review_request of {author} for round {}", self.review.round + 1);
+                let missing = format!(
+                    "a review_request of {author} for round {}",
+                    self.review.round + 1
+                );
                 self.author(Missing::Request, missing, &[self.request("BRANCH")])
             }
             Phase::Fixing { .. } if self.review.open_blockers() == 0 => {
                 let missing = format!("a review_request of {author}: nothing blocking is open");
-                self.author(Missing::Request, missing, &[self.request("BRANCH"), self.addressed()])
+                self.author(
+                    Missing::Request,
+                    missing,
+                    &[self.request("BRANCH"), self.addressed()],
+                )
             }
             Phase::Fixing { .. } => {
                 let open = self.review.open_blockers();
                 let missing = format!(
                     "a review_addressed of {author} with round: {}: {open} blocking {} open",
                     self.review.round,
-                    if open == 1 { "finding is" } else { "findings are" }
+                    if open == 1 {
+                        "finding is"
+                    } else {
+                        "findings are"
+                    }
                 );
                 self.author(Missing::Report, missing, &[self.addressed()])
             }
@@ -195,9 +246,15 @@ impl Look<'_> {
     }
 
     fn author(&self, kind: Missing, missing: String, words: &[(String, &str)]) -> Answer {
-        let mends =
-            words.iter().map(|(words, what)| self.mending.agent(&self.key.author, words, *what)).collect();
-        Answer { kind, missing: Some(missing), mends }
+        let mends = words
+            .iter()
+            .map(|(words, what)| self.mending.agent(&self.key.author, words, *what))
+            .collect();
+        Answer {
+            kind,
+            missing: Some(missing),
+            mends,
+        }
     }
 
     fn request(&self, branch: &str) -> (String, &'static str) {
@@ -218,14 +275,28 @@ impl Look<'_> {
     }
 
     fn reviewing(&self, open: &Invocation, reviewer: &str) -> Answer {
-        let last = if self.review.is_last_round() { ", in the last round" } else { "" };
+        let last = if self.review.is_last_round() {
+            ", in the last round"
+        } else {
+            ""
+        };
         let attempts = match open.attempts_left {
             1 => "; 1 attempt is left".to_owned(),
             left => format!("; {left} attempts are left"),
         };
-        let turns = format!("{} of {} turns are left", open.turns_left(), open.turns.get());
+        let turns = format!(
+            "{} of {} turns are left",
+            open.turns_left(),
+            open.turns.get()
+        );
         let (kind, missing) = match open.taken_at {
-            None => (Missing::Take, format!("{reviewer} has not taken the request {}{last}", open.request)),
+            None => (
+                Missing::Take,
+                format!(
+                    "{reviewer} has not taken the request {}{last}",
+                    open.request
+                ),
+            ),
             Some(_) => {
                 let missing = format!(
                     "the answer of {reviewer} to the request {}{last}: {turns}{attempts}",
@@ -235,28 +306,48 @@ impl Look<'_> {
             }
         };
         let pr = self.of_reviewer();
-        let agent = |words: String, what: &str| self.mending.agent(&self.key.reviewer, &words, what);
+        let agent =
+            |words: String, what: &str| self.mending.agent(&self.key.reviewer, &words, what);
         let take = (kind == Missing::Take).then(|| {
             let words = format!("take {}", quoted(open.request.as_str().as_ref()));
             agent(words, "takes it; from then on its seconds count")
         });
         let mut mends: Vec<Mend> = take.into_iter().collect();
         mends.extend([
-            agent(format!("brief {pr}"), "what this round asks, and the legal actions"),
-            agent(format!("feedback {pr} --findings FILE"), "answers with findings"),
+            agent(
+                format!("brief {pr}"),
+                "what this round asks, and the legal actions",
+            ),
+            agent(
+                format!("feedback {pr} --findings FILE"),
+                "answers with findings",
+            ),
             agent(format!("lgtm {pr}"), "approves, if the quality gate passes"),
         ]);
-        Answer { kind, missing: Some(missing), mends }
+        Answer {
+            kind,
+            missing: Some(missing),
+            mends,
+        }
     }
 
     /// How the reviewer names the review: the number, the repository where it has one, and the author where several
     /// ask it about that number.
     fn of_reviewer(&self) -> String {
-        let ReviewKey { pr, author, reviewer, .. } = self.key;
+        let ReviewKey {
+            pr,
+            author,
+            reviewer,
+            ..
+        } = self.key;
         let mut reviews = self.standing.books.state().reviews();
-        let asks_too = |key: &ReviewKey| key.pr == *pr && key.reviewer == *reviewer && key.author != *author;
-        let name =
-            if reviews.any(|(key, _)| asks_too(key)) { format!(" --author {author}") } else { String::new() };
+        let asks_too =
+            |key: &ReviewKey| key.pr == *pr && key.reviewer == *reviewer && key.author != *author;
+        let name = if reviews.any(|(key, _)| asks_too(key)) {
+            format!(" --author {author}")
+        } else {
+            String::new()
+        };
         format!("{pr}{}{name}", of_repo(self.key))
     }
 
@@ -274,7 +365,10 @@ impl Look<'_> {
             .collect();
         if let Some(open) = self.review.phase.invocation() {
             let commands = validation.iter().chain(&open.validation_commands);
-            gate.extend(commands.map(|command| format!("`{}` is to be recorded as passing", command.trim())));
+            gate.extend(
+                commands
+                    .map(|command| format!("`{}` is to be recorded as passing", command.trim())),
+            );
         }
         gate
     }

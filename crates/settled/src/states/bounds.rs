@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use message_schema::envelope::Priority;
 use message_schema::limit::{Rounds, RuntimeBudget, TurnBudget};
 use review::{
-    ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, ITERATIONS, REPLIES_MAX, SUPERSESSIONS,
-    messages_max, patience,
+    ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, ITERATIONS, REPLIES_MAX,
+    SUPERSESSIONS, messages_max, patience,
 };
 
 pub(super) fn section() -> String {

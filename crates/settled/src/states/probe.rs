@@ -5,14 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Act, ContentDigest, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent, Record, Refused,
-    Review, State, Told, Which,
+    Act, ContentDigest, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent, Record,
+    Refused, Review, State, Told, Which,
 };
 use validate_message::PacketInput;
 
 /// Every phase a review can be in.
-pub(super) const PHASES: [&str; 7] =
-    ["awaiting", "reviewing", "fixing", "addressed", "approved", "escalated", "closed"];
+pub(super) const PHASES: [&str; 7] = [
+    "awaiting",
+    "reviewing",
+    "fixing",
+    "addressed",
+    "approved",
+    "escalated",
+    "closed",
+];
 
 macro_rules! listed {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $title:literal),+ $(,)? }) => {
@@ -67,8 +74,13 @@ listed!(
 );
 
 impl Input {
-    pub(super) const MESSAGES: [Self; 5] =
-        [Self::Request, Self::Supersede, Self::Feedback, Self::Lgtm, Self::Addressed];
+    pub(super) const MESSAGES: [Self; 5] = [
+        Self::Request,
+        Self::Supersede,
+        Self::Feedback,
+        Self::Lgtm,
+        Self::Addressed,
+    ];
     pub(super) const EVENTS: [Self; 7] = [
         Self::Deadline,
         Self::LastTurn,
@@ -99,7 +111,11 @@ impl Input {
 impl Stand {
     /// The phase's word.
     pub(super) fn phase(self) -> &'static str {
-        self.title().split(',').next().and_then(|title| title.split(' ').next()).unwrap_or("none")
+        self.title()
+            .split(',')
+            .next()
+            .and_then(|title| title.split(' ').next())
+            .unwrap_or("none")
     }
 }
 
@@ -115,20 +131,37 @@ impl Probe {
     /// Brings a review to where it is to stand.
     pub(super) fn at(stand: Stand) -> Self {
         let agents = ["claude", "codex"].map(|name| (agent(name), BTreeSet::new()));
-        let policy = Policy { agents: BTreeMap::from(agents), ..Policy::default() };
-        let mut probe = Self { state: State::default(), policy, now: DateTime::UNIX_EPOCH, sent: 0 };
+        let policy = Policy {
+            agents: BTreeMap::from(agents),
+            ..Policy::default()
+        };
+        let mut probe = Self {
+            state: State::default(),
+            policy,
+            now: DateTime::UNIX_EPOCH,
+            sent: 0,
+        };
         let fix = [Input::Request, Input::Feedback];
         let steps: &[Input] = match stand {
             Stand::Unopened => &[],
             Stand::Reviewing | Stand::Unblocked => &[Input::Request],
-            Stand::LastRound => &[Input::Request, Input::Feedback, Input::Addressed, Input::Request],
+            Stand::LastRound => &[
+                Input::Request,
+                Input::Feedback,
+                Input::Addressed,
+                Input::Request,
+            ],
             Stand::Fixing => &fix,
             Stand::Addressed => &[Input::Request, Input::Feedback, Input::Addressed],
             Stand::Approved => &[Input::Request, Input::Lgtm],
             Stand::Stale => &[Input::Request, Input::Lgtm, Input::Synchronize],
-            Stand::Escalated => {
-                &[Input::Request, Input::Feedback, Input::Addressed, Input::Request, Input::Feedback]
-            }
+            Stand::Escalated => &[
+                Input::Request,
+                Input::Feedback,
+                Input::Addressed,
+                Input::Request,
+                Input::Feedback,
+            ],
             Stand::Awaiting => &[Input::Request, Input::Deadline, Input::Reopen],
             Stand::Closed | Stand::PullReopened => &[Input::Request, Input::ClosePull],
         };
@@ -149,7 +182,11 @@ impl Probe {
             | Stand::Awaiting
             | Stand::Closed => {}
         }
-        assert_eq!(probe.phase(), stand.phase(), "the probe stands where it was brought to");
+        assert_eq!(
+            probe.phase(),
+            stand.phase(),
+            "the probe stands where it was brought to"
+        );
         probe
     }
 
@@ -169,7 +206,10 @@ impl Probe {
         };
         match input {
             Input::Request => self.post(&request(""), None),
-            Input::Supersede => self.post(&request(&format!("  supersedes_message_id: {open}\n")), None),
+            Input::Supersede => self.post(
+                &request(&format!("  supersedes_message_id: {open}\n")),
+                None,
+            ),
             Input::Feedback => {
                 let packet = packet("open");
                 self.post(&feedback(round, &packet), Some(&packet))
@@ -202,11 +242,19 @@ impl Probe {
              created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: change 86\nbody: |\n{body}",
             self.sent
         );
-        let message = message_schema::parse(text.as_bytes()).expect("a probe's message is well-formed");
-        let packet = packet.map_or(PacketInput::NotNamed, |packet| PacketInput::Bytes(packet.as_bytes()));
-        let valid = validate_message::check(&message, packet).expect("a probe's message is correct");
+        let message =
+            message_schema::parse(text.as_bytes()).expect("a probe's message is well-formed");
+        let packet = packet.map_or(PacketInput::NotNamed, |packet| {
+            PacketInput::Bytes(packet.as_bytes())
+        });
+        let valid =
+            validate_message::check(&message, packet).expect("a probe's message is correct");
         let outbox = agent(from);
-        let posted = Posted { outbox: &outbox, digest: ContentDigest([0; 32]), valid: &valid };
+        let posted = Posted {
+            outbox: &outbox,
+            digest: ContentDigest([0; 32]),
+            valid: &valid,
+        };
         match review::decide(&self.state, &self.policy, posted, self.now) {
             Ok(decision) => {
                 review::apply(&mut self.state, &decision.into_record(), self.now);
@@ -232,7 +280,9 @@ impl Probe {
     }
 
     fn deadline(&mut self) -> String {
-        let Some((at, _)) = self.state.next_deadline() else { return "-".to_owned() };
+        let Some((at, _)) = self.state.next_deadline() else {
+            return "-".to_owned();
+        };
         self.now = at;
         let mut ids = self.ids();
         let record = review::due(&self.state, &self.policy, self.now, &mut ids);
@@ -244,18 +294,35 @@ impl Probe {
     fn pull(&mut self, action: PullAction) -> String {
         let head = Some("fffffff".parse().expect("a commit"));
         let pr = which().pr;
-        self.hear(&Event::Pull(PullEvent { repo: None, pr, action, author: None, head }))
+        self.hear(&Event::Pull(PullEvent {
+            repo: None,
+            pr,
+            action,
+            author: None,
+            head,
+        }))
     }
 
     fn person(&mut self, act: Act) -> String {
         let (by, reason) = ("a person".to_owned(), "to see what it does".to_owned());
-        self.hear(&Event::Person(PersonsDecision { which: which(), by, reason, act }))
+        self.hear(&Event::Person(PersonsDecision {
+            which: which(),
+            by,
+            reason,
+            act,
+        }))
     }
 
     fn hear(&mut self, event: &Event) -> String {
         self.now += TimeDelta::seconds(1);
         let mut ids = self.ids();
-        let record = review::hear(&self.state, &self.policy, Told { order: None, event }, self.now, &mut ids);
+        let record = review::hear(
+            &self.state,
+            &self.policy,
+            Told { order: None, event },
+            self.now,
+            &mut ids,
+        );
         let before = self.review().cloned();
         review::apply(&mut self.state, &record, self.now);
         let is_same = self.review() == before.as_ref();
@@ -291,24 +358,29 @@ fn agent(name: &str) -> AgentName {
 }
 
 fn which() -> Which {
-    Which { pr: "86".parse().expect("a number"), repo: None, reviewer: None }
+    Which {
+        pr: "86".parse().expect("a number"),
+        repo: None,
+        reviewer: None,
+    }
 }
 
 fn request(more: &str) -> (&'static str, &'static str, String) {
-    let body = "  pr: 86\n  branch: change-86\n  diff_summary: a change\n  declared_head: abc1234\n";
+    let body =
+        "  pr: 86\n  branch: change-86\n  diff_summary: a change\n  declared_head: abc1234\n";
     ("claude", "review_request", format!("{body}{more}"))
 }
 
 fn feedback(round: u32, packet: &str) -> (&'static str, &'static str, String) {
     let count = u8::from(!packet.is_empty());
-    let body =
-        format!("  findings_packet: packets/findings/f.yaml\n  round: {round}\n  blocking_count: {count}\n");
+    let body = format!(
+        "  findings_packet: packets/findings/f.yaml\n  round: {round}\n  blocking_count: {count}\n"
+    );
     ("codex", "review_feedback", body)
 }
 
 fn lgtm() -> (&'static str, &'static str, String) {
-    let body =
-        "  quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/f.yaml\n";
+    let body = "  quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/f.yaml\n";
     ("codex", "review_lgtm", body.to_owned())
 }
 

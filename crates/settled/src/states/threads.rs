@@ -19,7 +19,11 @@ pub(super) fn section() -> String {
         let thread = thread(Stance::SeeksChange, round_count, replies);
         let says = |stance, last| {
             let legal = thread.legal_actions(stance, last);
-            if legal.contains(&Action::Reply) { "reply" } else { "no reply" }
+            if legal.contains(&Action::Reply) {
+                "reply"
+            } else {
+                "no reply"
+            }
         };
         let _ = writeln!(
             text,
@@ -41,7 +45,11 @@ pub(super) fn section() -> String {
 }
 
 fn thread(stance: Stance, round_count: u8, replies: u8) -> Thread {
-    Thread::discussed(Dialogue { stance, round_count, replies })
+    Thread::discussed(Dialogue {
+        stance,
+        round_count,
+        replies,
+    })
 }
 
 const STANCES: [Stance; 2] = [Stance::SeeksChange, Stance::Accepts];
@@ -51,7 +59,11 @@ fn reached() -> BTreeSet<(u8, u8)> {
     let mut seen = BTreeMap::new();
     let mut open = vec![thread(Stance::SeeksChange, 0, 0)];
     while let Some(thread) = open.pop() {
-        let Dialogue { stance, round_count, replies } = thread.dialogue;
+        let Dialogue {
+            stance,
+            round_count,
+            replies,
+        } = thread.dialogue;
         if seen.insert((round_count, replies, stance), ()).is_some() {
             continue;
         }
@@ -61,18 +73,25 @@ fn reached() -> BTreeSet<(u8, u8)> {
             }
         }
     }
-    seen.into_keys().map(|(round_count, replies, _)| (round_count, replies)).collect()
+    seen.into_keys()
+        .map(|(round_count, replies, _)| (round_count, replies))
+        .collect()
 }
 
 /// The most cycles a thread takes until it is closed for good: the longest way through its
 /// actions, once more after it was opened again.
 fn longest(may_flip: bool) -> u32 {
     fn cycles(thread: &Thread, may_flip: bool) -> u32 {
-        let stances = STANCES.into_iter().filter(|stance| may_flip || *stance == thread.dialogue.stance);
+        let stances = STANCES
+            .into_iter()
+            .filter(|stance| may_flip || *stance == thread.dialogue.stance);
         let ends = |stance: Stance, action| 1 + after(&thread.after(action, stance), may_flip);
         stances
             .flat_map(|stance| {
-                thread.legal_actions(stance, false).iter().map(move |action| (stance, *action))
+                thread
+                    .legal_actions(stance, false)
+                    .iter()
+                    .map(move |action| (stance, *action))
             })
             .map(|(stance, action)| ends(stance, action))
             .max()
@@ -83,7 +102,11 @@ fn longest(may_flip: bool) -> u32 {
             ThreadState::Open => cycles(thread, may_flip),
             // Opening it again takes a cycle, in which it gets no action.
             ThreadState::Resolved if !thread.reopened => {
-                let again = Thread { state: ThreadState::Open, reopened: true, ..thread.clone() };
+                let again = Thread {
+                    state: ThreadState::Open,
+                    reopened: true,
+                    ..thread.clone()
+                };
                 1 + cycles(&again, may_flip)
             }
             // The last word on one that was resolved again: escalate.

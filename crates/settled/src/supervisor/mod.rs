@@ -31,12 +31,20 @@ impl Supervisor {
         let socket = Socket::to(&socket).inspect_err(|error| {
             tracing::warn!(%error, "NOTIFY_SOCKET cannot be written to; whoever set it is told nothing");
         });
-        let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+        let number = |name| {
+            std::env::var(name)
+                .ok()
+                .and_then(|text| text.parse::<u64>().ok())
+        };
         // Set for another process, and inherited by us.
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         let patience_ms = number("WATCHDOG_USEC").filter(|usec| is_ours && *usec > 0);
         let patience_ms = patience_ms.map(|usec| (usec / 1_000).max(1));
-        Self { socket: socket.ok(), patience_ms, ..Self::default() }
+        Self {
+            socket: socket.ok(),
+            patience_ms,
+            ..Self::default()
+        }
     }
 
     /// Whether anybody listens; what it costs to find out how things stand is saved otherwise.
@@ -72,9 +80,14 @@ impl Supervisor {
 
     /// Says that a turn of the loop was completed.
     pub(crate) fn beat(&mut self, now: u64) {
-        let Some(patience) = self.patience_ms else { return };
+        let Some(patience) = self.patience_ms else {
+            return;
+        };
         // A busy loop turns more often than anybody needs to know.
-        if self.beaten_at.is_none_or(|at| now.saturating_sub(at) >= patience / 4) {
+        if self
+            .beaten_at
+            .is_none_or(|at| now.saturating_sub(at) >= patience / 4)
+        {
             self.say("WATCHDOG=1");
             self.beaten_at = Some(now);
         }
@@ -82,7 +95,8 @@ impl Supervisor {
 
     /// When a turn is due for the sake of the sign of life alone, on the monotonic clock.
     pub(crate) fn next_beat(&self) -> Option<u64> {
-        self.patience_ms.map(|patience| self.beaten_at.map_or(0, |at| at + patience / 2))
+        self.patience_ms
+            .map(|patience| self.beaten_at.map_or(0, |at| at + patience / 2))
     }
 
     /// Says that the config is being read anew; `since_boot` is the kernel's monotonic clock, by which a supervisor tells
@@ -108,7 +122,11 @@ impl Supervisor {
 
     /// A supervisor that does not read is not waited for: it misses a line, and the mail goes on.
     fn say(&self, text: &str) {
-        if let Some(Err(error)) = self.socket.as_ref().map(|socket| socket.send(text.as_bytes())) {
+        if let Some(Err(error)) = self
+            .socket
+            .as_ref()
+            .map(|socket| socket.send(text.as_bytes()))
+        {
             tracing::warn!(%error, "the supervisor could not be told");
         }
     }

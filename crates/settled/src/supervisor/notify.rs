@@ -35,6 +35,9 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
             use std::os::linux::net::SocketAddrExt as _;
             SocketAddr::from_abstract_name(rest)
         }
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "neither a path nor a name with an @")),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "neither a path nor a name with an @",
+        )),
     }
 }

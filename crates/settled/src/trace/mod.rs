@@ -109,19 +109,38 @@ pub(crate) enum Known {
 impl Step {
     fn new(step: Stage, state: Known, what: impl Into<String>) -> Self {
         let what = what.into();
-        Self { step, state, agent: None, at: None, what, record: None, path: None, digest: None }
+        Self {
+            step,
+            state,
+            agent: None,
+            at: None,
+            what,
+            record: None,
+            path: None,
+            digest: None,
+        }
     }
 
     fn of(self, agent: &str) -> Self {
-        Self { agent: Some(agent.to_owned()), ..self }
+        Self {
+            agent: Some(agent.to_owned()),
+            ..self
+        }
     }
 
     fn by_record(self, seq: u64, at: &str) -> Self {
-        Self { record: Some(seq), at: Some(at.to_owned()), ..self }
+        Self {
+            record: Some(seq),
+            at: Some(at.to_owned()),
+            ..self
+        }
     }
 
     fn by_file(self, path: impl Into<String>) -> Self {
-        Self { path: Some(path.into()), ..self }
+        Self {
+            path: Some(path.into()),
+            ..self
+        }
     }
 }
 
@@ -131,9 +150,15 @@ pub(crate) fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> Trace
         Ok(told) => (told, None),
         Err(error) => (Vec::new(), Some(crate::mailroom::chain(&error))),
     };
-    let mut messages: Vec<Life> = told.iter().map(|told| steps::life(root, id, told)).collect();
+    let mut messages: Vec<Life> = told
+        .iter()
+        .map(|told| steps::life(root, id, told))
+        .collect();
     for (agent, step) in places::waiting(root, id, from) {
-        match messages.iter_mut().find(|life| life.from.as_deref() == Some(agent.as_str())) {
+        match messages
+            .iter_mut()
+            .find(|life| life.from.as_deref() == Some(agent.as_str()))
+        {
             Some(life) => life.steps.push(step),
             None => messages.push(alone(Some(agent), step)),
         }
@@ -143,12 +168,25 @@ pub(crate) fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> Trace
         messages.extend(refused.map(|(agent, step)| alone(Some(agent), step)));
         // Whoever laid a file into an inbox is not known, so it is of no sender that could be named.
         if from.is_none() {
-            messages.extend(places::unproven(root, id).into_iter().map(|step| alone(None, step)));
+            messages.extend(
+                places::unproven(root, id)
+                    .into_iter()
+                    .map(|step| alone(None, step)),
+            );
         }
     }
-    Trace { id: id.to_string(), messages, without_ledger }
+    Trace {
+        id: id.to_string(),
+        messages,
+        without_ledger,
+    }
 }
 
 fn alone(from: Option<String>, step: Step) -> Life {
-    Life { from, kind: None, review: None, steps: vec![step] }
+    Life {
+        from,
+        kind: None,
+        review: None,
+        steps: vec![step],
+    }
 }

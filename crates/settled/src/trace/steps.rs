@@ -20,24 +20,45 @@ pub(super) fn life(root: &Path, id: &MessageId, told: &Told) -> Life {
             let step = Step::new(Stage::Written, Known::Yes, "by the daemon itself");
             steps.push(step.by_record(entry.seq, &entry.at));
         } else {
-            steps.extend(entry.original.as_ref().map(|original| written(entry, original)));
+            steps.extend(
+                entry
+                    .original
+                    .as_ref()
+                    .map(|original| written(entry, original)),
+            );
             steps.push(judged(entry, record));
         }
         for (place, delivery) in entry.deliveries.iter().enumerate() {
             if let (Mailbox::Inbox(agent), Some(digest)) =
                 (&delivery.mailbox, told::brings(entry, delivery, id))
             {
-                steps.extend(delivered(root, told, &Made { entry, delivery, place, agent, digest }));
+                steps.extend(delivered(
+                    root,
+                    told,
+                    &Made {
+                        entry,
+                        delivery,
+                        place,
+                        agent,
+                        digest,
+                    },
+                ));
             }
         }
     }
     steps.extend(answered(told));
     let accepted = told.accepted();
-    let review = accepted.and_then(|accepted| accepted.step.as_ref()).map(|step| step.review.to_string());
+    let review = accepted
+        .and_then(|accepted| accepted.step.as_ref())
+        .map(|step| step.review.to_string());
     Life {
         from: Some(told.from.clone()),
         kind: accepted.map(|accepted| accepted.kind.to_string()),
-        review: review.or_else(|| told.records.iter().find_map(|(entry, _)| entry.review.clone())),
+        review: review.or_else(|| {
+            told.records
+                .iter()
+                .find_map(|(entry, _)| entry.review.clone())
+        }),
         steps,
     }
 }
@@ -49,27 +70,47 @@ fn written(entry: &Entry, original: &Original) -> Step {
         let at = DateTime::from_timestamp_nanos(stamp.mtime_ns);
         (stamp.mtime_ns > 0).then(|| at.to_rfc3339_opts(SecondsFormat::Millis, true))
     });
-    let what = if at.is_some() { "into the outbox" } else { "into the outbox; when is not known" };
+    let what = if at.is_some() {
+        "into the outbox"
+    } else {
+        "into the outbox; when is not known"
+    };
     let step = Step::new(Stage::Written, Known::Yes, what).by_file(path);
-    Step { at, record: Some(entry.seq), digest: original.digest.map(|digest| digest.to_string()), ..step }
+    Step {
+        at,
+        record: Some(entry.seq),
+        digest: original.digest.map(|digest| digest.to_string()),
+        ..step
+    }
 }
 
 /// What the record says of it, and where the original was put.
 fn judged(entry: &Entry, record: &Record) -> Step {
     let (stage, what) = match record {
         Record::Accepted(accepted) => match &accepted.step {
-            Some(step) => (Stage::Accepted, format!("{} in round {}", step.phase.word(), step.round)),
+            Some(step) => (
+                Stage::Accepted,
+                format!("{} in round {}", step.phase.word(), step.round),
+            ),
             None => (Stage::Accepted, "it moves no review".to_owned()),
         },
         Record::Refused { code, .. } => (Stage::Refused, code.to_string()),
-        Record::Duplicate { .. } => (Stage::Duplicate, "the same bytes were accepted before".to_owned()),
-        Record::Happened(_) | Record::Declined { .. } => unreachable!("only messages come from an outbox"),
+        Record::Duplicate { .. } => (
+            Stage::Duplicate,
+            "the same bytes were accepted before".to_owned(),
+        ),
+        Record::Happened(_) | Record::Declined { .. } => {
+            unreachable!("only messages come from an outbox")
+        }
     };
     let step = Step::new(stage, Known::Yes, what).by_record(entry.seq, &entry.at);
-    let away = entry.original.as_ref().map(|original| match &original.away {
-        Away::Sent(file) => format!("agents/{}/sent/{file}", original.outbox),
-        Away::DeadLetter(file) => format!("agents/{}/dead_letter/{file}", original.outbox),
-    });
+    let away = entry
+        .original
+        .as_ref()
+        .map(|original| match &original.away {
+            Away::Sent(file) => format!("agents/{}/sent/{file}", original.outbox),
+            Away::DeadLetter(file) => format!("agents/{}/dead_letter/{file}", original.outbox),
+        });
     Step { path: away, ..step }
 }
 
@@ -85,31 +126,55 @@ struct Made<'a> {
 
 /// Whether it came into the inbox, and whether it left it.
 fn delivered(root: &Path, told: &Told, made: &Made<'_>) -> [Step; 2] {
-    let Made { entry, delivery, agent, .. } = made;
+    let Made {
+        entry,
+        delivery,
+        agent,
+        ..
+    } = made;
     let step = |stage, state, what: &str| Step::new(stage, state, what).of(agent);
     let taken = told.taken.as_ref();
-    let taken =
-        taken.map(|(seq, at)| step(Stage::Taken, Known::Yes, "as the record says").by_record(*seq, at));
-    let record = |step: Step| Step { record: Some(entry.seq), ..step };
+    let taken = taken
+        .map(|(seq, at)| step(Stage::Taken, Known::Yes, "as the record says").by_record(*seq, at));
+    let record = |step: Step| Step {
+        record: Some(entry.seq),
+        ..step
+    };
     let place = places::of_delivered(root, agent, &delivery.file, entry.seq, &made.digest);
     let (came, left) = match place {
         Place::Inbox(path) => (
             step(Stage::Delivered, Known::Yes, "lies in the inbox").by_file(path),
-            step(Stage::Taken, Known::No, "not yet: it still lies in the inbox"),
+            step(
+                Stage::Taken,
+                Known::No,
+                "not yet: it still lies in the inbox",
+            ),
         ),
         Place::Left(path) => (
             step(Stage::Delivered, Known::Yes, "it has left the inbox since"),
-            step(Stage::Taken, Known::Yes, "out of the inbox; when is not known").by_file(path),
+            step(
+                Stage::Taken,
+                Known::Yes,
+                "out of the inbox; when is not known",
+            )
+            .by_file(path),
         ),
         Place::Gone => gone(root, made, &step, taken.is_some()),
         Place::Unreadable(why) => (
-            step(Stage::Delivered, Known::Unknown, &format!("not known: {why}")),
+            step(
+                Stage::Delivered,
+                Known::Unknown,
+                &format!("not known: {why}"),
+            ),
             step(Stage::Taken, Known::Unknown, &format!("not known: {why}")),
         ),
     };
     // A take that is recorded has a time; where the file lies now says less.
     let left = match taken {
-        Some(taken) => Step { path: left.path, ..taken },
+        Some(taken) => Step {
+            path: left.path,
+            ..taken
+        },
         None => left,
     };
     [record(came), left]
@@ -122,17 +187,32 @@ fn gone(
     step: &dyn Fn(Stage, Known, &str) -> Step,
     is_taken: bool,
 ) -> (Step, Step) {
-    let Made { entry, delivery, place, .. } = made;
-    let before =
-        entry.deliveries[..*place].iter().filter(|earlier| earlier.mailbox == delivery.mailbox).count();
+    let Made {
+        entry,
+        delivery,
+        place,
+        ..
+    } = made;
+    let before = entry.deliveries[..*place]
+        .iter()
+        .filter(|earlier| earlier.mailbox == delivery.mailbox)
+        .count();
     let n = u32::try_from(before).unwrap_or(u32::MAX);
     match spool::has_delivered(root, &delivery.mailbox, entry.seq, n) {
         Some(true) => (
             step(Stage::Delivered, Known::Yes, "as the mailbox's cursor says"),
-            step(Stage::Taken, Known::Yes, "it is gone from the inbox; by whom and when is not known"),
+            step(
+                Stage::Taken,
+                Known::Yes,
+                "it is gone from the inbox; by whom and when is not known",
+            ),
         ),
         Some(false) => (
-            step(Stage::Delivered, Known::No, "not yet: the daemon still owes it"),
+            step(
+                Stage::Delivered,
+                Known::No,
+                "not yet: the daemon still owes it",
+            ),
             step(Stage::Taken, Known::No, "not yet"),
         ),
         None if is_taken => (
@@ -145,7 +225,11 @@ fn gone(
                 Known::Unknown,
                 "not known: the file lies nowhere and no cursor speaks of it",
             ),
-            step(Stage::Taken, Known::Unknown, "not known: the file lies nowhere"),
+            step(
+                Stage::Taken,
+                Known::Unknown,
+                "not known: the file lies nowhere",
+            ),
         ),
     }
 }

@@ -51,7 +51,11 @@ impl How {
 }
 
 /// Reads the whole ledger for one id.
-pub(super) fn read(root: &Path, id: &MessageId, from: Option<&AgentName>) -> Result<Vec<Told>, SpoolError> {
+pub(super) fn read(
+    root: &Path,
+    id: &MessageId,
+    from: Option<&AgentName>,
+) -> Result<Vec<Told>, SpoolError> {
     let mut told: BTreeMap<String, Told> = BTreeMap::new();
     let is_wanted = |sender: &str| from.is_none_or(|from| from.as_str() == sender);
     spool::read_ledger(root, &mut |entry| {
@@ -60,7 +64,8 @@ pub(super) fn read(root: &Path, id: &MessageId, from: Option<&AgentName>) -> Res
             return Ok(());
         }
         let (record, _) = fold::decision(entry)?;
-        told.values_mut().for_each(|told| told.hear(entry, &record, id));
+        told.values_mut()
+            .for_each(|told| told.hear(entry, &record, id));
         let sender = match &entry.original {
             Some(original) if is_judged => Some(original.outbox.as_str()),
             Some(_) | None if writes(&record, id) => Some(message_schema::envelope::DAEMON),
@@ -73,7 +78,10 @@ pub(super) fn read(root: &Path, id: &MessageId, from: Option<&AgentName>) -> Res
                 taken: None,
                 answers: BTreeMap::new(),
             };
-            told.entry(sender.to_owned()).or_insert_with(new).records.push((entry.clone(), record));
+            told.entry(sender.to_owned())
+                .or_insert_with(new)
+                .records
+                .push((entry.clone(), record));
         }
         Ok(())
     })?;
@@ -96,8 +104,15 @@ impl Told {
     fn hear(&mut self, entry: &Entry, record: &Record, id: &MessageId) {
         match record {
             Record::Accepted(answer) => {
-                let Some(how) = self.how(entry, answer, id) else { return };
-                let new = Answer { how, id: answer.id.clone(), seq: entry.seq, at: entry.at.clone() };
+                let Some(how) = self.how(entry, answer, id) else {
+                    return;
+                };
+                let new = Answer {
+                    how,
+                    id: answer.id.clone(),
+                    seq: entry.seq,
+                    at: entry.at.clone(),
+                };
                 self.answer(answer.from.clone(), new);
             }
             Record::Happened(happened) => self.hear_of(entry, happened),
@@ -106,7 +121,11 @@ impl Told {
     }
 
     fn answer(&mut self, by: AgentName, new: Answer) {
-        if self.answers.get(&by).is_none_or(|before| new.how < before.how) {
+        if self
+            .answers
+            .get(&by)
+            .is_none_or(|before| new.how < before.how)
+        {
             self.answers.insert(by, new);
         }
     }
@@ -117,11 +136,19 @@ impl Told {
         if to_us && parent(entry).as_deref() == Some(id.as_str()) {
             return Some(How::Parent);
         }
-        let own = self.accepted().filter(|own| own.to.contains(&answer.from))?;
+        let own = self
+            .accepted()
+            .filter(|own| own.to.contains(&answer.from))?;
         let review = |accepted: &Accepted| accepted.step.as_ref().map(|step| step.review.clone());
-        let is_next =
-            follows(own.kind, answer.kind) && review(own) == review(answer) && review(own).is_some();
-        if is_next && self.answers.values().all(|answer| answer.how == How::Conversation) {
+        let is_next = follows(own.kind, answer.kind)
+            && review(own) == review(answer)
+            && review(own).is_some();
+        if is_next
+            && self
+                .answers
+                .values()
+                .all(|answer| answer.how == How::Conversation)
+        {
             return Some(How::NextOfReview);
         }
         (to_us && own.conversation.is_some() && own.conversation == answer.conversation)
@@ -130,19 +157,41 @@ impl Told {
 
     /// Notes that the request was taken, or that the daemon answered in its reviewer's place.
     fn hear_of(&mut self, entry: &Entry, happened: &Happened) {
-        let Some(own) = self.accepted().filter(|own| own.kind == MessageType::ReviewRequest) else { return };
-        let Some(review) = own.step.as_ref().map(|step| step.review.clone()) else { return };
-        let is_over = self.answers.values().any(|answer| answer.how <= How::NextOfReview);
+        let Some(own) = self
+            .accepted()
+            .filter(|own| own.kind == MessageType::ReviewRequest)
+        else {
+            return;
+        };
+        let Some(review) = own.step.as_ref().map(|step| step.review.clone()) else {
+            return;
+        };
+        let is_over = self
+            .answers
+            .values()
+            .any(|answer| answer.how <= How::NextOfReview);
         if is_over || !happened.steps.iter().any(|step| step.review == review) {
             return;
         }
         if is_take(&happened.event) && self.taken.is_none() {
             self.taken = Some((entry.seq, entry.at.clone()));
         }
-        if let Some(letter) = happened.letters.iter().find(|letter| is_in_place(letter, &review)) {
+        if let Some(letter) = happened
+            .letters
+            .iter()
+            .find(|letter| is_in_place(letter, &review))
+        {
             let how = How::NextOfReview;
-            let answer = Answer { how, id: letter.id.clone(), seq: entry.seq, at: entry.at.clone() };
-            self.answer(AgentName::new(message_schema::envelope::DAEMON).expect("it is a name"), answer);
+            let answer = Answer {
+                how,
+                id: letter.id.clone(),
+                seq: entry.seq,
+                at: entry.at.clone(),
+            };
+            self.answer(
+                AgentName::new(message_schema::envelope::DAEMON).expect("it is a name"),
+                answer,
+            );
         }
     }
 }
@@ -161,7 +210,10 @@ fn is_take(event: &Event) -> bool {
 fn is_in_place(letter: &Letter, of: &ReviewKey) -> bool {
     match &letter.says {
         Says::BudgetSpent { review, .. } => review == of,
-        Says::Escalated { .. } | Says::Closed { .. } | Says::Decided { .. } | Says::Handoff { .. } => false,
+        Says::Escalated { .. }
+        | Says::Closed { .. }
+        | Says::Decided { .. }
+        | Says::Handoff { .. } => false,
     }
 }
 
@@ -191,7 +243,10 @@ fn parent(entry: &Entry) -> Option<String> {
         return None;
     }
     let message = message_schema::parse(text.as_bytes()).ok()?;
-    message.root().field_text("parent_message_id").map(str::to_owned)
+    message
+        .root()
+        .field_text("parent_message_id")
+        .map(str::to_owned)
 }
 
 /// Whether the daemon wrote a letter under this id with the record.

@@ -39,7 +39,9 @@ pub enum ExportError {
     #[error(transparent)]
     Config(#[from] config::ConfigError),
     /// A line of the ledger would not be written again as it stands there.
-    #[error("record {seq} of the ledger was written in another form, and cannot be copied byte for byte")]
+    #[error(
+        "record {seq} of the ledger was written in another form, and cannot be copied byte for byte"
+    )]
     OtherForm {
         /// Its number.
         seq: u64,
@@ -62,15 +64,23 @@ pub fn export(
     standing::find(books.state(), &pr, repo, reviewers)?;
     let toml = text_of_config(root)?;
     let agents = workspace::agents(root)?;
-    let mut copy =
-        Copy { pr: pr.clone(), picked: Vec::new(), dispatches: BTreeMap::new(), last: None, bad: None };
+    let mut copy = Copy {
+        pr: pr.clone(),
+        picked: Vec::new(),
+        dispatches: BTreeMap::new(),
+        last: None,
+        bad: None,
+    };
     let verified = spool::read_ledger(root, &mut |entry| copy.look(entry).map_err(Into::into))?;
     copy.check(verified.last);
     if let Some(seq) = copy.bad {
         return Err(ExportError::OtherForm { seq });
     }
     let records = copy.records();
-    let anchor = Anchor { records: verified.records, last: verified.last };
+    let anchor = Anchor {
+        records: verified.records,
+        last: verified.last,
+    };
     let header = Header {
         pr,
         repo: repo.cloned(),
@@ -78,11 +88,19 @@ pub fn export(
         exported_at: now.to_rfc3339_opts(SecondsFormat::Secs, true),
         by: format!("settled {}", env!("CARGO_PKG_VERSION")),
         ledger: anchor.clone(),
-        policy: PolicyThen { taken: "at_export".to_owned(), toml },
+        policy: PolicyThen {
+            taken: "at_export".to_owned(),
+            toml,
+        },
         agents,
     };
     let (bytes, seal) = file::write(&header, &records);
-    Ok(Exported { bytes, seal, anchor, records: records.len() })
+    Ok(Exported {
+        bytes,
+        seal,
+        anchor,
+        records: records.len(),
+    })
 }
 
 /// The config's text, which can be used.
@@ -113,7 +131,9 @@ impl Copy {
         let (record, _) = fold::decision(entry)?;
         let steps = steps(&record);
         let concerns = steps.iter().any(|step| step.review.pr == self.pr)
-            || event(&record).and_then(pr_of).is_some_and(|pr| pr.to_canonical() == self.pr);
+            || event(&record)
+                .and_then(pr_of)
+                .is_some_and(|pr| pr.to_canonical() == self.pr);
         let tasks: Vec<TaskId> = tasks(&record).collect();
         if concerns || !tasks.is_empty() {
             self.last = Some((entry.seq, Digest::of(&entry.to_line())));
@@ -122,7 +142,8 @@ impl Copy {
             let fixes = steps.iter().filter_map(|step| step.fixes.clone()).collect();
             self.picked.push((entry.clone(), fixes));
         } else {
-            self.dispatches.extend(tasks.into_iter().map(|task| (task, entry.clone())));
+            self.dispatches
+                .extend(tasks.into_iter().map(|task| (task, entry.clone())));
         }
         Ok(())
     }
@@ -138,12 +159,25 @@ impl Copy {
 
     /// The records in the order of the ledger, each once.
     fn records(self) -> Vec<(Role, Entry)> {
-        let Self { picked, dispatches, .. } = self;
-        let given = picked.iter().flat_map(|(_, fixes)| fixes).filter_map(|task| dispatches.get(task));
-        let given: BTreeMap<u64, (Role, Entry)> =
-            given.map(|entry| (entry.seq, (Role::Given, entry.clone()))).collect();
-        let judged = picked.into_iter().map(|(entry, _)| (entry.seq, (Role::Judged, entry)));
-        given.into_iter().chain(judged).collect::<BTreeMap<_, _>>().into_values().collect()
+        let Self {
+            picked, dispatches, ..
+        } = self;
+        let given = picked
+            .iter()
+            .flat_map(|(_, fixes)| fixes)
+            .filter_map(|task| dispatches.get(task));
+        let given: BTreeMap<u64, (Role, Entry)> = given
+            .map(|entry| (entry.seq, (Role::Given, entry.clone())))
+            .collect();
+        let judged = picked
+            .into_iter()
+            .map(|(entry, _)| (entry.seq, (Role::Judged, entry)));
+        given
+            .into_iter()
+            .chain(judged)
+            .collect::<BTreeMap<_, _>>()
+            .into_values()
+            .collect()
     }
 }
 
@@ -167,11 +201,15 @@ fn event(record: &Record) -> Option<&Event> {
 fn tasks(record: &Record) -> impl Iterator<Item = TaskId> {
     let handoff = match record {
         Record::Happened(happened) => happened.handoff.as_ref(),
-        Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } | Record::Declined { .. } => {
-            None
-        }
+        Record::Accepted(_)
+        | Record::Duplicate { .. }
+        | Record::Refused { .. }
+        | Record::Declined { .. } => None,
     };
-    handoff.into_iter().flat_map(|handoff| &handoff.tasks).map(|task| task.id.clone())
+    handoff
+        .into_iter()
+        .flat_map(|handoff| &handoff.tasks)
+        .map(|task| task.id.clone())
 }
 
 fn pr_of(event: &Event) -> Option<&PrNumber> {

@@ -135,29 +135,49 @@ impl VerdictFile {
             expected: expected.to_owned(),
         };
         let text = std::str::from_utf8(bytes).map_err(|error| {
-            let line = bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = bytes[..error.valid_up_to()]
+                .iter()
+                .filter(|byte| **byte == b'\n')
+                .count()
+                + 1;
             damaged(line, "bytes that are no UTF-8", "text")
         })?;
         let mut lines: Vec<&str> = text.split('\n').collect();
         let count = lines.len();
         if lines.pop() != Some("") {
-            return Err(damaged(count, "the end of the file within a line", "a newline"));
+            return Err(damaged(
+                count,
+                "the end of the file within a line",
+                "a newline",
+            ));
         }
         let [opening, header, records @ .., last] = &lines[..] else {
-            return Err(damaged(count, "the end of the file", "an opening, a header and an end"));
+            return Err(damaged(
+                count,
+                "the end of the file",
+                "an opening, a header and an end",
+            ));
         };
         if *opening != OPENING {
             return Err(damaged(1, &start(opening), &format!("`{OPENING}`")));
         }
-        let of_header = |error: &str| damaged(2, &format!("{} ({error})", start(header)), "a header");
-        let json = header.strip_prefix("header ").ok_or_else(|| of_header("no header"))?;
-        let read: Header = serde_json::from_str(json).map_err(|error| of_header(&error.to_string()))?;
-        let mut file = Self { header: read, records: Vec::new(), seal: Digest::ZERO };
+        let of_header =
+            |error: &str| damaged(2, &format!("{} ({error})", start(header)), "a header");
+        let json = header
+            .strip_prefix("header ")
+            .ok_or_else(|| of_header("no header"))?;
+        let read: Header =
+            serde_json::from_str(json).map_err(|error| of_header(&error.to_string()))?;
+        let mut file = Self {
+            header: read,
+            records: Vec::new(),
+            seal: Digest::ZERO,
+        };
         let mut chain = Digest::of(format!("{opening}\nheader {json}\n").as_bytes());
         let mut before: Option<(u64, Digest)> = None;
         for (n, line) in records.iter().enumerate() {
-            let (role, entry, digest) =
-                record(line, &mut chain).map_err(|(found, expected)| damaged(n + 3, &found, &expected))?;
+            let (role, entry, digest) = record(line, &mut chain)
+                .map_err(|(found, expected)| damaged(n + 3, &found, &expected))?;
             check_order(&entry, before, digest, &file.header.ledger)
                 .map_err(|(found, expected)| damaged(n + 3, &found, &expected))?;
             before = Some((entry.seq, digest));
@@ -174,13 +194,22 @@ impl VerdictFile {
 
 /// One record's line: whole, and chained to the line before.
 fn record(line: &str, chain: &mut Digest) -> Result<(Role, Entry, Digest), (String, String)> {
-    let form = || (start(line), "`judged` or `given`, two digests and a record".to_owned());
-    let mut parts = line.splitn(4, ' ');
-    let (word, named, chained, text) = match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some(word), Some(named), Some(chained), Some(text)) => (word, named, chained, text),
-        (_, _, _, _) => return Err(form()),
+    let form = || {
+        (
+            start(line),
+            "`judged` or `given`, two digests and a record".to_owned(),
+        )
     };
-    let role = [Role::Judged, Role::Given].into_iter().find(|role| role.word() == word).ok_or_else(form)?;
+    let mut parts = line.splitn(4, ' ');
+    let (word, named, chained, text) =
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(word), Some(named), Some(chained), Some(text)) => (word, named, chained, text),
+            (_, _, _, _) => return Err(form()),
+        };
+    let role = [Role::Judged, Role::Given]
+        .into_iter()
+        .find(|role| role.word() == word)
+        .ok_or_else(form)?;
     let digest = Digest::of(text.as_bytes());
     if digest.to_string() != named {
         return Err((format!("a record with the digest {digest}"), start(named)));
@@ -211,7 +240,10 @@ fn check_order(
         return Err((format!("record {seq}"), expected));
     }
     if *seq == last + 1 && *prev != of_last {
-        return Err((format!("`prev` {prev}"), format!("{of_last}, the record before")));
+        return Err((
+            format!("`prev` {prev}"),
+            format!("{of_last}, the record before"),
+        ));
     }
     if *seq == anchor.records && digest != anchor.last {
         return Err((

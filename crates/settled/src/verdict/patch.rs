@@ -104,9 +104,14 @@ impl Patches {
         };
         // A patch id leaves blanks out, the files' parts do not.
         if was.patch_id == is.patch_id && names(&was, &is).all(|file| is_same(&was, &is, file)) {
-            return Ok(Comparison::Same { patch_id: is.patch_id });
+            return Ok(Comparison::Same {
+                patch_id: is.patch_id,
+            });
         }
-        Ok(Comparison::Void { why: different(&was, &is, approved, head), fetch: None })
+        Ok(Comparison::Void {
+            why: different(&was, &is, approved, head),
+            fetch: None,
+        })
     }
 
     /// What a commit changes since it left the branch.
@@ -114,17 +119,29 @@ impl Patches {
         let fetch = |what: &str| Some(format!("fetch {what}"));
         let named = commit.as_str().to_ascii_lowercase();
         // A branch may bear a name that looks like a commit's beginning.
-        let Some(full) = self.resolve(&named)?.filter(|full| full.starts_with(&named)) else {
+        let Some(full) = self
+            .resolve(&named)?
+            .filter(|full| full.starts_with(&named))
+        else {
             let why = format!("{commit} is not in the clone, so its change cannot be compared");
-            return Ok(Err(Missing { why, fetch: fetch(&format!("origin {commit}")) }));
+            return Ok(Err(Missing {
+                why,
+                fetch: fetch(&format!("origin {commit}")),
+            }));
         };
         let bases = self.git(&["merge-base", "--all", base, &full], None)?;
         let bases = String::from_utf8_lossy(&bases.stdout).into_owned();
         let before = match bases.lines().collect::<Vec<_>>()[..] {
             [one] => one.to_owned(),
             [] => {
-                let why = format!("{commit} and {} have no common commit in the clone", escaped(&self.base));
-                return Ok(Err(Missing { why, fetch: fetch("--unshallow origin") }));
+                let why = format!(
+                    "{commit} and {} have no common commit in the clone",
+                    escaped(&self.base)
+                );
+                return Ok(Err(Missing {
+                    why,
+                    fetch: fetch("--unshallow origin"),
+                }));
             }
             [_, _, ..] => {
                 let why = format!("{commit} left {} at several commits", escaped(&self.base));
@@ -134,12 +151,18 @@ impl Patches {
         let patch = self.git(&[DIFF, &[&before, &full, "--"]].concat(), None)?;
         if !patch.status.success() {
             let why = format!("what {commit} changes cannot be read from the clone");
-            return Ok(Err(Missing { why, fetch: fetch("--unshallow origin") }));
+            return Ok(Err(Missing {
+                why,
+                fetch: fetch("--unshallow origin"),
+            }));
         }
         let id = self.git(&["patch-id", "--stable"], Some(&patch.stdout))?;
         let id = String::from_utf8_lossy(&id.stdout).into_owned();
         match id.split_whitespace().next() {
-            Some(patch_id) => Ok(Ok(Change { patch_id: patch_id.to_owned(), files: files(&patch.stdout) })),
+            Some(patch_id) => Ok(Ok(Change {
+                patch_id: patch_id.to_owned(),
+                files: files(&patch.stdout),
+            })),
             None => {
                 let why = format!("{commit} changes nothing against {}", escaped(&self.base));
                 Ok(Err(Missing { why, fetch: None }))
@@ -160,14 +183,20 @@ impl Patches {
 
     /// Runs git in the clone, whatever repository the environment is about.
     fn git(&self, args: &[&str], input: Option<&[u8]>) -> Result<Output, GitError> {
-        let not_run = |source| GitError::NotRun { directory: self.directory.clone(), source };
+        let not_run = |source| GitError::NotRun {
+            directory: self.directory.clone(),
+            source,
+        };
         let mut git = Command::new("git");
         git.arg("-C").arg(&self.directory).args([
             "--no-pager",
             "--no-replace-objects",
             "--literal-pathspecs",
         ]);
-        git.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        git.args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         git.env("LC_ALL", "C");
         for name in GIT_OF_OTHERS {
             git.env_remove(name);
@@ -177,10 +206,17 @@ impl Patches {
         let written = std::thread::scope(|scope| {
             let writing = scope.spawn(move || stdin.write_all(input.unwrap_or_default()));
             let output = child.wait_with_output();
-            (writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), output)
+            (
+                writing
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                output,
+            )
         });
         match written {
-            (Err(error), _) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(not_run(error)),
+            (Err(error), _) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(not_run(error))
+            }
             (Ok(()) | Err(_), output) => output.map_err(not_run),
         }
     }
@@ -254,14 +290,25 @@ fn files(patch: &[u8]) -> BTreeMap<Vec<u8>, Part> {
 /// A part of these lines; `index` is as in `index 1f3e..90ab 100644`.
 fn part(lines: &[u8], index: &[u8]) -> Part {
     let index = String::from_utf8_lossy(index);
-    let names = index.split_whitespace().nth(1).and_then(|names| names.split_once(".."));
+    let names = index
+        .split_whitespace()
+        .nth(1)
+        .and_then(|names| names.split_once(".."));
     let (before, after) = names.unwrap_or_default();
-    Part { lines: Digest::of(lines), before: before.into(), after: after.into() }
+    Part {
+        lines: Digest::of(lines),
+        before: before.into(),
+        after: after.into(),
+    }
 }
 
 /// The files that either changes.
 fn names<'c>(was: &'c Change, is: &'c Change) -> impl Iterator<Item = &'c Vec<u8>> {
-    was.files.keys().chain(is.files.keys().filter(|file| !was.files.contains_key(*file)))
+    was.files.keys().chain(
+        is.files
+            .keys()
+            .filter(|file| !was.files.contains_key(*file)),
+    )
 }
 
 fn is_same(was: &Change, is: &Change, file: &Vec<u8>) -> bool {

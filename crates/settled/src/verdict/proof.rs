@@ -41,7 +41,11 @@ pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
     let toml = file.header.policy.toml.as_deref().unwrap_or_default();
     let config = Config::parse(toml, Path::new("settled.toml")).map_err(Unfounded::Policy)?;
     let again = Again::new(config.policy(file.header.agents.iter().cloned()));
-    let mut proof = Proof { again, judged: 0, given: 0 };
+    let mut proof = Proof {
+        again,
+        judged: 0,
+        given: 0,
+    };
     for (role, entry) in &file.records {
         let (taken, count) = match role {
             Role::Judged => (proof.again.judge(entry), &mut proof.judged),

@@ -134,7 +134,10 @@ pub enum NoAnswer {
         of: String,
     },
     /// Several repositories have a pull request of this number.
-    #[error("{}: pull request {pr} of which repository: {repos}?", Code::ReviewAmbiguous)]
+    #[error(
+        "{}: pull request {pr} of which repository: {repos}?",
+        Code::ReviewAmbiguous
+    )]
     Ambiguous {
         /// The pull request.
         pr: PrNumber,
@@ -152,16 +155,26 @@ pub(super) fn find<'s>(
 ) -> Result<Vec<(&'s ReviewKey, &'s Review)>, NoAnswer> {
     let wanted = repo.map(Repo::to_canonical);
     let of_repo = |key: &ReviewKey| wanted.is_none() || key.repo.is_none() || key.repo == wanted;
-    let of_pr = state.reviews().filter(|(key, _)| key.pr == pr.to_canonical() && of_repo(key));
+    let of_pr = state
+        .reviews()
+        .filter(|(key, _)| key.pr == pr.to_canonical() && of_repo(key));
     let mut found: Vec<(&ReviewKey, &Review)> = of_pr.collect();
     let none = |of: String| NoAnswer::NoReview { pr: pr.clone(), of };
     if found.is_empty() {
-        return Err(none(repo.map_or_else(String::new, |repo| format!(" of {repo}"))));
+        return Err(none(
+            repo.map_or_else(String::new, |repo| format!(" of {repo}")),
+        ));
     }
-    let repos: BTreeSet<&Repo> = found.iter().filter_map(|(key, _)| key.repo.as_ref()).collect();
+    let repos: BTreeSet<&Repo> = found
+        .iter()
+        .filter_map(|(key, _)| key.repo.as_ref())
+        .collect();
     if repos.len() > 1 {
         let repos: Vec<&str> = repos.into_iter().map(Repo::as_str).collect();
-        return Err(NoAnswer::Ambiguous { pr: pr.clone(), repos: repos.join(", ") });
+        return Err(NoAnswer::Ambiguous {
+            pr: pr.clone(),
+            repos: repos.join(", "),
+        });
     }
     let is_there = |name: &AgentName| found.iter().any(|(key, _)| key.reviewer == *name);
     if let Some(stranger) = reviewers.iter().find(|name| !is_there(name)) {
@@ -174,12 +187,25 @@ pub(super) fn find<'s>(
 impl Verdict {
     /// Finds the answer in a state.
     pub fn of(state: &State, asked: &Asked) -> Result<Self, NoAnswer> {
-        let Asked { pr, repo, reviewers, head, .. } = asked;
+        let Asked {
+            pr,
+            repo,
+            reviewers,
+            head,
+            ..
+        } = asked;
         let found = find(state, pr, repo.as_ref(), reviewers)?;
-        let reviews: Vec<Checked> =
-            found.into_iter().map(|(key, review)| Checked::of(key, review, asked)).collect();
+        let reviews: Vec<Checked> = found
+            .into_iter()
+            .map(|(key, review)| Checked::of(key, review, asked))
+            .collect();
         let passes = reviews.iter().all(|review| review.passes);
-        Ok(Self { pr: pr.to_canonical().to_string(), head: head.to_string(), passes, reviews })
+        Ok(Self {
+            pr: pr.to_canonical().to_string(),
+            head: head.to_string(),
+            passes,
+            reviews,
+        })
     }
 
     /// Lets approvals of another commit hold where `compare` finds its change to be that of the head. What else
@@ -189,8 +215,9 @@ impl Verdict {
         mut compare: impl FnMut(&CommitSha) -> Result<Comparison, E>,
     ) -> Result<(), E> {
         for review in &mut self.reviews {
-            let is_moved =
-                [Reason::OtherCommit, Reason::Stale].iter().any(|why| review.reasons.contains(why));
+            let is_moved = [Reason::OtherCommit, Reason::Stale]
+                .iter()
+                .any(|why| review.reasons.contains(why));
             if let (true, Some(commit)) = (is_moved, review.approved_commit.clone()) {
                 review.take(compare(&commit)?, &commit, &self.head);
             }
@@ -216,16 +243,30 @@ impl Checked {
                 end = closed(*reason).to_owned();
                 None
             }
-            Phase::Awaiting { .. } | Phase::Reviewing(_) | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => {
                 reasons.insert(Reason::NoApproval);
-                let mover = review.phase.mover_of(key).map_or("nobody", |name| name.as_str());
-                end = format!("{}, round {}: {mover} moves", review.phase.word(), review.round);
+                let mover = review
+                    .phase
+                    .mover_of(key)
+                    .map_or("nobody", |name| name.as_str());
+                end = format!(
+                    "{}, round {}: {mover} moves",
+                    review.phase.word(),
+                    review.round
+                );
                 None
             }
         };
         if let Some(approval) = approval {
             reasons.extend(against(approval, asked));
-            let broken: Vec<&str> = approval.broken.iter().map(|clause| clause.as_str()).collect();
+            let broken: Vec<&str> = approval
+                .broken
+                .iter()
+                .map(|clause| clause.as_str())
+                .collect();
             end = broken.join(", ");
         }
         let mut checked = Self {
@@ -240,7 +281,10 @@ impl Checked {
             approved_commit: approval.and_then(|approval| approval.commit.clone()),
             approved_at: approval.map(|approval| approval.at),
             remap: None,
-            told: Told { head: asked.head.to_string(), end },
+            told: Told {
+                head: asked.head.to_string(),
+                end,
+            },
         };
         checked.conclude();
         checked
@@ -252,18 +296,33 @@ impl Checked {
             Comparison::Same { patch_id } => {
                 self.reasons.remove(&Reason::OtherCommit);
                 self.reasons.remove(&Reason::Stale);
-                Remap { remapped: true, from, to, patch_id: Some(patch_id), why: None, fetch: None }
+                Remap {
+                    remapped: true,
+                    from,
+                    to,
+                    patch_id: Some(patch_id),
+                    why: None,
+                    fetch: None,
+                }
             }
-            Comparison::Void { why, fetch } => {
-                Remap { remapped: false, from, to, patch_id: None, why: Some(why), fetch }
-            }
+            Comparison::Void { why, fetch } => Remap {
+                remapped: false,
+                from,
+                to,
+                patch_id: None,
+                why: Some(why),
+                fetch,
+            },
         });
         self.conclude();
     }
 
     fn conclude(&mut self) {
         self.passes = self.reasons.is_empty();
-        let commit = self.approved_commit.as_ref().map_or("no commit", |commit| commit.as_str());
+        let commit = self
+            .approved_commit
+            .as_ref()
+            .map_or("no commit", |commit| commit.as_str());
         let Told { head, end } = &self.told;
         let mut said: Vec<String> = self
             .reasons
@@ -284,8 +343,14 @@ impl Checked {
             })
             .collect();
         match &self.remap {
-            Some(Remap { remapped: true, patch_id: Some(id), .. }) => {
-                said.push(format!("approved {commit}, whose change {head} makes too (patch {id})"));
+            Some(Remap {
+                remapped: true,
+                patch_id: Some(id),
+                ..
+            }) => {
+                said.push(format!(
+                    "approved {commit}, whose change {head} makes too (patch {id})"
+                ));
             }
             Some(Remap { why: Some(why), .. }) => said.push(why.clone()),
             Some(_) => {}
@@ -302,9 +367,15 @@ fn against(approval: &Approval, asked: &Asked) -> impl Iterator<Item = Reason> {
     [
         (!approval.broken.is_empty(), Reason::GateBroken),
         (commit.is_none(), Reason::Unbound),
-        (commit.is_some_and(|commit| !commit.same_commit(&asked.head)), Reason::OtherCommit),
+        (
+            commit.is_some_and(|commit| !commit.same_commit(&asked.head)),
+            Reason::OtherCommit,
+        ),
         (approval.stale, Reason::Stale),
-        (!approval.merge_ready && !asked.allow_waiting, Reason::Waiting),
+        (
+            !approval.merge_ready && !asked.allow_waiting,
+            Reason::Waiting,
+        ),
     ]
     .into_iter()
     .filter_map(|(is_so, reason)| is_so.then_some(reason))

@@ -66,6 +66,10 @@ impl Room {
 }
 
 pub(crate) fn at(second: i64) -> Moment {
-    let utc = DateTime::<Utc>::from_timestamp(BEGIN, 0).expect("an instant") + TimeDelta::seconds(second);
-    Moment { mono: second.unsigned_abs() * 1000, utc }
+    let utc =
+        DateTime::<Utc>::from_timestamp(BEGIN, 0).expect("an instant") + TimeDelta::seconds(second);
+    Moment {
+        mono: second.unsigned_abs() * 1000,
+        utc,
+    }
 }

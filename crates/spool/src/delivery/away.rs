@@ -62,7 +62,8 @@ impl Desk<'_> {
         let size = self.original.stamp.map(|stamp| stamp.size);
         match &self.original.digest {
             Some(digest) if size.is_none_or(|size| size == there.size) => {
-                self.ground.has_digest(self.outbox, &self.original.file, digest, there.size)
+                self.ground
+                    .has_digest(self.outbox, &self.original.file, digest, there.size)
             }
             Some(_) | None => Ok(false),
         }
@@ -76,8 +77,12 @@ impl Desk<'_> {
 
     /// Says whether a power cut tore the original of an accepted message, whose bytes are in the ledger.
     fn is_torn_original(&self) -> Result<bool, SpoolError> {
-        let Some(text) = self.original.text.as_ref().filter(|_| self.verify) else { return Ok(false) };
-        let found = self.ground.bytes(self.outbox, &self.original.file, text.len() as u64)?;
+        let Some(text) = self.original.text.as_ref().filter(|_| self.verify) else {
+            return Ok(false);
+        };
+        let found = self
+            .ground
+            .bytes(self.outbox, &self.original.file, text.len() as u64)?;
         Ok(found.is_some_and(|found| place::is_remains(&found, text.as_bytes())))
     }
 
@@ -85,41 +90,68 @@ impl Desk<'_> {
         for name in self.away_name().variants(self.seq) {
             let ground = self.ground;
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
-            match ground.disk.rename_new(outbox, self.original.file.as_ref(), away, name.as_ref()) {
+            match ground
+                .disk
+                .rename_new(outbox, self.original.file.as_ref(), away, name.as_ref())
+            {
                 // A kill here leaves the file where it belongs but not yet compared; `already_gone` knows it by its
                 // inode.
                 Ok(()) => return self.compare(&name),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return self.already_gone(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return self.already_gone();
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     if self.is_copy(&name, there)? {
                         ground.remove(self.outbox, &self.original.file)?;
                         return Ok(Outcome::Away(name));
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => return self.carry_away(),
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    return self.carry_away();
+                }
                 Err(source) => {
-                    return Err(ground.error_at("put away", self.outbox, &self.original.file, source));
+                    return Err(ground.error_at(
+                        "put away",
+                        self.outbox,
+                        &self.original.file,
+                        source,
+                    ));
                 }
             }
         }
         let taken = io::ErrorKind::AlreadyExists.into();
-        Err(self.ground.error_at("find a free name for", self.away, self.away_name(), taken))
+        Err(self
+            .ground
+            .error_at("find a free name for", self.away, self.away_name(), taken))
     }
 
     /// Says whether the name is taken by the same bytes, and the outbox still holds them, too.
     fn is_copy(&self, name: &FileName, there: &Stat) -> Result<bool, SpoolError> {
-        let Some(digest) = &self.original.digest else { return Ok(false) };
-        Ok(self.ground.has_digest(self.away, name, digest, there.size)?
-            && self.ground.has_digest(self.outbox, &self.original.file, digest, there.size)?)
+        let Some(digest) = &self.original.digest else {
+            return Ok(false);
+        };
+        Ok(self
+            .ground
+            .has_digest(self.away, name, digest, there.size)?
+            && self
+                .ground
+                .has_digest(self.outbox, &self.original.file, digest, there.size)?)
     }
 
     /// Compares a file that was just put away with what was judged, unless its stamp is proof enough.
     fn compare(&self, name: &FileName) -> Result<Outcome, SpoolError> {
-        let (Some(digest), Some(there)) = (&self.original.digest, self.ground.look(self.away, name)?) else {
+        let (Some(digest), Some(there)) =
+            (&self.original.digest, self.ground.look(self.away, name)?)
+        else {
             return Ok(Outcome::Away(name.clone()));
         };
-        let proven = self.has_stamp(&there) && self.original.stamp.is_some_and(|stamp| !stamp.fresh);
-        if proven || self.ground.has_digest(self.away, name, digest, there.size)? {
+        let proven =
+            self.has_stamp(&there) && self.original.stamp.is_some_and(|stamp| !stamp.fresh);
+        if proven
+            || self
+                .ground
+                .has_digest(self.away, name, digest, there.size)?
+        {
             return Ok(Outcome::Away(name.clone()));
         }
         self.writer_came_back(name)
@@ -129,17 +161,28 @@ impl Desk<'_> {
     fn writer_came_back(&self, name: &FileName) -> Result<Outcome, SpoolError> {
         for back in self.original.file.variants(self.seq) {
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
-            match self.ground.disk.rename_new(away, name.as_ref(), outbox, back.as_ref()) {
+            match self
+                .ground
+                .disk
+                .rename_new(away, name.as_ref(), outbox, back.as_ref())
+            {
                 Ok(()) => {
                     self.keep_accepted()?;
                     return Ok(Outcome::New(back));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(source) => return Err(self.ground.error_at("give back", self.away, name, source)),
+                Err(source) => {
+                    return Err(self.ground.error_at("give back", self.away, name, source));
+                }
             }
         }
         let taken = io::ErrorKind::AlreadyExists.into();
-        Err(self.ground.error_at("find a free name for", self.outbox, &self.original.file, taken))
+        Err(self.ground.error_at(
+            "find a free name for",
+            self.outbox,
+            &self.original.file,
+            taken,
+        ))
     }
 
     /// The outbox holds nothing under that name: it was put away before a kill, or its writer took it back.
@@ -162,10 +205,18 @@ impl Desk<'_> {
 
     /// Makes sure that the accepted bytes lie in `sent/`; for anything but an accepted message there is nothing to do.
     fn keep_accepted(&self) -> Result<(), SpoolError> {
-        let Some(text) = self.original.text.as_ref() else { return Ok(()) };
+        let Some(text) = self.original.text.as_ref() else {
+            return Ok(());
+        };
         let bytes = text.as_bytes();
         let temporary = layout::away_temporary(self.seq);
-        match place::trace(self.ground, std::slice::from_ref(self.away), self.away_name(), self.seq, bytes)? {
+        match place::trace(
+            self.ground,
+            std::slice::from_ref(self.away),
+            self.away_name(),
+            self.seq,
+            bytes,
+        )? {
             // A power cut may have left both names of a rename.
             place::Trace::Whole if self.verify => self.ground.remove(self.away, &temporary),
             place::Trace::Whole => Ok(()),
@@ -174,8 +225,15 @@ impl Desk<'_> {
             }
             place::Trace::Damaged(..) | place::Trace::Absent => {
                 self.ground.write_new(self.away, &temporary, bytes)?;
-                place::publish(self.ground, self.away, &temporary, self.away_name(), self.seq, bytes)
-                    .map(|_| ())
+                place::publish(
+                    self.ground,
+                    self.away,
+                    &temporary,
+                    self.away_name(),
+                    self.seq,
+                    bytes,
+                )
+                .map(|_| ())
             }
         }
     }
@@ -183,11 +241,19 @@ impl Desk<'_> {
     /// Copies and removes, where a rename between the two directories is not possible (each a mount of its own).
     fn carry_away(&self) -> Result<Outcome, SpoolError> {
         let crosses = || io::ErrorKind::CrossesDevices.into();
-        let limit = self.original.stamp.map_or(u64::from(u32::MAX), |stamp| stamp.size);
+        let limit = self
+            .original
+            .stamp
+            .map_or(u64::from(u32::MAX), |stamp| stamp.size);
         let digest = self.original.digest.as_ref();
         let found = self.ground.bytes(self.outbox, &self.original.file, limit)?;
         let (Some(bytes), Some(digest)) = (found, digest) else {
-            return Err(self.ground.error_at("put away", self.outbox, &self.original.file, crosses()));
+            return Err(self.ground.error_at(
+                "put away",
+                self.outbox,
+                &self.original.file,
+                crosses(),
+            ));
         };
         if Digest::of(&bytes) != *digest {
             self.keep_accepted()?;
@@ -195,7 +261,14 @@ impl Desk<'_> {
         }
         let temporary = layout::away_temporary(self.seq);
         self.ground.write_new(self.away, &temporary, &bytes)?;
-        let name = place::publish(self.ground, self.away, &temporary, self.away_name(), self.seq, &bytes);
+        let name = place::publish(
+            self.ground,
+            self.away,
+            &temporary,
+            self.away_name(),
+            self.seq,
+            &bytes,
+        );
         let name = name.inspect_err(|_| {
             // The next try may find both names on one file system, and make no copy that would replace this one.
             let _ = self.ground.remove(self.away, &temporary);

@@ -16,7 +16,11 @@ const TOUCHED_MAX: usize = 32_768;
 
 /// Beyond this many files one call for the whole file system is cheaper than one for each of them. Where there is no
 /// such call the list is kept whole.
-const FILES_MAX: usize = if cfg!(target_os = "linux") { 64 } else { 1 << 30 };
+const FILES_MAX: usize = if cfg!(target_os = "linux") {
+    64
+} else {
+    1 << 30
+};
 
 /// The files, directories and lanes that a power cut could still undo.
 #[derive(Debug, Default)]
@@ -64,7 +68,8 @@ impl Touched {
     pub(crate) fn file_before(&mut self, dir: &Path, file: &FileName, seq: u64) {
         self.count += 1;
         if self.count <= FILES_MAX {
-            self.files.extend(file.variants(seq).map(|name| (dir.to_owned(), name)));
+            self.files
+                .extend(file.variants(seq).map(|name| (dir.to_owned(), name)));
         }
     }
 
@@ -96,11 +101,16 @@ impl Touched {
             return Ok(closed);
         }
         for (path, name) in &self.files {
-            let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else { continue };
+            let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else {
+                continue;
+            };
             sync_file(ground, dir, name)?;
         }
         for (path, dir) in &dirs {
-            ground.disk.sync_dir(&dir.handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
+            ground
+                .disk
+                .sync_dir(&dir.handle)
+                .map_err(SpoolError::fatal("sync", ground.path(path)))?;
         }
         Ok(closed)
     }
@@ -111,10 +121,24 @@ impl Touched {
         let places: Vec<PathBuf> = lanes.iter().flat_map(places_of).collect();
         let is_left = |dir: &Path| places.iter().any(|place| place.starts_with(dir));
         let dirs = self.dirs.into_iter().filter(|dir| is_left(dir)).collect();
-        let files: Vec<_> = self.files.into_iter().filter(|(dir, _)| places.contains(dir)).collect();
+        let files: Vec<_> = self
+            .files
+            .into_iter()
+            .filter(|(dir, _)| places.contains(dir))
+            .collect();
         // Which files these were was not noted beyond that many, so it takes the whole file system again.
-        let count = if self.count > FILES_MAX { FILES_MAX + 1 } else { files.len() };
-        Touched { files, count, tried: 0, dirs, lanes }
+        let count = if self.count > FILES_MAX {
+            FILES_MAX + 1
+        } else {
+            files.len()
+        };
+        Touched {
+            files,
+            count,
+            tried: 0,
+            dirs,
+            lanes,
+        }
     }
 }
 
@@ -133,31 +157,48 @@ impl Lanes {
         self.touched.tried = self.touched.count;
         let closed = self.touched.sync(ground)?;
         let is_held = |lane: &Lane| {
-            places_of(lane).iter().any(|place| closed.iter().any(|(path, _)| place.starts_with(path)))
+            places_of(lane)
+                .iter()
+                .any(|place| closed.iter().any(|(path, _)| place.starts_with(path)))
         };
         // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
         // for files that are there, nothing more.
         let dir = ground.dir(layout::CURSORS.as_ref())?;
         for lane in self.touched.lanes.iter().filter(|lane| !is_held(lane)) {
-            let Some(work) = self.works.get_mut(lane) else { continue };
+            let Some(work) = self.works.get_mut(lane) else {
+                continue;
+            };
             let name = lane.cursor_name();
             let (slot, pos) = (work.progress.turn, work.progress.done);
-            let note = Note { pos, verify: 0, boot: ground.boot.clone() };
+            let note = Note {
+                pos,
+                verify: 0,
+                boot: ground.boot.clone(),
+            };
             let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Write);
             let file = file.map_err(|source| ground.error_at("open", &dir, &name, source))?;
             disk::write_all(&*ground.disk, &file, &note.line(slot), slot.offset())
                 .map_err(|source| ground.error_at("write", &dir, &name, source))?;
             let path = || ground.path(&dir.path.join(&name));
-            ground.disk.sync_data(&file).map_err(SpoolError::fatal("sync", path()))?;
+            ground
+                .disk
+                .sync_data(&file)
+                .map_err(SpoolError::fatal("sync", path()))?;
             work.progress.durable = pos;
             work.progress.turn = slot.other();
         }
         if self.cursors_made {
-            ground.disk.sync_dir(&dir.handle).map_err(SpoolError::fatal("sync", ground.path(&dir.path)))?;
+            ground
+                .disk
+                .sync_dir(&dir.handle)
+                .map_err(SpoolError::fatal("sync", ground.path(&dir.path)))?;
         }
         self.cursors_made = false;
         self.touched = std::mem::take(&mut self.touched).left(&is_held);
-        closed.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+        closed
+            .into_iter()
+            .next()
+            .map_or(Ok(()), |(_, error)| Err(error))
     }
 }
 
@@ -165,11 +206,17 @@ impl Lanes {
 fn sync_file_systems(ground: &Ground, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), SpoolError> {
     let mut file_systems: BTreeMap<u64, (Handle, &Path)> = BTreeMap::new();
     for (path, dir) in dirs {
-        let stat = ground.disk.stat(&dir.handle).map_err(|source| ground.error("look at", path, source))?;
+        let stat = ground
+            .disk
+            .stat(&dir.handle)
+            .map_err(|source| ground.error("look at", path, source))?;
         file_systems.entry(stat.dev).or_insert((dir.handle, path));
     }
     for (handle, path) in file_systems.values() {
-        ground.disk.sync_file_system(handle).map_err(SpoolError::fatal("sync", ground.path(path)))?;
+        ground
+            .disk
+            .sync_file_system(handle)
+            .map_err(SpoolError::fatal("sync", ground.path(path)))?;
     }
     Ok(())
 }
@@ -178,9 +225,9 @@ fn sync_file_systems(ground: &Ground, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), 
 fn places_of(lane: &Lane) -> Vec<PathBuf> {
     match lane {
         Lane::Mailbox(mailbox) => vec![layout::mailbox_dir(mailbox)],
-        Lane::Outbox(agent) => {
-            ["outbox", "sent", "dead_letter"].map(|name| layout::agent_dir(agent, name)).into()
-        }
+        Lane::Outbox(agent) => ["outbox", "sent", "dead_letter"]
+            .map(|name| layout::agent_dir(agent, name))
+            .into(),
     }
 }
 
@@ -192,11 +239,24 @@ fn sync_file(ground: &Ground, dir: &Dir, name: &FileName) -> Result<(), SpoolErr
     match disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Read)) {
         Ok(None) => Ok(()),
         Ok(Some(file)) => {
-            let stat =
-                ground.disk.stat(&file).map_err(|source| ground.error_at("look at", dir, name, source))?;
-            if stat.kind == Kind::File { ground.disk.sync_data(&file).map_err(fatal()) } else { Ok(()) }
+            let stat = ground
+                .disk
+                .stat(&file)
+                .map_err(|source| ground.error_at("look at", dir, name, source))?;
+            if stat.kind == Kind::File {
+                ground.disk.sync_data(&file).map_err(fatal())
+            } else {
+                Ok(())
+            }
         }
-        Err(error) if matches!(Errno::from_io_error(&error), Some(Errno::LOOP | Errno::NXIO)) => Ok(()),
+        Err(error)
+            if matches!(
+                Errno::from_io_error(&error),
+                Some(Errno::LOOP | Errno::NXIO)
+            ) =>
+        {
+            Ok(())
+        }
         Err(source) => match ground.disk.sync_file_system(&dir.handle) {
             Ok(true) => Ok(()),
             Ok(false) => Err(ground.error_at("open", dir, name, source)),

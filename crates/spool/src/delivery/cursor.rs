@@ -50,57 +50,108 @@ impl Progress {
     /// What a lane knows that was never used before record `head + 1`.
     pub(crate) fn new_after(head: u64) -> Progress {
         let pos = Pos::end_of(head);
-        Progress { durable: pos, turn: Slot::DurableEven, done: pos, prepared: None, verify: 0 }
+        Progress {
+            durable: pos,
+            turn: Slot::DurableEven,
+            done: pos,
+            prepared: None,
+            verify: 0,
+        }
     }
 
     /// Reads a cursor file of a ledger that ends with record `head`, in boot `boot`.
     pub(crate) fn read(bytes: &[u8], boot: &str, head: u64) -> (Progress, Trust) {
         let [even, odd, prepared, delivered] = Slot::ALL.map(|slot| {
             let begin = slot.index() * LINE;
-            bytes.get(begin..begin + LINE).and_then(|line| Note::read(line, slot))
+            bytes
+                .get(begin..begin + LINE)
+                .and_then(|line| Note::read(line, slot))
         });
         let [even, odd] = [even, odd].map(|note| note.map(|note| note.pos));
         let boot = short(boot);
-        let turn = if even > odd { Slot::DurableOdd } else { Slot::DurableEven };
+        let turn = if even > odd {
+            Slot::DurableOdd
+        } else {
+            Slot::DurableEven
+        };
         let known = even.max(odd);
         let durable = known.unwrap_or(Pos::START);
         let unreadable = prepared.is_none() && delivered.is_none();
-        let [prepared, delivered] = [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
+        let [prepared, delivered] =
+            [prepared, delivered].map(|note| note.filter(|note| note.boot == boot));
         // A note that is behind the other was overtaken. A note that is gone was being written when the process ended:
         // without `prepared` nothing was renamed yet, and without `delivered` the temporary names tell what was.
-        let prepared =
-            prepared.filter(|note| delivered.as_ref().is_none_or(|delivered| delivered.pos < note.pos));
+        let prepared = prepared.filter(|note| {
+            delivered
+                .as_ref()
+                .is_none_or(|delivered| delivered.pos < note.pos)
+        });
         let delivered_pos = delivered.as_ref().map(|note| note.pos);
         match (prepared, delivered) {
             (Some(Note { pos, verify, .. }), _) => {
                 let done = delivered_pos.map_or(durable, |done| done.max(durable));
                 // What is durable was delivered; nothing of it waits for its rename any more.
                 let prepared = Some(pos).filter(|pos| *pos > durable);
-                (Progress { durable, turn, done, prepared, verify }, Trust::Whole)
+                (
+                    Progress {
+                        durable,
+                        turn,
+                        done,
+                        prepared,
+                        verify,
+                    },
+                    Trust::Whole,
+                )
             }
-            (None, Some(Note { pos, verify, .. })) => {
-                (Progress { durable, turn, done: pos.max(durable), prepared: None, verify }, Trust::Whole)
-            }
+            (None, Some(Note { pos, verify, .. })) => (
+                Progress {
+                    durable,
+                    turn,
+                    done: pos.max(durable),
+                    prepared: None,
+                    verify,
+                },
+                Trust::Whole,
+            ),
             (None, None) => {
                 let trust = match known {
                     None => Trust::Lost,
                     Some(_) if unreadable => Trust::NotesLost,
                     Some(_) => Trust::NewBoot,
                 };
-                (Progress { durable, turn, done: durable, prepared: None, verify: head }, trust)
+                (
+                    Progress {
+                        durable,
+                        turn,
+                        done: durable,
+                        prepared: None,
+                        verify: head,
+                    },
+                    trust,
+                )
             }
         }
     }
 
     /// The furthest place the cursor speaks of; the ledger must reach it.
     pub(crate) fn furthest(&self) -> Pos {
-        self.done.max(self.durable).max(self.prepared.unwrap_or(Pos::START))
+        self.done
+            .max(self.durable)
+            .max(self.prepared.unwrap_or(Pos::START))
     }
 
     /// Gives a whole new cursor file.
     pub(crate) fn file(&self, boot: &str) -> Vec<u8> {
-        let durable = Note { pos: self.durable, verify: 0, boot: boot.to_owned() };
-        let done = Note { pos: self.done, verify: self.verify, boot: boot.to_owned() };
+        let durable = Note {
+            pos: self.durable,
+            verify: 0,
+            boot: boot.to_owned(),
+        };
+        let done = Note {
+            pos: self.done,
+            verify: self.verify,
+            boot: boot.to_owned(),
+        };
         [
             durable.line(Slot::DurableEven),
             durable.line(Slot::DurableOdd),
@@ -120,8 +171,10 @@ impl Cursors {
         let Some(dir) = ground.dir_if_there(layout::CURSORS.as_ref())? else {
             return Ok(Cursors(BTreeMap::new()));
         };
-        let names =
-            ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
+        let names = ground
+            .disk
+            .list(&dir.handle)
+            .map_err(|source| ground.error("list", &dir.path, source))?;
         let mut cursors = BTreeMap::new();
         for name in names.into_iter().filter(layout::is_cursor) {
             // A cursor that is no readable file counts as lost; that is reported when its lane comes up.
@@ -144,7 +197,9 @@ impl Cursors {
                 return Err(SpoolError::Damaged {
                     segment: ground.path(layout::LEDGER.as_ref()),
                     line: head + 1,
-                    what: format!("the ledger ends with record {head}, but {name} speaks of record {seq}"),
+                    what: format!(
+                        "the ledger ends with record {head}, but {name} speaks of record {seq}"
+                    ),
                 });
             }
         }
@@ -183,8 +238,13 @@ impl<'a> Cursor<'a> {
 
     /// Writes one of its lines.
     pub(super) fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
-        disk::write_all(&*self.ground.disk, &self.file, &note.line(slot), slot.offset())
-            .map_err(|source| self.ground.error("write", &self.path, source))
+        disk::write_all(
+            &*self.ground.disk,
+            &self.file,
+            &note.line(slot),
+            slot.offset(),
+        )
+        .map_err(|source| self.ground.error("write", &self.path, source))
     }
 }
 
@@ -215,7 +275,11 @@ mod tests {
 
     /// A cursor file with these notes of this boot.
     fn file(durable: [Pos; 2], prepared: Pos, delivered: Pos) -> Vec<u8> {
-        let note = |pos| Note { pos, verify: 3, boot: BOOT.to_owned() };
+        let note = |pos| Note {
+            pos,
+            verify: 3,
+            boot: BOOT.to_owned(),
+        };
         [
             note(durable[0]).line(Slot::DurableEven),
             note(durable[1]).line(Slot::DurableOdd),
@@ -238,11 +302,9 @@ mod tests {
         assert_eq!(bytes.len(), 512);
         let text = String::from_utf8(bytes).expect("text");
         let prepared = text.lines().nth(2).expect("four lines");
-        assert!(
-            prepared.starts_with(
-                "prepared  00000000000000000007.000001 verify 00000000000000000003 boot 0a1b2c3d"
-            )
-        );
+        assert!(prepared.starts_with(
+            "prepared  00000000000000000007.000001 verify 00000000000000000003 boot 0a1b2c3d"
+        ));
     }
 
     #[test]
@@ -250,7 +312,10 @@ mod tests {
         let read = |prepared, delivered| {
             let bytes = file([pos(4, 0), pos(2, 0)], prepared, delivered);
             let (progress, trust) = Progress::read(&bytes, BOOT, 9);
-            assert_eq!((trust, progress.durable, progress.turn), (Trust::Whole, pos(4, 0), Slot::DurableOdd));
+            assert_eq!(
+                (trust, progress.durable, progress.turn),
+                (Trust::Whole, pos(4, 0), Slot::DurableOdd)
+            );
             (progress.done, progress.prepared)
         };
         assert_eq!(read(pos(7, 1), pos(7, 0)), (pos(7, 0), Some(pos(7, 1))));
@@ -262,23 +327,38 @@ mod tests {
     fn either_note_alone_is_enough() {
         let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
         let (progress, trust) = Progress::read(&spoil(bytes.clone(), &[Slot::Delivered]), BOOT, 9);
-        assert_eq!((progress.done, progress.prepared, trust), (pos(4, 0), Some(pos(8, 0)), Trust::Whole));
+        assert_eq!(
+            (progress.done, progress.prepared, trust),
+            (pos(4, 0), Some(pos(8, 0)), Trust::Whole)
+        );
         let (progress, trust) = Progress::read(&spoil(bytes, &[Slot::Prepared]), BOOT, 9);
-        assert_eq!((progress.done, progress.prepared, trust), (pos(7, 0), None, Trust::Whole));
+        assert_eq!(
+            (progress.done, progress.prepared, trust),
+            (pos(7, 0), None, Trust::Whole)
+        );
     }
 
     #[test]
     fn a_stale_prepared_note_alone_prepares_nothing() {
-        let bytes = spoil(file([pos(8, 0), pos(2, 0)], pos(8, 0), pos(8, 0)), &[Slot::Delivered]);
+        let bytes = spoil(
+            file([pos(8, 0), pos(2, 0)], pos(8, 0), pos(8, 0)),
+            &[Slot::Delivered],
+        );
         let (progress, trust) = Progress::read(&bytes, BOOT, 9);
-        assert_eq!((progress.done, progress.prepared, trust), (pos(8, 0), None, Trust::Whole));
+        assert_eq!(
+            (progress.done, progress.prepared, trust),
+            (pos(8, 0), None, Trust::Whole)
+        );
     }
 
     #[test]
     fn in_another_boot_only_durable_counts() {
         let bytes = file([pos(4, 0), pos(2, 0)], pos(8, 0), pos(7, 0));
         let (progress, trust) = Progress::read(&bytes, "another", 9);
-        assert_eq!((progress.done, progress.verify, trust), (pos(4, 0), 9, Trust::NewBoot));
+        assert_eq!(
+            (progress.done, progress.verify, trust),
+            (pos(4, 0), 9, Trust::NewBoot)
+        );
     }
 
     #[test]
@@ -287,7 +367,10 @@ mod tests {
         let read = |slots: &[Slot]| Progress::read(&spoil(bytes.clone(), slots), "another", 9);
         assert_eq!(read(&[Slot::DurableEven]).0.durable, pos(2, 0));
         let (progress, trust) = read(&[Slot::DurableEven, Slot::DurableOdd]);
-        assert_eq!((progress.durable, progress.verify, trust), (Pos::START, 9, Trust::Lost));
+        assert_eq!(
+            (progress.durable, progress.verify, trust),
+            (Pos::START, 9, Trust::Lost)
+        );
         assert_eq!(read(&[Slot::Prepared, Slot::Delivered]).1, Trust::NotesLost);
         assert_eq!(Progress::read(b"", BOOT, 9).1, Trust::Lost);
     }

@@ -38,10 +38,18 @@ impl Work {
         let (dir, made) = ground.dir_of_known(&path, mailbox.owner())?;
         touched.lane(&self.lane, &dir.path, made);
         let mut archives = Vec::new();
-        for path in layout::resting_places(mailbox).iter().filter(|place| **place != path) {
+        for path in layout::resting_places(mailbox)
+            .iter()
+            .filter(|place| **place != path)
+        {
             archives.extend(ground.dir_if_there(path)?);
         }
-        let filling = Filling { mailbox, dir, archives, cursor };
+        let filling = Filling {
+            mailbox,
+            dir,
+            archives,
+            cursor,
+        };
         while let Some(next) = self.items.front() {
             if let Wants::None(digest) = next.wants()
                 && Some(next.pos) > self.progress.prepared
@@ -92,9 +100,14 @@ impl Work {
         let mut last = None;
         let mut failure = Ok(());
         for item in self.items.iter().take(TOGETHER) {
-            let Wants::File(bytes) = item.wants() else { break };
+            let Wants::File(bytes) = item.wants() else {
+                break;
+            };
             let sought = item.pos.seq <= self.progress.verify;
-            match filling.wanted(item, bytes).make_ready(sought, &filling.archives, touched, pass) {
+            match filling
+                .wanted(item, bytes)
+                .make_ready(sought, &filling.archives, touched, pass)
+            {
                 Ok(Ready::Written) => made.push(item.pos),
                 Ok(Ready::There) => {}
                 Err(error) => {
@@ -106,7 +119,9 @@ impl Work {
         }
         if let Some(last) = last {
             self.noted = false;
-            filling.cursor.write(Slot::Prepared, &self.note(filling.cursor.ground, last))?;
+            filling
+                .cursor
+                .write(Slot::Prepared, &self.note(filling.cursor.ground, last))?;
             self.progress.prepared = Some(last);
         }
         failure
@@ -120,7 +135,11 @@ impl Work {
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        while let Some(item) = self.items.front().filter(|item| Some(item.pos) <= self.progress.prepared) {
+        while let Some(item) = self
+            .items
+            .front()
+            .filter(|item| Some(item.pos) <= self.progress.prepared)
+        {
             let (item, ground) = (item.clone(), filling.cursor.ground);
             let Wants::File(bytes) = item.wants() else {
                 // Done before the files behind it were prepared.

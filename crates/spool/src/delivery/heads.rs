@@ -35,12 +35,19 @@ impl Heads {
 impl Cursors {
     /// Gives the place up to which a lane survives a power cut.
     pub(crate) fn durable(&self, boot: &str, lane: &Lane) -> Pos {
-        Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX).0.durable
+        Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX)
+            .0
+            .durable
     }
 
     /// Says whether a lane has come to the `n`-th file of a record, given as `(seq, n)`; nothing where it may have and the
     /// cursor does not know.
-    pub(crate) fn has_reached(&self, lane: &Lane, (seq, n): (u64, u32), boot: &str) -> Option<bool> {
+    pub(crate) fn has_reached(
+        &self,
+        lane: &Lane,
+        (seq, n): (u64, u32),
+        boot: &str,
+    ) -> Option<bool> {
         let (progress, trust) = Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX);
         let has = progress.done >= Pos { seq, n };
         match trust {
@@ -57,6 +64,9 @@ impl Cursors {
             let (progress, trust) = Progress::read(self.of(&lane.cursor_name()), boot, u64::MAX);
             trust == Trust::Lost || progress.done < head
         };
-        heads.iter().find(|(lane, head)| is_behind(lane, *head)).map(|(lane, _)| lane)
+        heads
+            .iter()
+            .find(|(lane, head)| is_behind(lane, *head))
+            .map(|(lane, _)| lane)
     }
 }

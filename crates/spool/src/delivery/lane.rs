@@ -94,7 +94,13 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn new(lane: Lane, progress: Progress) -> Work {
-        Work { lane, progress, items: VecDeque::new(), rest: None, noted: false }
+        Work {
+            lane,
+            progress,
+            items: VecDeque::new(),
+            rest: None,
+            noted: false,
+        }
     }
 
     /// Adds what a record wants done here.
@@ -136,7 +142,11 @@ impl Work {
     }
 
     pub(super) fn note(&self, ground: &Ground, pos: Pos) -> Note {
-        Note { pos, verify: self.progress.verify, boot: ground.boot.clone() }
+        Note {
+            pos,
+            verify: self.progress.verify,
+            boot: ground.boot.clone(),
+        }
     }
 
     /// Notes in memory that everything up to `pos` is done.
@@ -149,7 +159,10 @@ impl Work {
 
     /// Notes in the file what is done. If it cannot be written, the next turn does it.
     pub(super) fn note_done(&mut self, cursor: &Cursor<'_>) -> Result<(), SpoolError> {
-        cursor.write(Slot::Delivered, &self.note(cursor.ground, self.progress.done))?;
+        cursor.write(
+            Slot::Delivered,
+            &self.note(cursor.ground, self.progress.done),
+        )?;
         self.noted = true;
         Ok(())
     }
@@ -170,7 +183,10 @@ impl Work {
         let mut dead_letter = None;
         while let Some(item) = self.items.front() {
             let (pos, entry) = (item.pos, Arc::clone(&item.entry));
-            let original = entry.original.as_ref().expect("an item of an outbox has an original");
+            let original = entry
+                .original
+                .as_ref()
+                .expect("an item of an outbox has an original");
             let (slot, name, file) = match &original.away {
                 Away::Sent(file) => (&mut sent, "sent", file),
                 Away::DeadLetter(file) => (&mut dead_letter, "dead_letter", file),
@@ -178,13 +194,23 @@ impl Work {
             let away = match slot {
                 Some(dir) => &*dir,
                 None => {
-                    let (dir, made) = ground.dir_of_known(&layout::agent_dir(agent, name), Some(agent))?;
+                    let (dir, made) =
+                        ground.dir_of_known(&layout::agent_dir(agent, name), Some(agent))?;
                     touched.lane(&self.lane, &dir.path, made);
                     slot.insert(dir)
                 }
             };
             let verify = pos.seq <= self.progress.verify;
-            match (Desk { ground, outbox: &outbox, away, seq: pos.seq, original, verify }).put_away()? {
+            match (Desk {
+                ground,
+                outbox: &outbox,
+                away,
+                seq: pos.seq,
+                original,
+                verify,
+            })
+            .put_away()?
+            {
                 Outcome::Away(name) => {
                     touched.file(&away.path, &name);
                     pass.put_away += 1;

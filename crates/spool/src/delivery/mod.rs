@@ -110,15 +110,34 @@ pub(crate) struct Doubts {
 fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, Item)> {
     let mut items: Vec<(Lane, Item)> = Vec::with_capacity(entry.deliveries.len() + 1);
     for (index, delivery) in entry.deliveries.iter().enumerate() {
-        let before =
-            entry.deliveries[..index].iter().filter(|earlier| earlier.mailbox == delivery.mailbox).count();
+        let before = entry.deliveries[..index]
+            .iter()
+            .filter(|earlier| earlier.mailbox == delivery.mailbox)
+            .count();
         let n = u32::try_from(before).expect("a record has few deliveries");
         let pos = Pos { seq: entry.seq, n };
-        items.push((Lane::Mailbox(delivery.mailbox.clone()), Item { pos, entry: Arc::clone(entry), index }));
+        items.push((
+            Lane::Mailbox(delivery.mailbox.clone()),
+            Item {
+                pos,
+                entry: Arc::clone(entry),
+                index,
+            },
+        ));
     }
     if let Some(original) = &entry.original {
-        let pos = Pos { seq: entry.seq, n: 0 };
-        items.push((Lane::Outbox(original.outbox.clone()), Item { pos, entry: Arc::clone(entry), index: 0 }));
+        let pos = Pos {
+            seq: entry.seq,
+            n: 0,
+        };
+        items.push((
+            Lane::Outbox(original.outbox.clone()),
+            Item {
+                pos,
+                entry: Arc::clone(entry),
+                index: 0,
+            },
+        ));
     }
     items
 }
@@ -126,9 +145,16 @@ fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, Item)> {
 /// Notes what was done in a lane and is not known to be durable.
 fn touch(touched: &mut Touched, lane: &Lane, item: &Item) {
     let (dir, file) = match lane {
-        Lane::Mailbox(mailbox) => (layout::mailbox_dir(mailbox), &item.entry.deliveries[item.index].file),
+        Lane::Mailbox(mailbox) => (
+            layout::mailbox_dir(mailbox),
+            &item.entry.deliveries[item.index].file,
+        ),
         Lane::Outbox(agent) => {
-            let original = item.entry.original.as_ref().expect("an item of an outbox has an original");
+            let original = item
+                .entry
+                .original
+                .as_ref()
+                .expect("an item of an outbox has an original");
             touched.dir(&layout::agent_dir(agent, "outbox"));
             match &original.away {
                 Away::Sent(file) => (layout::agent_dir(agent, "sent"), file),
@@ -207,18 +233,33 @@ impl Gathering {
     }
 
     /// Ends the reading at record `head`.
-    pub(crate) fn settle(mut self, ground: &Ground, head: u64) -> Result<(Lanes, Doubts), SpoolError> {
+    pub(crate) fn settle(
+        mut self,
+        ground: &Ground,
+        head: u64,
+    ) -> Result<(Lanes, Doubts), SpoolError> {
         self.cursors.check(ground, head)?;
         for work in self.works.values_mut() {
             work.progress.verify = work.progress.verify.min(head);
         }
-        Ok((Lanes { works: self.works, touched: self.touched, cursors_made: false }, self.doubts))
+        Ok((
+            Lanes {
+                works: self.works,
+                touched: self.touched,
+                cursors_made: false,
+            },
+            self.doubts,
+        ))
     }
 }
 
 impl Lanes {
     /// Makes new cursor files in place of lost ones.
-    pub(crate) fn replace_cursors(&mut self, ground: &Ground, lost: &[Lane]) -> Result<(), SpoolError> {
+    pub(crate) fn replace_cursors(
+        &mut self,
+        ground: &Ground,
+        lost: &[Lane],
+    ) -> Result<(), SpoolError> {
         let dir = ground.dir(layout::CURSORS.as_ref())?;
         for lane in lost {
             if let Some(work) = self.works.get(lane) {
@@ -231,10 +272,21 @@ impl Lanes {
 
     /// Makes sure that each lane of these drafts has a cursor before the drafts are committed: a record in a lane
     /// without a cursor then proves that the cursor was lost.
-    pub(crate) fn prepare(&mut self, ground: &Ground, drafts: &[Draft], head: u64) -> Result<(), SpoolError> {
+    pub(crate) fn prepare(
+        &mut self,
+        ground: &Ground,
+        drafts: &[Draft],
+        head: u64,
+    ) -> Result<(), SpoolError> {
         for draft in drafts {
-            let mailboxes = draft.deliveries.iter().map(|delivery| Lane::Mailbox(delivery.mailbox.clone()));
-            let outbox = draft.original.iter().map(|original| Lane::Outbox(original.outbox.clone()));
+            let mailboxes = draft
+                .deliveries
+                .iter()
+                .map(|delivery| Lane::Mailbox(delivery.mailbox.clone()));
+            let outbox = draft
+                .original
+                .iter()
+                .map(|original| Lane::Outbox(original.outbox.clone()));
             for lane in mailboxes.chain(outbox) {
                 if self.works.contains_key(&lane) {
                     continue;
@@ -252,7 +304,10 @@ impl Lanes {
     /// Takes up what a committed record wants done.
     pub(crate) fn enqueue(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
-            self.works.get_mut(&lane).expect("every lane of a committed draft was prepared").push(item);
+            self.works
+                .get_mut(&lane)
+                .expect("every lane of a committed draft was prepared")
+                .push(item);
         }
     }
 
@@ -264,7 +319,8 @@ impl Lanes {
             (!work.items.is_empty() || work.rest.is_some())
                 && work.rest.as_ref().is_none_or(|rest| rest.until <= now)
         };
-        let is_of_packets = |work: &&mut Work| matches!(work.lane, Lane::Mailbox(Mailbox::Packets(_)));
+        let is_of_packets =
+            |work: &&mut Work| matches!(work.lane, Lane::Mailbox(Mailbox::Packets(_)));
         let (mut packets, mut works): (Vec<&mut Work>, Vec<&mut Work>) =
             self.works.values_mut().filter(due).partition(is_of_packets);
         let waiting: usize = works.iter().map(|work| work.items.len()).sum();
@@ -280,10 +336,16 @@ impl Lanes {
             works.sort_by_key(|work| std::cmp::Reverse(work.items.len()));
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for (n, work) in works.into_iter().enumerate() {
-                if n % 4 == 0 || n % 4 == 3 { ours.push(work) } else { theirs.push(work) }
+                if n % 4 == 0 || n % 4 == 3 {
+                    ours.push(work)
+                } else {
+                    theirs.push(work)
+                }
             }
             let (ours, shared) = std::thread::scope(|scope| {
-                let shared = std::thread::Builder::new().spawn_scoped(scope, || turns(&mut theirs)).ok();
+                let shared = std::thread::Builder::new()
+                    .spawn_scoped(scope, || turns(&mut theirs))
+                    .ok();
                 (turns(&mut ours), shared.map(|shared| shared.join()))
             });
             // Where no thread is to be had, this one does both halves.
@@ -310,7 +372,10 @@ impl Lanes {
 
     /// Says when the next lane is to be tried again, in milliseconds of the caller's monotonic clock.
     pub(crate) fn next_retry(&self) -> Option<u64> {
-        self.works.values().filter_map(|work| work.rest.as_ref().map(|rest| rest.until)).min()
+        self.works
+            .values()
+            .filter_map(|work| work.rest.as_ref().map(|rest| rest.until))
+            .min()
     }
 
     /// Says how many files wait in all lanes.
@@ -327,8 +392,14 @@ impl Lanes {
     /// Lists the originals that still wait to be put away, after the start.
     pub(crate) fn in_hand(&self) -> InHand {
         let in_hand = InHand::default();
-        let waiting = self.works.values().filter(|work| matches!(work.lane, Lane::Outbox(_)));
-        for original in waiting.flat_map(|work| &work.items).filter_map(|item| item.entry.original.as_ref()) {
+        let waiting = self
+            .works
+            .values()
+            .filter(|work| matches!(work.lane, Lane::Outbox(_)));
+        for original in waiting
+            .flat_map(|work| &work.items)
+            .filter_map(|item| item.entry.original.as_ref())
+        {
             in_hand.add(&original.outbox, &original.file);
         }
         in_hand
@@ -345,8 +416,15 @@ fn turn(work: &mut Work, ground: &Ground, in_hand: &InHand, now: u64, done: &mut
     match work.turn(ground, in_hand, touched, pass) {
         Ok(()) => work.rest = None,
         Err(error) => {
-            let pause = work.rest.as_ref().map_or(PAUSE_MIN_MS, |rest| (rest.pause * 2).min(PAUSE_MAX_MS));
-            work.rest = Some(Rest { why: error.chain(), until: now.saturating_add(pause), pause });
+            let pause = work
+                .rest
+                .as_ref()
+                .map_or(PAUSE_MIN_MS, |rest| (rest.pause * 2).min(PAUSE_MAX_MS));
+            work.rest = Some(Rest {
+                why: error.chain(),
+                until: now.saturating_add(pause),
+                pause,
+            });
             pass.parked.extend(parked(work));
         }
     }
@@ -355,5 +433,10 @@ fn turn(work: &mut Work, ground: &Ground, in_hand: &InHand, now: u64, done: &mut
 fn parked(work: &Work) -> Option<Parked> {
     let rest = work.rest.as_ref()?;
     let lane = work.lane.clone();
-    Some(Parked { lane, why: rest.why.clone(), retry_at: rest.until, waiting: work.items.len() })
+    Some(Parked {
+        lane,
+        why: rest.why.clone(),
+        retry_at: rest.until,
+        waiting: work.items.len(),
+    })
 }

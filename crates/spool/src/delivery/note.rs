@@ -39,7 +39,10 @@ impl FromStr for Pos {
 
     fn from_str(text: &str) -> Result<Pos, Self::Err> {
         let (seq, n) = text.split_once('.').unwrap_or((text, "x"));
-        Ok(Pos { seq: seq.parse()?, n: n.parse()? })
+        Ok(Pos {
+            seq: seq.parse()?,
+            n: n.parse()?,
+        })
     }
 }
 
@@ -57,7 +60,12 @@ pub(crate) enum Slot {
 }
 
 impl Slot {
-    pub(super) const ALL: [Slot; 4] = [Slot::DurableEven, Slot::DurableOdd, Slot::Prepared, Slot::Delivered];
+    pub(super) const ALL: [Slot; 4] = [
+        Slot::DurableEven,
+        Slot::DurableOdd,
+        Slot::Prepared,
+        Slot::Delivered,
+    ];
 
     /// Where the line begins in the file.
     pub(crate) fn offset(self) -> u64 {
@@ -66,7 +74,11 @@ impl Slot {
 
     /// The other line for `durable`.
     pub(crate) fn other(self) -> Slot {
-        if self == Slot::DurableEven { Slot::DurableOdd } else { Slot::DurableEven }
+        if self == Slot::DurableEven {
+            Slot::DurableOdd
+        } else {
+            Slot::DurableEven
+        }
     }
 
     /// Which of the four lines it is, from 0.
@@ -103,8 +115,12 @@ impl Note {
     /// Writes the line with its checksum.
     pub(crate) fn line(&self, slot: Slot) -> [u8; LINE] {
         let boot = short(&self.boot);
-        let text =
-            format!("{:<9} {} verify {:020} boot {boot:<BOOT_MAX$} ", slot.word(), self.pos, self.verify);
+        let text = format!(
+            "{:<9} {} verify {:020} boot {boot:<BOOT_MAX$} ",
+            slot.word(),
+            self.pos,
+            self.verify
+        );
         let mut line = [b' '; LINE];
         line[..text.len()].copy_from_slice(text.as_bytes());
         line[text.len()..text.len() + SUM_DIGITS].copy_from_slice(&sum(text.as_bytes()));
@@ -114,25 +130,43 @@ impl Note {
 
     /// Reads a line back; nothing if its checksum or form is wrong, or it is another slot's.
     pub(super) fn read(line: &[u8], slot: Slot) -> Option<Note> {
-        let text = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.trim_end();
+        let text = std::str::from_utf8(line)
+            .ok()?
+            .strip_suffix('\n')?
+            .trim_end();
         let (text, found) = text.split_at_checked(text.len().checked_sub(SUM_DIGITS)?)?;
         if found.as_bytes() != sum(text.as_bytes()) {
             return None;
         }
         let mut words = text.split_ascii_whitespace();
-        let known = [words.next()?, words.next()?, words.next()?, words.next()?, words.next()?];
-        let [word, pos, "verify", verify, "boot"] = known else { return None };
+        let known = [
+            words.next()?,
+            words.next()?,
+            words.next()?,
+            words.next()?,
+            words.next()?,
+        ];
+        let [word, pos, "verify", verify, "boot"] = known else {
+            return None;
+        };
         if word != slot.word() {
             return None;
         }
         let boot = words.next().unwrap_or_default().to_owned();
-        Some(Note { pos: pos.parse().ok()?, verify: verify.parse().ok()?, boot })
+        Some(Note {
+            pos: pos.parse().ok()?,
+            verify: verify.parse().ok()?,
+            boot,
+        })
     }
 }
 
 /// Gives the part of a boot id that a line has room for.
 pub(super) fn short(boot: &str) -> String {
-    boot.chars().filter(char::is_ascii_graphic).take(BOOT_MAX).collect()
+    boot.chars()
+        .filter(char::is_ascii_graphic)
+        .take(BOOT_MAX)
+        .collect()
 }
 
 fn sum(text: &[u8]) -> [u8; SUM_DIGITS] {

@@ -25,20 +25,32 @@ pub(crate) fn publish(
     seq: u64,
     bytes: &[u8],
 ) -> Result<FileName, SpoolError> {
-    if rename(ground, dir, temporary, file)? || take_as_delivery(ground, dir, temporary, file, bytes)? {
+    if rename(ground, dir, temporary, file)?
+        || take_as_delivery(ground, dir, temporary, file, bytes)?
+    {
         return Ok(file.clone());
     }
     for name in &file.variants(seq)[1..] {
-        if rename(ground, dir, temporary, name)? || take_as_delivery(ground, dir, temporary, name, bytes)? {
+        if rename(ground, dir, temporary, name)?
+            || take_as_delivery(ground, dir, temporary, name, bytes)?
+        {
             return Ok(name.clone());
         }
     }
-    Err(ground.error_at("find a free name for", dir, file, io::ErrorKind::AlreadyExists.into()))
+    Err(ground.error_at(
+        "find a free name for",
+        dir,
+        file,
+        io::ErrorKind::AlreadyExists.into(),
+    ))
 }
 
 /// Renames without replacing; false if the name is taken.
 fn rename(ground: &Ground, dir: &Dir, from: &FileName, to: &FileName) -> Result<bool, SpoolError> {
-    match ground.disk.rename_new(&dir.handle, from.as_ref(), &dir.handle, to.as_ref()) {
+    match ground
+        .disk
+        .rename_new(&dir.handle, from.as_ref(), &dir.handle, to.as_ref())
+    {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(source) => Err(ground.error_at("deliver", dir, to, source)),
@@ -104,7 +116,10 @@ const SECTOR: usize = 512;
 /// with zeros behind it. Sectors arrive in any order, so one may be missing in the middle.
 pub(crate) fn is_remains(found: &[u8], bytes: &[u8]) -> bool {
     let is_left = |(found, bytes): (&[u8], &[u8])| {
-        let written = found.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let written = found
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |last| last + 1);
         bytes.starts_with(&found[..written])
     };
     let mut sectors = found.chunks(SECTOR).zip(bytes.chunks(SECTOR));
@@ -119,8 +134,16 @@ mod tests {
     fn a_power_cut_leaves_beginnings_and_zeros() {
         let remains = ["", "ab", "ab\0\0", "\0\0\0\0\0\0"];
         let others = ["abcdef", "abX", "x", "abcdefg", "\0\0\0\0\0\0\0"];
-        assert!(remains.iter().all(|found| is_remains(found.as_bytes(), b"abcdef")));
-        assert!(!others.iter().any(|found| is_remains(found.as_bytes(), b"abcdef")));
+        assert!(
+            remains
+                .iter()
+                .all(|found| is_remains(found.as_bytes(), b"abcdef"))
+        );
+        assert!(
+            !others
+                .iter()
+                .any(|found| is_remains(found.as_bytes(), b"abcdef"))
+        );
     }
 
     #[test]
@@ -129,6 +152,8 @@ mod tests {
         let hole = [[b'a'; SECTOR], [0; SECTOR], [b'c'; SECTOR]].concat();
         let front = [[0; SECTOR], [b'b'; SECTOR]].concat();
         let other = [[0; SECTOR], [b'x'; SECTOR]].concat();
-        assert!(is_remains(&hole, &bytes) && is_remains(&front, &bytes) && !is_remains(&other, &bytes));
+        assert!(
+            is_remains(&hole, &bytes) && is_remains(&front, &bytes) && !is_remains(&other, &bytes)
+        );
     }
 }

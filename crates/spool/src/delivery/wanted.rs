@@ -62,13 +62,21 @@ impl Wanted<'_> {
             self.ground.remove(self.dir, &self.temporary)?;
             return Ok(Ready::There);
         }
-        self.ground.write_new(self.dir, &self.temporary, self.bytes)?;
+        self.ground
+            .write_new(self.dir, &self.temporary, self.bytes)?;
         Ok(Ready::Written)
     }
 
     /// Renames the complete temporary file to its name.
     pub(super) fn publish(&self) -> Result<FileName, SpoolError> {
-        place::publish(self.ground, self.dir, &self.temporary, self.file, self.pos.seq, self.bytes)
+        place::publish(
+            self.ground,
+            self.dir,
+            &self.temporary,
+            self.file,
+            self.pos.seq,
+            self.bytes,
+        )
     }
 
     /// Says whether the same bytes lie under the same name where the reader puts what it is done with. The ledger
@@ -92,7 +100,11 @@ impl Wanted<'_> {
         for path in layout::resting_places(self.mailbox) {
             places.extend(self.ground.dir_if_there(&path)?);
         }
-        let placed = || Placed { mailbox: self.mailbox.clone(), file: self.file.clone(), seq: self.pos.seq };
+        let placed = || Placed {
+            mailbox: self.mailbox.clone(),
+            file: self.file.clone(),
+            seq: self.pos.seq,
+        };
         match place::trace(self.ground, &places, self.file, self.pos.seq, self.bytes)? {
             Trace::Whole => Ok(true),
             Trace::Damaged(at, name) => {

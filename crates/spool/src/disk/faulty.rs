@@ -59,7 +59,12 @@ enum Verdict {
 impl FaultyDisk {
     /// Makes a disk on which nothing goes wrong until a fault is set, in a boot of this name.
     pub fn new(boot_id: &str) -> FaultyDisk {
-        FaultyDisk { state: Mutex::new(State { boot_id: boot_id.to_owned(), ..State::default() }) }
+        FaultyDisk {
+            state: Mutex::new(State {
+                boot_id: boot_id.to_owned(),
+                ..State::default()
+            }),
+        }
     }
 
     /// Sets what goes wrong from now on and starts counting again.
@@ -101,7 +106,9 @@ impl FaultyDisk {
         state.looks += 1;
         match state.fault {
             _ if state.stopped => Err(dead()),
-            Some(Fault::FailLook(n, errno)) if n == state.looks => Err(io::Error::from_raw_os_error(errno)),
+            Some(Fault::FailLook(n, errno)) if n == state.looks => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -136,7 +143,9 @@ impl FaultyDisk {
             }
             Some(Fault::Fail(n, errno)) if n == now => Err(io::Error::from_raw_os_error(errno)),
             Some(Fault::FailFrom(n, errno)) if n <= now => Err(io::Error::from_raw_os_error(errno)),
-            Some(Fault::FailRename(errno)) if verb == RENAME => Err(io::Error::from_raw_os_error(errno)),
+            Some(Fault::FailRename(errno)) if verb == RENAME => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
             Some(
                 Fault::StopAfter(_)
                 | Fault::StopWithin(_)
@@ -151,7 +160,12 @@ impl FaultyDisk {
         }
     }
 
-    fn change<T>(&self, verb: &str, name: &Path, act: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    fn change<T>(
+        &self,
+        verb: &str,
+        name: &Path,
+        act: impl FnOnce() -> io::Result<T>,
+    ) -> io::Result<T> {
         match self.judge(verb, name)? {
             Verdict::Do => act(),
             Verdict::DoThenStop => act().and_then(|_| Err(dead())),
@@ -229,7 +243,9 @@ impl Disk for FaultyDisk {
         match self.judge("write", Path::new(""))? {
             Verdict::Do => Os.write_at(file, &bytes[..self.taken(bytes.len())], offset),
             Verdict::DoThenStop => Os.write_at(file, bytes, offset).and_then(|_| Err(dead())),
-            Verdict::Half(error) => Os.write_at(file, &bytes[..bytes.len() / 2], offset).and(Err(error)),
+            Verdict::Half(error) => Os
+                .write_at(file, &bytes[..bytes.len() / 2], offset)
+                .and(Err(error)),
         }
     }
 
@@ -258,6 +274,8 @@ impl Disk for FaultyDisk {
     }
 
     fn sync_file_system(&self, on: &Handle) -> io::Result<bool> {
-        self.change("sync file system", Path::new(""), || Os.stat(on).map(|_| true))
+        self.change("sync file system", Path::new(""), || {
+            Os.stat(on).map(|_| true)
+        })
     }
 }

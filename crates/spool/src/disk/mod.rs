@@ -91,7 +91,11 @@ pub trait Disk: Send + Sync {
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>>;
     /// Lists names in a directory like `list`, one after the other until it is told to stop, so that a directory of a
     /// million files costs no memory.
-    fn list_until(&self, dir: &Handle, see: &mut dyn FnMut(FileName) -> ControlFlow<()>) -> io::Result<()> {
+    fn list_until(
+        &self,
+        dir: &Handle,
+        see: &mut dyn FnMut(FileName) -> ControlFlow<()>,
+    ) -> io::Result<()> {
         // The answer is in the names that were seen.
         let _ = self.list(dir)?.into_iter().try_for_each(see);
         Ok(())
@@ -124,7 +128,12 @@ pub trait Disk: Send + Sync {
 }
 
 /// Writes all of `bytes` at `offset`.
-pub(crate) fn write_all(disk: &dyn Disk, file: &Handle, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+pub(crate) fn write_all(
+    disk: &dyn Disk,
+    file: &Handle,
+    mut bytes: &[u8],
+    mut offset: u64,
+) -> io::Result<()> {
     while !bytes.is_empty() {
         let taken = disk.write_at(file, bytes, offset)?;
         if taken == 0 {
@@ -137,9 +146,15 @@ pub(crate) fn write_all(disk: &dyn Disk, file: &Handle, mut bytes: &[u8], mut of
 }
 
 /// Reads a file from its beginning, but at most `limit` bytes; `hint` is the size it is expected to have.
-pub(crate) fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_up_to(
+    disk: &dyn Disk,
+    file: &Handle,
+    hint: u64,
+    limit: u64,
+) -> io::Result<Vec<u8>> {
     // One byte more than expected, so that the end shows in the first call.
-    let room = usize::try_from(hint.saturating_add(1).min(limit)).expect("a limit on memory fits memory");
+    let room =
+        usize::try_from(hint.saturating_add(1).min(limit)).expect("a limit on memory fits memory");
     let mut bytes = vec![0; room];
     let mut filled = 0;
     loop {
@@ -147,8 +162,9 @@ pub(crate) fn read_up_to(disk: &dyn Disk, file: &Handle, hint: u64, limit: u64) 
             if filled as u64 >= limit {
                 return Ok(bytes);
             }
-            let more =
-                usize::try_from(limit).expect("a limit on memory fits memory").min(filled.max(512) * 2);
+            let more = usize::try_from(limit)
+                .expect("a limit on memory fits memory")
+                .min(filled.max(512) * 2);
             bytes.resize(more, 0);
         }
         match disk.read_at(file, &mut bytes[filled..], filled as u64)? {

@@ -91,7 +91,9 @@ impl Notes {
     pub fn appearances(&self) -> Vec<(PathBuf, usize)> {
         let mut paths: HashMap<Node, PathBuf> = HashMap::from([(0, PathBuf::new())]);
         for (node, thing) in self.base.iter().enumerate() {
-            let Thing::Directory(names) = thing else { continue };
+            let Thing::Directory(names) = thing else {
+                continue;
+            };
             let path = paths.get(&node).cloned().unwrap_or_default();
             paths.extend(names.iter().map(|(name, child)| (*child, path.join(name))));
         }
@@ -107,11 +109,20 @@ impl Notes {
     }
 
     /// Makes the tree that a cut at `at` leaves if `arrival` says of each unsynced change what became of it.
-    pub fn restore(&self, at: usize, arrival: &dyn Fn(usize) -> Arrival, into: &Path) -> io::Result<()> {
+    pub fn restore(
+        &self,
+        at: usize,
+        arrival: &dyn Fn(usize) -> Arrival,
+        into: &Path,
+    ) -> io::Result<()> {
         let open = self.unsynced(at);
         let mut things: BTreeMap<Node, Thing> = self.base.iter().cloned().enumerate().collect();
         for (index, change) in self.changes[..at].iter().enumerate() {
-            let arrival = if open.binary_search(&index).is_ok() { arrival(index) } else { Arrival::Whole };
+            let arrival = if open.binary_search(&index).is_ok() {
+                arrival(index)
+            } else {
+                Arrival::Whole
+            };
             if arrival != Arrival::Lost {
                 apply(&mut things, change, arrival);
             }
@@ -121,13 +132,18 @@ impl Notes {
 }
 
 fn apply(things: &mut BTreeMap<Node, Thing>, change: &Change, arrival: Arrival) {
-    let mut file = |node: &Node| match things.entry(*node).or_insert_with(|| Thing::File(Vec::new())) {
+    let mut file = |node: &Node| match things
+        .entry(*node)
+        .or_insert_with(|| Thing::File(Vec::new()))
+    {
         Thing::File(bytes) => std::mem::take(bytes),
         Thing::Directory(_) => Vec::new(),
     };
     match change {
         Change::Name(dir, name, node) => {
-            let names = things.entry(*dir).or_insert_with(|| Thing::Directory(BTreeMap::new()));
+            let names = things
+                .entry(*dir)
+                .or_insert_with(|| Thing::Directory(BTreeMap::new()));
             if let Thing::File(_) = names {
                 *names = Thing::Directory(BTreeMap::new());
             }
@@ -156,7 +172,10 @@ fn apply(things: &mut BTreeMap<Node, Thing>, change: &Change, arrival: Arrival) 
         }
         Change::Length(node, len) => {
             let mut bytes = file(node);
-            bytes.resize(usize::try_from(*len).expect("a file of a test fits memory"), 0);
+            bytes.resize(
+                usize::try_from(*len).expect("a file of a test fits memory"),
+                0,
+            );
             things.insert(*node, Thing::File(bytes));
         }
         Change::Sync(_) | Change::SyncAll => {}
@@ -167,7 +186,9 @@ fn put(things: &BTreeMap<Node, Thing>, node: Node, path: &Path) -> io::Result<()
     match things.get(&node) {
         Some(Thing::Directory(names)) => {
             std::fs::create_dir_all(path)?;
-            names.iter().try_for_each(|(name, child)| put(things, *child, &path.join(name)))
+            names
+                .iter()
+                .try_for_each(|(name, child)| put(things, *child, &path.join(name)))
         }
         Some(Thing::File(bytes)) => std::fs::write(path, bytes),
         // A file of which only the name arrived.

@@ -20,7 +20,9 @@ const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 impl Disk for Os {
     fn open_root(&self, path: &Path) -> io::Result<Handle> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(retry_on_intr(|| rustix::fs::openat(CWD, path, flags, Mode::empty()))?)
+        Ok(retry_on_intr(|| {
+            rustix::fs::openat(CWD, path, flags, Mode::empty())
+        })?)
     }
 
     fn open_dir(&self, at: &Handle, path: &Path) -> io::Result<Handle> {
@@ -38,7 +40,9 @@ impl Disk for Os {
             Open::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
         let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Ok(retry_on_intr(|| rustix::fs::openat(dir, name, flags, FILE_MODE))?)
+        Ok(retry_on_intr(|| {
+            rustix::fs::openat(dir, name, flags, FILE_MODE)
+        })?)
     }
 
     fn stat(&self, file: &Handle) -> io::Result<Stat> {
@@ -46,7 +50,11 @@ impl Disk for Os {
     }
 
     fn stat_at(&self, dir: &Handle, name: &Path) -> io::Result<Stat> {
-        Ok(stat(&rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?))
+        Ok(stat(&rustix::fs::statat(
+            dir,
+            name,
+            AtFlags::SYMLINK_NOFOLLOW,
+        )?))
     }
 
     fn list(&self, dir: &Handle) -> io::Result<Vec<FileName>> {
@@ -58,10 +66,16 @@ impl Disk for Os {
         Ok(names)
     }
 
-    fn list_until(&self, dir: &Handle, see: &mut dyn FnMut(FileName) -> ControlFlow<()>) -> io::Result<()> {
+    fn list_until(
+        &self,
+        dir: &Handle,
+        see: &mut dyn FnMut(FileName) -> ControlFlow<()>,
+    ) -> io::Result<()> {
         for entry in rustix::fs::Dir::read_from(dir)? {
             // `.` and `..` are the only entries that are no file names.
-            let Ok(name) = FileName::new(entry?.file_name().to_bytes()) else { continue };
+            let Ok(name) = FileName::new(entry?.file_name().to_bytes()) else {
+                continue;
+            };
             if see(name).is_break() {
                 break;
             }
@@ -70,7 +84,9 @@ impl Disk for Os {
     }
 
     fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        Ok(retry_on_intr(|| rustix::io::pread(file, &mut *buffer, offset))?)
+        Ok(retry_on_intr(|| {
+            rustix::io::pread(file, &mut *buffer, offset)
+        })?)
     }
 
     fn lock(&self, file: &Handle) -> io::Result<bool> {
@@ -83,7 +99,9 @@ impl Disk for Os {
 
     #[cfg(target_os = "linux")]
     fn boot_id(&self) -> io::Result<String> {
-        Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+        Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?
+            .trim()
+            .to_owned())
     }
 
     /// Elsewhere the system's own answer needs more than file calls, so each boot is told by the age of a directory
@@ -91,7 +109,11 @@ impl Disk for Os {
     #[cfg(not(target_os = "linux"))]
     fn boot_id(&self) -> io::Result<String> {
         let made = rustix::fs::stat("/dev")?;
-        Ok(format!("dev-{}-{}", wide(made.st_ctime), wide(made.st_ctime_nsec)))
+        Ok(format!(
+            "dev-{}-{}",
+            wide(made.st_ctime),
+            wide(made.st_ctime_nsec)
+        ))
     }
 
     fn make_dir(&self, at: &Handle, path: &Path) -> io::Result<()> {
@@ -168,7 +190,13 @@ fn open_beneath(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Handle> {
     use rustix::fs::ResolveFlags;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match retry_on_intr(|| {
-        rustix::fs::openat2(at, path, flags | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty(), resolve)
+        rustix::fs::openat2(
+            at,
+            path,
+            flags | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+            Mode::empty(),
+            resolve,
+        )
     }) {
         // An old kernel, or a sandbox that does not know the call.
         Err(Errno::NOSYS | Errno::PERM) => open_by_component(at, path, flags),
@@ -195,9 +223,15 @@ fn open_by_component(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Hand
                 return Err(Errno::XDEV.into());
             }
         };
-        let flags = if components.peek().is_some() { directory } else { flags };
+        let flags = if components.peek().is_some() {
+            directory
+        } else {
+            flags
+        };
         let from = reached.as_ref().unwrap_or(at);
-        reached = Some(retry_on_intr(|| rustix::fs::openat(from, name, flags, Mode::empty()))?);
+        reached = Some(retry_on_intr(|| {
+            rustix::fs::openat(from, name, flags, Mode::empty())
+        })?);
     }
     reached.ok_or_else(|| Errno::NOENT.into())
 }
@@ -220,7 +254,9 @@ fn stat(stat: &rustix::fs::Stat) -> Stat {
         uid: stat.st_uid,
         links: wide(stat.st_nlink).cast_unsigned(),
         size: wide(stat.st_size).cast_unsigned(),
-        mtime_ns: wide(stat.st_mtime).saturating_mul(1_000_000_000).saturating_add(wide(stat.st_mtime_nsec)),
+        mtime_ns: wide(stat.st_mtime)
+            .saturating_mul(1_000_000_000)
+            .saturating_add(wide(stat.st_mtime_nsec)),
     }
 }
 
@@ -261,7 +297,10 @@ mod tests {
                 "//deep/file",
                 "/proc/self/root/etc/passwd",
             ] {
-                assert!(open(&at, Path::new(path), flags).is_err(), "{path} was opened");
+                assert!(
+                    open(&at, Path::new(path), flags).is_err(),
+                    "{path} was opened"
+                );
             }
         }
     }
@@ -290,7 +329,9 @@ mod tests {
             for open in [open_beneath, open_by_component] {
                 let mut opened = 0;
                 for _ in 0..10_000 {
-                    let Ok(file) = open(&at, Path::new("deep/file"), OFlags::RDONLY) else { continue };
+                    let Ok(file) = open(&at, Path::new("deep/file"), OFlags::RDONLY) else {
+                        continue;
+                    };
                     let mut bytes = [0; 8];
                     let read = Os.read_at(&file, &mut bytes, 0).expect("bytes");
                     assert_eq!(&bytes[..read], b"right");
@@ -308,7 +349,9 @@ mod tests {
         let at = Os.open_root(root.path()).expect("the root");
         std::fs::write(root.path().join("a"), "a").expect("a file");
         std::fs::write(root.path().join("b"), "b").expect("a file");
-        let refused = Os.rename_new(&at, Path::new("a"), &at, Path::new("b")).expect_err("b is taken");
+        let refused = Os
+            .rename_new(&at, Path::new("a"), &at, Path::new("b"))
+            .expect_err("b is taken");
         assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(root.path().join("b")).expect("b"), b"b");
     }
@@ -318,7 +361,9 @@ mod tests {
         let root = tempfile::tempdir().expect("a directory");
         let at = Os.open_root(root.path()).expect("the root");
         let first = Os.open(&at, Path::new("lock"), Open::New).expect("a file");
-        let second = Os.open(&at, Path::new("lock"), Open::Write).expect("the file");
+        let second = Os
+            .open(&at, Path::new("lock"), Open::Write)
+            .expect("the file");
         assert!(Os.lock(&first).expect("an answer"));
         assert!(!Os.lock(&second).expect("an answer"));
         drop(first);

@@ -31,11 +31,22 @@ pub struct VolatileDisk {
 impl VolatileDisk {
     /// Takes a directory for a disk; what lies in it now is durable.
     pub fn new(root: &Path, boot_id: &str) -> io::Result<VolatileDisk> {
-        let notes = Notes { base: Vec::new(), changes: Vec::new(), halves: HashMap::new() };
-        let mut state = State { notes, nodes: HashMap::new(), next: 0 };
+        let notes = Notes {
+            base: Vec::new(),
+            changes: Vec::new(),
+            halves: HashMap::new(),
+        };
+        let mut state = State {
+            notes,
+            nodes: HashMap::new(),
+            next: 0,
+        };
         state.scan(root)?;
         state.next = state.notes.base.len();
-        Ok(VolatileDisk { state: Mutex::new(state), boot_id: boot_id.to_owned() })
+        Ok(VolatileDisk {
+            state: Mutex::new(state),
+            boot_id: boot_id.to_owned(),
+        })
     }
 
     /// Says how many notes there are.
@@ -64,10 +75,21 @@ impl VolatileDisk {
         Ok(done)
     }
 
-    fn rename(&self, from: &Handle, old: &Path, to: &Handle, new: &Path, over: bool) -> io::Result<()> {
+    fn rename(
+        &self,
+        from: &Handle,
+        old: &Path,
+        to: &Handle,
+        new: &Path,
+        over: bool,
+    ) -> io::Result<()> {
         let act = || {
             let node = Os.stat_at(from, old)?.ino;
-            if over { Os.rename_over(from, old, new) } else { Os.rename_new(from, old, to, new) }?;
+            if over {
+                Os.rename_over(from, old, new)
+            } else {
+                Os.rename_new(from, old, to, new)
+            }?;
             Ok(node)
         };
         self.change(act, |state, ino| {
@@ -145,8 +167,10 @@ impl Disk for VolatileDisk {
     fn open(&self, dir: &Handle, name: &Path, how: Open) -> io::Result<Handle> {
         match how {
             Open::Read | Open::Write => Os.open(dir, name, how),
-            Open::New => self
-                .change(|| Os.open(dir, name, how), |state, made| state.born(dir, name, Os.stat(made)?.ino)),
+            Open::New => self.change(
+                || Os.open(dir, name, how),
+                |state, made| state.born(dir, name, Os.stat(made)?.ino),
+            ),
         }
     }
 
@@ -180,7 +204,10 @@ impl Disk for VolatileDisk {
             state.born(at, path, made.ino)?;
             let node = state.next - 1;
             // A directory is one from the beginning, whatever becomes of what is put into it.
-            state.notes.base.resize_with(node + 1, || Thing::File(Vec::new()));
+            state
+                .notes
+                .base
+                .resize_with(node + 1, || Thing::File(Vec::new()));
             state.notes.base[node] = Thing::Directory(BTreeMap::new());
             Ok(())
         })

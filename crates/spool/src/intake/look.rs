@@ -110,7 +110,9 @@ pub(super) fn look(
     rules: Rules,
     now: Now,
 ) -> Result<Verdict, SpoolError> {
-    let Some(stat) = ground.look(dir, name)? else { return Ok(Verdict::Gone) };
+    let Some(stat) = ground.look(dir, name)? else {
+        return Ok(Verdict::Gone);
+    };
     let stamp = stamp(&stat, now);
     if let Some(unfit) = unfit_kind(stat.kind) {
         return Ok(Verdict::Take(stamp, stat.uid, Body::Unfit(unfit)));
@@ -122,16 +124,28 @@ pub(super) fn look(
         let first = *memory.first.get_or_insert(now.mono);
         let until = first.saturating_add(LINK_MS);
         let linked = Verdict::Take(stamp, stat.uid, Body::Unfit(Unfit::HardLink));
-        return Ok(if now.mono < until { Verdict::Wait(until) } else { linked });
+        return Ok(if now.mono < until {
+            Verdict::Wait(until)
+        } else {
+            linked
+        });
     }
     if stat.size > rules.size_max {
-        return Ok(Verdict::Take(stamp, stat.uid, Body::Unfit(Unfit::TooLarge(stat.size))));
+        return Ok(Verdict::Take(
+            stamp,
+            stat.uid,
+            Body::Unfit(Unfit::TooLarge(stat.size)),
+        ));
     }
     let read = read(ground, dir, name, &stat, rules.size_max);
     match read {
         Ok(Some(bytes)) => {
             let digest = Digest::of(&bytes);
-            Ok(Verdict::Take(stamp, stat.uid, Body::Message { bytes, digest }))
+            Ok(Verdict::Take(
+                stamp,
+                stat.uid,
+                Body::Message { bytes, digest },
+            ))
         }
         // It was changed, or became another file, between the look and the reading; whatever was said about it before
         // was said too early.
@@ -205,7 +219,12 @@ fn same_file(one: &Stamp, other: &Stamp) -> bool {
 
 fn stamp(stat: &Stat, now: Now) -> Stamp {
     let age = now.wall.saturating_sub(stat.mtime_ns / 1_000_000);
-    Stamp { ino: stat.ino, size: stat.size, mtime_ns: stat.mtime_ns, fresh: age < FRESH_MS }
+    Stamp {
+        ino: stat.ino,
+        size: stat.size,
+        mtime_ns: stat.mtime_ns,
+        fresh: age < FRESH_MS,
+    }
 }
 
 fn unfit_kind(kind: Kind) -> Option<Unfit> {

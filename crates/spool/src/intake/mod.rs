@@ -103,7 +103,13 @@ impl Intake {
     /// Reads files of at most `size_max` bytes once they were still for `quiet_ms` (see [`QUIET_MS`]).
     pub fn new(size_max: u64, quiet_ms: u64) -> Intake {
         let rules = Rules { size_max, quiet_ms };
-        Intake { rules, outboxes: BTreeMap::new(), sleeping: BTreeSet::new(), last: String::new(), queued: 0 }
+        Intake {
+            rules,
+            outboxes: BTreeMap::new(),
+            sleeping: BTreeSet::new(),
+            last: String::new(),
+            queued: 0,
+        }
     }
 
     /// Looks through the outboxes of these agents for files not known yet. Gives what could not be listed.
@@ -125,7 +131,12 @@ impl Intake {
             self.outboxes.remove(agent);
             return Ok(());
         };
-        let Self { outboxes, sleeping, queued, .. } = self;
+        let Self {
+            outboxes,
+            sleeping,
+            queued,
+            ..
+        } = self;
         let outbox = outboxes.entry(agent.to_owned()).or_default();
         outbox.has_more = false;
         let room = WINDOW.saturating_sub(outbox.files.len());
@@ -178,7 +189,8 @@ impl Intake {
         file.memory.hint = Some(hint);
         let wake = file.wake.take();
         if let Some(wake) = wake {
-            self.sleeping.remove(&(wake, agent.to_owned(), name.clone()));
+            self.sleeping
+                .remove(&(wake, agent.to_owned(), name.clone()));
         }
         if wake.is_some() || !known {
             push_back(&mut outbox.queue, &mut self.queued, name.clone());
@@ -187,12 +199,17 @@ impl Intake {
 
     /// Says how many files wait for their turn or for a time.
     pub fn waiting(&self) -> usize {
-        self.outboxes.values().map(|outbox| outbox.files.len()).sum()
+        self.outboxes
+            .values()
+            .map(|outbox| outbox.files.len())
+            .sum()
     }
 
     /// Says whether this file waits for its turn or for a time.
     pub fn is_waiting(&self, agent: &str, file: &FileName) -> bool {
-        self.outboxes.get(agent).is_some_and(|outbox| outbox.files.contains_key(file))
+        self.outboxes
+            .get(agent)
+            .is_some_and(|outbox| outbox.files.contains_key(file))
     }
 
     /// Forgets which writers were seen at work: a watcher that lost events may have lost that they are done.
@@ -215,7 +232,10 @@ impl Intake {
     /// be committed or given time before the next call.
     pub fn take(&mut self, view: &View<'_>, now: Now, limit: usize) -> Taken {
         self.wake(now.mono);
-        let mut taken = Taken { troubles: self.look_beyond(view), ..Taken::default() };
+        let mut taken = Taken {
+            troubles: self.look_beyond(view),
+            ..Taken::default()
+        };
         let mut dirs: BTreeMap<String, Dir> = BTreeMap::new();
         let mut round = self.waiting_after_last();
         while taken.found.len() < limit && !round.is_empty() {
@@ -229,7 +249,9 @@ impl Intake {
                     Ok(None) => {}
                     Err(error) => taken.troubles.push(error),
                 }
-                self.outboxes.get(agent).is_some_and(|outbox| !outbox.queue.is_empty())
+                self.outboxes
+                    .get(agent)
+                    .is_some_and(|outbox| !outbox.queue.is_empty())
             });
         }
         taken
@@ -237,9 +259,15 @@ impl Intake {
 
     /// Looks for the files of outboxes that had more than a window holds.
     fn look_beyond(&mut self, view: &View<'_>) -> Vec<SpoolError> {
-        let wanting = self.outboxes.iter().filter(|(_, outbox)| outbox.wants_more());
+        let wanting = self
+            .outboxes
+            .iter()
+            .filter(|(_, outbox)| outbox.wants_more());
         let agents: Vec<String> = wanting.map(|(agent, _)| agent.clone()).collect();
-        agents.iter().filter_map(|agent| self.scan_one(view, agent).err()).collect()
+        agents
+            .iter()
+            .filter_map(|agent| self.scan_one(view, agent).err())
+            .collect()
     }
 
     /// Gives a taken file back: it is looked at again when it changed, or at `until` on the monotonic clock.
@@ -248,14 +276,20 @@ impl Intake {
         let file = outbox.files.entry(found.file.clone()).or_default();
         file.memory.given = Some((found.stamp, until));
         if let Some(wake) = file.wake.replace(until) {
-            self.sleeping.remove(&(wake, found.agent.clone(), found.file.clone()));
+            self.sleeping
+                .remove(&(wake, found.agent.clone(), found.file.clone()));
         }
-        self.sleeping.insert((until, found.agent.clone(), found.file.clone()));
+        self.sleeping
+            .insert((until, found.agent.clone(), found.file.clone()));
     }
 
     /// Says when there is something to take: 0 for now, else the time of the next look on the monotonic clock.
     pub fn next_wakeup(&self) -> Option<u64> {
-        if self.outboxes.values().any(|outbox| !outbox.queue.is_empty() || outbox.wants_more()) {
+        if self
+            .outboxes
+            .values()
+            .any(|outbox| !outbox.queue.is_empty() || outbox.wants_more())
+        {
             return Some(0);
         }
         self.sleeping.first().map(|(wake, _, _)| *wake)
@@ -264,19 +298,27 @@ impl Intake {
     /// The same, without the files that could not be read several times over: they may never be.
     pub fn next_hopeful(&self) -> Option<u64> {
         let is_hopeless = |agent: &String, name: &FileName| {
-            let file = self.outboxes.get(agent).and_then(|outbox| outbox.files.get(name));
+            let file = self
+                .outboxes
+                .get(agent)
+                .and_then(|outbox| outbox.files.get(name));
             file.is_some_and(|file| file.memory.pause >= HOPELESS_MS)
         };
         if self.next_wakeup() == Some(0) {
             return Some(0);
         }
-        let mut hopeful = self.sleeping.iter().filter(|(_, agent, name)| !is_hopeless(agent, name));
+        let mut hopeful = self
+            .sleeping
+            .iter()
+            .filter(|(_, agent, name)| !is_hopeless(agent, name));
         hopeful.next().map(|(wake, _, _)| *wake)
     }
 
     /// Says how many files of an agent's outbox are known now: never more than 16 384.
     pub fn known(&self, agent: &str) -> usize {
-        self.outboxes.get(agent).map_or(0, |outbox| outbox.files.len())
+        self.outboxes
+            .get(agent)
+            .map_or(0, |outbox| outbox.files.len())
     }
 
     /// Marks what waits for its turn now, against what is put behind it later.
@@ -287,16 +329,26 @@ impl Intake {
     /// Says whether a file still waits for its turn that did so at the mark. One that was looked at since and waits
     /// again does not count, so a flood of new files or of hints puts off nothing for ever.
     pub fn has_waiting_since(&self, mark: Mark) -> bool {
-        self.outboxes.values().any(|outbox| outbox.queue.iter().any(|(number, _)| *number <= mark.0))
+        self.outboxes
+            .values()
+            .any(|outbox| outbox.queue.iter().any(|(number, _)| *number <= mark.0))
     }
 
     /// Puts the files whose time has come before those that wait already: they came earlier.
     fn wake(&mut self, now: u64) {
-        let later = self.sleeping.split_off(&(now.saturating_add(1), String::new(), first_name()));
+        let later = self
+            .sleeping
+            .split_off(&(now.saturating_add(1), String::new(), first_name()));
         let woken = std::mem::replace(&mut self.sleeping, later);
         for (wake, agent, name) in woken.into_iter().rev() {
-            let Some(outbox) = self.outboxes.get_mut(&agent) else { continue };
-            if let Some(file) = outbox.files.get_mut(&name).filter(|file| file.wake == Some(wake)) {
+            let Some(outbox) = self.outboxes.get_mut(&agent) else {
+                continue;
+            };
+            if let Some(file) = outbox
+                .files
+                .get_mut(&name)
+                .filter(|file| file.wake == Some(wake))
+            {
                 file.wake = None;
                 self.queued += 1;
                 outbox.queue.push_front((self.queued, name));
@@ -306,10 +358,17 @@ impl Intake {
 
     /// Lists the agents with something in the queue, beginning after the one whose turn was last.
     fn waiting_after_last(&self) -> Vec<String> {
-        let waiting =
-            || self.outboxes.iter().filter(|(_, outbox)| !outbox.queue.is_empty()).map(|(agent, _)| agent);
+        let waiting = || {
+            self.outboxes
+                .iter()
+                .filter(|(_, outbox)| !outbox.queue.is_empty())
+                .map(|(agent, _)| agent)
+        };
         let after = waiting().filter(|agent| **agent > self.last);
-        after.chain(waiting().filter(|agent| **agent <= self.last)).cloned().collect()
+        after
+            .chain(waiting().filter(|agent| **agent <= self.last))
+            .cloned()
+            .collect()
     }
 
     /// Looks at the next file of one outbox.
@@ -320,8 +379,12 @@ impl Intake {
         dirs: &mut BTreeMap<String, Dir>,
         now: Now,
     ) -> Result<Option<Found>, SpoolError> {
-        let Some(outbox) = self.outboxes.get_mut(agent) else { return Ok(None) };
-        let Some((_, name)) = outbox.queue.pop_front() else { return Ok(None) };
+        let Some(outbox) = self.outboxes.get_mut(agent) else {
+            return Ok(None);
+        };
+        let Some((_, name)) = outbox.queue.pop_front() else {
+            return Ok(None);
+        };
         let mut file = outbox.files.remove(&name).unwrap_or_default();
         if view.is_in_hand(agent, &name) {
             return Ok(None);
@@ -333,7 +396,13 @@ impl Intake {
         let wait = |file: &mut File, until: u64| file.wake = Some(until);
         let result = match looked {
             Ok(Verdict::Take(stamp, owner, body)) => {
-                return Ok(Some(Found { agent: agent.to_owned(), file: name, stamp, owner, body }));
+                return Ok(Some(Found {
+                    agent: agent.to_owned(),
+                    file: name,
+                    stamp,
+                    owner,
+                    body,
+                }));
             }
             Ok(Verdict::Gone) => return Ok(None),
             Ok(Verdict::Wait(until)) => {
@@ -368,7 +437,9 @@ fn open<'a>(
     dirs: &'a mut BTreeMap<String, Dir>,
 ) -> Result<Option<&'a Dir>, SpoolError> {
     if !dirs.contains_key(agent)
-        && let Some(dir) = view.ground.dir_if_there(&layout::agent_dir(agent, "outbox"))?
+        && let Some(dir) = view
+            .ground
+            .dir_if_there(&layout::agent_dir(agent, "outbox"))?
     {
         dirs.insert(agent.to_owned(), dir);
     }

@@ -27,7 +27,11 @@ pub(crate) struct Backward<'a> {
 
 impl<'a> Backward<'a> {
     /// Lists the segments in `dir`, the ledger's directory.
-    pub(crate) fn new(disk: &'a dyn Disk, layout: &'a Layout, dir: &'a Handle) -> Result<Self, SpoolError> {
+    pub(crate) fn new(
+        disk: &'a dyn Disk,
+        layout: &'a Layout,
+        dir: &'a Handle,
+    ) -> Result<Self, SpoolError> {
         let path = layout.ledger();
         let names = disk.list(dir).map_err(SpoolError::io("list", &path))?;
         let mut segments: Vec<(u64, FileName)> = names
@@ -35,7 +39,12 @@ impl<'a> Backward<'a> {
             .filter_map(|name| layout::segment_first(&name).map(|first| (first, name)))
             .collect();
         segments.sort_unstable();
-        Ok(Self { disk, layout, dir, segments })
+        Ok(Self {
+            disk,
+            layout,
+            dir,
+            segments,
+        })
     }
 
     /// The record before the last batch that shows. That one may be torn; a batch is begun only after the one before is
@@ -43,8 +52,9 @@ impl<'a> Backward<'a> {
     pub(crate) fn before_last_batch(&self) -> Result<Place, SpoolError> {
         let mut batch = None;
         for segment in self.segments.iter().rev() {
-            let found =
-                self.last_where(segment, &mut |entry| entry.seq < *batch.get_or_insert(entry.batch))?;
+            let found = self.last_where(segment, &mut |entry| {
+                entry.seq < *batch.get_or_insert(entry.batch)
+            })?;
             if let Some(place) = found {
                 return Ok(place);
             }
@@ -59,13 +69,17 @@ impl<'a> Backward<'a> {
         }
         let later = self.segments.partition_point(|(first, _)| *first <= seq);
         let before = later.checked_sub(2).and_then(|at| self.segments.get(at));
-        let found = before.map(|segment| self.last_where(segment, &mut |_| true)).transpose()?;
+        let found = before
+            .map(|segment| self.last_where(segment, &mut |_| true))
+            .transpose()?;
         Ok(found.flatten().unwrap_or_default())
     }
 
     /// This record, if it is one of the last ones.
     fn near_the_end(&self, seq: u64) -> Result<Option<Place>, SpoolError> {
-        let Some(segment) = self.segments.last() else { return Ok(None) };
+        let Some(segment) = self.segments.last() else {
+            return Ok(None);
+        };
         let mut last = None;
         let found = self.last_where(segment, &mut |entry| {
             entry.seq <= seq || *last.get_or_insert(entry.seq) > entry.seq + NEAR
@@ -81,14 +95,26 @@ impl<'a> Backward<'a> {
         is_it: &mut dyn FnMut(&Entry) -> bool,
     ) -> Result<Option<Place>, SpoolError> {
         let path = self.layout.ledger().join(name);
-        let file =
-            self.disk.open(self.dir, name.as_ref(), Open::Read).map_err(SpoolError::io("open", &path))?;
+        let file = self
+            .disk
+            .open(self.dir, name.as_ref(), Open::Read)
+            .map_err(SpoolError::io("open", &path))?;
         let mut lines = Lines::new(self.disk, &file).map_err(SpoolError::io("read", &path))?;
-        while let Some((line_begin, text)) = lines.previous().map_err(SpoolError::io("read", &path))? {
-            let Ok(entry) = line::read(text) else { continue };
+        while let Some((line_begin, text)) =
+            lines.previous().map_err(SpoolError::io("read", &path))?
+        {
+            let Ok(entry) = line::read(text) else {
+                continue;
+            };
             if is_it(&entry) {
                 let (digest, offset) = (Digest::of(text), line_begin + text.len() as u64 + 1);
-                return Ok(Some(Place { seq: entry.seq, digest, segment: *first, line_begin, offset }));
+                return Ok(Some(Place {
+                    seq: entry.seq,
+                    digest,
+                    segment: *first,
+                    line_begin,
+                    offset,
+                }));
             }
         }
         Ok(None)
@@ -109,7 +135,13 @@ struct Lines<'a> {
 impl<'a> Lines<'a> {
     fn new(disk: &'a dyn Disk, file: &'a Handle) -> io::Result<Self> {
         let size = disk.stat(file)?.size;
-        let mut lines = Self { disk, file, bytes: Vec::new(), start: size, end: size };
+        let mut lines = Self {
+            disk,
+            file,
+            bytes: Vec::new(),
+            start: size,
+            end: size,
+        };
         // What follows the last newline is no line yet.
         lines.end = lines.behind_newline_before(size)?;
         Ok(lines)
@@ -117,10 +149,15 @@ impl<'a> Lines<'a> {
 
     /// Where the line before begins, and its text without the newline.
     fn previous(&mut self) -> io::Result<Option<(u64, &[u8])>> {
-        let Some(newline) = self.end.checked_sub(1) else { return Ok(None) };
+        let Some(newline) = self.end.checked_sub(1) else {
+            return Ok(None);
+        };
         let begin = self.behind_newline_before(newline)?;
         self.end = begin;
-        Ok(Some((begin, &self.bytes[self.index(begin)..self.index(newline)])))
+        Ok(Some((
+            begin,
+            &self.bytes[self.index(begin)..self.index(newline)],
+        )))
     }
 
     fn index(&self, offset: u64) -> usize {
@@ -145,11 +182,16 @@ impl<'a> Lines<'a> {
 
     /// Reads what lies before, as much again as was read so far.
     fn read_more(&mut self) -> io::Result<()> {
-        let start = self.start.saturating_sub((self.bytes.len() as u64).max(BLOCK));
+        let start = self
+            .start
+            .saturating_sub((self.bytes.len() as u64).max(BLOCK));
         let mut bytes = vec![0; usize::try_from(self.start - start).expect("a block fits memory")];
         let mut filled = 0;
         while filled < bytes.len() {
-            match self.disk.read_at(self.file, &mut bytes[filled..], start + filled as u64)? {
+            match self
+                .disk
+                .read_at(self.file, &mut bytes[filled..], start + filled as u64)?
+            {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 taken => filled += taken,
             }

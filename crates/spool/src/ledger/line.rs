@@ -82,8 +82,27 @@ impl Entry {
 
 /// Gives a draft its place in the chain.
 pub(crate) fn entry(draft: Draft, seq: u64, prev: Digest, batch: u64) -> Entry {
-    let Draft { at, kind, review, id, original, deliveries, decision } = draft;
-    Entry { seq, prev, batch, at, kind, review, id, original, deliveries, decision }
+    let Draft {
+        at,
+        kind,
+        review,
+        id,
+        original,
+        deliveries,
+        decision,
+    } = draft;
+    Entry {
+        seq,
+        prev,
+        batch,
+        at,
+        kind,
+        review,
+        id,
+        original,
+        deliveries,
+        decision,
+    }
 }
 
 /// Appends the entry's line, newline included, and gives the digest the next line has to name.
@@ -121,12 +140,36 @@ pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
     match serde_json::from_slice::<Read>(line) {
         // A record of ours starts with its version, so that a whole second reading is not needed to know it.
         Ok(read) if line.starts_with(b"{\"v\":1,") => {
-            let Read { seq, at, prev, batch, kind, review, id, original, deliveries, decision } = read;
-            Ok(Entry { seq, prev, batch, at, kind, review, id, original, deliveries, decision })
+            let Read {
+                seq,
+                at,
+                prev,
+                batch,
+                kind,
+                review,
+                id,
+                original,
+                deliveries,
+                decision,
+            } = read;
+            Ok(Entry {
+                seq,
+                prev,
+                batch,
+                at,
+                kind,
+                review,
+                id,
+                original,
+                deliveries,
+                decision,
+            })
         }
         Ok(_) => Err(version(line)
             .unwrap_or_else(|| NotARecord::Unreadable("the format version is missing".to_owned()))),
-        Err(error) => Err(version(line).unwrap_or_else(|| NotARecord::Unreadable(error.to_string()))),
+        Err(error) => {
+            Err(version(line).unwrap_or_else(|| NotARecord::Unreadable(error.to_string())))
+        }
     }
 }
 
@@ -153,7 +196,12 @@ mod tests {
                 outbox: "claude".to_owned(),
                 file: file.clone(),
                 digest: Some(Digest::of(b"x")),
-                stamp: Some(Stamp { ino: 1, size: 2, mtime_ns: 3, fresh: false }),
+                stamp: Some(Stamp {
+                    ino: 1,
+                    size: 2,
+                    mtime_ns: 3,
+                    fresh: false,
+                }),
                 away: Away::Sent(file.clone()),
                 text: Some("a: \"b\"\n".to_owned()),
             }),
@@ -191,7 +239,12 @@ mod tests {
         let mut line = Vec::new();
         write(&entry(draft(), 7, Digest::ZERO, 5), &mut line);
         let read = read(&line[..line.len() - 1]).expect("a record");
-        assert!(read.original.as_ref().and_then(|original| original.stamp).is_some_and(|stamp| stamp.fresh));
+        assert!(
+            read.original
+                .as_ref()
+                .and_then(|original| original.stamp)
+                .is_some_and(|stamp| stamp.fresh)
+        );
         let mut again = Vec::new();
         write(&read, &mut again);
         assert_eq!(again, line);
@@ -199,7 +252,10 @@ mod tests {
 
     #[test]
     fn a_newer_version_is_told_from_damage() {
-        assert!(matches!(read(b"{\"v\":2,\"new\":true}"), Err(NotARecord::TooNew(2))));
+        assert!(matches!(
+            read(b"{\"v\":2,\"new\":true}"),
+            Err(NotARecord::TooNew(2))
+        ));
         assert!(matches!(read(b"{\"v\":1}"), Err(NotARecord::Unreadable(_))));
         assert!(matches!(read(b"\0\0\0"), Err(NotARecord::Unreadable(_))));
     }

@@ -52,35 +52,70 @@ impl Ledger {
         visit: &mut read::Visit<'_>,
     ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
         let path = layout.root().join(layout::LEDGER);
-        let dir = disk.open_dir(root, layout::LEDGER.as_ref()).map_err(SpoolError::io("open", &path))?;
-        let end = read::read(&*disk, layout, &dir, &read::Stretch { from, to: u64::MAX }, visit)?;
+        let dir = disk
+            .open_dir(root, layout::LEDGER.as_ref())
+            .map_err(SpoolError::io("open", &path))?;
+        let end = read::read(
+            &*disk,
+            layout,
+            &dir,
+            &read::Stretch { from, to: u64::MAX },
+            visit,
+        )?;
         let segment = match end.segments.last() {
             None => None,
             Some((first, len)) => {
                 let (name, len) = (layout::segment_name(*first), *len);
                 let path = path.join(&name);
-                let file =
-                    disk.open(&dir, name.as_ref(), Open::Write).map_err(SpoolError::io("open", &path))?;
+                let file = disk
+                    .open(&dir, name.as_ref(), Open::Write)
+                    .map_err(SpoolError::io("open", &path))?;
                 Some(Segment { file, path, len })
             }
         };
         let layout = layout.clone();
-        let root = root.try_clone().map_err(SpoolError::io("open", layout.root()))?;
+        let root = root
+            .try_clone()
+            .map_err(SpoolError::io("open", layout.root()))?;
         let (head, digest, segment_max) = (end.place.seq, end.place.digest, SEGMENT_MAX);
-        Ok((Ledger { disk, layout, root, dir, segment, head, digest, stopped: None, segment_max }, end.torn))
+        Ok((
+            Ledger {
+                disk,
+                layout,
+                root,
+                dir,
+                segment,
+                head,
+                digest,
+                stopped: None,
+                segment_max,
+            },
+            end.torn,
+        ))
     }
 
     /// Cuts a torn tail off, keeping its bytes in `.settled/torn/`, and makes the rest durable. Nothing may be delivered
     /// before: what was read may have been in memory only.
-    pub(crate) fn settle(&mut self, root: &Handle, torn: Option<&TornTail>) -> Result<(), SpoolError> {
-        let Some(segment) = &self.segment else { return Ok(()) };
+    pub(crate) fn settle(
+        &mut self,
+        root: &Handle,
+        torn: Option<&TornTail>,
+    ) -> Result<(), SpoolError> {
+        let Some(segment) = &self.segment else {
+            return Ok(());
+        };
         let disk = &*self.disk;
         if let Some(torn) = torn {
             keep_torn(disk, &self.layout, root, segment, torn)?;
-            disk.truncate(&segment.file, torn.offset).map_err(SpoolError::io("truncate", &segment.path))?;
+            disk.truncate(&segment.file, torn.offset)
+                .map_err(SpoolError::io("truncate", &segment.path))?;
         }
-        disk.sync_data(&segment.file).map_err(SpoolError::fatal("sync", &segment.path))?;
-        disk.sync_dir(&self.dir).map_err(SpoolError::fatal("sync", self.layout.root().join(layout::LEDGER)))
+        disk.sync_data(&segment.file)
+            .map_err(SpoolError::fatal("sync", &segment.path))?;
+        disk.sync_dir(&self.dir).map_err(SpoolError::fatal(
+            "sync",
+            self.layout.root().join(layout::LEDGER),
+        ))
     }
 
     /// The number the next record gets.
@@ -96,10 +131,19 @@ impl Ledger {
     /// Says how many bytes all segments have.
     pub(crate) fn bytes(&self) -> Result<u64, SpoolError> {
         let path = self.layout.root().join(layout::LEDGER);
-        let names = self.disk.list(&self.dir).map_err(SpoolError::io("list", &path))?;
-        let segments = names.iter().filter(|name| layout::segment_first(name).is_some());
+        let names = self
+            .disk
+            .list(&self.dir)
+            .map_err(SpoolError::io("list", &path))?;
+        let segments = names
+            .iter()
+            .filter(|name| layout::segment_first(name).is_some());
         segments
-            .map(|name| self.disk.stat_at(&self.dir, name.as_ref()).map(|stat| stat.size))
+            .map(|name| {
+                self.disk
+                    .stat_at(&self.dir, name.as_ref())
+                    .map(|stat| stat.size)
+            })
             .sum::<io::Result<u64>>()
             .map_err(SpoolError::io("look at", &path))
     }
@@ -152,10 +196,21 @@ impl Ledger {
     /// Fails if the last segment's name no longer leads to the file that is open here, as long as it was left: what is
     /// appended to another one is lost to the next start, whoever is told that it is safe.
     pub(crate) fn still_there(&self) -> Result<(), SpoolError> {
-        let Some(segment) = &self.segment else { return Ok(()) };
-        let look = |result: io::Result<Stat>| result.map_err(SpoolError::io("look at", &segment.path));
-        let name = segment.path.strip_prefix(self.layout.root()).expect("segments lie below the root");
-        let replaced = |what| Err(SpoolError::Replaced { path: segment.path.clone(), what });
+        let Some(segment) = &self.segment else {
+            return Ok(());
+        };
+        let look =
+            |result: io::Result<Stat>| result.map_err(SpoolError::io("look at", &segment.path));
+        let name = segment
+            .path
+            .strip_prefix(self.layout.root())
+            .expect("segments lie below the root");
+        let replaced = |what| {
+            Err(SpoolError::Replaced {
+                path: segment.path.clone(),
+                what,
+            })
+        };
         let there = match self.disk.stat_at(&self.root, name) {
             Err(error) if is_gone(&error) => {
                 return replaced("was removed or moved away while it was served".to_owned());
@@ -179,7 +234,11 @@ impl Ledger {
     /// Opens the segment for the batch that starts with record `first`. A kill leaves an empty segment, which the next
     /// start takes for the last one.
     fn open_segment(&mut self, first: u64) -> Result<(), SpoolError> {
-        if self.segment.as_ref().is_some_and(|segment| segment.len < self.segment_max) {
+        if self
+            .segment
+            .as_ref()
+            .is_some_and(|segment| segment.len < self.segment_max)
+        {
             return Ok(());
         }
         let ledger = self.layout.root().join(layout::LEDGER);
@@ -194,7 +253,11 @@ impl Ledger {
         }
         .map_err(SpoolError::io("create", &path))?;
         if let Err(source) = self.disk.sync_dir(&self.dir) {
-            let error = SpoolError::Fatal { operation: "sync", path: ledger, source };
+            let error = SpoolError::Fatal {
+                operation: "sync",
+                path: ledger,
+                source,
+            };
             self.stop(&error);
             return Err(error);
         }
@@ -205,7 +268,10 @@ impl Ledger {
 
 /// Says whether a path leads nowhere any more.
 pub(crate) fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 /// Writes and syncs one batch.
@@ -216,7 +282,8 @@ fn write_batch(disk: &dyn Disk, segment: &Segment, bytes: &[u8]) -> Result<(), S
     // The sync is the commit point: before it nothing has been promised, after it every file this batch makes will
     // exist. A kill on either side leaves whole lines or a torn tail, and the next start tells them apart. A sync that
     // fails may have dropped the bytes and would succeed the next time: it is never tried again.
-    disk.sync_data(&segment.file).map_err(SpoolError::fatal("sync", &segment.path))
+    disk.sync_data(&segment.file)
+        .map_err(SpoolError::fatal("sync", &segment.path))
 }
 
 /// Undoes a write for which there was no room; anything else that went wrong is final.
@@ -230,11 +297,22 @@ fn give_back(disk: &dyn Disk, segment: &Segment, source: io::Error) -> SpoolErro
             | io::ErrorKind::WriteZero
     );
     if !no_room {
-        return SpoolError::Fatal { operation: "append to", path, source };
+        return SpoolError::Fatal {
+            operation: "append to",
+            path,
+            source,
+        };
     }
-    match disk.truncate(&segment.file, segment.len).and_then(|()| disk.sync_data(&segment.file)) {
+    match disk
+        .truncate(&segment.file, segment.len)
+        .and_then(|()| disk.sync_data(&segment.file))
+    {
         Ok(()) => SpoolError::Full { path, source },
-        Err(source) => SpoolError::Fatal { operation: "give back the room of a batch in", path, source },
+        Err(source) => SpoolError::Fatal {
+            operation: "give back the room of a batch in",
+            path,
+            source,
+        },
     }
 }
 
@@ -247,15 +325,25 @@ fn keep_torn(
     torn: &TornTail,
 ) -> Result<(), SpoolError> {
     let dir_path = layout.root().join(layout::TORN);
-    let dir = disk.open_dir(root, layout::TORN.as_ref()).map_err(SpoolError::io("open", &dir_path))?;
+    let dir = disk
+        .open_dir(root, layout::TORN.as_ref())
+        .map_err(SpoolError::io("open", &dir_path))?;
     let mut bytes = vec![0; usize::try_from(torn.bytes).expect("a batch fits memory")];
     let mut filled = 0;
     while filled < bytes.len() {
-        match disk.read_at(&segment.file, &mut bytes[filled..], torn.offset + filled as u64) {
+        match disk.read_at(
+            &segment.file,
+            &mut bytes[filled..],
+            torn.offset + filled as u64,
+        ) {
             Ok(0) => bytes.truncate(filled),
             Ok(taken) => filled += taken,
             Err(source) => {
-                return Err(SpoolError::Io { operation: "read", path: segment.path.clone(), source });
+                return Err(SpoolError::Io {
+                    operation: "read",
+                    path: segment.path.clone(),
+                    source,
+                });
             }
         }
     }
@@ -263,7 +351,9 @@ fn keep_torn(
     let path = dir_path.join(&name);
     // A kill may have left an earlier copy, whole or not.
     disk::if_there(disk.remove(&dir, name.as_ref())).map_err(SpoolError::io("remove", &path))?;
-    let file = disk.open(&dir, name.as_ref(), Open::New).map_err(SpoolError::io("create", &path))?;
+    let file = disk
+        .open(&dir, name.as_ref(), Open::New)
+        .map_err(SpoolError::io("create", &path))?;
     disk::write_all(disk, &file, &bytes, 0)
         .and_then(|()| disk.sync_data(&file))
         .and_then(|()| disk.sync_dir(&dir))

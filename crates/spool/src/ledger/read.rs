@@ -47,7 +47,13 @@ pub(crate) struct Place {
 impl Default for Place {
     /// Before the first record.
     fn default() -> Place {
-        Place { seq: 0, digest: Digest::ZERO, segment: 1, line_begin: 0, offset: 0 }
+        Place {
+            seq: 0,
+            digest: Digest::ZERO,
+            segment: 1,
+            line_begin: 0,
+            offset: 0,
+        }
     }
 }
 
@@ -63,7 +69,10 @@ pub(crate) struct Stretch {
 impl Default for Stretch {
     /// The whole ledger.
     fn default() -> Stretch {
-        Stretch { from: Place::default(), to: u64::MAX }
+        Stretch {
+            from: Place::default(),
+            to: u64::MAX,
+        }
     }
 }
 
@@ -83,7 +92,13 @@ impl End {
     pub(crate) fn verified(&self) -> Verified {
         let bytes = self.segments.iter().map(|(_, len)| len).sum();
         let (records, last) = (self.place.seq, self.place.digest);
-        Verified { records, segments: self.segments.len(), bytes, last, torn: self.torn.clone() }
+        Verified {
+            records,
+            segments: self.segments.len(),
+            bytes,
+            last,
+            torn: self.torn.clone(),
+        }
     }
 }
 
@@ -109,18 +124,27 @@ pub(crate) fn read(
             let mut portion = Vec::with_capacity(PORTION);
             let end = read_here(disk, layout, dir, stretch, &mut |entry| {
                 portion.push(entry);
-                let is_heard = portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok();
-                if is_heard { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                let is_heard =
+                    portion.len() < PORTION || send.send(std::mem::take(&mut portion)).is_ok();
+                if is_heard {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
             });
             // Whoever does not listen any more has an error of its own to tell.
             let _ = send.send(portion);
             end
         });
         // Where no thread is to be had, this one does both.
-        let Ok(reading) = reading else { return read_alone(disk, layout, dir, stretch, visit) };
+        let Ok(reading) = reading else {
+            return read_alone(disk, layout, dir, stretch, visit);
+        };
         // The receiver goes with the first error, and the reader stops at its next portion.
         let visited = receive.into_iter().flatten().try_for_each(visit);
-        let end = reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let end = reading
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         visited.and(end)
     })
 }
@@ -136,7 +160,11 @@ fn read_alone(
     let mut visited = Ok(());
     let end = read_here(disk, layout, dir, stretch, &mut |entry| {
         visited = visit(entry);
-        if visited.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if visited.is_ok() {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
     });
     visited.and(end)
 }
@@ -157,12 +185,18 @@ fn read_here(
         .collect();
     segments.sort_unstable();
     let from = &stretch.from;
-    let mut end = End { place: from.clone(), segments: Vec::with_capacity(segments.len()), torn: None };
+    let mut end = End {
+        place: from.clone(),
+        segments: Vec::with_capacity(segments.len()),
+        torn: None,
+    };
     let count = segments.len();
     for (at, (first, name)) in segments.into_iter().enumerate() {
         let path = path.join(&name);
         if first < from.segment {
-            let stat = disk.stat_at(dir, name.as_ref()).map_err(SpoolError::io("look at", &path))?;
+            let stat = disk
+                .stat_at(dir, name.as_ref())
+                .map_err(SpoolError::io("look at", &path))?;
             end.segments.push((first, stat.size));
             continue;
         }
@@ -173,15 +207,39 @@ fn read_here(
         };
         if first != expected {
             let what = format!("the segment begins with record {first}, expected {expected}");
-            return Err(SpoolError::Damaged { segment: path, line: 1, what });
+            return Err(SpoolError::Damaged {
+                segment: path,
+                line: 1,
+                what,
+            });
         }
-        let file = disk.open(dir, name.as_ref(), Open::Read).map_err(SpoolError::io("open", &path))?;
-        let reader = BufReader::with_capacity(BUFFER, Segment { disk, file: &file, offset });
+        let file = disk
+            .open(dir, name.as_ref(), Open::Read)
+            .map_err(SpoolError::io("open", &path))?;
+        let reader = BufReader::with_capacity(
+            BUFFER,
+            Segment {
+                disk,
+                file: &file,
+                offset,
+            },
+        );
         // Each record is one line.
         let line = end.place.seq + 1 - first;
         let (is_last, to) = (at + 1 == count, stretch.to);
-        let len = Reading { reader, path, first, line, offset, is_last, to }.run(&mut end, tell)?;
-        let ControlFlow::Continue(len) = len else { break };
+        let len = Reading {
+            reader,
+            path,
+            first,
+            line,
+            offset,
+            is_last,
+            to,
+        }
+        .run(&mut end, tell)?;
+        let ControlFlow::Continue(len) = len else {
+            break;
+        };
         end.segments.push((first, len));
         if end.place.seq >= to {
             break;
@@ -216,18 +274,30 @@ impl<R: BufRead> Reading<R> {
                     let line_begin = self.offset;
                     self.offset += bytes.len() as u64;
                     let (seq, segment, offset) = (entry.seq, self.first, self.offset);
-                    end.place = Place { seq, digest, segment, line_begin, offset };
+                    end.place = Place {
+                        seq,
+                        digest,
+                        segment,
+                        line_begin,
+                        offset,
+                    };
                     if tell(entry).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
                 Err(Broken::TooNew(version)) => {
-                    return Err(SpoolError::TooNew { segment: self.path, line: self.line, version });
+                    return Err(SpoolError::TooNew {
+                        segment: self.path,
+                        line: self.line,
+                        version,
+                    });
                 }
                 Err(Broken::Chain(what)) => return Err(self.damaged(self.line, what)),
                 Err(Broken::Torn(what)) => {
                     end.torn = Some(self.torn(&mut bytes, end.place.seq + 1, &what)?);
-                    return Ok(ControlFlow::Continue(end.torn.as_ref().map_or(0, |torn| torn.offset)));
+                    return Ok(ControlFlow::Continue(
+                        end.torn.as_ref().map_or(0, |torn| torn.offset),
+                    ));
                 }
             }
         }
@@ -237,7 +307,10 @@ impl<R: BufRead> Reading<R> {
     fn next(&mut self, bytes: &mut Vec<u8>) -> Result<bool, SpoolError> {
         bytes.clear();
         self.line += 1;
-        let taken = self.reader.read_until(b'\n', bytes).map_err(SpoolError::io("read", &self.path))?;
+        let taken = self
+            .reader
+            .read_until(b'\n', bytes)
+            .map_err(SpoolError::io("read", &self.path))?;
         Ok(taken > 0)
     }
 
@@ -252,16 +325,27 @@ impl<R: BufRead> Reading<R> {
         // No torn write makes a whole record that does not fit the line before it.
         let Place { seq, digest, .. } = &end.place;
         if entry.seq != seq + 1 {
-            return Err(Broken::Chain(format!("record {} follows record {seq}", entry.seq)));
+            return Err(Broken::Chain(format!(
+                "record {} follows record {seq}",
+                entry.seq
+            )));
         }
         if entry.prev != *digest {
-            return Err(Broken::Chain(format!("`prev` is {}, the line before has {digest}", entry.prev)));
+            return Err(Broken::Chain(format!(
+                "`prev` is {}, the line before has {digest}",
+                entry.prev
+            )));
         }
         Ok((entry, Digest::of(text)))
     }
 
     /// Looks at all that follows the broken line and decides whether it may be cut off.
-    fn torn(mut self, bytes: &mut Vec<u8>, missing: u64, what: &str) -> Result<TornTail, SpoolError> {
+    fn torn(
+        mut self,
+        bytes: &mut Vec<u8>,
+        missing: u64,
+        what: &str,
+    ) -> Result<TornTail, SpoolError> {
         let broken = self.line;
         if !self.is_last {
             return Err(self.damaged(broken, format!("{what}, and a later segment follows")));
@@ -280,11 +364,19 @@ impl<R: BufRead> Reading<R> {
                 return Err(self.damaged(broken, what));
             }
         }
-        Ok(TornTail { segment: self.path, offset: self.offset, bytes: torn })
+        Ok(TornTail {
+            segment: self.path,
+            offset: self.offset,
+            bytes: torn,
+        })
     }
 
     fn damaged(&self, line: u64, what: String) -> SpoolError {
-        SpoolError::Damaged { segment: self.path.clone(), line, what }
+        SpoolError::Damaged {
+            segment: self.path.clone(),
+            line,
+            what,
+        }
     }
 }
 

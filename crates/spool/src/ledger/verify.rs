@@ -33,7 +33,10 @@ pub fn read_ledger(
 ) -> Result<Verified, SpoolError> {
     let whole = Place::default();
     walk(root, whole, &mut |entry| {
-        visit(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
+        visit(&entry).map_err(|source| SpoolError::Visit {
+            seq: entry.seq,
+            source,
+        })
     })
 }
 
@@ -56,9 +59,16 @@ pub fn fold_ledger(root: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolErro
     let from = taken.map(|taken| taken.place);
     let snapshot = from.as_ref().map(|place| place.seq);
     let verified = walk(root, from.unwrap_or_default(), &mut |entry| {
-        fold.add(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
+        fold.add(&entry).map_err(|source| SpoolError::Visit {
+            seq: entry.seq,
+            source,
+        })
     })?;
-    Ok(Folded { verified, snapshot, passed_over })
+    Ok(Folded {
+        verified,
+        snapshot,
+        passed_over,
+    })
 }
 
 /// Reads the ledger of the workspace at `root` and checks the chain, and that it holds every record the cursors speak
@@ -76,7 +86,9 @@ fn walk(root: &Path, from: Place, visit: &mut Visit<'_>) -> Result<Verified, Spo
     let layout = Layout::new(root);
     let at = Os.open_root(root).map_err(SpoolError::io("open", root))?;
     let path = Path::new(layout::LEDGER);
-    let dir = Os.open_dir(&at, path).map_err(SpoolError::io("open", root.join(path)))?;
+    let dir = Os
+        .open_dir(&at, path)
+        .map_err(SpoolError::io("open", root.join(path)))?;
     let stretch = Stretch { from, to: u64::MAX };
     Ok(read::read(&Os, &layout, &dir, &stretch, visit)?.verified())
 }

@@ -34,8 +34,17 @@ impl Known {
         if lying.old.is_empty() {
             return;
         }
-        let marks = self.0.entry((lying.shelved.agent.clone(), lying.shelved.shelf)).or_default();
-        marks.extend(lying.old.iter().flat_map(|file| file.marks()).map(|mark| (mark, None)));
+        let marks = self
+            .0
+            .entry((lying.shelved.agent.clone(), lying.shelved.shelf))
+            .or_default();
+        marks.extend(
+            lying
+                .old
+                .iter()
+                .flat_map(|file| file.marks())
+                .map(|mark| (mark, None)),
+        );
     }
 
     /// Says whether nothing was asked for.
@@ -50,17 +59,26 @@ impl Known {
                 Away::Sent(file) => (Shelf::Sent, file),
                 Away::DeadLetter(file) => (Shelf::DeadLetter, file),
             };
-            let pos = Pos { seq: entry.seq, n: 0 };
-            let brought =
-                || Brought { lane: Lane::Outbox(original.outbox.clone()), pos, at: entry.at.clone() };
+            let pos = Pos {
+                seq: entry.seq,
+                n: 0,
+            };
+            let brought = || Brought {
+                lane: Lane::Outbox(original.outbox.clone()),
+                pos,
+                at: entry.at.clone(),
+            };
             let marks: Vec<Mark> = match (&original.digest, original.stamp) {
                 (Some(digest), _) => vec![Mark::Digest(*digest)],
-                (None, Some(Stamp { ino, .. })) => {
-                    file.variants(entry.seq).map(|name| Mark::Unread(name, ino)).into()
-                }
+                (None, Some(Stamp { ino, .. })) => file
+                    .variants(entry.seq)
+                    .map(|name| Mark::Unread(name, ino))
+                    .into(),
                 (None, None) => Vec::new(),
             };
-            marks.iter().for_each(|mark| self.note(&original.outbox, shelf, mark, brought));
+            marks
+                .iter()
+                .for_each(|mark| self.note(&original.outbox, shelf, mark, brought));
         }
         for (index, delivery) in entry.deliveries.iter().enumerate() {
             let (agent, shelf) = match &delivery.mailbox {
@@ -78,16 +96,24 @@ impl Known {
             };
             let Some(digest) = digest else { continue };
             let lane = Lane::Mailbox(delivery.mailbox.clone());
-            let before = entry.deliveries[..index].iter().filter(|other| other.mailbox == delivery.mailbox);
+            let before = entry.deliveries[..index]
+                .iter()
+                .filter(|other| other.mailbox == delivery.mailbox);
             let n = u32::try_from(before.count()).expect("a record has few deliveries");
             let pos = Pos { seq: entry.seq, n };
-            let brought = || Brought { lane: lane.clone(), pos, at: entry.at.clone() };
+            let brought = || Brought {
+                lane: lane.clone(),
+                pos,
+                at: entry.at.clone(),
+            };
             self.note(agent, shelf, &Mark::Digest(digest), brought);
         }
     }
 
     fn note(&mut self, agent: &str, shelf: Shelf, mark: &Mark, brought: impl Fn() -> Brought) {
-        let Some(marks) = self.0.get_mut(&(agent.to_owned(), shelf)) else { return };
+        let Some(marks) = self.0.get_mut(&(agent.to_owned(), shelf)) else {
+            return;
+        };
         if let Some(answer) = marks.get_mut(mark) {
             *answer = Some(brought());
         }

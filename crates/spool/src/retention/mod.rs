@@ -142,7 +142,9 @@ pub fn tidy(root: &Path, old: &Old, removal: Removal) -> Result<Vec<Shelved>, Sp
     // Behind the ledger: a cursor may have come further than the records read, never the other way round.
     let cursors = Cursors::read(&ground)?;
     let durable = |lane: &Lane| cursors.durable(&ground.boot, lane);
-    let tidied = shelves.into_iter().map(|lying| lying.tidy(&ground, &known, &durable, removal));
+    let tidied = shelves
+        .into_iter()
+        .map(|lying| lying.tidy(&ground, &known, &durable, removal));
     Ok(tidied.collect())
 }
 
@@ -150,8 +152,13 @@ pub fn tidy(root: &Path, old: &Old, removal: Removal) -> Result<Vec<Shelved>, Sp
 pub fn torn_copies(root: &Path) -> Result<Count, SpoolError> {
     let ground = Ground::look_at(root, Arc::new(Os))?;
     let mut count = Count::default();
-    let Some(dir) = ground.dir_if_there(layout::TORN.as_ref())? else { return Ok(count) };
-    let names = ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
+    let Some(dir) = ground.dir_if_there(layout::TORN.as_ref())? else {
+        return Ok(count);
+    };
+    let names = ground
+        .disk
+        .list(&dir.handle)
+        .map_err(|source| ground.error("list", &dir.path, source))?;
     for name in names {
         count.add(ground.look(&dir, &name)?.map_or(0, |stat| stat.size));
     }

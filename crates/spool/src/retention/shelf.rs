@@ -57,7 +57,12 @@ impl Lying {
             unknown: super::Count::default(),
             failed: Vec::new(),
         };
-        let mut lying = Lying { shelved, old: Vec::new(), dir: None, cutoff: cutoff.cloned() };
+        let mut lying = Lying {
+            shelved,
+            old: Vec::new(),
+            dir: None,
+            cutoff: cutoff.cloned(),
+        };
         let path = layout::agent_dir(agent, shelf.directory());
         // A link in its place leads elsewhere and is not followed.
         let dir = match ground.dir_if_there(&path) {
@@ -71,11 +76,17 @@ impl Lying {
         match ground.disk.list(&dir.handle) {
             Ok(mut names) => {
                 names.sort_unstable();
-                for name in names.into_iter().filter(|name| !name.as_bytes().starts_with(b".")) {
+                for name in names
+                    .into_iter()
+                    .filter(|name| !name.as_bytes().starts_with(b"."))
+                {
                     lying.see(ground, &dir, name);
                 }
             }
-            Err(source) => lying.shelved.failed.push(ground.error("list", &path, source).chain()),
+            Err(source) => lying
+                .shelved
+                .failed
+                .push(ground.error("list", &path, source).chain()),
         }
         lying.dir = Some(dir);
         Ok(lying)
@@ -91,16 +102,30 @@ impl Lying {
             return;
         }
         self.shelved.there.add(stat.size);
-        let oldest = self.shelved.oldest_ns.map_or(stat.mtime_ns, |oldest| oldest.min(stat.mtime_ns));
+        let oldest = self
+            .shelved
+            .oldest_ns
+            .map_or(stat.mtime_ns, |oldest| oldest.min(stat.mtime_ns));
         self.shelved.oldest_ns = Some(oldest);
-        let Some(cutoff) = self.cutoff.as_ref().filter(|cutoff| stat.mtime_ns < cutoff.wall_ns) else {
+        let Some(cutoff) = self
+            .cutoff
+            .as_ref()
+            .filter(|cutoff| stat.mtime_ns < cutoff.wall_ns)
+        else {
             return;
         };
-        let Some(ctime_ns) = ctime_ns(dir, &name).filter(|ctime| *ctime < cutoff.wall_ns) else { return };
+        let Some(ctime_ns) = ctime_ns(dir, &name).filter(|ctime| *ctime < cutoff.wall_ns) else {
+            return;
+        };
         match ground.bytes(dir, &name, READ_MAX) {
             Ok(bytes) => {
                 let digest = bytes.map(|bytes| Digest::of(&bytes));
-                self.old.push(OldFile { name, stat, ctime_ns, digest });
+                self.old.push(OldFile {
+                    name,
+                    stat,
+                    ctime_ns,
+                    digest,
+                });
             }
             Err(error) => self.shelved.failed.push(error.chain()),
         }
@@ -114,17 +139,27 @@ impl Lying {
         durable: &dyn Fn(&Lane) -> Pos,
         removal: Removal,
     ) -> Shelved {
-        let Lying { mut shelved, old, dir, cutoff } = self;
-        let (Some(dir), Some(cutoff)) = (dir, cutoff) else { return shelved };
+        let Lying {
+            mut shelved,
+            old,
+            dir,
+            cutoff,
+        } = self;
+        let (Some(dir), Some(cutoff)) = (dir, cutoff) else {
+            return shelved;
+        };
         for file in old {
-            let brought =
-                file.marks().find_map(|mark| known.of(&shelved.agent, shelved.shelf, &mark).cloned());
+            let brought = file
+                .marks()
+                .find_map(|mark| known.of(&shelved.agent, shelved.shelf, &mark).cloned());
             let bytes = file.stat.size;
             match brought {
                 None => shelved.unknown.add(bytes),
                 // Its record is younger than the file.
                 Some(brought) if brought.at >= cutoff.at => {}
-                Some(brought) if durable(&brought.lane) < brought.pos => shelved.uncertain.add(bytes),
+                Some(brought) if durable(&brought.lane) < brought.pos => {
+                    shelved.uncertain.add(bytes)
+                }
                 Some(_) => match removed(ground, &dir, &file, removal) {
                     Ok(true) => shelved.gone.add(bytes),
                     Ok(false) => {}
@@ -137,8 +172,15 @@ impl Lying {
 }
 
 /// Removes a file, unless it is another one by now.
-fn removed(ground: &Ground, dir: &Dir, file: &OldFile, removal: Removal) -> Result<bool, SpoolError> {
-    let is_same = ground.look(dir, &file.name)?.is_some_and(|now| now == file.stat)
+fn removed(
+    ground: &Ground,
+    dir: &Dir,
+    file: &OldFile,
+    removal: Removal,
+) -> Result<bool, SpoolError> {
+    let is_same = ground
+        .look(dir, &file.name)?
+        .is_some_and(|now| now == file.stat)
         && ctime_ns(dir, &file.name) == Some(file.ctime_ns);
     match removal {
         Removal::Now if is_same => ground.remove(dir, &file.name).map(|()| true),
@@ -151,7 +193,9 @@ fn ctime_ns(dir: &Dir, name: &FileName) -> Option<i64> {
     let name: &Path = name.as_ref();
     let stat = rustix::fs::statat(&dir.handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let seconds: i64 = wide(stat.st_ctime)?;
-    seconds.checked_mul(1_000_000_000)?.checked_add(wide(stat.st_ctime_nsec)?)
+    seconds
+        .checked_mul(1_000_000_000)?
+        .checked_add(wide(stat.st_ctime_nsec)?)
 }
 
 /// Widens a number whose type differs from system to system.

@@ -38,26 +38,38 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
     let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
     let dir = ground.dir(layout::LEDGER.as_ref())?;
     let whole = Stretch::default();
-    let end = read::read(&*ground.disk, &ground.layout, &dir.handle, &whole, &mut |entry| {
-        let entry = Arc::new(entry);
-        heads.note(&entry);
-        fold.add(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })?;
-        if let Some(name) = snapshots.get(&entry.seq) {
-            let mut kept = F::default();
-            let agreement = match take(&ground, None, entry.seq, name, &mut kept) {
-                Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
-                Ok(_) => Agreement::Differs,
-                // A daemon at work made a newer one and removed this.
-                Err(_) if list(&ground)?.iter().all(|(seq, _)| *seq != entry.seq) => return Ok(()),
-                Err(why) => Agreement::PassedOver(why),
-            };
-            found.insert(entry.seq, agreement);
-        }
-        Ok(())
-    })?;
+    let end = read::read(
+        &*ground.disk,
+        &ground.layout,
+        &dir.handle,
+        &whole,
+        &mut |entry| {
+            let entry = Arc::new(entry);
+            heads.note(&entry);
+            fold.add(&entry).map_err(|source| SpoolError::Visit {
+                seq: entry.seq,
+                source,
+            })?;
+            if let Some(name) = snapshots.get(&entry.seq) {
+                let mut kept = F::default();
+                let agreement = match take(&ground, None, entry.seq, name, &mut kept) {
+                    Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
+                    Ok(_) => Agreement::Differs,
+                    // A daemon at work made a newer one and removed this.
+                    Err(_) if list(&ground)?.iter().all(|(seq, _)| *seq != entry.seq) => {
+                        return Ok(());
+                    }
+                    Err(why) => Agreement::PassedOver(why),
+                };
+                found.insert(entry.seq, agreement);
+            }
+            Ok(())
+        },
+    )?;
     cursors.check(&ground, end.place.seq)?;
     for seq in snapshots.into_keys().filter(|seq| *seq > end.place.seq) {
-        let beyond = || Agreement::PassedOver(format!("the ledger ends with record {}", end.place.seq));
+        let beyond =
+            || Agreement::PassedOver(format!("the ledger ends with record {}", end.place.seq));
         found.entry(seq).or_insert_with(beyond);
     }
     Ok((end.verified(), found.into_iter().collect()))

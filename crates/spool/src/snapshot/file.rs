@@ -50,7 +50,15 @@ impl Title {
         line_begin: u64,
         segments: Vec<(u64, u64)>,
     ) -> Title {
-        Title { settled: KIND.to_owned(), v: VERSION, form, seq, digest, line_begin, segments }
+        Title {
+            settled: KIND.to_owned(),
+            v: VERSION,
+            form,
+            seq,
+            digest,
+            line_begin,
+            segments,
+        }
     }
 
     fn read(line: &[u8]) -> Result<Title, String> {
@@ -62,9 +70,13 @@ impl Title {
         let kind: Kind = serde_json::from_slice(line)
             .map_err(|error| format!("its first line cannot be read: {error}"))?;
         if kind.settled != KIND || kind.v != VERSION {
-            return Err(format!("it is of version {}, this program reads {VERSION}", kind.v));
+            return Err(format!(
+                "it is of version {}, this program reads {VERSION}",
+                kind.v
+            ));
         }
-        serde_json::from_slice(line).map_err(|error| format!("its first line cannot be read: {error}"))
+        serde_json::from_slice(line)
+            .map_err(|error| format!("its first line cannot be read: {error}"))
     }
 }
 
@@ -87,7 +99,14 @@ pub(super) struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Begins a new file.
     pub(super) fn new(disk: &'a dyn Disk, file: &'a Handle) -> Writer<'a> {
-        Writer { disk, file, buffer: Vec::with_capacity(BUFFER), offset: 0, sum: Hasher::default(), lines: 0 }
+        Writer {
+            disk,
+            file,
+            buffer: Vec::with_capacity(BUFFER),
+            offset: 0,
+            sum: Hasher::default(),
+            lines: 0,
+        }
     }
 
     pub(super) fn title(&mut self, title: &Title) -> io::Result<()> {
@@ -111,7 +130,11 @@ impl<'a> Writer<'a> {
         self.buffer.extend_from_slice(line);
         self.buffer.push(b'\n');
         self.lines += 1;
-        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= BUFFER {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -125,7 +148,10 @@ impl<'a> Writer<'a> {
     /// Ends the file and gives its length in bytes.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         self.flush()?;
-        let end = serde_json::to_vec(&End { lines: self.lines, sum: self.sum.clone().digest() })?;
+        let end = serde_json::to_vec(&End {
+            lines: self.lines,
+            sum: self.sum.clone().digest(),
+        })?;
         self.line(END, &end)?;
         self.flush()?;
         Ok(self.offset)
@@ -144,8 +170,20 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Begins with the first line.
     pub(super) fn new(disk: &'a dyn Disk, file: &'a Handle) -> Result<(Reader<'a>, Title), String> {
-        let bytes = BufReader::with_capacity(BUFFER, Bytes { disk, file, offset: 0 });
-        let mut reader = Reader { bytes, sum: Hasher::default(), lines: 0, ahead: None };
+        let bytes = BufReader::with_capacity(
+            BUFFER,
+            Bytes {
+                disk,
+                file,
+                offset: 0,
+            },
+        );
+        let mut reader = Reader {
+            bytes,
+            sum: Hasher::default(),
+            lines: 0,
+            ahead: None,
+        };
         let line = reader.next()?;
         let title = Title::read(&line)?;
         reader.count(&line);
@@ -180,8 +218,8 @@ impl<'a> Reader<'a> {
             line.pop();
             return Ok(Some(line));
         };
-        let end: End =
-            serde_json::from_slice(text).map_err(|error| format!("its end cannot be read: {error}"))?;
+        let end: End = serde_json::from_slice(text)
+            .map_err(|error| format!("its end cannot be read: {error}"))?;
         if end.lines != self.lines || end.sum != self.sum.clone().digest() {
             return Err("its checksum is not that of its bytes".to_owned());
         }
@@ -195,9 +233,17 @@ impl<'a> Reader<'a> {
     /// Reads a line with its newline.
     fn next(&mut self) -> Result<Vec<u8>, String> {
         let mut line = Vec::new();
-        let read = self.bytes.by_ref().take(LINE_MAX).read_until(b'\n', &mut line);
+        let read = self
+            .bytes
+            .by_ref()
+            .take(LINE_MAX)
+            .read_until(b'\n', &mut line);
         read.map_err(|error| format!("it cannot be read: {error}"))?;
-        if line.last() == Some(&b'\n') { Ok(line) } else { Err("it breaks off".to_owned()) }
+        if line.last() == Some(&b'\n') {
+            Ok(line)
+        } else {
+            Err("it breaks off".to_owned())
+        }
     }
 
     fn count(&mut self, line: &[u8]) {

@@ -55,26 +55,50 @@ impl SnapshotMaker {
     pub fn make(&self, fold: &mut dyn Fold) -> Result<Made, SpoolError> {
         let ground = &self.ground;
         let (taken, _) = take_up(ground, None, self.seq, fold)?;
-        let (from, mut heads) = taken.map_or_else(Default::default, |taken| (taken.place, taken.heads));
+        let (from, mut heads) =
+            taken.map_or_else(Default::default, |taken| (taken.place, taken.heads));
         let used = from.seq;
         let dir = ground.dir(layout::LEDGER.as_ref())?;
         let stretch = Stretch { from, to: self.seq };
-        let end = read::read(&*ground.disk, &ground.layout, &dir.handle, &stretch, &mut |entry| {
-            let entry = Arc::new(entry);
-            heads.note(&entry);
-            fold.add(&entry).map_err(|source| SpoolError::Visit { seq: entry.seq, source })
-        })?;
+        let end = read::read(
+            &*ground.disk,
+            &ground.layout,
+            &dir.handle,
+            &stretch,
+            &mut |entry| {
+                let entry = Arc::new(entry);
+                heads.note(&entry);
+                fold.add(&entry).map_err(|source| SpoolError::Visit {
+                    seq: entry.seq,
+                    source,
+                })
+            },
+        )?;
         if end.place.seq != self.seq {
             let source = io::Error::other(format!("the ledger ends with record {}", end.place.seq));
-            return Err(ground.error("read up to the last record of", layout::LEDGER.as_ref(), source));
+            return Err(ground.error(
+                "read up to the last record of",
+                layout::LEDGER.as_ref(),
+                source,
+            ));
         }
         let place = end.place;
-        let title = Title::new(fold.form(), place.seq, place.digest, place.line_begin, end.segments);
+        let title = Title::new(
+            fold.form(),
+            place.seq,
+            place.digest,
+            place.line_begin,
+            end.segments,
+        );
         let dir = self.directory()?;
         let bytes = self.write(&dir, &title, &heads, fold)?;
         self.tidy(&dir, used)?;
         let path = ground.path(&dir.path).join(layout::snapshot_name(self.seq));
-        Ok(Made { path, seq: self.seq, bytes })
+        Ok(Made {
+            path,
+            seq: self.seq,
+            bytes,
+        })
     }
 
     /// Opens the place for snapshots, and makes it for the first one.
@@ -90,19 +114,32 @@ impl SnapshotMaker {
 
     /// Writes the file under another name, syncs it, and renames it: under its own name it is whole, and a kill leaves at
     /// most the other name, which the next one replaces.
-    fn write(&self, dir: &Dir, title: &Title, heads: &Heads, fold: &dyn Fold) -> Result<u64, SpoolError> {
+    fn write(
+        &self,
+        dir: &Dir,
+        title: &Title,
+        heads: &Heads,
+        fold: &dyn Fold,
+    ) -> Result<u64, SpoolError> {
         let ground = &self.ground;
-        let (temporary, name) = (layout::snapshot_temporary(), layout::snapshot_name(self.seq));
+        let (temporary, name) = (
+            layout::snapshot_temporary(),
+            layout::snapshot_name(self.seq),
+        );
         ground.remove(dir, &temporary)?;
         let write = || {
-            let file = ground.disk.open(&dir.handle, temporary.as_ref(), Open::New)?;
+            let file = ground
+                .disk
+                .open(&dir.handle, temporary.as_ref(), Open::New)?;
             let mut writer = Writer::new(&*ground.disk, &file);
             writer.title(title)?;
             writer.lanes(heads)?;
             fold.save(&mut |line| writer.content(line))?;
             let bytes = writer.finish()?;
             ground.disk.sync_data(&file)?;
-            ground.disk.rename_over(&dir.handle, temporary.as_ref(), name.as_ref())?;
+            ground
+                .disk
+                .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())?;
             Ok(bytes)
         };
         let bytes = write().map_err(|source| {
@@ -111,12 +148,18 @@ impl SnapshotMaker {
             ground.error_at("write", dir, &name, source)
         })?;
         let synced = ground.disk.sync_dir(&dir.handle);
-        synced.map_err(|source| ground.error("sync", &dir.path, source)).map(|()| bytes)
+        synced
+            .map_err(|source| ground.error("sync", &dir.path, source))
+            .map(|()| bytes)
     }
 
     /// Removes every other snapshot but the one that was used.
     fn tidy(&self, dir: &Dir, used: u64) -> Result<(), SpoolError> {
-        let others = list(&self.ground)?.into_iter().filter(|(seq, _)| *seq != self.seq && *seq != used);
-        others.into_iter().try_for_each(|(_, name)| self.ground.remove(dir, &name))
+        let others = list(&self.ground)?
+            .into_iter()
+            .filter(|(seq, _)| *seq != self.seq && *seq != used);
+        others
+            .into_iter()
+            .try_for_each(|(_, name)| self.ground.remove(dir, &name))
     }
 }

@@ -45,10 +45,17 @@ pub struct PassedOver {
 
 /// Lists the snapshots that lie there, the newest first.
 fn list(ground: &Ground) -> Result<Vec<(u64, FileName)>, SpoolError> {
-    let Some(dir) = ground.dir_if_there(layout::SNAPSHOTS.as_ref())? else { return Ok(Vec::new()) };
-    let names = ground.disk.list(&dir.handle).map_err(|source| ground.error("list", &dir.path, source))?;
-    let mut found: Vec<(u64, FileName)> =
-        names.into_iter().filter_map(|name| layout::snapshot_seq(&name).map(|seq| (seq, name))).collect();
+    let Some(dir) = ground.dir_if_there(layout::SNAPSHOTS.as_ref())? else {
+        return Ok(Vec::new());
+    };
+    let names = ground
+        .disk
+        .list(&dir.handle)
+        .map_err(|source| ground.error("list", &dir.path, source))?;
+    let mut found: Vec<(u64, FileName)> = names
+        .into_iter()
+        .filter_map(|name| layout::snapshot_seq(&name).map(|seq| (seq, name)))
+        .collect();
     found.sort_unstable_by(|a, b| b.cmp(a));
     Ok(found)
 }

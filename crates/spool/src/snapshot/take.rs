@@ -55,19 +55,30 @@ pub(super) fn take(
     name: &FileName,
     fold: &mut dyn Fold,
 ) -> Result<Taken, String> {
-    let dir = ground.dir(layout::SNAPSHOTS.as_ref()).map_err(|error| error.chain())?;
+    let dir = ground
+        .dir(layout::SNAPSHOTS.as_ref())
+        .map_err(|error| error.chain())?;
     let cannot_be_read = |error| format!("it cannot be read: {error}");
-    let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Read).map_err(cannot_be_read)?;
+    let file = ground
+        .disk
+        .open(&dir.handle, name.as_ref(), Open::Read)
+        .map_err(cannot_be_read)?;
     if ground.disk.stat(&file).map_err(cannot_be_read)?.kind != Kind::File {
         return Err("it is no file".to_owned());
     }
     let (mut reader, title) = Reader::new(&*ground.disk, &file)?;
     if title.seq != seq {
-        return Err(format!("it was taken after record {}, as its name does not say", title.seq));
+        return Err(format!(
+            "it was taken after record {}, as its name does not say",
+            title.seq
+        ));
     }
     let form = fold.form();
     if title.form != form {
-        return Err(format!("its form is {}, this program's is {form}", title.form));
+        return Err(format!(
+            "its form is {}, this program's is {form}",
+            title.form
+        ));
     }
     let place = place_of(ground, &title)?;
     let heads = reader.lanes()?;
@@ -76,47 +87,81 @@ pub(super) fn take(
     }
     fill(reader, fold)?;
     let bytes = title.segments.iter().map(|(_, len)| len).sum();
-    Ok(Taken { place, bytes, heads })
+    Ok(Taken {
+        place,
+        bytes,
+        heads,
+    })
 }
 
 /// Holds the snapshot against the ledger: every segment up to its record is there in its length, and the record is the
 /// one it was taken after.
 fn place_of(ground: &Ground, title: &Title) -> Result<Place, String> {
-    let dir = ground.dir(layout::LEDGER.as_ref()).map_err(|error| error.chain())?;
-    let names =
-        ground.disk.list(&dir.handle).map_err(|error| format!("the ledger cannot be listed: {error}"))?;
-    let mut there: Vec<u64> =
-        names.iter().filter_map(layout::segment_first).filter(|first| *first <= title.seq).collect();
+    let dir = ground
+        .dir(layout::LEDGER.as_ref())
+        .map_err(|error| error.chain())?;
+    let names = ground
+        .disk
+        .list(&dir.handle)
+        .map_err(|error| format!("the ledger cannot be listed: {error}"))?;
+    let mut there: Vec<u64> = names
+        .iter()
+        .filter_map(layout::segment_first)
+        .filter(|first| *first <= title.seq)
+        .collect();
     there.sort_unstable();
     if there.is_empty() || !title.segments.iter().map(|(first, _)| *first).eq(there) {
         return Err("the ledger has other segments up to there".to_owned());
     }
-    let (last, earlier) = title.segments.split_last().expect("there is one, as in the ledger");
+    let (last, earlier) = title
+        .segments
+        .split_last()
+        .expect("there is one, as in the ledger");
     for (first, len) in earlier {
         if len_of(ground, &dir.handle, *first)? != Some(*len) {
-            return Err(format!("the segment of record {first} has not the length it had"));
+            return Err(format!(
+                "the segment of record {first} has not the length it had"
+            ));
         }
     }
     let (segment, offset) = *last;
-    let place = Place { seq: title.seq, digest: title.digest, segment, offset, line_begin: title.line_begin };
+    let place = Place {
+        seq: title.seq,
+        digest: title.digest,
+        segment,
+        offset,
+        line_begin: title.line_begin,
+    };
     let name = layout::segment_name(segment);
-    let bytes = offset.checked_sub(title.line_begin).filter(|bytes| *bytes > 0);
+    let bytes = offset
+        .checked_sub(title.line_begin)
+        .filter(|bytes| *bytes > 0);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     let is_there = len_of(ground, &dir.handle, segment)?.is_some_and(|len| len >= offset);
     let Some(bytes) = bytes.filter(|_| is_there) else {
-        return Err(format!("the ledger does not have record {} where it was", title.seq));
+        return Err(format!(
+            "the ledger does not have record {} where it was",
+            title.seq
+        ));
     };
     let mut line = vec![0; bytes];
-    let read = ground.disk.open(&dir.handle, name.as_ref(), Open::Read).and_then(|file| {
-        let mut filled = 0;
-        while filled < line.len() {
-            match ground.disk.read_at(&file, &mut line[filled..], title.line_begin + filled as u64)? {
-                0 => break,
-                taken => filled += taken,
+    let read = ground
+        .disk
+        .open(&dir.handle, name.as_ref(), Open::Read)
+        .and_then(|file| {
+            let mut filled = 0;
+            while filled < line.len() {
+                match ground.disk.read_at(
+                    &file,
+                    &mut line[filled..],
+                    title.line_begin + filled as u64,
+                )? {
+                    0 => break,
+                    taken => filled += taken,
+                }
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
     read.map_err(|error| format!("the ledger cannot be read: {error}"))?;
     match line.split_last() {
         Some((b'\n', text)) if Digest::of(text) == title.digest => Ok(place),
@@ -125,7 +170,11 @@ fn place_of(ground: &Ground, title: &Title) -> Result<Place, String> {
 }
 
 fn len_of(ground: &Ground, ledger: &Handle, first: u64) -> Result<Option<u64>, String> {
-    let found = if_there(ground.disk.stat_at(ledger, layout::segment_name(first).as_ref()));
+    let found = if_there(
+        ground
+            .disk
+            .stat_at(ledger, layout::segment_name(first).as_ref()),
+    );
     let stat = found.map_err(|error| format!("the ledger cannot be looked at: {error}"))?;
     Ok(stat.map(|stat| stat.size))
 }
@@ -148,8 +197,9 @@ fn fill(mut reader: Reader<'_>, fold: &mut dyn Fold) -> Result<(), String> {
             Ok(())
         });
         let restored = fold.restore(&mut receive.into_iter().flatten());
-        let whole: Result<(), String> =
-            reading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let whole: Result<(), String> = reading
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         whole.and(restored.map_err(|error| error.to_string()))
     })
 }

@@ -14,13 +14,22 @@ fn reading(workspace: &Workspace, now: Now) -> (Daemon, Found) {
     workspace.write("agents/claude/outbox/a.yaml", FIRST);
     let mut daemon = Daemon::start(workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     daemon.intake.scan(&daemon.spool.view(), &daemon.agents);
-    let found = daemon.intake.take(&daemon.spool.view(), now, 1).found.pop().expect("a file");
+    let found = daemon
+        .intake
+        .take(&daemon.spool.view(), now, 1)
+        .found
+        .pop()
+        .expect("a file");
     (daemon, found)
 }
 
 fn commit(daemon: &mut Daemon, found: &Found) {
     let draft = daemon.state.decide(found, daemon.state.next);
-    for committed in daemon.spool.commit(daemon.state.next, vec![draft]).expect("a commit") {
+    for committed in daemon
+        .spool
+        .commit(daemon.state.next, vec![draft])
+        .expect("a commit")
+    {
         daemon.state.apply(&committed);
     }
 }
@@ -31,9 +40,16 @@ fn workspace() -> Workspace {
 
 /// The time at which a file that was just written looks fresh, whatever the clock says.
 fn fresh(workspace: &Workspace, file: &str) -> Now {
-    let modified = std::fs::metadata(workspace.path(file)).and_then(|data| data.modified()).expect("a time");
-    let since = modified.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
-    Now { mono: LATER.mono, wall: i64::try_from(since.as_millis()).expect("a time") + 10 }
+    let modified = std::fs::metadata(workspace.path(file))
+        .and_then(|data| data.modified())
+        .expect("a time");
+    let since = modified
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
+    Now {
+        mono: LATER.mono,
+        wall: i64::try_from(since.as_millis()).expect("a time") + 10,
+    }
 }
 
 #[test]
@@ -45,19 +61,30 @@ fn a_writer_that_replaced_the_file_after_it_was_read_has_written_a_new_message()
     workspace.write("agents/claude/outbox/a.yaml", "to codex: something longer");
     let pass = daemon.spool.deliver(LATER.mono).expect("a pass");
     assert_eq!(pass.came_back, [("claude".to_owned(), name("a.yaml"))]);
-    assert_eq!(workspace.read("agents/claude/sent/a.yaml").as_deref(), Some(FIRST));
+    assert_eq!(
+        workspace.read("agents/claude/sent/a.yaml").as_deref(),
+        Some(FIRST)
+    );
     daemon.run().expect("a run");
     let inbox = workspace.show("agents/codex/inbox");
     assert_eq!(inbox.get("a.yaml").map(String::as_str), Some(FIRST));
-    assert_eq!(inbox.get("a.2.yaml").map(String::as_str), Some("to codex: something longer"));
+    assert_eq!(
+        inbox.get("a.2.yaml").map(String::as_str),
+        Some("to codex: something longer")
+    );
 }
 
 /// Puts other bytes of the same length into the file without any trace in its size and times.
 fn rewrite_without_a_trace(workspace: &Workspace) {
     let path = workspace.path("agents/claude/outbox/a.yaml");
-    let before = std::fs::metadata(&path).and_then(|data| data.modified()).expect("a time");
+    let before = std::fs::metadata(&path)
+        .and_then(|data| data.modified())
+        .expect("a time");
     std::fs::write(&path, OTHER).expect("a file to write");
-    let file = std::fs::File::options().write(true).open(&path).expect("a file");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&path)
+        .expect("a file");
     file.set_modified(before).expect("a time to set");
 }
 
@@ -67,9 +94,17 @@ fn a_fresh_file_is_compared_after_it_was_put_away_and_other_bytes_go_back() {
         let workspace = workspace();
         workspace.write("agents/claude/outbox/a.yaml", FIRST);
         let now = fresh(&workspace, "agents/claude/outbox/a.yaml");
-        let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
-        daemon.intake.hint("claude", &name("a.yaml"), spool::Hint::Finished);
-        let found = daemon.intake.take(&daemon.spool.view(), now, 1).found.pop().expect("a file");
+        let mut daemon =
+            Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
+        daemon
+            .intake
+            .hint("claude", &name("a.yaml"), spool::Hint::Finished);
+        let found = daemon
+            .intake
+            .take(&daemon.spool.view(), now, 1)
+            .found
+            .pop()
+            .expect("a file");
         assert!(found.stamp.fresh);
         commit(&mut daemon, &found);
         rewrite_without_a_trace(&workspace);
@@ -78,8 +113,15 @@ fn a_fresh_file_is_compared_after_it_was_put_away_and_other_bytes_go_back() {
         }
         let pass = daemon.spool.deliver(LATER.mono).expect("a pass");
         assert_eq!(pass.came_back, [("claude".to_owned(), name("a.yaml"))]);
-        assert_eq!(workspace.read("agents/claude/outbox/a.yaml").as_deref(), Some(OTHER));
-        let kept = if taken { "agents/claude/sent/a.1.yaml" } else { "agents/claude/sent/a.yaml" };
+        assert_eq!(
+            workspace.read("agents/claude/outbox/a.yaml").as_deref(),
+            Some(OTHER)
+        );
+        let kept = if taken {
+            "agents/claude/sent/a.1.yaml"
+        } else {
+            "agents/claude/sent/a.yaml"
+        };
         assert_eq!(workspace.read(kept).as_deref(), Some(FIRST));
     }
 }
@@ -92,8 +134,15 @@ fn a_kill_between_putting_away_and_comparing_still_gives_other_bytes_back() {
         let now = fresh(&workspace, "agents/claude/outbox/a.yaml");
         let disk = Arc::new(FaultyDisk::new(BOOT));
         let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
-        daemon.intake.hint("claude", &name("a.yaml"), spool::Hint::Finished);
-        let found = daemon.intake.take(&daemon.spool.view(), now, 1).found.pop().expect("a file");
+        daemon
+            .intake
+            .hint("claude", &name("a.yaml"), spool::Hint::Finished);
+        let found = daemon
+            .intake
+            .take(&daemon.spool.view(), now, 1)
+            .found
+            .pop()
+            .expect("a file");
         commit(&mut daemon, &found);
         rewrite_without_a_trace(&workspace);
         disk.set(Some(Fault::StopAfter(n)));
@@ -102,10 +151,21 @@ fn a_kill_between_putting_away_and_comparing_still_gives_other_bytes_back() {
         let context = format!("killed after change {n}: {:?}", disk.log().last());
         run(&workspace, BOOT);
         let inbox: Vec<String> = workspace.show("agents/codex/inbox").into_values().collect();
-        assert_eq!(inbox.iter().filter(|text| *text == FIRST).count(), 1, "{context}: {inbox:?}");
-        assert_eq!(inbox.iter().filter(|text| *text == OTHER).count(), 1, "{context}: {inbox:?}");
+        assert_eq!(
+            inbox.iter().filter(|text| *text == FIRST).count(),
+            1,
+            "{context}: {inbox:?}"
+        );
+        assert_eq!(
+            inbox.iter().filter(|text| *text == OTHER).count(),
+            1,
+            "{context}: {inbox:?}"
+        );
         let sent: Vec<String> = workspace.show("agents/claude/sent").into_values().collect();
-        assert!(sent.contains(&FIRST.to_owned()) && sent.contains(&OTHER.to_owned()), "{context}: {sent:?}");
+        assert!(
+            sent.contains(&FIRST.to_owned()) && sent.contains(&OTHER.to_owned()),
+            "{context}: {sent:?}"
+        );
         if !disk.stopped() {
             break;
         }
@@ -121,7 +181,9 @@ fn while_it_waits_to_be_put_away_an_original_is_not_looked_at() {
     let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     assert_eq!(daemon.step(LATER).expect("a step").0, 1);
     assert!(daemon.spool.view().is_in_hand("claude", &name("a.yaml")));
-    daemon.intake.hint("claude", &name("a.yaml"), spool::Hint::Finished);
+    daemon
+        .intake
+        .hint("claude", &name("a.yaml"), spool::Hint::Finished);
     assert_eq!(daemon.step(LATER).expect("a step").0, 0);
     drop(daemon);
     // The same after a restart, and once the way is free it is put away.
@@ -130,7 +192,10 @@ fn while_it_waits_to_be_put_away_an_original_is_not_looked_at() {
     assert_eq!(daemon.step(Now { mono: 50, ..LATER }).expect("a step").0, 0);
     std::fs::remove_file(workspace.path("agents/claude/sent")).expect("what is in the way");
     daemon.run().expect("a run");
-    assert_eq!(workspace.read("agents/claude/sent/a.yaml").as_deref(), Some(FIRST));
+    assert_eq!(
+        workspace.read("agents/claude/sent/a.yaml").as_deref(),
+        Some(FIRST)
+    );
     assert_eq!(daemon.spool.next_seq(), 2);
 }
 
@@ -143,7 +208,12 @@ fn an_unread_original_is_put_away_after_a_restart_only_if_it_is_the_same_file() 
         let disk = Arc::new(FaultyDisk::new(BOOT));
         let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
         daemon.intake.scan(&daemon.spool.view(), &daemon.agents);
-        let found = daemon.intake.take(&daemon.spool.view(), LATER, 1).found.pop().expect("a file");
+        let found = daemon
+            .intake
+            .take(&daemon.spool.view(), LATER, 1)
+            .found
+            .pop()
+            .expect("a file");
         commit(&mut daemon, &found);
         drop(daemon);
         if replaced {
@@ -166,6 +236,9 @@ fn an_original_whose_bytes_are_away_already_is_only_removed_from_the_outbox() {
     workspace.write("agents/claude/outbox/a.yaml", FIRST);
     run(&workspace, BOOT);
     let sent = workspace.show("agents/claude/sent");
-    assert_eq!(sent.into_iter().collect::<Vec<_>>(), [("a.yaml".to_owned(), FIRST.to_owned())]);
+    assert_eq!(
+        sent.into_iter().collect::<Vec<_>>(),
+        [("a.yaml".to_owned(), FIRST.to_owned())]
+    );
     assert!(workspace.show("agents/claude/outbox").is_empty());
 }

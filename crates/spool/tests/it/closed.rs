@@ -8,7 +8,12 @@ use spool::{Away, FaultyDisk, Original, Spool};
 use crate::daemon::{BOOT, OTHER_BOOT, Workspace, inbox, name, notice};
 
 fn open(workspace: &Workspace, boot: &str) -> spool::Opened {
-    Spool::open(workspace.root(), Arc::new(FaultyDisk::new(boot)), &mut |_| Ok(())).expect("a start")
+    Spool::open(
+        workspace.root(),
+        Arc::new(FaultyDisk::new(boot)),
+        &mut |_| Ok(()),
+    )
+    .expect("a start")
 }
 
 /// Delivers a notice to each of two agents; then codex's inbox is closed, for root as well.
@@ -42,7 +47,8 @@ fn a_checkpoint_leaves_out_only_the_lane_whose_directory_is_closed() {
     drop(spool);
     swap_back(workspace.path("agents/codex/inbox").as_ref());
     for agent in ["claude", "codex"] {
-        std::fs::remove_file(workspace.path(&format!("agents/{agent}/inbox/a.yaml"))).expect("a notice");
+        std::fs::remove_file(workspace.path(&format!("agents/{agent}/inbox/a.yaml")))
+            .expect("a notice");
     }
     let again = open(&workspace, OTHER_BOOT).recovery.pass.redelivered;
     let again: Vec<_> = again.iter().map(|placed| placed.mailbox.clone()).collect();
@@ -58,7 +64,13 @@ fn what_a_closed_directory_held_back_is_made_durable_once_it_is_open_again() {
     spool.checkpoint().expect("a checkpoint");
     drop(spool);
     std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("a notice");
-    assert!(open(&workspace, OTHER_BOOT).recovery.pass.redelivered.is_empty());
+    assert!(
+        open(&workspace, OTHER_BOOT)
+            .recovery
+            .pass
+            .redelivered
+            .is_empty()
+    );
 }
 
 #[test]
@@ -69,14 +81,28 @@ fn deliveries_go_on_while_a_closed_directory_holds_a_large_checkpoint_up() {
     let taken_back = |n: u32| {
         let file = name(&format!("{n}.yaml"));
         let away = Away::DeadLetter(file.clone());
-        let original =
-            Original { outbox: "claude".to_owned(), file, digest: None, stamp: None, away, text: None };
-        spool::Draft { original: Some(original), deliveries: Vec::new(), ..notice(inbox("claude"), "-", "-") }
+        let original = Original {
+            outbox: "claude".to_owned(),
+            file,
+            digest: None,
+            stamp: None,
+            away,
+            text: None,
+        };
+        spool::Draft {
+            original: Some(original),
+            deliveries: Vec::new(),
+            ..notice(inbox("claude"), "-", "-")
+        }
     };
     let next = spool.next_seq();
-    spool.commit(next, (0..32_768).map(taken_back).collect()).expect("a commit");
+    spool
+        .commit(next, (0..32_768).map(taken_back).collect())
+        .expect("a commit");
     spool.deliver(0).expect("a pass that is worth a checkpoint");
     let next = spool.next_seq();
-    spool.commit(next, vec![notice(inbox("claude"), "b.yaml", "second")]).expect("a commit");
+    spool
+        .commit(next, vec![notice(inbox("claude"), "b.yaml", "second")])
+        .expect("a commit");
     assert_eq!(spool.deliver(0).expect("a pass").delivered, 1);
 }

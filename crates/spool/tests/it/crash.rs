@@ -41,7 +41,9 @@ pub(crate) fn take_all(workspace: &Workspace, seen: &mut Seen) {
 }
 
 fn whole_texts() -> BTreeSet<String> {
-    let mut whole: BTreeSet<String> = [ALPHA, BETA, GAMMA, BAD, STRANGER].map(str::to_owned).into();
+    let mut whole: BTreeSet<String> = [ALPHA, BETA, GAMMA, BAD, STRANGER]
+        .map(str::to_owned)
+        .into();
     for text in [ALPHA, BETA, GAMMA] {
         whole.extend([format!("notice of {text}"), format!("brief of {text}")]);
     }
@@ -54,12 +56,18 @@ fn nothing_partial_shows(workspace: &Workspace, context: &str) {
     for place in ["inbox", "sent", "dead_letter", "outbox"] {
         for agent in ["claude", "codex"] {
             for (name, text) in workspace.show(&format!("agents/{agent}/{place}")) {
-                assert!(whole.contains(&text), "{context}: {agent}/{place}/{name} holds {text:?}");
+                assert!(
+                    whole.contains(&text),
+                    "{context}: {agent}/{place}/{name} holds {text:?}"
+                );
             }
         }
     }
     for (name, text) in workspace.show("packets/briefs") {
-        assert!(whole.contains(&text), "{context}: packets/briefs/{name} holds {text:?}");
+        assert!(
+            whole.contains(&text),
+            "{context}: packets/briefs/{name} holds {text:?}"
+        );
     }
 }
 
@@ -91,11 +99,29 @@ pub(crate) fn all_is_as_if_nothing_had_happened(
     };
     // The same bytes twice under two names: both are put away.
     let sent = [ALPHA, ALPHA, BETA, STRANGER].map(str::to_owned).to_vec();
-    assert_eq!(texts("agents/claude/sent"), sorted(sent), "{context}: sent of claude");
-    assert_eq!(texts("agents/codex/sent"), [GAMMA], "{context}: sent of codex");
-    let dead = vec![BAD.to_owned(), format!("report on {BAD}"), STRANGER.to_owned()];
-    assert_eq!(texts("agents/claude/dead_letter"), sorted(dead), "{context}: dead letters");
-    let briefs = [ALPHA, BETA, GAMMA].map(|text| format!("brief of {text}")).to_vec();
+    assert_eq!(
+        texts("agents/claude/sent"),
+        sorted(sent),
+        "{context}: sent of claude"
+    );
+    assert_eq!(
+        texts("agents/codex/sent"),
+        [GAMMA],
+        "{context}: sent of codex"
+    );
+    let dead = vec![
+        BAD.to_owned(),
+        format!("report on {BAD}"),
+        STRANGER.to_owned(),
+    ];
+    assert_eq!(
+        texts("agents/claude/dead_letter"),
+        sorted(dead),
+        "{context}: dead letters"
+    );
+    let briefs = [ALPHA, BETA, GAMMA]
+        .map(|text| format!("brief of {text}"))
+        .to_vec();
     assert_eq!(texts("packets/briefs"), sorted(briefs), "{context}: briefs");
     for agent in ["claude", "codex"] {
         assert!(
@@ -104,12 +130,26 @@ pub(crate) fn all_is_as_if_nothing_had_happened(
         );
         for place in ["inbox", "sent", "dead_letter", "outbox"] {
             let hidden = workspace.hidden(&format!("agents/{agent}/{place}"));
-            assert!(hidden.is_empty(), "{context}: {hidden:?} left in {agent}/{place}");
+            assert!(
+                hidden.is_empty(),
+                "{context}: {hidden:?} left in {agent}/{place}"
+            );
         }
     }
     let judged: Vec<u32> = daemon.state.judged.values().copied().collect();
-    assert_eq!(judged, [1, 1, 1, 1, 1], "{context}: something was judged twice: {:?}", daemon.state.judged);
-    assert_eq!(spool::verify(workspace.root()).expect("a whole ledger").records, 5, "{context}");
+    assert_eq!(
+        judged,
+        [1, 1, 1, 1, 1],
+        "{context}: something was judged twice: {:?}",
+        daemon.state.judged
+    );
+    assert_eq!(
+        spool::verify(workspace.root())
+            .expect("a whole ledger")
+            .records,
+        5,
+        "{context}"
+    );
 }
 
 /// Runs a daemon until it is at rest or killed.
@@ -134,7 +174,10 @@ fn changes_of_a_whole_run() -> u64 {
 #[test]
 fn a_kill_at_any_change_has_no_effect() {
     let changes = changes_of_a_whole_run();
-    assert!(changes > 60, "only {changes} changes: the scenario is too small to mean something");
+    assert!(
+        changes > 60,
+        "only {changes} changes: the scenario is too small to mean something"
+    );
     for n in 1..=changes {
         for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
             for readers_are_quick in [false, true] {
@@ -200,7 +243,11 @@ fn a_failed_change_has_no_effect() {
                     }
                 }
             }
-            let last = disk.log().get(usize::try_from(n - 1).expect("a count")).cloned().unwrap_or_default();
+            let last = disk
+                .log()
+                .get(usize::try_from(n - 1).expect("a count"))
+                .cloned()
+                .unwrap_or_default();
             let context = format!("{fault:?} ({last})");
             nothing_partial_shows(&workspace, &context);
             take_all(&workspace, &mut seen);
@@ -217,11 +264,21 @@ fn nothing_is_delivered_before_the_tail_of_the_ledger_is_durable() {
         run_until_killed(&workspace, Some(Fault::StopAfter(n)));
         let disk = run_until_killed(&workspace, None);
         let log = disk.log();
-        let at = |what: &str| log.iter().position(|line| line.contains(what)).unwrap_or(log.len());
+        let at = |what: &str| {
+            log.iter()
+                .position(|line| line.contains(what))
+                .unwrap_or(log.len())
+        };
         // The daemon's own directories are synced first, as directories; then the segment.
         if spool::verify(workspace.root()).is_ok_and(|verified| verified.records > 0) {
-            let synced = log.iter().position(|line| line.ends_with(" sync ")).expect("a sync of the segment");
-            assert!(synced < at("create .settled-") && synced < at("rename"), "killed after {n}: {log:#?}");
+            let synced = log
+                .iter()
+                .position(|line| line.ends_with(" sync "))
+                .expect("a sync of the segment");
+            assert!(
+                synced < at("create .settled-") && synced < at("rename"),
+                "killed after {n}: {log:#?}"
+            );
         }
     }
 }

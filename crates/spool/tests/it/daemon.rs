@@ -9,14 +9,17 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use spool::{
-    Away, Body, Content, Delivery, Digest, Disk, Draft, Entry, FaultyDisk, FileName, Found, Intake, Layout,
-    Mailbox, Now, Opened, Original, Pass, Recovery, Spool, SpoolError,
+    Away, Body, Content, Delivery, Digest, Disk, Draft, Entry, FaultyDisk, FileName, Found, Intake,
+    Layout, Mailbox, Now, Opened, Original, Pass, Recovery, Spool, SpoolError,
 };
 
 pub(crate) const BOOT: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
 pub(crate) const OTHER_BOOT: &str = "ffffffff-0000-4000-8000-0123456789ab";
 /// Long after every file of a test was written, so that all of them count as finished.
-pub(crate) const LATER: Now = Now { mono: 1_000_000, wall: i64::MAX / 2_000_000 };
+pub(crate) const LATER: Now = Now {
+    mono: 1_000_000,
+    wall: i64::MAX / 2_000_000,
+};
 
 pub(crate) struct Workspace {
     dir: tempfile::TempDir,
@@ -26,7 +29,11 @@ impl Workspace {
     pub(crate) fn new(agents: &[&str]) -> Workspace {
         // Thousands of small trees are made; memory is the faster place for them.
         let memory = Path::new("/dev/shm");
-        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let dir = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        };
         let dir = dir.expect("a directory");
         Layout::init(dir.path(), agents).expect("a tree");
         Workspace { dir }
@@ -45,13 +52,19 @@ impl Workspace {
     }
 
     pub(crate) fn read(&self, relative: &str) -> Option<String> {
-        std::fs::read(self.path(relative)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        std::fs::read(self.path(relative))
+            .ok()
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// What shows in a directory: names and texts, without hidden files and directories.
     pub(crate) fn show(&self, relative: &str) -> BTreeMap<String, String> {
         let mut shown = BTreeMap::new();
-        for entry in std::fs::read_dir(self.path(relative)).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(self.path(relative))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let name = entry.file_name().to_string_lossy().into_owned();
             if !name.starts_with('.') && entry.path().is_file() {
                 let bytes = std::fs::read(entry.path()).expect("a file to read");
@@ -62,7 +75,10 @@ impl Workspace {
     }
 
     pub(crate) fn hidden(&self, relative: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.path(relative)).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.path(relative))
+            .into_iter()
+            .flatten()
+            .flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| name.starts_with('.')).collect()
     }
@@ -84,7 +100,11 @@ pub(crate) fn notice(mailbox: Mailbox, file: &str, text: &str) -> Draft {
         review: None,
         id: None,
         original: None,
-        deliveries: vec![Delivery { mailbox, file: name(file), content: Content::Text(text.to_owned()) }],
+        deliveries: vec![Delivery {
+            mailbox,
+            file: name(file),
+            content: Content::Text(text.to_owned()),
+        }],
         decision: json("null"),
     }
 }
@@ -107,13 +127,16 @@ impl State {
     pub(crate) fn apply(&mut self, entry: &Entry) {
         self.next = entry.seq + 1;
         for delivery in &entry.deliveries {
-            self.names.insert((delivery.mailbox.to_string(), delivery.file.clone()));
+            self.names
+                .insert((delivery.mailbox.to_string(), delivery.file.clone()));
         }
         if let Some(original) = &entry.original {
             if entry.kind == "accepted" {
                 self.accepted.extend(original.digest);
             }
-            let what = original.digest.map_or_else(|| original.file.to_string(), |digest| digest.to_string());
+            let what = original
+                .digest
+                .map_or_else(|| original.file.to_string(), |digest| digest.to_string());
             *self.judged.entry((entry.kind.clone(), what)).or_default() += 1;
         }
     }
@@ -131,20 +154,33 @@ impl State {
     /// Decides about one file as the `seq`-th record.
     pub(crate) fn decide(&mut self, found: &Found, seq: u64) -> Draft {
         let (text, digest) = match &found.body {
-            Body::Message { bytes, digest } => (String::from_utf8_lossy(bytes).into_owned(), Some(*digest)),
+            Body::Message { bytes, digest } => {
+                (String::from_utf8_lossy(bytes).into_owned(), Some(*digest))
+            }
             Body::Unfit(unfit) => (format!("bad: {unfit}"), None),
         };
-        let recipient =
-            text.strip_prefix("to ").and_then(|rest| rest.split_once(':')).map(|(agent, _)| agent.to_owned());
+        let recipient = text
+            .strip_prefix("to ")
+            .and_then(|rest| rest.split_once(':'))
+            .map(|(agent, _)| agent.to_owned());
         let duplicate = digest.is_some_and(|digest| self.accepted.contains(&digest));
         let (kind, away, kept, deliveries) = match recipient {
-            Some(_) if duplicate => ("duplicate", Away::Sent(found.file.clone()), None, Vec::new()),
+            Some(_) if duplicate => (
+                "duplicate",
+                Away::Sent(found.file.clone()),
+                None,
+                Vec::new(),
+            ),
             Some(agent) if !text.contains("bad") => {
                 let file = self.free_name(&format!("{agent}/inbox"), &found.file, seq);
                 let brief = name(&format!("brief-{seq}.yaml"));
                 let told = name(&format!("notice-{seq}.yaml"));
                 let deliveries = vec![
-                    Delivery { mailbox: inbox(&agent), file, content: Content::Original },
+                    Delivery {
+                        mailbox: inbox(&agent),
+                        file,
+                        content: Content::Original,
+                    },
                     Delivery {
                         mailbox: inbox(&agent),
                         file: told,
@@ -157,13 +193,27 @@ impl State {
                     },
                 ];
                 self.accepted.extend(digest);
-                ("accepted", Away::Sent(found.file.clone()), Some(text), deliveries)
+                (
+                    "accepted",
+                    Away::Sent(found.file.clone()),
+                    Some(text),
+                    deliveries,
+                )
             }
             Some(_) | None => {
                 let mailbox = Mailbox::DeadLetter(found.agent.clone());
                 let content = Content::Text(format!("report on {text}"));
-                let report = Delivery { mailbox, file: found.file.report(), content };
-                ("refused", Away::DeadLetter(found.file.clone()), None, vec![report])
+                let report = Delivery {
+                    mailbox,
+                    file: found.file.report(),
+                    content,
+                };
+                (
+                    "refused",
+                    Away::DeadLetter(found.file.clone()),
+                    None,
+                    vec![report],
+                )
             }
         };
         Draft {
@@ -196,7 +246,10 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     pub(crate) fn start(workspace: &Workspace, disk: Arc<dyn Disk>) -> Result<Daemon, SpoolError> {
-        let mut state = State { next: 1, ..State::default() };
+        let mut state = State {
+            next: 1,
+            ..State::default()
+        };
         let opened = Spool::open(workspace.root(), disk, &mut |entry| {
             state.apply(entry);
             Ok(())
@@ -214,7 +267,13 @@ impl Daemon {
     fn of(workspace: &Workspace, state: State, opened: Opened) -> Result<Daemon, SpoolError> {
         let agents = Layout::known_agents(workspace.root())?;
         let intake = Intake::new(256 * 1024, spool::QUIET_MS);
-        Ok(Daemon { spool: opened.spool, intake, state, recovery: opened.recovery, agents })
+        Ok(Daemon {
+            spool: opened.spool,
+            intake,
+            state,
+            recovery: opened.recovery,
+            agents,
+        })
     }
 
     /// Looks, decides, commits and delivers once, and says how many files it judged.
@@ -227,8 +286,10 @@ impl Daemon {
             return Err(error);
         }
         let mut scratch = self.state.clone();
-        let drafts =
-            (self.state.next..).zip(&taken.found).map(|(seq, found)| scratch.decide(found, seq)).collect();
+        let drafts = (self.state.next..)
+            .zip(&taken.found)
+            .map(|(seq, found)| scratch.decide(found, seq))
+            .collect();
         for committed in self.spool.commit(self.state.next, drafts)? {
             self.state.apply(&committed);
         }

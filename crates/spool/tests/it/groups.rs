@@ -16,7 +16,13 @@ const STRANGER: &str = "left here by somebody else";
 /// Withdrawals at the beginning and in the middle, their bytes accepted after them under the same name, and a name that
 /// is taken.
 fn drafts() -> Vec<Draft> {
-    let numbered = |n: usize| notice(inbox("codex"), &format!("{n:02}.yaml"), &format!("text {n}"));
+    let numbered = |n: usize| {
+        notice(
+            inbox("codex"),
+            &format!("{n:02}.yaml"),
+            &format!("text {n}"),
+        )
+    };
     let mut drafts: Vec<Draft> = (0..FILES).map(numbered).collect();
     for (at, text) in [(0, REFUSED[0]), (5, REFUSED[1])] {
         let withdrawn = Delivery {
@@ -24,8 +30,17 @@ fn drafts() -> Vec<Draft> {
             file: name(&format!("{text}.yaml")),
             content: Content::Withdrawn(Digest::of(text.as_bytes())),
         };
-        drafts.insert(at, Draft { deliveries: vec![withdrawn], ..notice(inbox("codex"), "-", "") });
-        drafts.insert(at + 2, notice(inbox("codex"), &format!("{text}.yaml"), text));
+        drafts.insert(
+            at,
+            Draft {
+                deliveries: vec![withdrawn],
+                ..notice(inbox("codex"), "-", "")
+            },
+        );
+        drafts.insert(
+            at + 2,
+            notice(inbox("codex"), &format!("{text}.yaml"), text),
+        );
     }
     drafts.push(notice(inbox("codex"), "taken.yaml", "another text"));
     drafts
@@ -47,24 +62,34 @@ fn take(workspace: &Workspace, seen: &mut Seen) {
     for (file, text) in workspace.show("agents/codex/inbox") {
         if !REFUSED.contains(&text.as_str()) {
             *seen.entry(text).or_default() += 1;
-            std::fs::remove_file(workspace.path("agents/codex/inbox").join(file)).expect("a file to take");
+            std::fs::remove_file(workspace.path("agents/codex/inbox").join(file))
+                .expect("a file to take");
         }
     }
 }
 
 fn each_came_once(workspace: &Workspace, mut seen: Seen, context: &str) {
-    assert_eq!(workspace.hidden("agents/codex/inbox"), Vec::<String>::new(), "{context}");
+    assert_eq!(
+        workspace.hidden("agents/codex/inbox"),
+        Vec::<String>::new(),
+        "{context}"
+    );
     for text in workspace.show("agents/codex/inbox").into_values() {
         *seen.entry(text).or_default() += 1;
     }
     let texts = (0..FILES).map(|n| format!("text {n}"));
-    let others = REFUSED.into_iter().chain([STRANGER, "another text"]).map(str::to_owned);
+    let others = REFUSED
+        .into_iter()
+        .chain([STRANGER, "another text"])
+        .map(str::to_owned);
     let expected: Seen = texts.chain(others).map(|text| (text, 1)).collect();
     assert_eq!(seen, expected, "{context}");
 }
 
 fn open(workspace: &Workspace, disk: &Arc<FaultyDisk>) -> Option<Spool> {
-    Spool::open(workspace.root(), Arc::clone(disk) as _, &mut |_| Ok(())).ok().map(|opened| opened.spool)
+    Spool::open(workspace.root(), Arc::clone(disk) as _, &mut |_| Ok(()))
+        .ok()
+        .map(|opened| opened.spool)
 }
 
 /// Commits all drafts, then delivers them with the fault; says how many changes were tried.
@@ -89,7 +114,10 @@ fn a_kill_at_any_change_of_a_group_has_no_effect() {
             for readers_are_quick in [false, true] {
                 let workspace = workspace();
                 let disk = deliver(&workspace, Some(fault));
-                let context = format!("{fault:?} {:?}, quick {readers_are_quick}", disk.log().last());
+                let context = format!(
+                    "{fault:?} {:?}, quick {readers_are_quick}",
+                    disk.log().last()
+                );
                 assert!(disk.stopped(), "{context}");
                 let mut seen = Seen::new();
                 if readers_are_quick {
@@ -119,7 +147,11 @@ fn a_kill_during_the_recovery_of_a_group_has_no_effect() {
             }
             take(&workspace, &mut seen);
             open(&workspace, &Arc::new(FaultyDisk::new(BOOT))).expect("a start");
-            each_came_once(&workspace, seen, &format!("killed after {n}, then after {m}"));
+            each_came_once(
+                &workspace,
+                seen,
+                &format!("killed after {n}, then after {m}"),
+            );
         }
     }
 }
@@ -148,16 +180,29 @@ fn half_a_temporary_file_of_what_its_reader_archived_meanwhile_never_shows() {
     let disk = Arc::new(FaultyDisk::new(BOOT));
     let mut spool = open(&workspace, &disk).expect("a start");
     spool
-        .commit(1, ["a.yaml", "b.yaml"].map(|file| notice(inbox("codex"), file, "the text")).to_vec())
+        .commit(
+            1,
+            ["a.yaml", "b.yaml"]
+                .map(|file| notice(inbox("codex"), file, "the text"))
+                .to_vec(),
+        )
         .expect("a commit");
     // Two notes, then the first file is made and half of it written.
     disk.set(Some(Fault::StopWithin(4)));
     let _ = spool.deliver(0);
     drop(spool);
-    assert_eq!(workspace.hidden("agents/codex/inbox").len(), 1, "{:?}", disk.log());
+    assert_eq!(
+        workspace.hidden("agents/codex/inbox").len(),
+        1,
+        "{:?}",
+        disk.log()
+    );
     workspace.write("agents/codex/archive/a.yaml", "the text");
     open(&workspace, &Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     let shown = workspace.show("agents/codex/inbox");
-    assert_eq!(shown.into_iter().collect::<Vec<_>>(), [("b.yaml".to_owned(), "the text".to_owned())]);
+    assert_eq!(
+        shown.into_iter().collect::<Vec<_>>(),
+        [("b.yaml".to_owned(), "the text".to_owned())]
+    );
     assert_eq!(workspace.hidden("agents/codex/inbox"), Vec::<String>::new());
 }

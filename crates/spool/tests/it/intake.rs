@@ -23,16 +23,24 @@ impl Desk {
     fn new(agents: &[&str]) -> Desk {
         let workspace = Workspace::new(agents);
         let disk = Arc::new(FaultyDisk::new(BOOT));
-        let spool = Spool::open(workspace.root(), disk, &mut |_| Ok(())).expect("a start").spool;
+        let spool = Spool::open(workspace.root(), disk, &mut |_| Ok(()))
+            .expect("a start")
+            .spool;
         let agents = agents.iter().map(|agent| (*agent).to_owned()).collect();
-        Desk { workspace, spool, intake: Intake::new(1000, QUIET), agents }
+        Desk {
+            workspace,
+            spool,
+            intake: Intake::new(1000, QUIET),
+            agents,
+        }
     }
 
     /// Writes a file and dates its last change `ms` after the fixed instant.
     fn write(&self, path: &str, text: &str, ms: i64) {
         let path = self.workspace.path(&format!("agents/{path}"));
         std::fs::write(&path, text).expect("a file to write");
-        let time = UNIX_EPOCH + Duration::from_millis(u64::try_from(WRITTEN + ms).expect("after 1970"));
+        let time =
+            UNIX_EPOCH + Duration::from_millis(u64::try_from(WRITTEN + ms).expect("after 1970"));
         std::fs::File::options()
             .write(true)
             .open(&path)
@@ -41,7 +49,11 @@ impl Desk {
     }
 
     fn scan(&mut self) {
-        assert!(self.intake.scan(&self.spool.view(), &self.agents).is_empty());
+        assert!(
+            self.intake
+                .scan(&self.spool.view(), &self.agents)
+                .is_empty()
+        );
     }
 
     fn take_all(&mut self, now: Now) -> Vec<Found> {
@@ -51,19 +63,34 @@ impl Desk {
     }
 
     fn take(&mut self, now: Now) -> Vec<String> {
-        self.take_all(now).iter().map(|found| found.file.to_string()).collect()
+        self.take_all(now)
+            .iter()
+            .map(|found| found.file.to_string())
+            .collect()
     }
 }
 
 /// So many milliseconds after the fixed instant, on both clocks.
 fn at(ms: u64) -> Now {
-    Now { mono: 5_000 + ms, wall: WRITTEN + i64::try_from(ms).expect("a time") }
+    Now {
+        mono: 5_000 + ms,
+        wall: WRITTEN + i64::try_from(ms).expect("a time"),
+    }
 }
 
 #[test]
 fn only_messages_are_taken_and_each_once() {
     let mut desk = Desk::new(&["claude"]);
-    for file in ["a.yaml", "b.yml", "c.json", "d.txt", ".e.yaml", "f.yaml.tmp", "g.tmp", "h"] {
+    for file in [
+        "a.yaml",
+        "b.yml",
+        "c.json",
+        "d.txt",
+        ".e.yaml",
+        "f.yaml.tmp",
+        "g.tmp",
+        "h",
+    ] {
         desk.write(&format!("claude/outbox/{file}"), "text", 0);
     }
     desk.scan();
@@ -71,8 +98,13 @@ fn only_messages_are_taken_and_each_once() {
     let found = desk.take_all(at(QUIET));
     let names: Vec<String> = found.iter().map(|found| found.file.to_string()).collect();
     assert_eq!(names, ["a.yaml", "b.yml", "c.json"]);
-    let Body::Message { bytes, digest } = &found[0].body else { panic!("{:?}", found[0]) };
-    assert_eq!((bytes.as_slice(), *digest), (&b"text"[..], spool::Digest::of(b"text")));
+    let Body::Message { bytes, digest } = &found[0].body else {
+        panic!("{:?}", found[0])
+    };
+    assert_eq!(
+        (bytes.as_slice(), *digest),
+        (&b"text"[..], spool::Digest::of(b"text"))
+    );
     assert_eq!(desk.intake.next_wakeup(), None);
 }
 
@@ -84,8 +116,20 @@ fn a_file_that_was_still_for_long_is_taken_at_once_and_a_young_one_after_a_while
     desk.scan();
     assert_eq!(desk.take(at(0)), ["old.yaml"]);
     assert_eq!(desk.intake.next_wakeup(), Some(at(QUIET).mono));
-    assert!(desk.take(Now { wall: WRITTEN, ..at(QUIET - 1) }).is_empty());
-    assert_eq!(desk.take(Now { wall: WRITTEN, ..at(QUIET) }), ["young.yaml"]);
+    assert!(
+        desk.take(Now {
+            wall: WRITTEN,
+            ..at(QUIET - 1)
+        })
+        .is_empty()
+    );
+    assert_eq!(
+        desk.take(Now {
+            wall: WRITTEN,
+            ..at(QUIET)
+        }),
+        ["young.yaml"]
+    );
 }
 
 #[test]
@@ -95,7 +139,10 @@ fn a_file_from_the_future_is_taken_after_two_equal_looks() {
     desk.scan();
     assert!(desk.take(at(0)).is_empty());
     desk.write("claude/outbox/a.yaml", "text and more", 3_600_000);
-    assert!(desk.take(at(QUIET)).is_empty(), "it changed between the looks");
+    assert!(
+        desk.take(at(QUIET)).is_empty(),
+        "it changed between the looks"
+    );
     assert_eq!(desk.take(at(2 * QUIET)), ["a.yaml"]);
 }
 
@@ -105,11 +152,15 @@ fn a_hint_that_it_is_finished_makes_it_ready_at_once() {
     desk.write("claude/outbox/a.yaml", "text", 0);
     desk.intake.hint("claude", &name("a.yaml"), Hint::Finished);
     desk.intake.hint("claude", &name(".b.yaml"), Hint::Finished);
-    desk.intake.hint("../claude", &name("b.yaml"), Hint::Finished);
+    desk.intake
+        .hint("../claude", &name("b.yaml"), Hint::Finished);
     assert_eq!(desk.intake.next_wakeup(), Some(0));
     let found = desk.take_all(at(0));
     assert_eq!(found.len(), 1);
-    assert!(found[0].stamp.fresh, "a change in the same instant would not show");
+    assert!(
+        found[0].stamp.fresh,
+        "a change in the same instant would not show"
+    );
 }
 
 #[test]
@@ -181,9 +232,12 @@ fn what_is_no_plain_file_is_unfit_and_never_opened() {
     desk.write("claude/outbox/target", "text", 0);
     symlink("target", outbox.join("link.yaml")).expect("a link");
     std::fs::create_dir(outbox.join("directory.yaml")).expect("a directory");
-    let fifo = std::process::Command::new("mkfifo").arg(outbox.join("fifo.yaml")).status();
+    let fifo = std::process::Command::new("mkfifo")
+        .arg(outbox.join("fifo.yaml"))
+        .status();
     assert!(fifo.is_ok_and(|status| status.success()));
-    let _socket = std::os::unix::net::UnixListener::bind(outbox.join("socket.yaml")).expect("a socket");
+    let _socket =
+        std::os::unix::net::UnixListener::bind(outbox.join("socket.yaml")).expect("a socket");
     desk.write("claude/outbox/large.yaml", &"x".repeat(1001), 0);
     desk.write("claude/outbox/limit.yaml", &"x".repeat(1000), 0);
     desk.scan();
@@ -204,7 +258,10 @@ fn what_is_no_plain_file_is_unfit_and_never_opened() {
         ("link.yaml", Some(Unfit::Symlink)),
         ("socket.yaml", Some(Unfit::Special)),
     ];
-    assert_eq!(found, expected.map(|(file, unfit)| (file.to_owned(), unfit)));
+    assert_eq!(
+        found,
+        expected.map(|(file, unfit)| (file.to_owned(), unfit))
+    );
 }
 
 #[test]
@@ -240,17 +297,28 @@ fn outboxes_take_turns_and_the_oldest_file_of_each_comes_first() {
         let mut taken = Vec::new();
         for found in desk.intake.take(&desk.spool.view(), later, 4).found {
             // What was judged is put away.
-            let path = desk.workspace.path(&format!("agents/{}/outbox/{}", found.agent, found.file));
+            let path = desk
+                .workspace
+                .path(&format!("agents/{}/outbox/{}", found.agent, found.file));
             std::fs::remove_file(path).expect("a file");
             taken.push(format!("{}/{}", found.agent, found.file));
         }
         taken
     };
-    assert_eq!(batch(&mut desk), ["a/49.yaml", "b/b2.yaml", "c/c1.yaml", "a/48.yaml"]);
-    assert_eq!(batch(&mut desk), ["b/b1.yaml", "a/47.yaml", "a/46.yaml", "a/45.yaml"]);
+    assert_eq!(
+        batch(&mut desk),
+        ["a/49.yaml", "b/b2.yaml", "c/c1.yaml", "a/48.yaml"]
+    );
+    assert_eq!(
+        batch(&mut desk),
+        ["b/b1.yaml", "a/47.yaml", "a/46.yaml", "a/45.yaml"]
+    );
     desk.write("b/outbox/b3.yaml", "text", -4);
     desk.scan();
-    assert_eq!(batch(&mut desk), ["b/b3.yaml", "a/44.yaml", "a/43.yaml", "a/42.yaml"]);
+    assert_eq!(
+        batch(&mut desk),
+        ["b/b3.yaml", "a/44.yaml", "a/43.yaml", "a/42.yaml"]
+    );
 }
 
 #[test]
@@ -271,7 +339,11 @@ fn an_outbox_that_cannot_be_read_is_trouble_and_holds_up_no_other() {
     let mut desk = Desk::new(&["claude", "codex"]);
     desk.write("codex/outbox/b.yaml", "text", 0);
     std::fs::remove_dir(desk.workspace.path("agents/claude/outbox")).expect("an outbox");
-    symlink("../codex/outbox", desk.workspace.path("agents/claude/outbox")).expect("a link");
+    symlink(
+        "../codex/outbox",
+        desk.workspace.path("agents/claude/outbox"),
+    )
+    .expect("a link");
     assert_eq!(desk.intake.scan(&desk.spool.view(), &desk.agents).len(), 1);
     assert_eq!(desk.take(LATER), ["b.yaml"]);
 }
@@ -297,6 +369,12 @@ fn a_mark_is_behind_what_waits_and_before_what_comes_or_waits_again() {
     assert!(!desk.intake.has_waiting_since(mark));
     for again in [Hint::Growing, Hint::Finished] {
         desk.intake.hint("claude", &a.file, again);
-        assert_eq!((desk.intake.next_wakeup(), desk.intake.has_waiting_since(mark)), (Some(0), false));
+        assert_eq!(
+            (
+                desk.intake.next_wakeup(),
+                desk.intake.has_waiting_since(mark)
+            ),
+            (Some(0), false)
+        );
     }
 }

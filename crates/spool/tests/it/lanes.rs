@@ -7,12 +7,20 @@ use spool::{Fault, FaultyDisk, FileName, Lane, Mailbox, Spool};
 use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
 fn open(workspace: &Workspace) -> Spool {
-    Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(())).expect("a start").spool
+    Spool::open(
+        workspace.root(),
+        Arc::new(FaultyDisk::new(BOOT)),
+        &mut |_| Ok(()),
+    )
+    .expect("a start")
+    .spool
 }
 
 fn commit(spool: &mut Spool, mailbox: Mailbox, file: &str, text: &str) {
     let next = spool.next_seq();
-    spool.commit(next, vec![notice(mailbox, file, text)]).expect("a commit");
+    spool
+        .commit(next, vec![notice(mailbox, file, text)])
+        .expect("a commit");
 }
 
 #[test]
@@ -29,21 +37,42 @@ fn a_mailbox_that_cannot_be_written_is_parked_and_tried_again_later_and_later() 
     for _ in 0..11 {
         let pass = spool.deliver(now).expect("a pass");
         let parked = &pass.parked[0];
-        assert_eq!((&parked.lane, parked.waiting), (&Lane::Mailbox(inbox("codex")), 2));
+        assert_eq!(
+            (&parked.lane, parked.waiting),
+            (&Lane::Mailbox(inbox("codex")), 2)
+        );
         pauses.push(parked.retry_at - now);
-        assert!(spool.deliver(parked.retry_at - 1).expect("a pass").parked.is_empty(), "tried too early");
+        assert!(
+            spool
+                .deliver(parked.retry_at - 1)
+                .expect("a pass")
+                .parked
+                .is_empty(),
+            "tried too early"
+        );
         now = spool.next_retry().expect("a time");
     }
-    assert_eq!(pauses, [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
+    assert_eq!(
+        pauses,
+        [
+            100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000
+        ]
+    );
     assert_eq!(workspace.show("agents/claude/inbox").len(), 1);
 
     std::fs::remove_file(workspace.path("agents/codex/inbox")).expect("what is in the way");
     let pass = spool.deliver(now).expect("a pass");
-    assert_eq!((pass.delivered, spool.parked().len(), spool.next_retry()), (2, 0, None));
+    assert_eq!(
+        (pass.delivered, spool.parked().len(), spool.next_retry()),
+        (2, 0, None)
+    );
     let shown = workspace.show("agents/codex/inbox");
     assert_eq!(
         shown.into_iter().collect::<Vec<_>>(),
-        [("a.yaml".into(), "first".into()), ("b.yaml".into(), "second".into())]
+        [
+            ("a.yaml".into(), "first".into()),
+            ("b.yaml".into(), "second".into())
+        ]
     );
 }
 
@@ -54,7 +83,12 @@ fn missing_directories_of_known_agents_are_made_again_and_those_of_unknown_ones_
     std::fs::remove_dir_all(workspace.path("packets")).expect("packets");
     let mut spool = open(&workspace);
     commit(&mut spool, inbox("codex"), "a.yaml", "first");
-    commit(&mut spool, Mailbox::Packets("briefs".to_owned()), "b.yaml", "second");
+    commit(
+        &mut spool,
+        Mailbox::Packets("briefs".to_owned()),
+        "b.yaml",
+        "second",
+    );
     commit(&mut spool, inbox("nobody"), "c.yaml", "third");
     let pass = spool.deliver(0).expect("a pass");
     assert_eq!(pass.delivered, 2);
@@ -72,21 +106,31 @@ fn missing_directories_of_known_agents_are_made_again_and_those_of_unknown_ones_
 fn all_but_the_outbox_of_a_known_agent_is_made_again() {
     let workspace = Workspace::new(&["codex"]);
     for directory in ["outbox", "sent", "archive"] {
-        std::fs::remove_dir(workspace.path(&format!("agents/codex/{directory}"))).expect("a directory");
+        std::fs::remove_dir(workspace.path(&format!("agents/codex/{directory}")))
+            .expect("a directory");
     }
     let spool = open(&workspace);
     let made = spool.make_mailboxes("codex").expect("mailboxes");
-    assert_eq!(made, ["agents/codex/sent", "agents/codex/archive"].map(std::path::PathBuf::from));
+    assert_eq!(
+        made,
+        ["agents/codex/sent", "agents/codex/archive"].map(std::path::PathBuf::from)
+    );
     assert!(spool.make_mailboxes("nobody").is_err());
-    assert!(!workspace.path("agents/codex/outbox").exists() && !workspace.path("agents/nobody").exists());
+    assert!(
+        !workspace.path("agents/codex/outbox").exists()
+            && !workspace.path("agents/nobody").exists()
+    );
 }
 
 #[test]
 fn an_inbox_that_is_a_link_to_elsewhere_gets_nothing() {
     let workspace = Workspace::new(&["codex"]);
     std::fs::remove_dir(workspace.path("agents/codex/inbox")).expect("an inbox");
-    std::os::unix::fs::symlink(workspace.path("events"), workspace.path("agents/codex/inbox"))
-        .expect("a link");
+    std::os::unix::fs::symlink(
+        workspace.path("events"),
+        workspace.path("agents/codex/inbox"),
+    )
+    .expect("a link");
     let mut spool = open(&workspace);
     commit(&mut spool, inbox("codex"), "a.yaml", "first");
     assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
@@ -98,7 +142,8 @@ fn the_same_bytes_under_the_name_are_the_delivery_and_other_bytes_are_left_alone
     let workspace = Workspace::new(&["codex"]);
     workspace.write("agents/codex/inbox/a.yaml", "first");
     workspace.write("agents/codex/inbox/b.yaml", "somebody else's");
-    std::os::unix::fs::symlink("/etc/hostname", workspace.path("agents/codex/inbox/c.yaml")).expect("a link");
+    std::os::unix::fs::symlink("/etc/hostname", workspace.path("agents/codex/inbox/c.yaml"))
+        .expect("a link");
     let mut spool = open(&workspace);
     commit(&mut spool, inbox("codex"), "a.yaml", "first");
     commit(&mut spool, inbox("codex"), "b.yaml", "second");
@@ -119,8 +164,16 @@ fn several_files_of_one_record_in_one_mailbox_all_arrive() {
     let workspace = Workspace::new(&["codex"]);
     let mut spool = open(&workspace);
     let mut draft = notice(inbox("codex"), "a.yaml", "first");
-    draft.deliveries.push(notice(inbox("codex"), "b.yaml", "second").deliveries.remove(0));
-    draft.deliveries.push(notice(inbox("codex"), "a.yaml", "third").deliveries.remove(0));
+    draft.deliveries.push(
+        notice(inbox("codex"), "b.yaml", "second")
+            .deliveries
+            .remove(0),
+    );
+    draft.deliveries.push(
+        notice(inbox("codex"), "a.yaml", "third")
+            .deliveries
+            .remove(0),
+    );
     spool.commit(1, vec![draft]).expect("a commit");
     assert_eq!(spool.deliver(0).expect("a pass").delivered, 3);
     let texts: Vec<String> = workspace.show("agents/codex/inbox").into_values().collect();
@@ -139,38 +192,51 @@ fn a_cursor_removed_while_we_run_is_made_again() {
     drop(spool);
     std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("a file");
     open(&workspace);
-    assert_eq!(workspace.show("agents/codex/inbox").len(), 1, "delivered again");
+    assert_eq!(
+        workspace.show("agents/codex/inbox").len(),
+        1,
+        "delivered again"
+    );
 }
 
 #[test]
 fn a_checkpoint_that_fails_stops_the_spool() {
     let workspace = Workspace::new(&["codex"]);
     let disk = Arc::new(FaultyDisk::new(BOOT));
-    let mut spool =
-        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    let mut spool = Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
     commit(&mut spool, inbox("codex"), "a.yaml", "first");
     spool.deliver(0).expect("a pass");
     disk.set(Some(spool::Fault::Fail(1, 5)));
     let error = spool.checkpoint().expect_err("a failed sync");
     assert!(!error.is_retryable(), "{error}");
-    assert!(matches!(spool.checkpoint(), Err(spool::SpoolError::Stopped { .. })));
+    assert!(matches!(
+        spool.checkpoint(),
+        Err(spool::SpoolError::Stopped { .. })
+    ));
 }
 
 #[test]
 fn a_large_checkpoint_syncs_the_file_system_once() {
     let workspace = Workspace::new(&["codex"]);
     let disk = Arc::new(FaultyDisk::new(BOOT));
-    let mut spool =
-        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    let mut spool = Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
     let syncs = |count: u64, spool: &mut Spool| {
         let next = spool.next_seq();
-        let drafts =
-            (next..next + count).map(|seq| notice(inbox("codex"), &format!("{seq}.yaml"), "text")).collect();
+        let drafts = (next..next + count)
+            .map(|seq| notice(inbox("codex"), &format!("{seq}.yaml"), "text"))
+            .collect();
         spool.commit(next, drafts).expect("a commit");
         spool.deliver(0).expect("a pass");
         disk.set(None);
         spool.checkpoint().expect("a checkpoint");
-        disk.log().iter().filter(|line| line.contains("sync")).count()
+        disk.log()
+            .iter()
+            .filter(|line| line.contains("sync"))
+            .count()
     };
     // Two files, their directory, the cursor, and the directory of the new cursor.
     assert_eq!(syncs(2, &mut spool), 5);
@@ -185,8 +251,9 @@ fn a_kill_while_a_failed_delivery_is_repeated_loses_nothing() {
     for m in 1.. {
         let workspace = Workspace::new(&["codex"]);
         let disk = Arc::new(FaultyDisk::new(BOOT));
-        let mut spool =
-            Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+        let mut spool = Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(()))
+            .expect("a start")
+            .spool;
         commit(&mut spool, inbox("codex"), "a.yaml", "first");
         // The file is complete and `prepared` is noted, but its rename fails.
         disk.set(Some(Fault::FailRename(5)));
@@ -197,7 +264,10 @@ fn a_kill_while_a_failed_delivery_is_repeated_loses_nothing() {
         let spool = open(&workspace);
         assert_eq!(spool.waiting(), 0);
         let shown = workspace.show("agents/codex/inbox");
-        let context = format!("killed after change {m} of the second try: {:?}", disk.log().last());
+        let context = format!(
+            "killed after change {m} of the second try: {:?}",
+            disk.log().last()
+        );
         assert_eq!(
             shown.into_iter().collect::<Vec<_>>(),
             [("a.yaml".to_owned(), "first".to_owned())],
@@ -214,8 +284,9 @@ fn whatever_fails_once_in_a_lane_is_done_in_its_next_turn() {
     for n in 1.. {
         let workspace = Workspace::new(&["codex"]);
         let disk = Arc::new(FaultyDisk::new(BOOT));
-        let mut spool =
-            Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+        let mut spool = Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(()))
+            .expect("a start")
+            .spool;
         commit(&mut spool, inbox("codex"), "a.yaml", "first");
         disk.set(Some(Fault::Fail(n, 5)));
         let failed = spool.deliver(0).expect("a pass").parked.len();
@@ -227,9 +298,13 @@ fn whatever_fails_once_in_a_lane_is_done_in_its_next_turn() {
         assert_eq!(failed, 1, "{context}");
         disk.set(None);
         spool.deliver(1_000).expect("a pass");
-        assert!(spool.parked().is_empty() && spool.waiting() == 0, "{context}");
+        assert!(
+            spool.parked().is_empty() && spool.waiting() == 0,
+            "{context}"
+        );
         drop(spool);
-        std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("one file, delivered once");
+        std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml"))
+            .expect("one file, delivered once");
         open(&workspace);
         assert!(workspace.show("agents/codex/inbox").is_empty(), "{context}");
     }
@@ -244,7 +319,10 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     commit(&mut spool, inbox("codex"), "b.yaml", "second");
     let left = |spool: &Spool, file: &str, seq| {
         let file = file.parse().expect("a name");
-        spool.whereabouts().has_left(&inbox("codex"), &file, seq).expect("a look")
+        spool
+            .whereabouts()
+            .has_left(&inbox("codex"), &file, seq)
+            .expect("a look")
     };
     assert!(!left(&spool, "a.yaml", 1), "it has not even come");
     spool.deliver(0).expect("a pass");
@@ -253,9 +331,15 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     std::fs::remove_file(workspace.path("agents/codex/inbox/a.yaml")).expect("the reader takes it");
     assert!(left(&spool, "a.yaml", 1));
     std::fs::remove_file(workspace.path("agents/codex/inbox/b.yaml")).expect("another file");
-    assert!(!left(&spool, "b.yaml", 2), "it lies there under its numbered name");
+    assert!(
+        !left(&spool, "b.yaml", 2),
+        "it lies there under its numbered name"
+    );
     std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("a mailbox");
-    assert!(!left(&spool, "a.yaml", 1), "a mailbox that is gone was not read");
+    assert!(
+        !left(&spool, "a.yaml", 1),
+        "a mailbox that is gone was not read"
+    );
 }
 
 #[test]
@@ -263,19 +347,25 @@ fn whether_a_file_has_left_is_told_the_same_of_many_as_of_one() {
     let workspace = Workspace::new(&["codex"]);
     let mut spool = open(&workspace);
     let files: Vec<FileName> = (1..=200).map(|n| name(&format!("{n}.yaml"))).collect();
-    let drafts = files.iter().map(|file| notice(inbox("codex"), &file.to_string(), "text")).collect();
+    let drafts = files
+        .iter()
+        .map(|file| notice(inbox("codex"), &file.to_string(), "text"))
+        .collect();
     // Its delivery gets a number, and stays when the other file goes.
     workspace.write("agents/codex/inbox/150.yaml", "of another origin");
     spool.commit(1, drafts).expect("a commit");
     spool.deliver(0).expect("a pass");
     let taken = [3, 63, 64, 65, 200];
     for n in taken.into_iter().chain([150]) {
-        std::fs::remove_file(workspace.path(&format!("agents/codex/inbox/{n}.yaml"))).expect("a file");
+        std::fs::remove_file(workspace.path(&format!("agents/codex/inbox/{n}.yaml")))
+            .expect("a file");
     }
     let mut whereabouts = spool.whereabouts();
-    let left = (1..)
-        .zip(&files)
-        .filter(|(seq, file)| whereabouts.has_left(&inbox("codex"), file, *seq).expect("a look"));
+    let left = (1..).zip(&files).filter(|(seq, file)| {
+        whereabouts
+            .has_left(&inbox("codex"), file, *seq)
+            .expect("a look")
+    });
     assert_eq!(left.map(|(seq, _)| seq).collect::<Vec<u64>>(), taken);
 }
 
@@ -283,8 +373,9 @@ fn whether_a_file_has_left_is_told_the_same_of_many_as_of_one() {
 fn a_file_whose_rename_failed_and_whose_directory_was_replaced_is_not_taken_for_delivered() {
     let workspace = Workspace::new(&["codex"]);
     let disk = Arc::new(FaultyDisk::new(BOOT));
-    let mut spool =
-        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    let mut spool = Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
     commit(&mut spool, inbox("codex"), "a.yaml", "first");
     disk.set(Some(Fault::FailRename(5)));
     assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
@@ -298,14 +389,26 @@ fn a_file_whose_rename_failed_and_whose_directory_was_replaced_is_not_taken_for_
 fn what_was_prepared_before_a_file_failed_is_delivered_and_the_lane_rests() {
     let workspace = Workspace::new(&["codex"]);
     let disk = Arc::new(FaultyDisk::new(BOOT));
-    let mut spool =
-        Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(())).expect("a start").spool;
+    let mut spool = Spool::open(workspace.root(), Arc::clone(&disk) as _, &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
     let drafts = ["a.yaml", "b.yaml", "c.yaml"].map(|file| notice(inbox("codex"), file, "text"));
     spool.commit(1, drafts.to_vec()).expect("a commit");
     // Two notes, then a file is made and written, and the next one cannot be made.
     disk.set(Some(Fault::Fail(5, 28)));
     let pass = spool.deliver(0).expect("a pass");
-    assert_eq!((pass.delivered, pass.parked.len()), (1, 1), "{:#?}", disk.log());
-    assert_eq!(workspace.show("agents/codex/inbox").into_keys().collect::<Vec<_>>(), ["a.yaml"]);
+    assert_eq!(
+        (pass.delivered, pass.parked.len()),
+        (1, 1),
+        "{:#?}",
+        disk.log()
+    );
+    assert_eq!(
+        workspace
+            .show("agents/codex/inbox")
+            .into_keys()
+            .collect::<Vec<_>>(),
+        ["a.yaml"]
+    );
     assert_eq!(spool.deliver(1_000).expect("a pass").delivered, 2);
 }

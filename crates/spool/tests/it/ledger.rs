@@ -16,8 +16,9 @@ fn open_on(workspace: &Workspace, disk: &Arc<FaultyDisk>) -> Result<Spool, Spool
 
 fn commit(spool: &mut Spool, count: u64) -> Result<(), SpoolError> {
     let next = spool.next_seq();
-    let drafts =
-        (next..next + count).map(|seq| notice(inbox("codex"), &format!("{seq}.yaml"), "text")).collect();
+    let drafts = (next..next + count)
+        .map(|seq| notice(inbox("codex"), &format!("{seq}.yaml"), "text"))
+        .collect();
     spool.commit(next, drafts).map(|_| ())
 }
 
@@ -34,7 +35,12 @@ fn written() -> Workspace {
 const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
 
 fn lines(workspace: &Workspace) -> Vec<String> {
-    workspace.read(SEGMENT).expect("a segment").split_inclusive('\n').map(str::to_owned).collect()
+    workspace
+        .read(SEGMENT)
+        .expect("a segment")
+        .split_inclusive('\n')
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -78,7 +84,10 @@ fn a_changed_letter_anywhere_is_found() {
         match verified {
             Err(SpoolError::Damaged { .. } | SpoolError::TooNew { .. }) => {}
             Ok(verified) => {
-                assert!(verified.torn.is_some() && at >= first_of_last_batch, "byte {at}: {verified:?}");
+                assert!(
+                    verified.torn.is_some() && at >= first_of_last_batch,
+                    "byte {at}: {verified:?}"
+                );
             }
             Err(error) => panic!("byte {at}: {error}"),
         }
@@ -100,7 +109,10 @@ fn damage_before_the_last_batch_stops_the_start_and_changes_nothing() {
         edit(&mut damaged);
         workspace.write(SEGMENT, &damaged.concat());
         let error = open(&workspace).err().expect("a refusal");
-        assert!(matches!(error, SpoolError::Damaged { line: 2..=3, .. }), "edit {at}: {error}");
+        assert!(
+            matches!(error, SpoolError::Damaged { line: 2..=3, .. }),
+            "edit {at}: {error}"
+        );
         assert_eq!(lines(&workspace).concat(), damaged.concat(), "edit {at}");
     }
 }
@@ -111,7 +123,14 @@ fn a_record_of_a_newer_version_is_never_cut_off() {
     let mut text = lines(&workspace).concat();
     text.push_str("{\"v\":2,\"seq\":6}\n");
     workspace.write(SEGMENT, &text);
-    assert!(matches!(open(&workspace), Err(SpoolError::TooNew { line: 6, version: 2, .. })));
+    assert!(matches!(
+        open(&workspace),
+        Err(SpoolError::TooNew {
+            line: 6,
+            version: 2,
+            ..
+        })
+    ));
     assert_eq!(lines(&workspace).concat(), text);
 }
 
@@ -120,7 +139,10 @@ fn a_torn_tail_is_named_by_verify_and_cut_by_the_start() {
     let workspace = written();
     let whole = lines(&workspace).concat();
     workspace.write(SEGMENT, &format!("{whole}{{\"v\":1,\"se"));
-    let torn = verify(workspace.root()).expect("a ledger").torn.expect("a torn tail");
+    let torn = verify(workspace.root())
+        .expect("a ledger")
+        .torn
+        .expect("a torn tail");
     assert_eq!((torn.offset, torn.bytes), (whole.len() as u64, 10));
     let mut spool = open(&workspace).expect("a start");
     assert_eq!(lines(&workspace).concat(), whole);
@@ -140,7 +162,10 @@ fn verify_misses_the_last_record_like_the_start_where_a_cursor_speaks_of_it() {
     cut.pop();
     workspace.write(SEGMENT, &cut.concat());
     let said = verify(workspace.root()).expect_err("damage").to_string();
-    assert!(said.contains("ends with record 4") && said.contains("speaks of record 5"), "{said}");
+    assert!(
+        said.contains("ends with record 4") && said.contains("speaks of record 5"),
+        "{said}"
+    );
     assert_eq!(open(&workspace).err().expect("a refusal").to_string(), said);
 }
 
@@ -156,8 +181,12 @@ fn segments_follow_each_other_and_a_missing_one_is_found() {
     let verified = verify(workspace.root()).expect("a ledger");
     assert_eq!((verified.records, verified.segments), (8, 4));
     assert_eq!(open(&workspace).expect("a start").next_seq(), 9);
-    std::fs::remove_file(workspace.path(".settled/ledger/00000000000000000003.jsonl")).expect("a segment");
-    assert!(matches!(verify(workspace.root()), Err(SpoolError::Damaged { line: 1, .. })));
+    std::fs::remove_file(workspace.path(".settled/ledger/00000000000000000003.jsonl"))
+        .expect("a segment");
+    assert!(matches!(
+        verify(workspace.root()),
+        Err(SpoolError::Damaged { line: 1, .. })
+    ));
 }
 
 #[test]
@@ -168,7 +197,10 @@ fn a_batch_decided_for_another_end_is_not_written() {
     for expected in [5, 7] {
         let drafts = vec![notice(inbox("codex"), "x.yaml", "text")];
         let error = spool.commit(expected, drafts).expect_err("a refusal");
-        assert!(matches!(error, SpoolError::Sequence { next: 6, .. }), "{error}");
+        assert!(
+            matches!(error, SpoolError::Sequence { next: 6, .. }),
+            "{error}"
+        );
     }
     assert_eq!(lines(&workspace), before);
 }
@@ -177,19 +209,34 @@ fn a_batch_decided_for_another_end_is_not_written() {
 fn a_draft_that_leads_out_of_the_tree_is_not_written() {
     let workspace = written();
     let mut spool = open(&workspace).expect("a start");
-    let [packets, pull] = [Mailbox::Packets("other".to_owned()), Mailbox::PullRequest("../86".to_owned())];
+    let [packets, pull] = [
+        Mailbox::Packets("other".to_owned()),
+        Mailbox::PullRequest("../86".to_owned()),
+    ];
     for mailbox in [inbox("../codex"), inbox(""), packets, pull] {
-        let error = spool.commit(6, vec![notice(mailbox, "x.yaml", "text")]).expect_err("a refusal");
-        assert!(matches!(error, SpoolError::Unfit { index: 0, .. }), "{error}");
+        let error = spool
+            .commit(6, vec![notice(mailbox, "x.yaml", "text")])
+            .expect_err("a refusal");
+        assert!(
+            matches!(error, SpoolError::Unfit { index: 0, .. }),
+            "{error}"
+        );
     }
     let mut without_text = notice(inbox("codex"), "x.yaml", "text");
     without_text.deliveries[0].content = spool::Content::Original;
-    assert!(matches!(spool.commit(6, vec![without_text]), Err(SpoolError::Unfit { .. })));
+    assert!(matches!(
+        spool.commit(6, vec![without_text]),
+        Err(SpoolError::Unfit { .. })
+    ));
     commit(&mut spool, 1).expect("the spool still works");
 }
 
 /// Counts the changes up to the write of a batch: the cursor and the segment exist already.
-fn failing_commit(fault: fn(u64, i32) -> Fault, change: u64, errno: i32) -> (Workspace, Spool, SpoolError) {
+fn failing_commit(
+    fault: fn(u64, i32) -> Fault,
+    change: u64,
+    errno: i32,
+) -> (Workspace, Spool, SpoolError) {
     let workspace = written();
     let disk = Arc::new(FaultyDisk::new(BOOT));
     let mut spool = open_on(&workspace, &disk).expect("a start");
@@ -203,7 +250,10 @@ fn failing_commit(fault: fn(u64, i32) -> Fault, change: u64, errno: i32) -> (Wor
 fn without_room_the_ledger_is_as_before_and_the_batch_may_be_tried_again() {
     let before = lines(&written());
     let (workspace, mut spool, error) = failing_commit(Fault::FailWithin, 1, 28);
-    assert!(matches!(error, SpoolError::Full { .. }) && error.is_retryable(), "{error}");
+    assert!(
+        matches!(error, SpoolError::Full { .. }) && error.is_retryable(),
+        "{error}"
+    );
     assert_eq!(lines(&workspace), before);
     commit(&mut spool, 2).expect("the same batch");
     assert_eq!(verify(workspace.root()).expect("a ledger").records, 7);
@@ -221,9 +271,15 @@ fn a_failed_write_or_sync_is_final() {
     ] {
         let (_workspace, mut spool, error) = failing_commit(fault, change, errno);
         assert!(matches!(error, SpoolError::Fatal { .. }), "{error}");
-        assert!(matches!(commit(&mut spool, 1), Err(SpoolError::Stopped { .. })));
+        assert!(matches!(
+            commit(&mut spool, 1),
+            Err(SpoolError::Stopped { .. })
+        ));
         assert!(matches!(spool.deliver(0), Err(SpoolError::Stopped { .. })));
-        assert!(matches!(spool.checkpoint(), Err(SpoolError::Stopped { .. })));
+        assert!(matches!(
+            spool.checkpoint(),
+            Err(SpoolError::Stopped { .. })
+        ));
     }
 }
 
@@ -234,7 +290,13 @@ fn a_batch_is_one_write_and_one_sync() {
     let mut spool = open_on(&workspace, &disk).expect("a start");
     disk.set(None);
     commit(&mut spool, 200).expect("a commit");
-    assert_eq!(disk.log().iter().map(|line| line.trim_end()).collect::<Vec<_>>(), ["1 write", "2 sync"]);
+    assert_eq!(
+        disk.log()
+            .iter()
+            .map(|line| line.trim_end())
+            .collect::<Vec<_>>(),
+        ["1 write", "2 sync"]
+    );
 }
 
 #[test]
@@ -243,7 +305,10 @@ fn one_process_at_a_time_has_the_spool() {
     let first = open(&workspace).expect("a start");
     let error = open(&workspace).err().expect("a refusal");
     let ours = std::process::id();
-    assert!(matches!(error, SpoolError::Locked { pid: Some(pid), .. } if pid == ours), "{error}");
+    assert!(
+        matches!(error, SpoolError::Locked { pid: Some(pid), .. } if pid == ours),
+        "{error}"
+    );
     drop(first);
     open(&workspace).expect("the lock ends with its holder");
 }
@@ -265,18 +330,36 @@ fn an_onlooker_keeps_nobody_out_and_other_users_cannot_hold_the_lock() {
             std::thread::yield_now();
         }
         drop(onlooker);
-        assert_eq!(start.join().expect("no panic").expect("a start"), Some(true));
+        assert_eq!(
+            start.join().expect("no panic").expect("a start"),
+            Some(true)
+        );
     });
     std::fs::remove_file(&path).expect("the lock");
     std::os::unix::fs::symlink("lock", &path).expect("a link to itself");
-    assert_eq!(spool::is_served(workspace.root()), None, "it cannot be seen");
+    assert_eq!(
+        spool::is_served(workspace.root()),
+        None,
+        "it cannot be seen"
+    );
 }
 
 #[test]
 fn a_visitor_that_does_not_understand_stops_the_start() {
     let workspace = written();
-    let opened = Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |entry| {
-        if entry.seq == 3 { Err("strange".into()) } else { Ok(()) }
-    });
-    assert!(matches!(opened.err(), Some(SpoolError::Visit { seq: 3, .. })));
+    let opened = Spool::open(
+        workspace.root(),
+        Arc::new(FaultyDisk::new(BOOT)),
+        &mut |entry| {
+            if entry.seq == 3 {
+                Err("strange".into())
+            } else {
+                Ok(())
+            }
+        },
+    );
+    assert!(matches!(
+        opened.err(),
+        Some(SpoolError::Visit { seq: 3, .. })
+    ));
 }

@@ -11,11 +11,20 @@ fn read(workspace: &Workspace, path: &str, limit: u64) -> PacketRead {
 }
 
 fn read_at(workspace: &Workspace, path: &str, limit: u64, now: Now) -> PacketRead {
-    open(workspace).view().read_packet(path, limit, None, now).expect("an answer")
+    open(workspace)
+        .view()
+        .read_packet(path, limit, None, now)
+        .expect("an answer")
 }
 
 fn open(workspace: &Workspace) -> Spool {
-    Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(())).expect("a start").spool
+    Spool::open(
+        workspace.root(),
+        Arc::new(FaultyDisk::new(BOOT)),
+        &mut |_| Ok(()),
+    )
+    .expect("a start")
+    .spool
 }
 
 const PACKET: &str = "packets/findings/a.yaml";
@@ -23,7 +32,10 @@ const PACKET: &str = "packets/findings/a.yaml";
 /// When the packet was last changed, in milliseconds since 1970.
 fn written(workspace: &Workspace) -> i64 {
     let modified = std::fs::metadata(workspace.path(PACKET)).and_then(|data| data.modified());
-    let since = modified.expect("a time").duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let since = modified
+        .expect("a time")
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
     i64::try_from(since.as_millis()).expect("a time")
 }
 
@@ -34,9 +46,18 @@ fn a_finished_packet_is_read_whole() {
     let whole = PacketRead::Bytes(b"findings: []".to_vec());
     assert_eq!(read(&workspace, "packets/findings/a.yaml", 12), whole);
     assert_eq!(read(&workspace, "./packets//findings/a.yaml", 12), whole);
-    assert_eq!(read(&workspace, "packets/findings/a.yaml", 11), PacketRead::TooLarge);
-    assert_eq!(read(&workspace, "packets/findings/b.yaml", 12), PacketRead::Missing);
-    assert_eq!(read(&workspace, "packets/nowhere/b.yaml", 12), PacketRead::Missing);
+    assert_eq!(
+        read(&workspace, "packets/findings/a.yaml", 11),
+        PacketRead::TooLarge
+    );
+    assert_eq!(
+        read(&workspace, "packets/findings/b.yaml", 12),
+        PacketRead::Missing
+    );
+    assert_eq!(
+        read(&workspace, "packets/nowhere/b.yaml", 12),
+        PacketRead::Missing
+    );
 }
 
 #[test]
@@ -44,7 +65,17 @@ fn a_packet_nobody_saw_closed_may_still_grow_for_half_a_second() {
     let workspace = Workspace::new(&["codex"]);
     workspace.write(PACKET, "findings: []");
     let written = written(&workspace);
-    let at = |age| read_at(&workspace, PACKET, 100, Now { mono: 0, wall: written + age });
+    let at = |age| {
+        read_at(
+            &workspace,
+            PACKET,
+            100,
+            Now {
+                mono: 0,
+                wall: written + age,
+            },
+        )
+    };
     assert_eq!(at(499), PacketRead::Growing);
     assert!(matches!(at(500), PacketRead::Bytes(_)));
 }
@@ -55,12 +86,27 @@ fn a_packet_that_was_seen_closed_is_whole_at_once_until_it_is_changed_again() {
     let spool = open(&workspace);
     workspace.write(PACKET, "findings: []");
     spool.hint_packet("findings", &name("a.yaml"), Hint::Finished);
-    let now = Now { mono: 0, wall: written(&workspace) };
-    let read = |path| spool.view().read_packet(path, 100, None, now).expect("an answer");
+    let now = Now {
+        mono: 0,
+        wall: written(&workspace),
+    };
+    let read = |path| {
+        spool
+            .view()
+            .read_packet(path, 100, None, now)
+            .expect("an answer")
+    };
     assert!(matches!(read(PACKET), PacketRead::Bytes(_)));
-    assert!(matches!(read("./packets//findings/a.yaml"), PacketRead::Bytes(_)));
+    assert!(matches!(
+        read("./packets//findings/a.yaml"),
+        PacketRead::Bytes(_)
+    ));
     workspace.write(PACKET, "findings: [{id: F-1}]");
-    assert_eq!(read(PACKET), PacketRead::Growing, "its second writer has not closed it");
+    assert_eq!(
+        read(PACKET),
+        PacketRead::Growing,
+        "its second writer has not closed it"
+    );
 }
 
 #[test]
@@ -71,7 +117,18 @@ fn a_writer_that_was_seen_to_begin_may_pause() {
     spool.hint_packet("findings", &name("a.yaml"), Hint::Created);
     let written = written(&workspace);
     let at = |age| {
-        spool.view().read_packet(PACKET, 100, None, Now { mono: 0, wall: written + age }).expect("an answer")
+        spool
+            .view()
+            .read_packet(
+                PACKET,
+                100,
+                None,
+                Now {
+                    mono: 0,
+                    wall: written + age,
+                },
+            )
+            .expect("an answer")
     };
     assert_eq!(at(2_999), PacketRead::Growing);
     assert!(matches!(at(3_000), PacketRead::Bytes(_)));
@@ -83,7 +140,12 @@ fn a_packet_from_the_future_is_whole_once_it_was_still_for_half_a_second() {
     let spool = open(&workspace);
     workspace.write(PACKET, "findings: []");
     let wall = written(&workspace) - 3_600_000;
-    let at = |mono| spool.view().read_packet(PACKET, 100, None, Now { mono, wall }).expect("an answer");
+    let at = |mono| {
+        spool
+            .view()
+            .read_packet(PACKET, 100, None, Now { mono, wall })
+            .expect("an answer")
+    };
     assert_eq!(at(1_000), PacketRead::Growing);
     assert_eq!(at(1_499), PacketRead::Growing);
     assert!(matches!(at(1_500), PacketRead::Bytes(_)));
@@ -95,8 +157,9 @@ fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
     workspace.write("packets/findings/a.yaml", "findings: []");
     workspace.write("agents/codex/outbox/private.yaml", "findings: []");
     workspace.write("agents/codex/inbox/private.yaml", "findings: []");
-    let link =
-        |target: &str, at: &str| std::os::unix::fs::symlink(target, workspace.path(at)).expect("a link");
+    let link = |target: &str, at: &str| {
+        std::os::unix::fs::symlink(target, workspace.path(at)).expect("a link")
+    };
     link("/etc/hostname", "packets/findings/link.yaml");
     link("a.yaml", "packets/findings/near.yaml");
     link("findings", "packets/door");
@@ -126,21 +189,38 @@ fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
         "packets/\0",
     ] {
         let answer = read(&workspace, path, 1000);
-        assert!(matches!(answer, PacketRead::Unsafe(_)), "{path:?} gave {answer:?}");
+        assert!(
+            matches!(answer, PacketRead::Unsafe(_)),
+            "{path:?} gave {answer:?}"
+        );
     }
     let long = "x".repeat(300);
-    assert!(matches!(read(&workspace, &long, 1000), PacketRead::Unsafe(_)));
+    assert!(matches!(
+        read(&workspace, &long, 1000),
+        PacketRead::Unsafe(_)
+    ));
 }
 
 #[test]
 fn what_is_neither_a_file_nor_readable_blocks_nobody() {
     let workspace = Workspace::new(&["codex"]);
     let fifo = workspace.path("packets/findings/fifo.yaml");
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o644.into(), 0).expect("a FIFO");
-    std::os::unix::net::UnixListener::bind(workspace.path("packets/findings/socket.yaml")).expect("a socket");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        0o644.into(),
+        0,
+    )
+    .expect("a FIFO");
+    std::os::unix::net::UnixListener::bind(workspace.path("packets/findings/socket.yaml"))
+        .expect("a socket");
     for file in ["fifo.yaml", "socket.yaml"] {
         let answer = read(&workspace, &format!("packets/findings/{file}"), 1000);
-        assert!(matches!(answer, PacketRead::Unsafe(_)), "{file} gave {answer:?}");
+        assert!(
+            matches!(answer, PacketRead::Unsafe(_)),
+            "{file} gave {answer:?}"
+        );
     }
 }
 
@@ -152,7 +232,10 @@ fn no_packet_is_read_through_a_directory_that_becomes_a_link_meanwhile() {
     std::fs::write(outside.path().join("a.yaml"), "canary").expect("a file");
     workspace.write(PACKET, "findings: []");
     let spool = open(&workspace);
-    let (door, aside) = (workspace.path("packets/findings"), workspace.path("packets/aside"));
+    let (door, aside) = (
+        workspace.path("packets/findings"),
+        workspace.path("packets/aside"),
+    );
     let link = workspace.path("packets/link");
     std::os::unix::fs::symlink(outside.path(), &link).expect("a link");
     let is_over = std::sync::atomic::AtomicBool::new(false);
@@ -160,13 +243,22 @@ fn no_packet_is_read_through_a_directory_that_becomes_a_link_meanwhile() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                for (from, to) in [(&door, &aside), (&link, &door), (&door, &link), (&aside, &door)] {
+                for (from, to) in [
+                    (&door, &aside),
+                    (&link, &door),
+                    (&door, &link),
+                    (&aside, &door),
+                ] {
                     std::fs::rename(from, to).expect("only we rename here");
                 }
             }
         });
         for _ in 0..READS {
-            match spool.view().read_packet(PACKET, 100, None, LATER).expect("an answer") {
+            match spool
+                .view()
+                .read_packet(PACKET, 100, None, LATER)
+                .expect("an answer")
+            {
                 PacketRead::Bytes(bytes) => {
                     assert_eq!(bytes, b"findings: []", "it was read from elsewhere");
                     whole += 1;
@@ -182,7 +274,10 @@ fn no_packet_is_read_through_a_directory_that_becomes_a_link_meanwhile() {
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
-    assert!(whole > 0 && refused > 0, "{whole} were read and {refused} refused: nothing raced");
+    assert!(
+        whole > 0 && refused > 0,
+        "{whole} were read and {refused} refused: nothing raced"
+    );
 }
 
 #[test]
@@ -192,13 +287,18 @@ fn a_packet_with_a_second_name_is_not_read_until_that_is_gone() {
     std::fs::hard_link(workspace.path("elsewhere"), workspace.path(PACKET)).expect("a link");
     assert_eq!(read(&workspace, PACKET, 100), PacketRead::Linked);
     std::fs::remove_file(workspace.path("elsewhere")).expect("the first name");
-    assert!(matches!(read(&workspace, PACKET, 100), PacketRead::Bytes(_)));
+    assert!(matches!(
+        read(&workspace, PACKET, 100),
+        PacketRead::Bytes(_)
+    ));
 }
 
 #[test]
 fn what_is_no_regular_file_is_not_even_opened() {
     let workspace = Workspace::new(&["codex"]);
-    let fifo = std::process::Command::new("mkfifo").arg(workspace.path(PACKET)).status();
+    let fifo = std::process::Command::new("mkfifo")
+        .arg(workspace.path(PACKET))
+        .status();
     assert!(fifo.is_ok_and(|status| status.success()));
     // Somebody who opens the other end waits until this one is opened.
     let at = workspace.path(PACKET);
@@ -208,11 +308,17 @@ fn what_is_no_regular_file_is_not_even_opened() {
     });
     let spool = open(&workspace);
     for _ in 0..1_000 {
-        let answer = spool.view().read_packet(PACKET, 100, None, LATER).expect("an answer");
+        let answer = spool
+            .view()
+            .read_packet(PACKET, 100, None, LATER)
+            .expect("an answer");
         assert_eq!(answer, PacketRead::Unsafe("it is not a regular file"));
     }
     assert!(!other_end.is_finished(), "it was opened");
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;
     let _this_end = rustix::fs::open(&at, flags, rustix::fs::Mode::empty()).expect("a FIFO");
-    other_end.join().expect("a thread").expect("both ends are open");
+    other_end
+        .join()
+        .expect("a thread")
+        .expect("both ends are open");
 }

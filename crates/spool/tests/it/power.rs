@@ -6,7 +6,11 @@ use spool::{FaultyDisk, Spool};
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, Workspace, inbox, notice, run};
 
-const TEXTS: [&str; 3] = ["to codex: alpha", "to codex: beta, which is longer", "to codex: gamma"];
+const TEXTS: [&str; 3] = [
+    "to codex: alpha",
+    "to codex: beta, which is longer",
+    "to codex: gamma",
+];
 
 /// Three delivered messages about which nothing was made durable but the ledger.
 fn delivered() -> Workspace {
@@ -66,7 +70,9 @@ fn strike(workspace: &Workspace, file: &str, fate: Fate) {
             cut[half..].fill(0);
             std::fs::write(path, cut)
         }
-        Fate::ArchivedEmpty => std::fs::remove_file(path).and_then(|()| std::fs::write(archive, "")),
+        Fate::ArchivedEmpty => {
+            std::fs::remove_file(path).and_then(|()| std::fs::write(archive, ""))
+        }
         Fate::Gone => std::fs::remove_file(path),
     };
     result.expect("a file to change");
@@ -74,7 +80,11 @@ fn strike(workspace: &Workspace, file: &str, fate: Fate) {
 
 fn everything(workspace: &Workspace) -> Vec<String> {
     let mut texts = Vec::new();
-    for place in ["agents/codex/inbox", "agents/codex/archive", "agents/codex/inbox/archive"] {
+    for place in [
+        "agents/codex/inbox",
+        "agents/codex/archive",
+        "agents/codex/inbox/archive",
+    ] {
         texts.extend(workspace.show(place).into_values());
     }
     texts.sort();
@@ -87,17 +97,40 @@ fn after_a_power_cut_each_file_is_whole_and_there_once() {
     for first in FATES {
         for second in FATES {
             for third in FATES {
-                let fates = [("a.yaml", first), ("b.yaml", second), ("notice-2.yaml", third)];
+                let fates = [
+                    ("a.yaml", first),
+                    ("b.yaml", second),
+                    ("notice-2.yaml", third),
+                ];
                 let workspace = delivered();
                 for (file, fate) in fates {
                     strike(&workspace, file, fate);
                 }
                 let daemon = run(&workspace, OTHER_BOOT);
                 assert_eq!(everything(&workspace), template, "{fates:?}");
-                let count = |wanted: &[Fate]| fates.iter().filter(|(_, fate)| wanted.contains(fate)).count();
-                let damaged = [Fate::Empty, Fate::Zeros, Fate::Cut, Fate::CutZeros, Fate::ArchivedEmpty];
-                assert_eq!(daemon.recovery.pass.redelivered.len(), count(&[Fate::Gone]), "{fates:?}");
-                assert_eq!(daemon.recovery.pass.mended.len(), count(&damaged), "{fates:?}");
+                let count = |wanted: &[Fate]| {
+                    fates
+                        .iter()
+                        .filter(|(_, fate)| wanted.contains(fate))
+                        .count()
+                };
+                let damaged = [
+                    Fate::Empty,
+                    Fate::Zeros,
+                    Fate::Cut,
+                    Fate::CutZeros,
+                    Fate::ArchivedEmpty,
+                ];
+                assert_eq!(
+                    daemon.recovery.pass.redelivered.len(),
+                    count(&[Fate::Gone]),
+                    "{fates:?}"
+                );
+                assert_eq!(
+                    daemon.recovery.pass.mended.len(),
+                    count(&damaged),
+                    "{fates:?}"
+                );
                 assert!(daemon.recovery.new_boot, "{fates:?}");
             }
         }
@@ -129,7 +162,11 @@ fn what_a_checkpoint_made_durable_is_not_delivered_again() {
         strike(&workspace, file, Fate::Gone);
     }
     let daemon = run(&workspace, OTHER_BOOT);
-    assert!(daemon.recovery.pass.redelivered.is_empty(), "{:?}", daemon.recovery.pass.redelivered);
+    assert!(
+        daemon.recovery.pass.redelivered.is_empty(),
+        "{:?}",
+        daemon.recovery.pass.redelivered
+    );
 }
 
 #[test]
@@ -149,7 +186,12 @@ fn a_kill_during_the_recovery_from_a_power_cut_delivers_nothing_twice() {
             break;
         }
         run(&workspace, OTHER_BOOT);
-        assert_eq!(everything(&workspace), template, "killed after change {n}: {:?}", disk.log().last());
+        assert_eq!(
+            everything(&workspace),
+            template,
+            "killed after change {n}: {:?}",
+            disk.log().last()
+        );
     }
 }
 
@@ -159,7 +201,8 @@ fn a_kill_while_a_lost_cursor_is_replaced_delivers_nothing_twice() {
     for n in 1.. {
         let workspace = delivered();
         strike(&workspace, "a.yaml", Fate::Archived);
-        std::fs::remove_file(workspace.path(".settled/cursors/codex.inbox.cursor")).expect("a cursor");
+        std::fs::remove_file(workspace.path(".settled/cursors/codex.inbox.cursor"))
+            .expect("a cursor");
         let disk = Arc::new(FaultyDisk::new(BOOT));
         disk.set(Some(spool::Fault::StopAfter(n)));
         let started = Daemon::start(&workspace, Arc::clone(&disk) as _);
@@ -168,7 +211,12 @@ fn a_kill_while_a_lost_cursor_is_replaced_delivers_nothing_twice() {
             break;
         }
         run(&workspace, BOOT);
-        assert_eq!(everything(&workspace), template, "killed after change {n}: {:?}", disk.log().last());
+        assert_eq!(
+            everything(&workspace),
+            template,
+            "killed after change {n}: {:?}",
+            disk.log().last()
+        );
     }
 }
 
@@ -185,29 +233,44 @@ fn an_original_whose_rename_was_undone_is_put_away_again_and_not_judged() {
 
 #[test]
 fn an_accepted_original_that_was_torn_is_made_whole_and_not_judged() {
-    for (place, torn) in
-        [("outbox", ""), ("outbox", "to co"), ("sent", ""), ("sent", "to codex: al"), ("nowhere", "")]
-    {
+    for (place, torn) in [
+        ("outbox", ""),
+        ("outbox", "to co"),
+        ("sent", ""),
+        ("sent", "to codex: al"),
+        ("nowhere", ""),
+    ] {
         let workspace = delivered();
         std::fs::remove_file(workspace.path("agents/claude/sent/a.yaml")).expect("a file");
         if place != "nowhere" {
             workspace.write(&format!("agents/claude/{place}/a.yaml"), torn);
         }
         let daemon = run(&workspace, OTHER_BOOT);
-        assert_eq!(daemon.spool.next_seq(), 4, "{place} {torn:?}: something was judged again");
+        assert_eq!(
+            daemon.spool.next_seq(),
+            4,
+            "{place} {torn:?}: something was judged again"
+        );
         assert_eq!(
             workspace.read("agents/claude/sent/a.yaml").as_deref(),
             Some(TEXTS[0]),
             "{place} {torn:?}"
         );
-        assert_eq!(workspace.read("agents/claude/outbox/a.yaml"), None, "{place} {torn:?}");
+        assert_eq!(
+            workspace.read("agents/claude/outbox/a.yaml"),
+            None,
+            "{place} {torn:?}"
+        );
     }
 }
 
 #[test]
 fn a_spoiled_cursor_never_loses_or_repeats_what_is_still_there() {
     let template = everything(&delivered());
-    let cursors = [".settled/cursors/codex.inbox.cursor", ".settled/cursors/claude.outbox.cursor"];
+    let cursors = [
+        ".settled/cursors/codex.inbox.cursor",
+        ".settled/cursors/claude.outbox.cursor",
+    ];
     for boot in [BOOT, OTHER_BOOT] {
         for cursor in cursors {
             for at in (0..=512).step_by(32) {
@@ -220,7 +283,11 @@ fn a_spoiled_cursor_never_loses_or_repeats_what_is_still_there() {
                         "cut" => bytes.truncate(at),
                         "zeros from" => bytes[at..].fill(0),
                         "garbage from" => bytes[at..].fill(b'7'),
-                        _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 4),
+                        _ => bytes
+                            .iter_mut()
+                            .skip(at)
+                            .take(1)
+                            .for_each(|byte| *byte ^= 4),
                     }
                     std::fs::write(&path, bytes).expect("a cursor to write");
                     if spoil == "removed" {
@@ -230,7 +297,11 @@ fn a_spoiled_cursor_never_loses_or_repeats_what_is_still_there() {
                     let context = format!("{spoil} {at} of {cursor} in {boot}");
                     assert_eq!(everything(&workspace), template, "{context}");
                     assert!(daemon.recovery.pass.redelivered.is_empty(), "{context}");
-                    assert_eq!(daemon.spool.next_seq(), 4, "{context}: something was judged again");
+                    assert_eq!(
+                        daemon.spool.next_seq(),
+                        4,
+                        "{context}: something was judged again"
+                    );
                     let said = daemon.recovery.cursors_lost.len();
                     assert_eq!(
                         said,
@@ -250,9 +321,16 @@ fn a_cursor_that_knows_more_than_the_ledger_stops_the_start() {
     let text = std::fs::read_to_string(&segment).expect("a segment");
     let two: String = text.split_inclusive('\n').take(2).collect();
     std::fs::write(&segment, two).expect("a segment to write");
-    let opened = Spool::open(workspace.root(), Arc::new(FaultyDisk::new(BOOT)), &mut |_| Ok(()));
+    let opened = Spool::open(
+        workspace.root(),
+        Arc::new(FaultyDisk::new(BOOT)),
+        &mut |_| Ok(()),
+    );
     let error = opened.err().expect("a refusal").to_string();
-    assert!(error.contains("ends with record 2") && error.contains("speaks of record 3"), "{error}");
+    assert!(
+        error.contains("ends with record 2") && error.contains("speaks of record 3"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -260,8 +338,11 @@ fn a_batch_torn_by_a_power_cut_is_cut_off_wherever_it_broke() {
     let workspace = Workspace::new(&["codex"]);
     let mut daemon = Daemon::start(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     let text = "x".repeat(700);
-    let batch =
-        |from: u32| (from..from + 3).map(|n| notice(inbox("codex"), &format!("{n}.yaml"), &text)).collect();
+    let batch = |from: u32| {
+        (from..from + 3)
+            .map(|n| notice(inbox("codex"), &format!("{n}.yaml"), &text))
+            .collect()
+    };
     daemon.spool.commit(1, batch(1)).expect("a commit");
     daemon.spool.deliver(0).expect("a pass");
     let segment = workspace.path(".settled/ledger/00000000000000000001.jsonl");
@@ -283,15 +364,30 @@ fn a_batch_torn_by_a_power_cut_is_cut_off_wherever_it_broke() {
         let daemon = daemon.unwrap_or_else(|error| panic!("sectors {lost:b} lost: {error}"));
         let tail = daemon.recovery.torn.as_ref().expect("a torn tail");
         let kept = std::fs::read(&segment).expect("a segment");
-        assert!(kept.len() >= whole && bytes.starts_with(&kept), "sectors {lost:b} lost");
-        assert_eq!((tail.offset, tail.bytes), (kept.len() as u64, (torn.len() - kept.len()) as u64));
-        let copies: Vec<_> =
-            std::fs::read_dir(workspace.path(".settled/torn")).expect("copies").flatten().collect();
-        let is_copy =
-            |path: std::path::PathBuf| std::fs::read(path).is_ok_and(|copy| copy == torn[kept.len()..]);
-        assert!(copies.iter().any(|copy| is_copy(copy.path())), "sectors {lost:b} lost: no copy was kept");
+        assert!(
+            kept.len() >= whole && bytes.starts_with(&kept),
+            "sectors {lost:b} lost"
+        );
+        assert_eq!(
+            (tail.offset, tail.bytes),
+            (kept.len() as u64, (torn.len() - kept.len()) as u64)
+        );
+        let copies: Vec<_> = std::fs::read_dir(workspace.path(".settled/torn"))
+            .expect("copies")
+            .flatten()
+            .collect();
+        let is_copy = |path: std::path::PathBuf| {
+            std::fs::read(path).is_ok_and(|copy| copy == torn[kept.len()..])
+        };
+        assert!(
+            copies.iter().any(|copy| is_copy(copy.path())),
+            "sectors {lost:b} lost: no copy was kept"
+        );
         drop(daemon);
-        for cursor in std::fs::read_dir(workspace.path(".settled/cursors")).expect("cursors").flatten() {
+        for cursor in std::fs::read_dir(workspace.path(".settled/cursors"))
+            .expect("cursors")
+            .flatten()
+        {
             std::fs::remove_file(cursor.path()).expect("a cursor to remove");
         }
         std::fs::remove_dir_all(workspace.path(".settled/torn")).expect("copies to remove");

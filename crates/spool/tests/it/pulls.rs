@@ -43,13 +43,27 @@ fn a_snapshot_makes_every_directory_above_it_and_syncs_each() {
     let workspace = bare();
     let disk = Arc::new(FaultyDisk::new(BOOT));
     let mut spool = open(&workspace, Arc::clone(&disk)).expect("a start");
-    spool.commit(1, vec![notice(pull(), "merged.yaml", SNAPSHOT)]).expect("a commit");
+    spool
+        .commit(1, vec![notice(pull(), "merged.yaml", SNAPSHOT)])
+        .expect("a commit");
     assert_eq!(spool.deliver(0).expect("a pass").delivered, 1);
-    assert_eq!(shown(&workspace), [("merged.yaml".to_owned(), SNAPSHOT.to_owned())]);
+    assert_eq!(
+        shown(&workspace),
+        [("merged.yaml".to_owned(), SNAPSHOT.to_owned())]
+    );
     disk.set(None);
     spool.checkpoint().expect("a checkpoint");
-    let synced = disk.log().iter().filter(|line| line.contains("sync directory")).count();
-    assert_eq!(synced, 5, "events/pr/86, events/pr, events, the root, the cursors: {:#?}", disk.log());
+    let synced = disk
+        .log()
+        .iter()
+        .filter(|line| line.contains("sync directory"))
+        .count();
+    assert_eq!(
+        synced,
+        5,
+        "events/pr/86, events/pr, events, the root, the cursors: {:#?}",
+        disk.log()
+    );
 }
 
 #[test]
@@ -63,12 +77,21 @@ fn a_kill_at_any_change_of_a_first_snapshot_has_no_effect() {
                 let workspace = bare();
                 let disk = Arc::new(FaultyDisk::new(BOOT));
                 disk.set(Some(fault));
-                assert!(run(&workspace, Arc::clone(&disk)).is_err() && disk.stopped(), "{fault:?}");
+                assert!(
+                    run(&workspace, Arc::clone(&disk)).is_err() && disk.stopped(),
+                    "{fault:?}"
+                );
                 run(&workspace, Arc::new(FaultyDisk::new(boot))).expect("a run without faults");
                 let all = [("merged.yaml".to_owned(), SNAPSHOT.to_owned())];
                 assert_eq!(shown(&workspace), all, "{fault:?}: {:?}", disk.log().last());
                 assert!(workspace.hidden("events/pr/86").is_empty(), "{fault:?}");
-                assert_eq!(spool::verify(workspace.root()).expect("a whole ledger").records, 1, "{fault:?}");
+                assert_eq!(
+                    spool::verify(workspace.root())
+                        .expect("a whole ledger")
+                        .records,
+                    1,
+                    "{fault:?}"
+                );
             }
         }
     }
@@ -80,17 +103,28 @@ fn nothing_is_made_behind_a_link() {
     let elsewhere = tempfile::tempdir().expect("a directory");
     std::os::unix::fs::symlink(elsewhere.path(), workspace.path("events")).expect("a link");
     let mut spool = open(&workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
-    spool.commit(1, vec![notice(pull(), "merged.yaml", SNAPSHOT)]).expect("a commit");
+    spool
+        .commit(1, vec![notice(pull(), "merged.yaml", SNAPSHOT)])
+        .expect("a commit");
     let pass = spool.deliver(0).expect("a pass");
     assert_eq!(pass.parked[0].lane, Lane::Mailbox(pull()));
-    assert_eq!(std::fs::read_dir(elsewhere.path()).expect("a directory").count(), 0);
+    assert_eq!(
+        std::fs::read_dir(elsewhere.path())
+            .expect("a directory")
+            .count(),
+        0
+    );
 }
 
 /// A message and the packet it names, in one record.
 fn with_packet(n: usize) -> Draft {
     let file = format!("packet-{n}.yaml");
     let mailbox = Mailbox::Packets("findings".to_owned());
-    let packet = Delivery { mailbox, file: name(&file), content: Content::Text(file) };
+    let packet = Delivery {
+        mailbox,
+        file: name(&file),
+        content: Content::Text(file),
+    };
     let mut draft = notice(inbox("codex"), &format!("message-{n}.yaml"), "see packet");
     draft.deliveries.push(packet);
     draft
@@ -103,13 +137,19 @@ fn a_packet_is_there_before_the_message_that_names_it() {
         let workspace = Workspace::new(&["codex"]);
         let disk = Arc::new(FaultyDisk::new(BOOT));
         let mut spool = open(&workspace, Arc::clone(&disk)).expect("a start");
-        spool.commit(1, (1..=count).map(with_packet).collect()).expect("a commit");
+        spool
+            .commit(1, (1..=count).map(with_packet).collect())
+            .expect("a commit");
         disk.set(None);
         assert_eq!(spool.deliver(0).expect("a pass").delivered, 2 * count);
         let log = disk.log();
         let of = |what: &str| -> Vec<usize> {
             let renamed = |line: &&String| line.contains("rename") && line.contains(what);
-            log.iter().enumerate().filter(|(_, line)| renamed(line)).map(|(at, _)| at).collect()
+            log.iter()
+                .enumerate()
+                .filter(|(_, line)| renamed(line))
+                .map(|(at, _)| at)
+                .collect()
         };
         let (packets, messages) = (of("packet-"), of("message-"));
         assert_eq!((packets.len(), messages.len()), (count, count));

@@ -6,7 +6,8 @@ use std::io;
 use std::sync::Arc;
 
 use spool::{
-    Agreement, Entry, FaultyDisk, Fold, Spool, SpoolError, VisitError, fold_ledger, read_ledger, verify_with,
+    Agreement, Entry, FaultyDisk, Fold, Spool, SpoolError, VisitError, fold_ledger, read_ledger,
+    verify_with,
 };
 
 use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, State, Workspace, inbox, notice};
@@ -17,7 +18,10 @@ pub(crate) fn disk() -> Arc<FaultyDisk> {
 
 /// What the records add up to, read one by one.
 pub(crate) fn whole(workspace: &Workspace) -> State {
-    let mut state = State { next: 1, ..State::default() };
+    let mut state = State {
+        next: 1,
+        ..State::default()
+    };
     let read = read_ledger(workspace.root(), &mut |entry| {
         state.apply(entry);
         Ok(())
@@ -28,7 +32,9 @@ pub(crate) fn whole(workspace: &Workspace) -> State {
 
 pub(crate) fn snapshot(daemon: &Daemon) -> Result<Option<u64>, SpoolError> {
     let maker = daemon.spool.snapshot_maker()?;
-    maker.map(|maker| maker.make(&mut State::default()).map(|made| made.seq)).transpose()
+    maker
+        .map(|maker| maker.make(&mut State::default()).map(|made| made.seq))
+        .transpose()
 }
 
 pub(crate) fn resumed(workspace: &Workspace, boot: &str) -> Daemon {
@@ -37,10 +43,22 @@ pub(crate) fn resumed(workspace: &Workspace, boot: &str) -> Daemon {
 
 /// Puts three messages, a duplicate and a bad one into the outboxes, told apart by `tag`.
 pub(crate) fn write_some(workspace: &Workspace, tag: &str) {
-    workspace.write(&format!("agents/claude/outbox/a-{tag}.yaml"), &format!("to codex: alpha {tag}"));
-    workspace.write(&format!("agents/claude/outbox/again-{tag}.yaml"), &format!("to codex: alpha {tag}"));
-    workspace.write(&format!("agents/claude/outbox/x-{tag}.yaml"), &format!("to codex: bad {tag}"));
-    workspace.write(&format!("agents/codex/outbox/c-{tag}.yaml"), &format!("to claude: gamma {tag}"));
+    workspace.write(
+        &format!("agents/claude/outbox/a-{tag}.yaml"),
+        &format!("to codex: alpha {tag}"),
+    );
+    workspace.write(
+        &format!("agents/claude/outbox/again-{tag}.yaml"),
+        &format!("to codex: alpha {tag}"),
+    );
+    workspace.write(
+        &format!("agents/claude/outbox/x-{tag}.yaml"),
+        &format!("to codex: bad {tag}"),
+    );
+    workspace.write(
+        &format!("agents/codex/outbox/c-{tag}.yaml"),
+        &format!("to claude: gamma {tag}"),
+    );
 }
 
 /// Two snapshots and a few records behind them; the second one at record 8, and 12 records.
@@ -85,7 +103,10 @@ fn a_start_reads_only_what_follows_the_snapshot() {
     }
     let mut fold = Listening(State::default(), &mut seen);
     let opened = Spool::resume(workspace.root(), disk(), &mut fold).expect("a start");
-    assert_eq!((opened.recovery.snapshot, opened.recovery.records), (Some(8), 12));
+    assert_eq!(
+        (opened.recovery.snapshot, opened.recovery.records),
+        (Some(8), 12)
+    );
     assert_eq!(fold.0, whole(&workspace));
     assert_eq!(seen, [9, 10, 11, 12]);
 }
@@ -98,7 +119,10 @@ fn onlookers_and_the_whole_ledger_say_the_same() {
     assert_eq!((folded.snapshot, folded.verified.records), (Some(8), 12));
     assert_eq!(state, whole(&workspace));
     let (verified, snapshots) = verify_with::<State>(workspace.root()).expect("a whole ledger");
-    assert_eq!((verified.records, verified.last), (12, folded.verified.last));
+    assert_eq!(
+        (verified.records, verified.last),
+        (12, folded.verified.last)
+    );
     assert_eq!(snapshots, [(4, Agreement::Agrees), (8, Agreement::Agrees)]);
 }
 
@@ -114,18 +138,35 @@ fn whatever_byte_of_it_is_wrong_no_start_is_misled() {
         std::fs::write(workspace.path(NEWEST), &bad).expect("a file");
         let mut state = State::default();
         let folded = fold_ledger(workspace.root(), &mut state).expect("a ledger");
-        assert_eq!(state, expected, "byte {at} of {}", String::from_utf8_lossy(&good));
+        assert_eq!(
+            state,
+            expected,
+            "byte {at} of {}",
+            String::from_utf8_lossy(&good)
+        );
         *used.entry(folded.snapshot).or_insert(0) += 1;
     }
-    assert_eq!(used, BTreeMap::from([(Some(4), good.len())]), "each is noticed, and the older one is used");
+    assert_eq!(
+        used,
+        BTreeMap::from([(Some(4), good.len())]),
+        "each is noticed, and the older one is used"
+    );
     for len in (0..good.len()).step_by(7) {
         std::fs::write(workspace.path(NEWEST), &good[..len]).expect("a file");
         let mut state = State::default();
         let folded = fold_ledger(workspace.root(), &mut state).expect("a ledger");
-        assert_eq!((folded.snapshot, &state), (Some(4), &expected), "cut to {len} bytes");
+        assert_eq!(
+            (folded.snapshot, &state),
+            (Some(4), &expected),
+            "cut to {len} bytes"
+        );
     }
     std::fs::write(workspace.path(NEWEST), [&good[..], b"\n"].concat()).expect("a file");
-    assert_eq!(resumed(&workspace, BOOT).recovery.snapshot, Some(4), "bytes behind its end");
+    assert_eq!(
+        resumed(&workspace, BOOT).recovery.snapshot,
+        Some(4),
+        "bytes behind its end"
+    );
 }
 
 #[test]
@@ -138,13 +179,19 @@ fn without_one_that_is_of_use_all_is_read() {
         }),
         ("of another form", |workspace| {
             for path in [NEWEST, OLDER] {
-                let text = workspace.read(path).expect("a snapshot").replace("test 1", "test 0");
+                let text = workspace
+                    .read(path)
+                    .expect("a snapshot")
+                    .replace("test 1", "test 0");
                 workspace.write(path, &text);
             }
         }),
         ("of a newer version", |workspace| {
             for path in [NEWEST, OLDER] {
-                let text = workspace.read(path).expect("a snapshot").replace("\"v\":1", "\"v\":2");
+                let text = workspace
+                    .read(path)
+                    .expect("a snapshot")
+                    .replace("\"v\":1", "\"v\":2");
                 workspace.write(path, &text);
             }
         }),
@@ -162,7 +209,8 @@ fn without_one_that_is_of_use_all_is_read() {
         ("links", |workspace| {
             for path in [NEWEST, OLDER] {
                 std::fs::rename(workspace.path(path), workspace.path("kept")).expect("a snapshot");
-                std::os::unix::fs::symlink(workspace.path("kept"), workspace.path(path)).expect("a link");
+                std::os::unix::fs::symlink(workspace.path("kept"), workspace.path(path))
+                    .expect("a link");
             }
         }),
     ];
@@ -170,20 +218,39 @@ fn without_one_that_is_of_use_all_is_read() {
         let workspace = written();
         spoil(&workspace);
         let daemon = resumed(&workspace, BOOT);
-        assert_eq!(daemon.recovery.snapshot, None, "{what}: {:?}", daemon.recovery.passed_over);
+        assert_eq!(
+            daemon.recovery.snapshot, None,
+            "{what}: {:?}",
+            daemon.recovery.passed_over
+        );
         assert_eq!(daemon.state, expected, "{what}");
     }
 }
 
 #[test]
 fn a_lane_that_needs_older_records_has_all_of_them_read() {
-    let lanes = ["codex.inbox", "claude.outbox", "packets.briefs", "claude.dead_letter"];
+    let lanes = [
+        "codex.inbox",
+        "claude.outbox",
+        "packets.briefs",
+        "claude.dead_letter",
+    ];
     for lane in lanes {
         let workspace = written();
-        std::fs::remove_file(workspace.path(&format!(".settled/cursors/{lane}.cursor"))).expect("a cursor");
+        std::fs::remove_file(workspace.path(&format!(".settled/cursors/{lane}.cursor")))
+            .expect("a cursor");
         let daemon = resumed(&workspace, BOOT);
-        assert_eq!(daemon.recovery.snapshot, None, "{lane}: {:?}", daemon.recovery.passed_over);
-        let lost: Vec<String> = daemon.recovery.cursors_lost.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            daemon.recovery.snapshot, None,
+            "{lane}: {:?}",
+            daemon.recovery.passed_over
+        );
+        let lost: Vec<String> = daemon
+            .recovery
+            .cursors_lost
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert_eq!(lost, [lane.replace('.', "/")]);
         assert_eq!(daemon.state, whole(&workspace));
     }
@@ -196,13 +263,19 @@ fn a_power_cut_behind_it_is_mended_from_it_and_one_before_it_needs_all_records()
     // The third run was made durable as well, so nothing is looked for.
     std::fs::remove_file(taken.join("a-3.yaml")).expect("a delivered file");
     assert_eq!(resumed(&workspace, OTHER_BOOT).recovery.snapshot, Some(8));
-    assert!(!taken.join("a-3.yaml").exists(), "it was taken after the checkpoint");
+    assert!(
+        !taken.join("a-3.yaml").exists(),
+        "it was taken after the checkpoint"
+    );
 
     // Records that are delivered and not yet durable, behind the snapshot.
     write_some(&workspace, "4");
     let mut daemon = resumed(&workspace, BOOT);
     daemon.step(LATER).expect("a step");
-    assert!(daemon.spool.snapshot_maker().expect("an answer").is_none(), "a power cut could still undo it");
+    assert!(
+        daemon.spool.snapshot_maker().expect("an answer").is_none(),
+        "a power cut could still undo it"
+    );
     drop(daemon);
     std::fs::remove_file(taken.join("a-4.yaml")).expect("a delivered file");
     let daemon = resumed(&workspace, OTHER_BOOT);
@@ -213,8 +286,12 @@ fn a_power_cut_behind_it_is_mended_from_it_and_one_before_it_needs_all_records()
     // A lane whose durable part says less than the snapshot holds.
     let path = workspace.path(".settled/cursors/codex.inbox.cursor");
     let other = Workspace::new(&["codex"]);
-    let mut spool = Spool::open(other.root(), disk(), &mut |_| Ok(())).expect("a start").spool;
-    spool.commit(1, vec![notice(inbox("codex"), "x.yaml", "x")]).expect("a commit");
+    let mut spool = Spool::open(other.root(), disk(), &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
+    spool
+        .commit(1, vec![notice(inbox("codex"), "x.yaml", "x")])
+        .expect("a commit");
     spool.deliver(0).expect("a delivery");
     spool.checkpoint().expect("a checkpoint");
     std::fs::copy(other.path(".settled/cursors/codex.inbox.cursor"), path).expect("an old cursor");
@@ -254,15 +331,28 @@ fn one_that_does_not_fit_the_ledger_is_passed_over() {
 #[test]
 fn a_segment_that_is_gone_or_shorter_is_damage_as_without_a_snapshot() {
     let workspace = Workspace::new(&["codex"]);
-    let mut spool = Spool::open(workspace.root(), disk(), &mut |_| Ok(())).expect("a start").spool;
+    let mut spool = Spool::open(workspace.root(), disk(), &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
     spool.limit_segments(1);
     for seq in 1..=6 {
-        spool.commit(seq, vec![notice(inbox("codex"), &format!("{seq}.yaml"), "x")]).expect("a commit");
+        spool
+            .commit(
+                seq,
+                vec![notice(inbox("codex"), &format!("{seq}.yaml"), "x")],
+            )
+            .expect("a commit");
     }
     spool.deliver(0).expect("a delivery");
     spool.checkpoint().expect("a checkpoint");
-    let maker = spool.snapshot_maker().expect("an answer").expect("nothing waits");
-    assert_eq!(maker.make(&mut State::default()).expect("a snapshot").seq, 6);
+    let maker = spool
+        .snapshot_maker()
+        .expect("an answer")
+        .expect("nothing waits");
+    assert_eq!(
+        maker.make(&mut State::default()).expect("a snapshot").seq,
+        6
+    );
     drop(spool);
     assert_eq!(resumed(&workspace, BOOT).recovery.snapshot, Some(6));
     let segment = |first: u64| workspace.path(&format!(".settled/ledger/{first:020}.jsonl"));
@@ -286,7 +376,13 @@ fn the_newest_and_the_one_before_are_kept() {
     let daemon = resumed(&workspace, BOOT);
     assert_eq!(snapshot(&daemon).expect("a snapshot"), Some(12));
     let names: Vec<String> = workspace.show(".settled/snapshots").into_keys().collect();
-    assert_eq!(names, ["00000000000000000008.snapshot", "00000000000000000012.snapshot"]);
+    assert_eq!(
+        names,
+        [
+            "00000000000000000008.snapshot",
+            "00000000000000000012.snapshot"
+        ]
+    );
     assert_eq!(snapshot(&daemon).expect("the same again"), Some(12));
     drop(daemon);
     assert_eq!(resumed(&workspace, BOOT).recovery.snapshot, Some(12));

@@ -12,7 +12,10 @@ impl Fold for State {
     }
 
     fn clear(&mut self) {
-        *self = State { next: 1, ..State::default() };
+        *self = State {
+            next: 1,
+            ..State::default()
+        };
     }
 
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
@@ -21,12 +24,25 @@ impl Fold for State {
     }
 
     fn save(&self, line: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let State { accepted, names, judged, next } = self;
+        let State {
+            accepted,
+            names,
+            judged,
+            next,
+        } = self;
         let accepted = accepted.iter().map(|digest| format!("accepted {digest}"));
-        let names = names.iter().map(|(place, file)| format!("name {place} {file}"));
-        let judged = judged.iter().map(|((kind, what), count)| format!("judged {kind} {what} {count}"));
+        let names = names
+            .iter()
+            .map(|(place, file)| format!("name {place} {file}"));
+        let judged = judged
+            .iter()
+            .map(|((kind, what), count)| format!("judged {kind} {what} {count}"));
         let next = std::iter::once(format!("next {next}"));
-        accepted.chain(names).chain(judged).chain(next).try_for_each(|text| line(text.as_bytes()))
+        accepted
+            .chain(names)
+            .chain(judged)
+            .chain(next)
+            .try_for_each(|text| line(text.as_bytes()))
     }
 
     fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
@@ -41,7 +57,8 @@ impl Fold for State {
                     self.names.insert(((*place).to_owned(), file.parse()?));
                 }
                 ["judged", kind, what, count] => {
-                    self.judged.insert(((*kind).to_owned(), (*what).to_owned()), count.parse()?);
+                    self.judged
+                        .insert(((*kind).to_owned(), (*what).to_owned()), count.parse()?);
                 }
                 ["next", next] => self.next = next.parse()?,
                 _ => return Err(format!("no line of ours: {line}").into()),

@@ -11,9 +11,16 @@ use crate::snapshot::{disk, resumed, snapshot, whole, write_some, written};
 /// What readers find in the end, each text as often as it is there.
 fn delivered(workspace: &Workspace) -> BTreeMap<String, u32> {
     let mut texts = BTreeMap::new();
-    let places = ["agents/codex/inbox", "agents/claude/inbox", "agents/claude/sent", "agents/codex/sent"];
-    for text in
-        places.into_iter().chain(["packets/briefs"]).flat_map(|place| workspace.show(place).into_values())
+    let places = [
+        "agents/codex/inbox",
+        "agents/claude/inbox",
+        "agents/claude/sent",
+        "agents/codex/sent",
+    ];
+    for text in places
+        .into_iter()
+        .chain(["packets/briefs"])
+        .flat_map(|place| workspace.show(place).into_values())
     {
         *texts.entry(text).or_default() += 1;
     }
@@ -23,7 +30,9 @@ fn delivered(workspace: &Workspace) -> BTreeMap<String, u32> {
 /// Two runs with a snapshot after each, until it is killed.
 fn run_until_killed(workspace: &Workspace, disk: &Arc<FaultyDisk>) {
     for _ in 0..2 {
-        let Ok(mut daemon) = Daemon::resume(workspace, Arc::clone(disk) as _) else { return };
+        let Ok(mut daemon) = Daemon::resume(workspace, Arc::clone(disk) as _) else {
+            return;
+        };
         if daemon.run().is_err() || snapshot(&daemon).is_err() {
             return;
         }
@@ -44,7 +53,11 @@ fn a_kill_at_any_change_around_a_snapshot_has_no_effect() {
     run_until_killed(&template, &undisturbed);
     let (expected, changes) = (delivered(&template), undisturbed.changes());
     assert_eq!(whole(&template).next, 9);
-    let replaced = undisturbed.log().iter().filter(|line| line.contains(".snapshot")).count();
+    let replaced = undisturbed
+        .log()
+        .iter()
+        .filter(|line| line.contains(".snapshot"))
+        .count();
     assert!(replaced == 2 && changes > 80, "{:#?}", undisturbed.log());
     for n in 1..=changes {
         for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
@@ -53,17 +66,24 @@ fn a_kill_at_any_change_around_a_snapshot_has_no_effect() {
             run_until_killed(&workspace, &killed);
             let context = format!("{fault:?} ({:?})", killed.log().last());
             assert!(killed.stopped(), "{context}: the fault was never reached");
-            if !workspace.path("agents/claude/outbox/a-2.yaml").exists() && whole(&workspace).next <= 5 {
+            if !workspace.path("agents/claude/outbox/a-2.yaml").exists()
+                && whole(&workspace).next <= 5
+            {
                 write_some(&workspace, "2");
             }
             let mut daemon = resumed(&workspace, BOOT);
             daemon.run().expect("a run without faults");
             assert_eq!(daemon.state, whole(&workspace), "{context}");
             assert_eq!(delivered(&workspace), expected, "{context}");
-            assert!(snapshot(&daemon).is_ok_and(|seq| seq == Some(8)), "{context}");
+            assert!(
+                snapshot(&daemon).is_ok_and(|seq| seq == Some(8)),
+                "{context}"
+            );
             let (_, snapshots) = verify_with::<State>(workspace.root()).expect("a whole ledger");
             assert!(
-                snapshots.iter().all(|(_, agreement)| *agreement == Agreement::Agrees),
+                snapshots
+                    .iter()
+                    .all(|(_, agreement)| *agreement == Agreement::Agrees),
                 "{context}: {snapshots:?}"
             );
         }
@@ -89,7 +109,11 @@ fn one_that_cannot_be_written_leaves_everything_as_it_was() {
             assert!(made.is_err(), "change {n} fails with {errno}: {last:?}");
             drop(daemon);
             let daemon = resumed(&workspace, BOOT);
-            assert!(daemon.recovery.snapshot >= Some(8), "{last:?}: {:?}", daemon.recovery.passed_over);
+            assert!(
+                daemon.recovery.snapshot >= Some(8),
+                "{last:?}: {:?}",
+                daemon.recovery.passed_over
+            );
             assert_eq!(daemon.state, whole(&workspace));
         }
     }

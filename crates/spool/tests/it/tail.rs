@@ -14,7 +14,9 @@ const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
 
 fn open(workspace: &Workspace) -> Spool {
     let disk = Arc::new(FaultyDisk::new(BOOT));
-    Spool::open(workspace.root(), disk, &mut |_| Ok(())).expect("a start").spool
+    Spool::open(workspace.root(), disk, &mut |_| Ok(()))
+        .expect("a start")
+        .spool
 }
 
 fn commit(spool: &mut Spool, count: u64) {
@@ -24,7 +26,9 @@ fn commit(spool: &mut Spool, count: u64) {
 fn commit_of(spool: &mut Spool, count: u64, text: &str) {
     let next = spool.next_seq();
     let names = next..next + count;
-    let drafts = names.map(|seq| notice(inbox("codex"), &format!("{seq}.yaml"), text)).collect();
+    let drafts = names
+        .map(|seq| notice(inbox("codex"), &format!("{seq}.yaml"), text))
+        .collect();
     spool.commit(next, drafts).expect("a commit");
 }
 
@@ -44,7 +48,10 @@ fn since(workspace: &Workspace, since: Since) -> Tail {
 }
 
 fn append(workspace: &Workspace, bytes: &[u8]) {
-    let mut file = OpenOptions::new().append(true).open(workspace.path(SEGMENT)).expect("a segment");
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(workspace.path(SEGMENT))
+        .expect("a segment");
     file.write_all(bytes).expect("bytes to write");
 }
 
@@ -77,7 +84,10 @@ fn it_begins_where_it_was_told_to() {
     assert_eq!(at_end.seq(), 5);
     for behind in 0..=5 {
         let expected: Vec<u64> = (behind + 1..=5).collect();
-        assert_eq!(came(&mut since(&workspace, Since::Record(behind))).expect("records"), expected);
+        assert_eq!(
+            came(&mut since(&workspace, Since::Record(behind))).expect("records"),
+            expected
+        );
     }
     commit(&mut spool, 2);
     assert_eq!(came(&mut at_end).expect("records"), [6, 7]);
@@ -98,11 +108,18 @@ fn segments_change_under_it_and_nothing_is_missed() {
     assert_eq!(came(&mut tail).expect("two segments"), [5, 6, 7, 8]);
     for behind in 0..=8 {
         let expected: Vec<u64> = (behind + 1..=8).collect();
-        assert_eq!(came(&mut since(&workspace, Since::Record(behind))).expect("records"), expected);
+        assert_eq!(
+            came(&mut since(&workspace, Since::Record(behind))).expect("records"),
+            expected
+        );
     }
     // What a kill leaves between a new segment and its first record.
     workspace.write(".settled/ledger/00000000000000000009.jsonl", "");
-    for mut tail in [tail, since(&workspace, Since::End), since(&workspace, Since::Record(8))] {
+    for mut tail in [
+        tail,
+        since(&workspace, Since::End),
+        since(&workspace, Since::Record(8)),
+    ] {
         assert_eq!((came(&mut tail).expect("nothing"), tail.seq()), (vec![], 8));
     }
 }
@@ -114,14 +131,24 @@ fn a_line_that_is_not_finished_is_not_there_yet() {
     commit(&mut spool, 2);
     let whole = std::fs::read(workspace.path(SEGMENT)).expect("a segment");
     commit(&mut spool, 2);
-    let more = std::fs::read(workspace.path(SEGMENT)).expect("a segment").split_off(whole.len());
-    let first = more.iter().position(|byte| *byte == b'\n').expect("two lines") + 1;
+    let more = std::fs::read(workspace.path(SEGMENT))
+        .expect("a segment")
+        .split_off(whole.len());
+    let first = more
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .expect("two lines")
+        + 1;
     drop(spool);
 
     std::fs::write(workspace.path(SEGMENT), &whole).expect("an older ledger");
     let mut tail = since(&workspace, Since::Beginning);
     assert_eq!(came(&mut tail).expect("records"), [1, 2]);
-    for (from, to, expected) in [(0, 10, vec![]), (10, first, vec![3]), (first, more.len() - 1, vec![])] {
+    for (from, to, expected) in [
+        (0, 10, vec![]),
+        (10, first, vec![3]),
+        (first, more.len() - 1, vec![]),
+    ] {
         append(&workspace, &more[from..to]);
         assert_eq!(came(&mut tail).expect("what is whole"), expected);
         let end = since(&workspace, Since::End);
@@ -157,9 +184,17 @@ fn a_ledger_that_was_put_back_is_told() {
     let is_told = |tail: &mut Tail| {
         let error = came(tail).expect_err("an older ledger");
         assert!(matches!(error, SpoolError::Replaced { .. }), "{error}");
-        assert!(error.to_string().ends_with("the ledger was put back to an older state"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .ends_with("the ledger was put back to an older state"),
+            "{error}"
+        );
     };
-    let [mut tail, mut other] = [since(&workspace, Since::End), since(&workspace, Since::Record(3))];
+    let [mut tail, mut other] = [
+        since(&workspace, Since::End),
+        since(&workspace, Since::Record(3)),
+    ];
     assert_eq!(came(&mut other).expect("a record"), [4]);
 
     std::fs::write(workspace.path(SEGMENT), &older).expect("an older ledger");

@@ -9,10 +9,15 @@ use crate::daemon::{BOOT, Daemon, LATER, OTHER_BOOT, Workspace, run};
 /// Cuts the power now: nothing that was not synced arrived.
 fn cut(workspace: &Workspace, disk: &VolatileDisk) {
     let notes = disk.notes();
-    for top in std::fs::read_dir(workspace.root()).expect("a workspace").flatten() {
+    for top in std::fs::read_dir(workspace.root())
+        .expect("a workspace")
+        .flatten()
+    {
         std::fs::remove_dir_all(top.path()).expect("a directory to remove");
     }
-    notes.restore(notes.len(), &|_| Arrival::Lost, workspace.root()).expect("a tree");
+    notes
+        .restore(notes.len(), &|_| Arrival::Lost, workspace.root())
+        .expect("a tree");
 }
 
 fn disk(workspace: &Workspace) -> Arc<VolatileDisk> {
@@ -35,7 +40,11 @@ fn a_checkpoint_makes_durable_what_a_killed_process_delivered() {
     assert_eq!(before.len(), 4);
 
     cut(&workspace, &disk);
-    assert_eq!(workspace.show("agents/codex/inbox"), before, "without anybody mending it");
+    assert_eq!(
+        workspace.show("agents/codex/inbox"),
+        before,
+        "without anybody mending it"
+    );
     assert_eq!(workspace.show("agents/claude/sent").len(), 2);
     let daemon = run(&workspace, OTHER_BOOT);
     assert!(daemon.recovery.pass.redelivered.is_empty() && daemon.recovery.pass.mended.is_empty());
@@ -52,9 +61,15 @@ fn what_the_recovery_put_into_sent_survives_the_next_cut() {
     workspace.write("agents/claude/sent/.settled-1.away.tmp", "to co");
 
     let disk = Arc::new(VolatileDisk::new(workspace.root(), OTHER_BOOT).expect("a disk"));
-    Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start").run().expect("a checkpoint");
+    Daemon::start(&workspace, Arc::clone(&disk) as _)
+        .expect("a start")
+        .run()
+        .expect("a checkpoint");
     cut(&workspace, &disk);
-    assert_eq!(workspace.read("agents/claude/sent/a.yaml").as_deref(), Some("to codex: alpha"));
+    assert_eq!(
+        workspace.read("agents/claude/sent/a.yaml").as_deref(),
+        Some("to codex: alpha")
+    );
 }
 
 #[test]
@@ -78,9 +93,19 @@ fn mailboxes_made_again_are_durable() {
     }
     let disk = disk(&workspace);
     let daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
-    assert_eq!(daemon.spool.make_mailboxes("claude").expect("mailboxes").len(), 4);
+    assert_eq!(
+        daemon
+            .spool
+            .make_mailboxes("claude")
+            .expect("mailboxes")
+            .len(),
+        4
+    );
     cut(&workspace, &disk);
-    assert!(workspace.path("agents/claude/sent").is_dir() && workspace.path("agents/claude/inbox").is_dir());
+    assert!(
+        workspace.path("agents/claude/sent").is_dir()
+            && workspace.path("agents/claude/inbox").is_dir()
+    );
 }
 
 #[test]

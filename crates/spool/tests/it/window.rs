@@ -16,7 +16,9 @@ fn a_flood_is_taken_to_the_last_file_while_others_have_their_turn() {
         workspace.write(&format!("agents/gemini/outbox/{number}.yaml"), "");
     }
     workspace.write("agents/claude/outbox/q.yaml", "q");
-    let spool = Spool::open(workspace.root(), Arc::new(Os), &mut |_| Ok(())).expect("a start").spool;
+    let spool = Spool::open(workspace.root(), Arc::new(Os), &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
     let mut intake = Intake::new(1000, 50);
     let agents = ["claude".to_owned(), "gemini".to_owned()];
     assert!(intake.scan(&spool.view(), &agents).is_empty());
@@ -32,11 +34,16 @@ fn a_flood_is_taken_to_the_last_file_while_others_have_their_turn() {
                 flood += 1;
             }
             // Whoever took it puts it away.
-            std::fs::remove_file(workspace.path(&format!("agents/{}/outbox/{}", found.agent, found.file)))
-                .expect("the file is there");
+            std::fs::remove_file(
+                workspace.path(&format!("agents/{}/outbox/{}", found.agent, found.file)),
+            )
+            .expect("the file is there");
         }
         known_max = known_max.max(intake.known("gemini"));
     }
     assert_eq!((flood, others), (FLOOD, 1));
-    assert!(known_max <= 16_384, "{known_max} files of one outbox were known at a time");
+    assert!(
+        known_max <= 16_384,
+        "{known_max} files of one outbox were known at a time"
+    );
 }

@@ -97,7 +97,16 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn new(workspace: &'a Workspace, spool: &'a Spool, is_watched: bool) -> World<'a> {
         let intake = Intake::new(1_000_000, spool::QUIET_MS);
-        World { workspace, spool, intake, is_watched, ms: 0, written: 0, taken: 0, entries: BTreeMap::new() }
+        World {
+            workspace,
+            spool,
+            intake,
+            is_watched,
+            ms: 0,
+            written: 0,
+            taken: 0,
+            entries: BTreeMap::new(),
+        }
     }
 
     fn path(&self, place: Place) -> PathBuf {
@@ -105,12 +114,14 @@ impl<'a> World<'a> {
     }
 
     fn hidden(&self, place: Place, file: &str) -> PathBuf {
-        self.workspace.path(&format!("agents/{}/outbox/{file}", AGENTS[place.0]))
+        self.workspace
+            .path(&format!("agents/{}/outbox/{file}", AGENTS[place.0]))
     }
 
     fn hint(&mut self, place: Place, hint: Hint) {
         if self.is_watched {
-            self.intake.hint(AGENTS[place.0], &name(NAMES[place.1]), hint);
+            self.intake
+                .hint(AGENTS[place.0], &name(NAMES[place.1]), hint);
         }
     }
 
@@ -124,27 +135,42 @@ impl<'a> World<'a> {
     }
 
     fn date(&self, file: &File) {
-        file.set_modified(UNIX_EPOCH + Duration::from_millis(START + self.ms)).expect("a time");
+        file.set_modified(UNIX_EPOCH + Duration::from_millis(START + self.ms))
+            .expect("a time");
     }
 
     fn is_closed(&self, place: Place) -> bool {
-        self.entries.get(&place).is_some_and(|entry| entry.writer.is_none())
+        self.entries
+            .get(&place)
+            .is_some_and(|entry| entry.writer.is_none())
     }
 
     fn act(&mut self, deed: &Deed) {
         match *deed {
             Deed::Create(place) => {
-                if self.entries.get(&place).is_some_and(|entry| entry.writer.is_some()) {
+                if self
+                    .entries
+                    .get(&place)
+                    .is_some_and(|entry| entry.writer.is_some())
+                {
                     return;
                 }
                 let mut file = File::create(self.path(place)).expect("a file");
                 self.hint(place, Hint::Created);
                 let bytes = self.write(&mut file);
                 self.hint(place, Hint::Growing);
-                self.entries.insert(place, Entry { bytes, writer: Some(file) });
+                self.entries.insert(
+                    place,
+                    Entry {
+                        bytes,
+                        writer: Some(file),
+                    },
+                );
             }
             Deed::Append(place) => {
-                let Some(mut entry) = self.entries.remove(&place) else { return };
+                let Some(mut entry) = self.entries.remove(&place) else {
+                    return;
+                };
                 if let Some(file) = &mut entry.writer {
                     let bytes = self.write(file);
                     entry.bytes.extend(bytes);
@@ -153,7 +179,9 @@ impl<'a> World<'a> {
                 self.entries.insert(place, entry);
             }
             Deed::Truncate(place) => {
-                let Some(mut entry) = self.entries.remove(&place) else { return };
+                let Some(mut entry) = self.entries.remove(&place) else {
+                    return;
+                };
                 if entry.writer.take().is_some() {
                     // As `: > file` and a new writer do it, and never left empty: an empty file has rules of its own.
                     let mut file = File::create(self.path(place)).expect("a file");
@@ -164,14 +192,20 @@ impl<'a> World<'a> {
                 self.entries.insert(place, entry);
             }
             Deed::Close(place) => {
-                let closed = self.entries.get_mut(&place).and_then(|entry| entry.writer.take());
+                let closed = self
+                    .entries
+                    .get_mut(&place)
+                    .and_then(|entry| entry.writer.take());
                 if closed.is_some() {
                     self.hint(place, Hint::Finished);
                 }
             }
             Deed::Reopen(place) => {
                 if self.is_closed(place) {
-                    let mut file = File::options().append(true).open(self.path(place)).expect("a file");
+                    let mut file = File::options()
+                        .append(true)
+                        .open(self.path(place))
+                        .expect("a file");
                     let more = self.write(&mut file);
                     let entry = self.entries.get_mut(&place).expect("it is closed");
                     entry.bytes.extend(more);
@@ -182,7 +216,13 @@ impl<'a> World<'a> {
             Deed::RenameIn(place) => {
                 let bytes = self.lay_hidden(place);
                 std::fs::rename(self.hidden(place, ".x"), self.path(place)).expect("a rename");
-                self.entries.insert(place, Entry { bytes, writer: None });
+                self.entries.insert(
+                    place,
+                    Entry {
+                        bytes,
+                        writer: None,
+                    },
+                );
                 self.hint(place, Hint::Finished);
             }
             Deed::LinkIn(place) => {
@@ -190,7 +230,13 @@ impl<'a> World<'a> {
                     let bytes = self.lay_hidden(place);
                     std::fs::hard_link(self.hidden(place, ".x"), self.path(place)).expect("a link");
                     std::fs::remove_file(self.hidden(place, ".x")).expect("a file");
-                    self.entries.insert(place, Entry { bytes, writer: None });
+                    self.entries.insert(
+                        place,
+                        Entry {
+                            bytes,
+                            writer: None,
+                        },
+                    );
                     self.hint(place, Hint::Created);
                 }
             }
@@ -210,10 +256,15 @@ impl<'a> World<'a> {
             Deed::RenameAway(place) => {
                 if self.is_closed(place) {
                     self.entries.remove(&place);
-                    std::fs::rename(self.path(place), self.hidden(place, "away.txt")).expect("a rename");
+                    std::fs::rename(self.path(place), self.hidden(place, "away.txt"))
+                        .expect("a rename");
                 }
             }
-            Deed::Pause { ms, sweeps, gives_back } => self.pause(ms, sweeps, gives_back),
+            Deed::Pause {
+                ms,
+                sweeps,
+                gives_back,
+            } => self.pause(ms, sweeps, gives_back),
         }
     }
 
@@ -233,7 +284,8 @@ impl<'a> World<'a> {
         if self.is_watched || open.is_empty() {
             self.ms += ms;
         } else {
-            open.into_iter().for_each(|place| self.act(&Deed::Append(place)));
+            open.into_iter()
+                .for_each(|place| self.act(&Deed::Append(place)));
             self.ms += ms.min(STEADY_MS);
         }
         if sweeps || !self.is_watched {
@@ -241,7 +293,14 @@ impl<'a> World<'a> {
             assert!(self.intake.scan(&self.spool.view(), &agents).is_empty());
         }
         let wall = i64::try_from(START + self.ms).expect("a time");
-        let taken = self.intake.take(&self.spool.view(), Now { mono: self.ms, wall }, 1_000);
+        let taken = self.intake.take(
+            &self.spool.view(),
+            Now {
+                mono: self.ms,
+                wall,
+            },
+            1_000,
+        );
         assert!(taken.troubles.is_empty(), "{:?}", taken.troubles);
         for found in taken.found {
             self.check(&found, gives_back);
@@ -250,14 +309,31 @@ impl<'a> World<'a> {
 
     /// What was taken is in the model, finished, with these bytes; then it is put away or given back.
     fn check(&mut self, found: &Found, gives_back: bool) {
-        let agent = AGENTS.iter().position(|agent| *agent == found.agent).expect("one of ours");
-        let file = NAMES.iter().position(|file| *file == found.file.to_string()).expect("one of ours");
+        let agent = AGENTS
+            .iter()
+            .position(|agent| *agent == found.agent)
+            .expect("one of ours");
+        let file = NAMES
+            .iter()
+            .position(|file| *file == found.file.to_string())
+            .expect("one of ours");
         let place = (agent, file);
-        let entry =
-            self.entries.get(&place).unwrap_or_else(|| panic!("{place:?} was taken and is not there"));
-        assert!(entry.writer.is_none(), "{place:?} was taken from its writer");
-        let Body::Message { bytes, .. } = &found.body else { panic!("{found:?}") };
-        assert_eq!(bytes.escape_ascii().to_string(), entry.bytes.escape_ascii().to_string(), "{place:?}");
+        let entry = self
+            .entries
+            .get(&place)
+            .unwrap_or_else(|| panic!("{place:?} was taken and is not there"));
+        assert!(
+            entry.writer.is_none(),
+            "{place:?} was taken from its writer"
+        );
+        let Body::Message { bytes, .. } = &found.body else {
+            panic!("{found:?}")
+        };
+        assert_eq!(
+            bytes.escape_ascii().to_string(),
+            entry.bytes.escape_ascii().to_string(),
+            "{place:?}"
+        );
         if gives_back {
             self.intake.give_time(found, self.ms + GIVEN_MS);
             return;
@@ -277,7 +353,11 @@ impl<'a> World<'a> {
         }
         let left: Vec<&Place> = self.entries.keys().collect();
         assert!(left.is_empty(), "{left:?} were never taken");
-        assert_eq!(self.intake.next_wakeup(), None, "something is still waited for");
+        assert_eq!(
+            self.intake.next_wakeup(),
+            None,
+            "something is still waited for"
+        );
     }
 }
 
@@ -285,8 +365,14 @@ impl<'a> World<'a> {
 fn what_writers_finish_is_taken_once_with_its_last_bytes_and_what_they_do_not_never() {
     let workspace = Workspace::new(&AGENTS);
     let disk = Arc::new(FaultyDisk::new(BOOT));
-    let spool = Spool::open(workspace.root(), disk, &mut |_| Ok(())).expect("a start").spool;
-    let config = ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() };
+    let spool = Spool::open(workspace.root(), disk, &mut |_| Ok(()))
+        .expect("a start")
+        .spool;
+    let config = ProptestConfig {
+        cases: CASES,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let taken = std::cell::Cell::new(0);
     proptest!(config, |(is_watched in any::<bool>(), deeds in prop::collection::vec(deed(), 1..40))| {
         for agent in AGENTS {
@@ -299,5 +385,9 @@ fn what_writers_finish_is_taken_once_with_its_last_bytes_and_what_they_do_not_ne
         world.end();
         taken.set(taken.get() + world.taken);
     });
-    assert!(taken.get() > u64::from(CASES), "the writers hardly finished anything: {}", taken.get());
+    assert!(
+        taken.get() > u64::from(CASES),
+        "the writers hardly finished anything: {}",
+        taken.get()
+    );
 }

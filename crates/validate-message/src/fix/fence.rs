@@ -8,11 +8,22 @@ use super::{Fix, Mended};
 /// Takes off the fence.
 pub(super) fn strip(text: &str) -> Option<(String, Vec<Mended>)> {
     let (opening, inside) = text.trim_start().split_once('\n')?;
-    let mark = ["```", "~~~"].into_iter().find(|mark| opening.starts_with(mark))?;
+    let mark = ["```", "~~~"]
+        .into_iter()
+        .find(|mark| opening.starts_with(mark))?;
     let info = opening[mark.len()..].trim();
-    let is_language = info.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    let inside = inside.trim_end().strip_suffix(mark).filter(|inside| inside.ends_with('\n'))?;
-    if !is_language || inside.lines().any(|line| line.trim_start().starts_with(mark)) {
+    let is_language = info
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    let inside = inside
+        .trim_end()
+        .strip_suffix(mark)
+        .filter(|inside| inside.ends_with('\n'))?;
+    if !is_language
+        || inside
+            .lines()
+            .any(|line| line.trim_start().starts_with(mark))
+    {
         return None;
     }
     let mended = Mended {

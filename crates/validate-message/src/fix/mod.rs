@@ -99,12 +99,22 @@ pub struct Fixed {
 /// Mends what can be mended; `None` where that is nothing, where the bytes are no text, and for a
 /// signed message.
 pub fn fix(bytes: &[u8]) -> Option<Fixed> {
-    let text = std::str::from_utf8(bytes).ok().filter(|_| !is_signed(bytes))?;
-    let mut fixed = Fixed { text: text.to_owned(), mended: Vec::new() };
+    let text = std::str::from_utf8(bytes)
+        .ok()
+        .filter(|_| !is_signed(bytes))?;
+    let mut fixed = Fixed {
+        text: text.to_owned(),
+        mended: Vec::new(),
+    };
     // A fence may stand in a fence, and a byte order mark behind one.
     for _ in 0..PASSES_MAX {
         let known = fixed.mended.len();
-        for mend in [wrapping::byte_order_mark, wrapping::line_ends, fence::strip, tabs::replace] {
+        for mend in [
+            wrapping::byte_order_mark,
+            wrapping::line_ends,
+            fence::strip,
+            tabs::replace,
+        ] {
             if let Some((text, mended)) = mend(&fixed.text) {
                 fixed.text = text;
                 fixed.mended.extend(mended);
@@ -123,9 +133,14 @@ pub fn fix(bytes: &[u8]) -> Option<Fixed> {
 
 /// Mends what can be seen in a text that can be read, however often that shows more.
 fn passes(text: String) -> Fixed {
-    let mut fixed = Fixed { text, mended: Vec::new() };
+    let mut fixed = Fixed {
+        text,
+        mended: Vec::new(),
+    };
     for _ in 0..PASSES_MAX {
-        let Some((text, mended)) = pass(&fixed.text) else { break };
+        let Some((text, mended)) = pass(&fixed.text) else {
+            break;
+        };
         fixed.text = text;
         fixed.mended.extend(mended);
     }
@@ -146,15 +161,22 @@ fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
         done = slip.range.end;
     }
     mended.push_str(&text[done..]);
-    says_what_was_meant(&message, &slips, &mended).then(|| (mended, slips.iter().map(Slip::told).collect()))
+    says_what_was_meant(&message, &slips, &mended)
+        .then(|| (mended, slips.iter().map(Slip::told).collect()))
 }
 
 /// Whether the mended text says what the message says, the slips replaced and nothing else.
 fn says_what_was_meant(before: &Message, slips: &[Slip], mended: &str) -> bool {
-    let Ok(after) = parse(mended.as_bytes()) else { return false };
+    let Ok(after) = parse(mended.as_bytes()) else {
+        return false;
+    };
     // With its name or type mended a body is read for the first time; its text has to be the same.
     let is_read = |message: &Message| matches!(message.read_body(), ReadBody::Mapping(_));
-    let read: fn(&Message) -> Letters = if is_read(before) && is_read(&after) { letters } else { written };
+    let read: fn(&Message) -> Letters = if is_read(before) && is_read(&after) {
+        letters
+    } else {
+        written
+    };
     let mut expected = read(before);
     slips.iter().for_each(|slip| slip.replace_in(&mut expected));
     expected == read(&after)

@@ -32,15 +32,34 @@ struct Document<'d> {
 
 /// The slips of a message in the order of its text: those in names; where there are none, those in values.
 pub(super) fn of(message: &Message, lines: &Lines<'_>) -> Vec<Slip> {
-    let mut found = Found { lines, names: Vec::new(), values: Vec::new() };
-    let envelope = Document { shape: Schema::Envelope.shape(), is_closed: true };
+    let mut found = Found {
+        lines,
+        names: Vec::new(),
+        values: Vec::new(),
+    };
+    let envelope = Document {
+        shape: Schema::Envelope.shape(),
+        is_closed: true,
+    };
     found.look(message.root(), envelope.shape, &envelope, &mut Vec::new());
     let schema = message.kind().and_then(Schema::of_body);
     if let (Some(schema), ReadBody::Mapping(mapping)) = (schema, message.read_body()) {
-        let body = Document { shape: schema.shape(), is_closed: false };
-        found.look(mapping, body.shape, &body, &mut vec![Step::Key("body".to_owned())]);
+        let body = Document {
+            shape: schema.shape(),
+            is_closed: false,
+        };
+        found.look(
+            mapping,
+            body.shape,
+            &body,
+            &mut vec![Step::Key("body".to_owned())],
+        );
     }
-    let mut slips = if found.names.is_empty() { found.values } else { found.names };
+    let mut slips = if found.names.is_empty() {
+        found.values
+    } else {
+        found.names
+    };
     slips.sort_by_key(|slip| slip.range.start);
     slips
 }
@@ -72,28 +91,53 @@ impl Found<'_> {
 
     fn value(&mut self, node: &Node, shape: &Shape, path: &[Step]) {
         let Some(scalar) = node.scalar() else { return };
-        let mended = words::mended(&scalar.text, shape).or_else(|| times::mended(&scalar.text, shape));
+        let mended =
+            words::mended(&scalar.text, shape).or_else(|| times::mended(&scalar.text, shape));
         let Some((fix, becomes)) = mended else { return };
         if let Some(range) = self.lines.scalar(scalar, node.place) {
             let (path, was) = (path.to_vec(), scalar.text.clone());
-            self.values.push(Slip { fix, path, place: node.place, range, was, becomes });
+            self.values.push(Slip {
+                fix,
+                path,
+                place: node.place,
+                range,
+                was,
+                becomes,
+            });
         }
     }
 
-    fn name(&mut self, field: &Field, mapping: &Node, shape: &Shape, document: &Document<'_>, path: &[Step]) {
+    fn name(
+        &mut self,
+        field: &Field,
+        mapping: &Node,
+        shape: &Shape,
+        document: &Document<'_>,
+        path: &[Step],
+    ) {
         if shape.is_free() {
             return;
         }
         let is_wanted = |name: &str| {
-            let is_required = shape.field(name).is_some_and(|(_, is_required)| is_required);
+            let is_required = shape
+                .field(name)
+                .is_some_and(|(_, is_required)| is_required);
             (document.is_closed || is_required) && mapping.field(name).is_none()
         };
-        let Some(becomes) = names::mended(&field.key, shape.names()).filter(|name| is_wanted(name)) else {
+        let Some(becomes) = names::mended(&field.key, shape.names()).filter(|name| is_wanted(name))
+        else {
             return;
         };
         if let Some(range) = self.lines.letters(&field.key, field.key_place) {
             let (path, was) = (path.to_vec(), field.key.clone());
-            self.names.push(Slip { fix: Fix::Name, path, place: field.key_place, range, was, becomes });
+            self.names.push(Slip {
+                fix: Fix::Name,
+                path,
+                place: field.key_place,
+                range,
+                was,
+                becomes,
+            });
         }
     }
 }
@@ -107,8 +151,10 @@ impl Slip {
         }
         let at = self.path.len() - 1;
         let from_here = letters.range(self.path.clone()..).map(|(path, _)| path);
-        let below: Vec<Vec<Step>> =
-            from_here.take_while(|path| path.starts_with(&self.path)).cloned().collect();
+        let below: Vec<Vec<Step>> = from_here
+            .take_while(|path| path.starts_with(&self.path))
+            .cloned()
+            .collect();
         for mut path in below {
             let leaf = letters.remove(&path).expect("it was just listed");
             path[at] = Step::Key(self.becomes.clone());

@@ -36,15 +36,20 @@ pub(super) fn replace(text: &str) -> Option<(String, Vec<Mended>)> {
     // A tab that a text of several lines begins with is none of the reader's troubles.
     let mut wrong = tabbed.clone();
     for line in tabbed {
-        let others: Vec<usize> = wrong.iter().copied().filter(|other| *other != line).collect();
+        let others: Vec<usize> = wrong
+            .iter()
+            .copied()
+            .filter(|other| *other != line)
+            .collect();
         if read(&replaced(text, &others, width)).is_some() {
             wrong = others;
         }
     }
     let mended = replaced(text, &wrong, width);
     let meant = read(&mended)?;
-    let is_certain =
-        WIDTHS.filter_map(|width| read(&replaced(text, &wrong, width))).all(|other| other == meant);
+    let is_certain = WIDTHS
+        .filter_map(|width| read(&replaced(text, &wrong, width)))
+        .all(|other| other == meant);
     is_certain.then(|| (mended, wrong.iter().map(|line| told(*line)).collect()))
 }
 
@@ -69,7 +74,11 @@ fn replaced(text: &str, tabbed: &[usize], width: usize) -> String {
         Ok(_) => margin(line).replace('\t', &blanks) + &line[margin(line).len()..],
         Err(_) => line.to_owned(),
     };
-    text.split('\n').enumerate().map(line).collect::<Vec<_>>().join("\n")
+    text.split('\n')
+        .enumerate()
+        .map(line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// The letters of the text, if it and the body in it can be read; slips in its type do not keep the
@@ -98,8 +107,14 @@ mod tests {
             mended("  round: 1\n\tblocking_count: 2\n").as_deref(),
             Some("  round: 1\n  blocking_count: 2\n")
         );
-        assert_eq!(mended("\tround: 1\n\tx:\n\t\t- a\n").as_deref(), Some("  round: 1\n  x:\n    - a\n"));
-        assert_eq!(mended("    round: 1\n\tx: 2\n").as_deref(), Some("    round: 1\n    x: 2\n"));
+        assert_eq!(
+            mended("\tround: 1\n\tx:\n\t\t- a\n").as_deref(),
+            Some("  round: 1\n  x:\n    - a\n")
+        );
+        assert_eq!(
+            mended("    round: 1\n\tx: 2\n").as_deref(),
+            Some("    round: 1\n    x: 2\n")
+        );
     }
 
     #[test]
@@ -112,6 +127,9 @@ mod tests {
     #[test]
     fn a_tab_in_a_text_stays_beside_one_that_is_replaced() {
         let body = mended("\tround: 1\n  x: |\n    a\n    \tb\n");
-        assert_eq!(body.as_deref(), Some("  round: 1\n  x: |\n    a\n    \tb\n"));
+        assert_eq!(
+            body.as_deref(),
+            Some("  round: 1\n  x: |\n    a\n    \tb\n")
+        );
     }
 }

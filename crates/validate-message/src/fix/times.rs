@@ -25,7 +25,8 @@ pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
         None => rest,
     };
     let instant = seconds.replace('t', "T") + "Z";
-    (ZERO.contains(&offset) && Timestamp::parse(&instant).is_some()).then_some((Fix::TimeForm, instant))
+    (ZERO.contains(&offset) && Timestamp::parse(&instant).is_some())
+        .then_some((Fix::TimeForm, instant))
 }
 
 #[cfg(test)]
@@ -35,7 +36,10 @@ mod tests {
 
     #[test]
     fn only_another_writing_of_the_same_instant_is_mended() {
-        let (shape, _) = Schema::Envelope.shape().field("created_at_utc").expect("a field");
+        let (shape, _) = Schema::Envelope
+            .shape()
+            .field("created_at_utc")
+            .expect("a field");
         let mended = |text: &str| mended(text, shape).map(|(_, text)| text);
         for text in [
             "2026-02-13T10:00:00+00:00",
@@ -44,7 +48,11 @@ mod tests {
             "2026-02-13T10:00:00.0+0000",
             "2026-02-13T10:00:00-00:00",
         ] {
-            assert_eq!(mended(text).as_deref(), Some("2026-02-13T10:00:00Z"), "{text}");
+            assert_eq!(
+                mended(text).as_deref(),
+                Some("2026-02-13T10:00:00Z"),
+                "{text}"
+            );
         }
         for text in [
             "2026-02-13T10:00:00Z",

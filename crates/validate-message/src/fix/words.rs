@@ -13,7 +13,11 @@ pub(super) fn mended(text: &str, shape: &Shape) -> Option<(Fix, String)> {
     }
     let mut alike = words.iter().filter(|word| folded(word) == folded(text));
     let word = alike.next().filter(|_| alike.next().is_none())?;
-    let fix = if word.eq_ignore_ascii_case(text) { Fix::WordCase } else { Fix::WordHyphen };
+    let fix = if word.eq_ignore_ascii_case(text) {
+        Fix::WordCase
+    } else {
+        Fix::WordHyphen
+    };
     Some((fix, word.clone()))
 }
 

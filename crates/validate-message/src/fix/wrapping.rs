@@ -28,7 +28,10 @@ pub(super) fn line_ends(text: &str) -> Option<(String, Vec<Mended>)> {
     let lines = text.replace("\r\n", "\n");
     let mended = Mended {
         fix: Fix::LineEnds,
-        place: Place { line: u32::try_from(line).ok()?, column: 1 },
+        place: Place {
+            line: u32::try_from(line).ok()?,
+            column: 1,
+        },
         field: None,
         what: "lines end with LF, no more with CRLF".to_owned(),
     };

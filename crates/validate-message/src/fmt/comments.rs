@@ -30,7 +30,10 @@ impl Comments {
             behind: vec![None; fields.len()],
             tail: Vec::new(),
         };
-        let tokens = Tokens { text, lines: Lines::of(text) };
+        let tokens = Tokens {
+            text,
+            lines: Lines::of(text),
+        };
         let mut taken = Vec::new();
         let mut ends = Vec::with_capacity(fields.len());
         for field in fields {
@@ -41,14 +44,29 @@ impl Comments {
         taken.sort_by_key(|range| range.start);
         let starts: Vec<usize> = fields.iter().map(|field| tokens.key(field).start).collect();
         for at in comment_starts(text, &taken) {
-            let comment = text[at..].lines().next().unwrap_or_default().trim_end().to_owned();
-            let has_own_line = text[..at].rsplit('\n').next().is_some_and(|before| before.trim().is_empty());
+            let comment = text[at..]
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .trim_end()
+                .to_owned();
+            let has_own_line = text[..at]
+                .rsplit('\n')
+                .next()
+                .is_some_and(|before| before.trim().is_empty());
             comments.put(comment, at, has_own_line, &starts, &ends);
         }
         comments
     }
 
-    fn put(&mut self, comment: String, at: usize, has_own_line: bool, starts: &[usize], ends: &[usize]) {
+    fn put(
+        &mut self,
+        comment: String,
+        at: usize,
+        has_own_line: bool,
+        starts: &[usize],
+        ends: &[usize],
+    ) {
         let Some(before) = starts.partition_point(|start| *start < at).checked_sub(1) else {
             self.head.push(comment);
             return;
@@ -102,7 +120,9 @@ impl Tokens<'_> {
                 Style::Literal | Style::Folded => self.block(node.place, key),
             });
         }
-        node.items().iter().for_each(|item| self.values(item, key, into));
+        node.items()
+            .iter()
+            .for_each(|item| self.values(item, key, into));
         for field in node.fields() {
             into.push(self.key(field));
             self.values(&field.value, field.key_place, into);
@@ -130,9 +150,16 @@ impl Tokens<'_> {
     fn block(&self, place: Place, key: Place) -> Range<usize> {
         let start = self.at(place);
         let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
-        let header = self.text[self.at(key)..line_start].lines().next().unwrap_or_default();
+        let header = self.text[self.at(key)..line_start]
+            .lines()
+            .next()
+            .unwrap_or_default();
         let indicator = header.rsplit(['|', '>']).next().and_then(|header| {
-            header.trim_start_matches(['+', '-']).chars().next().and_then(|c| c.to_digit(10))
+            header
+                .trim_start_matches(['+', '-'])
+                .chars()
+                .next()
+                .and_then(|c| c.to_digit(10))
         });
         let indent = match indicator {
             Some(columns) => usize::try_from(key.column + columns - 1).unwrap_or_default(),
@@ -156,7 +183,9 @@ fn closing(rest: &str, quote: char) -> usize {
     while let Some((at, c)) = characters.next() {
         if c == '\\' && quote == '"' {
             characters.next();
-        } else if c == quote && (quote == '"' || characters.next_if(|(_, next)| *next == quote).is_none()) {
+        } else if c == quote
+            && (quote == '"' || characters.next_if(|(_, next)| *next == quote).is_none())
+        {
             return at + quote.len_utf8();
         }
     }

@@ -9,14 +9,18 @@ use serde_json::{Map, Value};
 /// The field, with the line feed that ends it.
 pub(super) fn written(field: &Field) -> String {
     let name = field.key.as_str();
-    let Some(scalar) = field.value.scalar() else { return document(name, value(&field.value)) };
+    let Some(scalar) = field.value.scalar() else {
+        return document(name, value(&field.value));
+    };
     if let Some(block) = (name == "body").then(|| block(&scalar.text)).flatten() {
         return block;
     }
     if is_null(&field.value) {
         return format!(
             "{}{}\n",
-            document(name, Value::Null).trim_end().trim_end_matches("null"),
+            document(name, Value::Null)
+                .trim_end()
+                .trim_end_matches("null"),
             scalar.text.trim()
         );
     }
@@ -34,7 +38,8 @@ fn document(name: &str, value: Value) -> String {
 fn number<'v>(name: &str, value: &'v Node) -> Option<&'v str> {
     let shape = Schema::Envelope.shape().at(&[Step::Key(name.to_owned())])?;
     let letters = value.text()?.trim();
-    let has_octal_look = letters.len() > 1 && letters.starts_with('0') && !letters.starts_with("0.");
+    let has_octal_look =
+        letters.len() > 1 && letters.starts_with('0') && !letters.starts_with("0.");
     match coerce(value, shape) {
         Value::Number(_) | Value::Bool(_) if !has_octal_look => Some(letters),
         Value::Number(_)
@@ -55,9 +60,12 @@ fn value(node: &Node) -> Value {
         Content::Scalar(_) if is_null(node) => Value::Null,
         Content::Scalar(scalar) => Value::String(scalar.text.clone()),
         Content::List(items) => Value::Array(items.iter().map(value).collect()),
-        Content::Map(fields) => {
-            Value::Object(fields.iter().map(|field| (field.key.clone(), value(&field.value))).collect())
-        }
+        Content::Map(fields) => Value::Object(
+            fields
+                .iter()
+                .map(|field| (field.key.clone(), value(&field.value)))
+                .collect(),
+        ),
     }
 }
 
@@ -72,7 +80,11 @@ fn block(text: &str) -> Option<String> {
         1 => "",
         _ => "+",
     };
-    let indentation = if text.starts_with(char::is_whitespace) { "2" } else { "" };
+    let indentation = if text.starts_with(char::is_whitespace) {
+        "2"
+    } else {
+        ""
+    };
     let mut block = format!("body: |{indentation}{chomping}\n");
     for line in end.split('\n') {
         if !line.is_empty() {

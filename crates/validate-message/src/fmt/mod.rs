@@ -58,16 +58,26 @@ pub fn format(bytes: &[u8]) -> Result<String, Unformatted> {
         return Err(Unformatted::Signed);
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Unformatted::Uncertain)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let text = text
+        .strip_prefix('\u{feff}')
+        .unwrap_or(text)
+        .replace("\r\n", "\n");
     if text.contains('\r') {
         return Err(Unformatted::Uncertain);
     }
-    let form = written_out(message.root().fields(), &Comments::of(&text, message.root()));
-    let says_the_same =
-        |form: &String| parse(form.as_bytes()).is_ok_and(|formed| written(&formed) == written(&message));
+    let form = written_out(
+        message.root().fields(),
+        &Comments::of(&text, message.root()),
+    );
+    let says_the_same = |form: &String| {
+        parse(form.as_bytes()).is_ok_and(|formed| written(&formed) == written(&message))
+    };
     // A remark behind an empty block, say, belongs to nothing that is written out: then nothing is.
     let keeps_remarks = |form: &String| form.matches('#').count() == text.matches('#').count();
-    Some(form).filter(says_the_same).filter(keeps_remarks).ok_or(Unformatted::Uncertain)
+    Some(form)
+        .filter(says_the_same)
+        .filter(keeps_remarks)
+        .ok_or(Unformatted::Uncertain)
 }
 
 fn written_out(fields: &[Field], comments: &Comments) -> String {
@@ -92,9 +102,15 @@ fn written_out(fields: &[Field], comments: &Comments) -> String {
 
 fn rank(name: &str) -> usize {
     let known = ORDER.iter().position(|known| *known == name);
-    known.unwrap_or(if name == "body" { ORDER.len() + 1 } else { ORDER.len() })
+    known.unwrap_or(if name == "body" {
+        ORDER.len() + 1
+    } else {
+        ORDER.len()
+    })
 }
 
 fn lines(comments: &[String], out: &mut String) {
-    comments.iter().for_each(|comment| out.extend([comment, "\n"]));
+    comments
+        .iter()
+        .for_each(|comment| out.extend([comment, "\n"]));
 }

@@ -14,7 +14,12 @@ use crate::violation::{Source, Violation, shown};
 /// How many findings are named when their number is wrong.
 const NAMED_MAX: usize = 10;
 
-pub(crate) fn check(message: &Message, body: Option<&Body>, packet: Option<&ReadPacket>, found: &mut Found) {
+pub(crate) fn check(
+    message: &Message,
+    body: Option<&Body>,
+    packet: Option<&ReadPacket>,
+    found: &mut Found,
+) {
     pull_request(message, found);
     if let (Some(body), Some(packet)) = (body, packet) {
         round(body, packet, found);
@@ -27,17 +32,28 @@ pub(crate) fn check(message: &Message, body: Option<&Body>, packet: Option<&Read
 
 fn pull_request(message: &Message, found: &mut Found) {
     let number = |text: &str| PrNumber::new(text).ok();
-    let Some(envelope) = message.root().field("related_pr") else { return };
-    let Some(body_pr) = body_text(message, "pr").and_then(number) else { return };
-    let Some(envelope_pr) = envelope.value.text().map(str::trim).and_then(number) else { return };
+    let Some(envelope) = message.root().field("related_pr") else {
+        return;
+    };
+    let Some(body_pr) = body_text(message, "pr").and_then(number) else {
+        return;
+    };
+    let Some(envelope_pr) = envelope.value.text().map(str::trim).and_then(number) else {
+        return;
+    };
     if !envelope_pr.same_pr(&body_pr) {
         let text = format!("`related_pr` is {envelope_pr}, but the body's `pr` is {body_pr}");
         found.push(
-            Violation::new(Code::PrMismatch, Source::Message, Some(envelope.value.place), text)
-                .field("related_pr")
-                .found(envelope_pr.as_str())
-                .expected(body_pr.as_str())
-                .fix("write the same number in both, or leave `related_pr` out"),
+            Violation::new(
+                Code::PrMismatch,
+                Source::Message,
+                Some(envelope.value.place),
+                text,
+            )
+            .field("related_pr")
+            .found(envelope_pr.as_str())
+            .expected(body_pr.as_str())
+            .fix("write the same number in both, or leave `related_pr` out"),
         );
     }
 }
@@ -48,7 +64,9 @@ fn round(body: &Body, read: &ReadPacket, found: &mut Found) {
         Body::Lgtm(lgtm) => lgtm.round,
         Body::Request(_) | Body::Addressed(_) | Body::Text(_) => None,
     };
-    let (Some(said), Some(packet)) = (said, read.packet.findings.round) else { return };
+    let (Some(said), Some(packet)) = (said, read.packet.findings.round) else {
+        return;
+    };
     if said != packet {
         let place = read.root.field("round").map(|field| field.value.place);
         let file = Source::Packet(read.packet.path.as_str().to_owned());
@@ -68,9 +86,16 @@ fn round(body: &Body, read: &ReadPacket, found: &mut Found) {
 }
 
 fn blocking_count(message: &Message, body: &Body, read: &ReadPacket, found: &mut Found) {
-    let Body::Feedback(feedback) = body else { return };
-    let blocking: Vec<&Finding> =
-        read.packet.findings.findings.iter().filter(|finding| finding.counts_as_blocking()).collect();
+    let Body::Feedback(feedback) = body else {
+        return;
+    };
+    let blocking: Vec<&Finding> = read
+        .packet
+        .findings
+        .findings
+        .iter()
+        .filter(|finding| finding.counts_as_blocking())
+        .collect();
     if usize::try_from(feedback.blocking_count) != Ok(blocking.len()) {
         let count = feedback.blocking_count;
         let right = blocking.len();
@@ -95,8 +120,11 @@ fn blocking_count(message: &Message, body: &Body, read: &ReadPacket, found: &mut
 
 /// The ids of the findings, in brackets: the first few, for a person to look at.
 pub(super) fn named(findings: &[&Finding]) -> String {
-    let ids: Vec<String> =
-        findings.iter().take(NAMED_MAX).map(|finding| shown(finding.id.as_str())).collect();
+    let ids: Vec<String> = findings
+        .iter()
+        .take(NAMED_MAX)
+        .map(|finding| shown(finding.id.as_str()))
+        .collect();
     match (ids.is_empty(), findings.len() > NAMED_MAX) {
         (true, _) => String::new(),
         (false, false) => format!(" ({})", ids.join(", ")),
@@ -113,7 +141,9 @@ fn body_text<'m>(message: &'m Message, key: &str) -> Option<&'m str> {
 
 pub(super) fn body_place(message: &Message, key: &str) -> Option<Place> {
     match message.read_body() {
-        ReadBody::Mapping(mapping) => mapping.at(&[Step::Key(key.to_owned())]).map(|node| node.place),
+        ReadBody::Mapping(mapping) => mapping
+            .at(&[Step::Key(key.to_owned())])
+            .map(|node| node.place),
         ReadBody::Unread | ReadBody::Malformed(_) => None,
     }
 }

@@ -26,10 +26,15 @@ pub(super) struct Wrong<'a> {
 impl Wrong<'_> {
     /// What to do about it; `None` when what was expected says it all.
     pub(super) fn advice(&self) -> Option<String> {
-        let Some(scalar) = self.node.scalar() else { return self.of_structure() };
+        let Some(scalar) = self.node.scalar() else {
+            return self.of_structure();
+        };
         let text = scalar.text.trim();
         if self.shape.is_one_line() && scalar.text.contains(['\n', '\r']) {
-            return Some(format!("write it on one line behind `{}:`, without `|` or `>`", self.name));
+            return Some(format!(
+                "write it on one line behind `{}:`, without `|` or `>`",
+                self.name
+            ));
         }
         if let (true, Some(tail)) = (self.node.is_absent(), &scalar.tail) {
             return Some(self.of_comment(tail));
@@ -39,18 +44,25 @@ impl Wrong<'_> {
         }
         let is_padded = self.shape.trimmed(scalar) != text;
         self.of_letters(text)
-            .or_else(|| is_padded.then(|| format!("write `{}` without white space around it", shown(text))))
+            .or_else(|| {
+                is_padded.then(|| format!("write `{}` without white space around it", shown(text)))
+            })
             .or_else(|| self.as_in_example())
     }
 
     fn of_letters(&self, text: &str) -> Option<String> {
         let inner = text.trim_matches(is_typographic_quote);
         if inner != text && !self.shape.is_prose() {
-            return Some(format!("write `{}` without typographic quotes", shown(inner)));
+            return Some(format!(
+                "write `{}` without typographic quotes",
+                shown(inner)
+            ));
         }
         let words = || self.shape.words().iter().map(String::as_str);
         if self.shape.is_boolean() {
-            return boolean(text).map(write).or_else(|| nearest(text, words()).map(write));
+            return boolean(text)
+                .map(write)
+                .or_else(|| nearest(text, words()).map(write));
         }
         if let Some(word) = nearest(text, words()) {
             return Some(write(word));
@@ -61,7 +73,9 @@ impl Wrong<'_> {
             return Some(write(word));
         }
         let with_letter = format!("P{text}");
-        if let Some(word) = synonym(text, words()).or_else(|| words().find(|word| *word == with_letter)) {
+        if let Some(word) =
+            synonym(text, words()).or_else(|| words().find(|word| *word == with_letter))
+        {
             return Some(format!("did you mean `{word}`?"));
         }
         if self.shape.is_one_line() {
@@ -97,7 +111,8 @@ impl Wrong<'_> {
 
     /// How a value of a grammar or a range looks.
     fn as_in_example(&self) -> Option<String> {
-        let has_grammar = self.shape.is_scalar() && !self.shape.is_prose() && self.shape.words().is_empty();
+        let has_grammar =
+            self.shape.is_scalar() && !self.shape.is_prose() && self.shape.words().is_empty();
         let example = self.shape.example().filter(|_| has_grammar)?;
         Some(format!("write a value{}", as_in(self.name, example)))
     }
@@ -105,10 +120,16 @@ impl Wrong<'_> {
     /// A text where a list belongs, or an agent's name or a list of them.
     fn of_list(&self, text: &str) -> Option<String> {
         if ["none", "n/a", "-", "[]", "no", "0"].contains(&text.to_lowercase().as_str()) {
-            return Some(format!("leave `{}` out, or write `{}: []`", self.name, self.name));
+            return Some(format!(
+                "leave `{}` out, or write `{}: []`",
+                self.name, self.name
+            ));
         }
-        let parts: Vec<&str> =
-            text.split([',', ';', '\n']).map(str::trim).filter(|part| !part.is_empty()).collect();
+        let parts: Vec<&str> = text
+            .split([',', ';', '\n'])
+            .map(str::trim)
+            .filter(|part| !part.is_empty())
+            .collect();
         if self.name == "to" {
             return match (parts.len(), self.kind.is_some_and(has_one_recipient)) {
                 (0 | 1, _) => agent(text).map(write),
@@ -117,7 +138,13 @@ impl Wrong<'_> {
             };
         }
         let are_texts = self.shape.items().is_some_and(Shape::is_scalar);
-        are_texts.then(|| format!("write a list, as in `{}: [{}]`", self.name, shown(&parts.join(", "))))
+        are_texts.then(|| {
+            format!(
+                "write a list, as in `{}: [{}]`",
+                self.name,
+                shown(&parts.join(", "))
+            )
+        })
     }
 
     /// A comment where something is required: a text that begins with `#`, or `pr: #86`.
@@ -125,7 +152,8 @@ impl Wrong<'_> {
         if self.shape.is_prose() || self.shape.is_one_line() {
             return in_quotes(&format!("{}: ", self.name), "", tail);
         }
-        self.of_grammar(&tail.text).unwrap_or_else(|| self.of_nothing())
+        self.of_grammar(&tail.text)
+            .unwrap_or_else(|| self.of_nothing())
     }
 
     /// Nothing where something is required.
@@ -136,7 +164,10 @@ impl Wrong<'_> {
             }
             Some(example) => format!("write a value{}", as_in(self.name, example)),
             None if self.shape.items().is_some() => {
-                format!("write a list behind `{}:`; `{}: []` is one of nothing", self.name, self.name)
+                format!(
+                    "write a list behind `{}:`; `{}: []` is one of nothing",
+                    self.name, self.name
+                )
             }
             None => format!("write a value behind `{}:`", self.name),
         }
@@ -156,13 +187,22 @@ impl Wrong<'_> {
             });
         }
         if self.shape.items().is_some() && name != "to" && !self.node.fields().is_empty() {
-            return Some(format!("write a list below `{name}:`, each item after a `- `"));
+            return Some(format!(
+                "write a list below `{name}:`, each item after a `- `"
+            ));
         }
         if !self.shape.is_scalar() {
             return None;
         }
-        let example = self.shape.example().map(|example| as_in(name, example)).unwrap_or_default();
-        Some(format!("write one value, not {}{example}", self.node.kind()))
+        let example = self
+            .shape
+            .example()
+            .map(|example| as_in(name, example))
+            .unwrap_or_default();
+        Some(format!(
+            "write one value, not {}{example}",
+            self.node.kind()
+        ))
     }
 }
 
@@ -203,9 +243,18 @@ fn instant(text: &str) -> Option<String> {
     if let Some(instant) = Timestamp::meant(text) {
         return Some(write(instant.to_string()));
     }
-    let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, "00:00:00"));
-    let time = time.trim_end_matches(['Z', 'z']).trim_end_matches("UTC").trim();
-    let time = if time.len() == 5 { format!("{time}:00") } else { time.to_owned() };
+    let (date, time) = text
+        .split_once(['T', 't', ' '])
+        .unwrap_or((text, "00:00:00"));
+    let time = time
+        .trim_end_matches(['Z', 'z'])
+        .trim_end_matches("UTC")
+        .trim();
+    let time = if time.len() == 5 {
+        format!("{time}:00")
+    } else {
+        time.to_owned()
+    };
     let guess = Timestamp::meant(&format!("{date}T{time}Z"))?;
     Some(format!("write `{guess}`, if the time is UTC"))
 }
@@ -215,15 +264,23 @@ fn number(text: &str) -> Option<String> {
     if text.starts_with('-') {
         return None;
     }
-    let whole = text.strip_suffix(".0").unwrap_or(text).replace(['_', ','], "");
-    let mut runs = whole.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty());
+    let whole = text
+        .strip_suffix(".0")
+        .unwrap_or(text)
+        .replace(['_', ','], "");
+    let mut runs = whole
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|run| !run.is_empty());
     let first = runs.next().filter(|run| run.len() <= 20)?;
     (runs.next().is_none() && first != text).then(|| first.to_owned())
 }
 
 /// The first and the last line, however they are joined.
 fn lines(text: &str) -> Option<String> {
-    let runs: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|run| !run.is_empty()).collect();
+    let runs: Vec<&str> = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|run| !run.is_empty())
+        .collect();
     let written = match runs.as_slice() {
         [line] => (*line).to_owned(),
         [first, last] => format!("{first}-{last}"),
@@ -235,29 +292,49 @@ fn lines(text: &str) -> Option<String> {
 /// The id with a hyphen for everything an id may not hold.
 fn id(text: &str) -> Option<String> {
     let admits = |c: char| c.is_ascii_alphanumeric() || "._:@+-".contains(c);
-    let id: String = text.chars().map(|c| if admits(c) { c } else { '-' }).collect();
+    let id: String = text
+        .chars()
+        .map(|c| if admits(c) { c } else { '-' })
+        .collect();
     MessageId::new(id.trim_matches('-')).ok().map(String::from)
 }
 
 /// The name without what people put around it.
 fn agent(text: &str) -> Option<String> {
     let name = text.trim_start_matches('@').trim();
-    let name = name.strip_prefix("agents/").map_or(name, |rest| rest.trim_end_matches("/inbox"));
-    AgentName::new(name).ok().map(String::from).filter(|name| name != text)
+    let name = name
+        .strip_prefix("agents/")
+        .map_or(name, |rest| rest.trim_end_matches("/inbox"));
+    AgentName::new(name)
+        .ok()
+        .map(String::from)
+        .filter(|name| name != text)
 }
 
 /// Owner and name out of an address.
 fn repo(text: &str) -> Option<String> {
-    let parts: Vec<&str> =
-        text.trim_end_matches('/').trim_end_matches(".git").rsplit(['/', ':']).take(2).collect();
-    let [name, owner] = parts.as_slice() else { return None };
-    Repo::new(format!("{owner}/{name}")).ok().map(String::from).filter(|repo| repo != text)
+    let parts: Vec<&str> = text
+        .trim_end_matches('/')
+        .trim_end_matches(".git")
+        .rsplit(['/', ':'])
+        .take(2)
+        .collect();
+    let [name, owner] = parts.as_slice() else {
+        return None;
+    };
+    Repo::new(format!("{owner}/{name}"))
+        .ok()
+        .map(String::from)
+        .filter(|repo| repo != text)
 }
 
 /// What of a path lies in the workspace.
 fn packet_path(text: &str) -> Option<String> {
     let text = text.replace('\\', "/");
-    let path = text.find("packets/").map(|at| &text[at..]).or_else(|| text.strip_prefix("./"))?;
+    let path = text
+        .find("packets/")
+        .map(|at| &text[at..])
+        .or_else(|| text.strip_prefix("./"))?;
     PacketPath::new(path).ok().map(String::from)
 }
 

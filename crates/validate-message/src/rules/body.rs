@@ -19,7 +19,10 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
     match message.read_body() {
         // A review body without text breaks the envelope's rule for `body`, which is told there.
         ReadBody::Unread => {
-            let text = message.root().field_text("body").filter(|_| !kind.is_review())?;
+            let text = message
+                .root()
+                .field_text("body")
+                .filter(|_| !kind.is_review())?;
             Some(Body::Text(text.to_owned()))
         }
         ReadBody::Malformed(malformed) => {
@@ -31,14 +34,25 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
 }
 
 fn syntax(message: &Message, malformed: &Malformed) -> Violation {
-    let is_null = message.root().field("body").is_some_and(|body| body.value.is_null());
+    let is_null = message
+        .root()
+        .field("body")
+        .is_some_and(|body| body.value.is_null());
     let text = match is_null {
         true => "the body is null, not a YAML mapping".to_owned(),
         false => format!("the body is no YAML mapping: {malformed}"),
     };
     let violation = Violation::malformed(malformed.clone(), Code::BodySyntax, Source::Message);
-    let violation = Violation { message: text, ..violation }.field("body");
-    let style = message.root().field("body").and_then(|body| body.value.scalar()).map(|body| body.style);
+    let violation = Violation {
+        message: text,
+        ..violation
+    }
+    .field("body");
+    let style = message
+        .root()
+        .field("body")
+        .and_then(|body| body.value.scalar())
+        .map(|body| body.style);
     match style {
         // What is wrong with these is that their line breaks are gone, whatever the reader met first.
         Some(Style::Folded | Style::Plain) => {
@@ -52,10 +66,22 @@ fn syntax(message: &Message, malformed: &Malformed) -> Violation {
 fn document<'n>(kind: MessageType, mapping: &'n Node, strays: &Strays<'_>) -> Option<Document<'n>> {
     let schema = Schema::of_body(kind)?;
     let explained = strays.explained_in_body();
-    Some(Document { root: mapping, schema, file: Source::Message, prefix: "body.", code, explained })
+    Some(Document {
+        root: mapping,
+        schema,
+        file: Source::Message,
+        prefix: "body.",
+        code,
+        explained,
+    })
 }
 
-fn mapped(kind: MessageType, mapping: &Node, strays: &Strays<'_>, found: &mut Found) -> Option<Body> {
+fn mapped(
+    kind: MessageType,
+    mapping: &Node,
+    strays: &Strays<'_>,
+    found: &mut Found,
+) -> Option<Body> {
     let document = document(kind, mapping, strays)?;
     match kind {
         MessageType::ReviewRequest => document.read(found).map(Body::Request),
@@ -89,12 +115,20 @@ fn code(path: &[Step], kind: Kind) -> Code {
 
 /// The ids of nits are unique within the message.
 fn nits(document: &Document<'_>, found: &mut Found) {
-    let Some(nits) = document.root.field("nits") else { return };
+    let Some(nits) = document.root.field("nits") else {
+        return;
+    };
     let mut seen = BTreeSet::new();
     for (index, nit) in nits.value.items().iter().enumerate() {
-        let Some(id) = nit.field_text("nit_id").filter(|id| !id.is_empty()) else { continue };
+        let Some(id) = nit.field_text("nit_id").filter(|id| !id.is_empty()) else {
+            continue;
+        };
         if !seen.insert(id) {
-            let path = [Step::Key("nits".to_owned()), Step::Index(index), Step::Key("nit_id".to_owned())];
+            let path = [
+                Step::Key("nits".to_owned()),
+                Step::Index(index),
+                Step::Key("nit_id".to_owned()),
+            ];
             let violation = document.invalid(&path, "an id no other nit of this message has");
             found.push(violation.fix("give each nit an id of its own"));
         }

@@ -69,7 +69,12 @@ impl Document<'_> {
             Ok(read) => Some(read),
             Err(error) => {
                 // Schema and types are tested to agree; should they ever not, the types decide.
-                found.push(self.violation(Kind::Invalid, &[], self.root.place, shown(&error.to_string())));
+                found.push(self.violation(
+                    Kind::Invalid,
+                    &[],
+                    self.root.place,
+                    shown(&error.to_string()),
+                ));
                 None
             }
         }
@@ -83,7 +88,12 @@ impl Document<'_> {
         place: Place,
         text: impl Into<String>,
     ) -> Violation {
-        let violation = Violation::new((self.code)(path, kind), self.file.clone(), Some(place), text);
+        let violation = Violation::new(
+            (self.code)(path, kind),
+            self.file.clone(),
+            Some(place),
+            text,
+        );
         if path.is_empty() {
             return violation;
         }
@@ -94,11 +104,18 @@ impl Document<'_> {
     pub(crate) fn invalid(&self, path: &[Step], expected: &str) -> Violation {
         let name = dotted(path);
         let Some(node) = self.root.at(path) else {
-            return self.violation(Kind::Invalid, path, self.root.place, format!("`{name}` is missing"));
+            return self.violation(
+                Kind::Invalid,
+                path,
+                self.root.place,
+                format!("`{name}` is missing"),
+            );
         };
         let shape = self.schema.shape().at(path);
         let text = format!("`{name}` is {}, expected {expected}", told(node, shape));
-        let violation = self.violation(Kind::Invalid, path, node.place, text).expected(expected);
+        let violation = self
+            .violation(Kind::Invalid, path, node.place, text)
+            .expected(expected);
         violation.found(node.text().unwrap_or(node.kind()))
     }
 
@@ -134,13 +151,23 @@ impl Document<'_> {
         let shape = self.schema.shape().at(at);
         let expected = shape.map_or("a value the schema admits", Shape::expected);
         let violation = self.invalid(at, expected);
-        let (Some(shape), Some(node)) = (shape, self.root.at(at)) else { return violation };
+        let (Some(shape), Some(node)) = (shape, self.root.at(at)) else {
+            return violation;
+        };
         let name = at.iter().rev().find_map(|step| match step {
             Step::Key(name) => Some(name.as_str()),
             Step::Index(_) => None,
         });
-        let kind = self.root.field_text("type").and_then(MessageType::from_word);
-        let wrong = Wrong { name: name.unwrap_or_default(), node, shape, kind };
+        let kind = self
+            .root
+            .field_text("type")
+            .and_then(MessageType::from_word);
+        let wrong = Wrong {
+            name: name.unwrap_or_default(),
+            node,
+            shape,
+            kind,
+        };
         match wrong.advice() {
             Some(advice) => violation.fix(advice),
             None => violation,
@@ -148,14 +175,21 @@ impl Document<'_> {
     }
 
     /// A missing field, or a misspelt one: that is one cause and becomes one violation.
-    fn missing(&self, at: &[Step], path: &[Step], field: &str, misspelt: &mut BTreeSet<Path>) -> Violation {
+    fn missing(
+        &self,
+        at: &[Step],
+        path: &[Step],
+        field: &str,
+        misspelt: &mut BTreeSet<Path>,
+    ) -> Violation {
         let wanted = self.schema.shape().at(path);
         let expected = wanted.map_or("a value", Shape::expected);
         let name = dotted(path);
         let mapping = self.root.at(at).unwrap_or(self.root);
         let shape = self.schema.shape().at(at);
         let is_stranger = |key: &&str| {
-            shape.is_some_and(|shape| shape.field(key).is_none()) && !misspelt.contains(&below(at, key))
+            shape.is_some_and(|shape| shape.field(key).is_none())
+                && !misspelt.contains(&below(at, key))
         };
         let strangers: Vec<&str> = mapping
             .fields()
@@ -164,26 +198,42 @@ impl Document<'_> {
             .filter(is_stranger)
             .take(STRANGERS_MAX)
             .collect();
-        if let Some(remark) =
-            strangers.iter().find(|key| is_remark(key) && key.trim_end_matches('"').ends_with(field))
+        if let Some(remark) = strangers
+            .iter()
+            .find(|key| is_remark(key) && key.trim_end_matches('"').ends_with(field))
             && let Some(stranger) = mapping.field(remark)
         {
             misspelt.insert(below(at, remark));
-            let text = format!("`{name}` is missing: the remark before it counts as part of its name");
+            let text =
+                format!("`{name}` is missing: the remark before it counts as part of its name");
             return self
                 .violation(Kind::Missing, path, stranger.key_place, text)
                 .found(remark)
                 .expected(field)
                 .fix("remove the remark: JSON has none, and those of YAML begin with `#`");
         }
-        let slip = nearest(field, strangers.iter().copied())
-            .or_else(|| strangers.iter().copied().find(|key| synonym(key, [field].into_iter()).is_some()));
+        let slip = nearest(field, strangers.iter().copied()).or_else(|| {
+            strangers
+                .iter()
+                .copied()
+                .find(|key| synonym(key, [field].into_iter()).is_some())
+        });
         let Some(slip) = slip.and_then(|slip| mapping.field(slip)) else {
-            let example = wanted.and_then(Shape::example).map(|example| as_in(field, example));
+            let example = wanted
+                .and_then(Shape::example)
+                .map(|example| as_in(field, example));
             return self
-                .violation(Kind::Missing, path, mapping.place, format!("`{name}` is missing"))
+                .violation(
+                    Kind::Missing,
+                    path,
+                    mapping.place,
+                    format!("`{name}` is missing"),
+                )
                 .expected(expected)
-                .fix(format!("add `{field}`: {expected}{}", example.unwrap_or_default()));
+                .fix(format!(
+                    "add `{field}`: {expected}{}",
+                    example.unwrap_or_default()
+                ));
         };
         misspelt.insert(below(at, &slip.key));
         let wrong = visible(&slip.key);
@@ -203,8 +253,13 @@ fn is_remark(name: &str) -> bool {
 /// A name as it may stand in a line, spaces that look like none by their number.
 pub(super) fn visible(name: &str) -> String {
     let name = if name.contains(is_strange_space) {
-        let shown =
-            |c: char| if is_strange_space(c) { c.escape_unicode().to_string() } else { c.to_string() };
+        let shown = |c: char| {
+            if is_strange_space(c) {
+                c.escape_unicode().to_string()
+            } else {
+                c.to_string()
+            }
+        };
         Cow::Owned(name.chars().map(shown).collect::<String>())
     } else {
         Cow::Borrowed(name)
@@ -232,8 +287,12 @@ fn told(node: &Node, shape: Option<&Shape>) -> String {
         None => node.kind().to_owned(),
         Some("") => "empty".to_owned(),
         Some(_) if node.is_null() => "null".to_owned(),
-        Some(text) if text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit()) => text.to_owned(),
-        Some(text) if text.chars().count() > 200 => format!("a text of {} characters", text.chars().count()),
+        Some(text) if text.len() <= 20 && text.bytes().all(|b| b.is_ascii_digit()) => {
+            text.to_owned()
+        }
+        Some(text) if text.chars().count() > 200 => {
+            format!("a text of {} characters", text.chars().count())
+        }
         Some(text) => format!("`{}`", shown(text)),
     }
 }

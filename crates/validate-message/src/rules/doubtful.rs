@@ -19,13 +19,21 @@ const REPEATED_MAX: usize = 70;
 impl Document<'_> {
     /// Tells of every doubtful text but those that are refused already.
     pub(super) fn tell_doubtful(&self, refused: &BTreeSet<Path>, found: &mut Found) {
-        let mut walk = Walk { document: self, refused, path: Vec::new(), found };
+        let mut walk = Walk {
+            document: self,
+            refused,
+            path: Vec::new(),
+            found,
+        };
         walk.node(self.root, self.schema.shape(), true);
     }
 
     /// Whether it is the body of a review message: a bare text in its place is refused as the body's.
     fn is_body_of_fields(&self, path: &[Step]) -> bool {
-        let kind = self.root.field_text("type").and_then(MessageType::from_word);
+        let kind = self
+            .root
+            .field_text("type")
+            .and_then(MessageType::from_word);
         self.schema == Schema::Envelope
             && path == [Step::Key("body".to_owned())]
             && kind.is_some_and(MessageType::is_review)
@@ -36,7 +44,10 @@ impl Document<'_> {
         let name = dotted(path);
         let text = match scalar.text.trim() {
             "" => format!("`{name}` is empty: to YAML a comment begins at the `#`"),
-            kept => format!("`{name}` is only `{}`: to YAML a comment begins at the `#`", shown(kept)),
+            kept => format!(
+                "`{name}` is only `{}`: to YAML a comment begins at the `#`",
+                shown(kept)
+            ),
         };
         let before = match path.last() {
             Some(Step::Key(key)) => format!("{key}: "),
@@ -45,16 +56,24 @@ impl Document<'_> {
         self.violation(Kind::Invalid, path, tail.place, text)
             .found(&tail.text)
             .expected("a text in quotes")
-            .fix(format!("{}; a comment has a blank behind the `#`", in_quotes(&before, &scalar.text, tail)))
+            .fix(format!(
+                "{}; a comment has a blank behind the `#`",
+                in_quotes(&before, &scalar.text, tail)
+            ))
     }
 
     /// A required text that other readers take for none.
     fn null(&self, path: &[Step], node: &Node, shape: &Shape, word: &str) -> Violation {
-        let text = format!("`{}` is null, and read as the letters `{word}`", dotted(path));
+        let text = format!(
+            "`{}` is null, and read as the letters `{word}`",
+            dotted(path)
+        );
         self.violation(Kind::Invalid, path, node.place, text)
             .found(word)
             .expected(shape.expected())
-            .fix(format!("write what belongs there, or `\"{word}\"` if these letters are meant"))
+            .fix(format!(
+                "write what belongs there, or `\"{word}\"` if these letters are meant"
+            ))
     }
 }
 
@@ -89,7 +108,12 @@ impl Walk<'_> {
             Content::Map(fields) => {
                 for field in fields {
                     if let Some((shape, is_required)) = shape.field(&field.key) {
-                        self.step(Step::Key(field.key.clone()), &field.value, shape, is_required);
+                        self.step(
+                            Step::Key(field.key.clone()),
+                            &field.value,
+                            shape,
+                            is_required,
+                        );
                     }
                 }
             }
@@ -107,7 +131,8 @@ impl Walk<'_> {
         let violation = match &scalar.tail {
             Some(tail) if is_text => self.document.cut(&self.path, scalar, tail),
             Some(_) | None if is_required && node.is_null() => {
-                self.document.null(&self.path, node, shape, scalar.text.trim())
+                self.document
+                    .null(&self.path, node, shape, scalar.text.trim())
             }
             Some(_) | None => return,
         };
@@ -115,7 +140,13 @@ impl Walk<'_> {
             || self.document.explained.contains(&self.path)
             || self.document.is_body_of_fields(&self.path);
         if !is_told && !self.found.is_full(Level::Warning) {
-            self.found.push(Violation { code: Code::TextDoubtful, ..violation }.warning());
+            self.found.push(
+                Violation {
+                    code: Code::TextDoubtful,
+                    ..violation
+                }
+                .warning(),
+            );
         }
     }
 }

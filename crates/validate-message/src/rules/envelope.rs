@@ -14,8 +14,14 @@ use crate::check::Origin;
 use crate::found::Found;
 use crate::violation::{Source, Violation};
 
-const TELEMETRY: [&str; 6] =
-    ["model", "turns", "input_tokens", "output_tokens", "wall_time_s", "est_cost_usd"];
+const TELEMETRY: [&str; 6] = [
+    "model",
+    "turns",
+    "input_tokens",
+    "output_tokens",
+    "wall_time_s",
+    "est_cost_usd",
+];
 
 pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Option<Envelope> {
     if is_packet(message.root()) {
@@ -59,12 +65,19 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
 /// Whether it is a packet that was taken for a message: it has findings, and nothing that an envelope has.
 fn is_packet(root: &Node) -> bool {
     let has = |name: &str| root.field(name).is_some();
-    has("findings") && !["id", "from", "to", "type", "subject", "body"].into_iter().any(has)
+    has("findings")
+        && !["id", "from", "to", "type", "subject", "body"]
+            .into_iter()
+            .any(has)
 }
 
 /// Whether the message is of a type that the daemon writes, and signed with its very name.
 fn is_letter(message: &Message) -> bool {
-    let is_daemons = message.root().field("from").and_then(|from| from.value.text()) == Some(DAEMON);
+    let is_daemons = message
+        .root()
+        .field("from")
+        .and_then(|from| from.value.text())
+        == Some(DAEMON);
     let is_written_by_it = |kind| match kind {
         MessageType::Notification | MessageType::ReviewFeedback | MessageType::Handoff => true,
         MessageType::ReviewRequest
@@ -90,7 +103,9 @@ fn code(_: &[Step], kind: Kind) -> Code {
 
 /// Recipients are distinct, none is the sender, and some types have exactly one.
 fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Found) {
-    let Some(to) = document.root.field("to") else { return };
+    let Some(to) = document.root.field("to") else {
+        return;
+    };
     let sender = document.root.field_text("from");
     let listed: Vec<(Vec<Step>, &Node)> = match to.value.text() {
         Some(_) => vec![(vec![Step::Key("to".to_owned())], &to.value)],
@@ -104,19 +119,32 @@ fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Fo
     };
     let mut seen = BTreeSet::new();
     for (path, node) in &listed {
-        let Some(name) = node.text().map(str::trim).filter(|name| !name.is_empty()) else { continue };
+        let Some(name) = node.text().map(str::trim).filter(|name| !name.is_empty()) else {
+            continue;
+        };
         if sender == Some(name) {
             let violation = document.invalid(path, "an agent other than the sender");
             found.push(violation.fix("write the agent who is to read it"));
         } else if !seen.insert(name) {
-            found.push(document.invalid(path, "each recipient once").fix("remove the repeated name"));
+            found.push(
+                document
+                    .invalid(path, "each recipient once")
+                    .fix("remove the repeated name"),
+            );
         }
     }
     if let Some(kind) = kind.filter(|kind| listed.len() > 1 && has_one_recipient(*kind)) {
         let path = [Step::Key("to".to_owned())];
-        let text = format!("`to` names {} recipients, expected exactly one for a {kind}", listed.len());
+        let text = format!(
+            "`to` names {} recipients, expected exactly one for a {kind}",
+            listed.len()
+        );
         let violation = document.violation(Kind::Invalid, &path, to.value.place, text);
-        found.push(violation.expected("exactly one recipient").fix("write one message for each recipient"));
+        found.push(
+            violation
+                .expected("exactly one recipient")
+                .fix("write one message for each recipient"),
+        );
     }
 }
 
@@ -139,7 +167,11 @@ pub(super) fn has_one_recipient(kind: MessageType) -> bool {
 
 fn telemetry(document: &Document<'_>, kind: MessageType, found: &mut Found) {
     for name in TELEMETRY {
-        if let Some(field) = document.root.field(name).filter(|field| !field.value.is_absent()) {
+        if let Some(field) = document
+            .root
+            .field(name)
+            .filter(|field| !field.value.is_absent())
+        {
             let path = [Step::Key(name.to_owned())];
             let text = format!("`{name}` may not stand on a {kind}");
             found.push(

@@ -14,7 +14,12 @@ use crate::found::Found;
 use crate::violation::{Source, Violation, shown};
 
 /// Tells what the gate is going to refuse the approval for.
-pub(super) fn foresee(message: &Message, lgtm: &ReviewLgtm, packet: Option<&ReadPacket>, found: &mut Found) {
+pub(super) fn foresee(
+    message: &Message,
+    lgtm: &ReviewLgtm,
+    packet: Option<&ReadPacket>,
+    found: &mut Found,
+) {
     if lgtm.quality_gate_result == GateResult::Fail {
         let place = body_place(message, "quality_gate_result");
         let text = "`quality_gate_result` is `fail`, which contradicts an approval".to_owned();
@@ -44,14 +49,24 @@ fn source(packet: &ReadPacket) -> Source {
 /// What is told of a packet's findings together, at their key.
 fn of_findings(packet: &ReadPacket, text: String, fix: &str) -> Violation {
     let place = packet.root.field("findings").map(|field| field.key_place);
-    warning(source(packet), place, text).field("findings").fix(fix)
+    warning(source(packet), place, text)
+        .field("findings")
+        .fix(fix)
 }
 
 fn blocking(packet: &ReadPacket, found: &mut Found) {
-    let blocking: Vec<&Finding> =
-        packet.packet.findings.findings.iter().filter(|finding| finding.counts_as_blocking()).collect();
+    let blocking: Vec<&Finding> = packet
+        .packet
+        .findings
+        .findings
+        .iter()
+        .filter(|finding| finding.counts_as_blocking())
+        .collect();
     if !blocking.is_empty() {
-        let text = format!("an approval names a packet with findings that block{}", named(&blocking));
+        let text = format!(
+            "an approval names a packet with findings that block{}",
+            named(&blocking)
+        );
         let fix = "send a review_feedback, or resolve what is fixed with `status: fixed`";
         found.push(of_findings(packet, text, fix));
     }
@@ -67,10 +82,12 @@ fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
             && finding.action != Some(Action::Resolve)
             && !is_with_a_person
     };
-    let named_by_nits: BTreeSet<&FindingId> = nits.iter().filter_map(|nit| nit.source.as_ref()).collect();
+    let named_by_nits: BTreeSet<&FindingId> =
+        nits.iter().filter_map(|nit| nit.source.as_ref()).collect();
     let mut spare = nits.iter().filter(|nit| nit.source.is_none());
     let mut is_covered = |finding: &&Finding| {
-        named_by_nits.contains(finding.same_as.as_ref().unwrap_or(&finding.id)) || spare.next().is_some()
+        named_by_nits.contains(finding.same_as.as_ref().unwrap_or(&finding.id))
+            || spare.next().is_some()
     };
     let left: Vec<&Finding> = packet
         .packet
@@ -81,23 +98,40 @@ fn uncovered(nits: &[Nit], packet: &ReadPacket, found: &mut Found) {
         .filter(|finding| !is_covered(finding))
         .collect();
     if !left.is_empty() {
-        let text = format!("an approval leaves findings open that no nit covers{}", named(&left));
-        found.push(of_findings(packet, text, "add a nit to the approval for each, with its id as `source`"));
+        let text = format!(
+            "an approval leaves findings open that no nit covers{}",
+            named(&left)
+        );
+        found.push(of_findings(
+            packet,
+            text,
+            "add a nit to the approval for each, with its id as `source`",
+        ));
     }
 }
 
 /// Commands whose last recorded result is a failure.
 fn validation(packet: &ReadPacket, found: &mut Found) {
-    let Some(validation) = &packet.packet.findings.qa_validation else { return };
+    let Some(validation) = &packet.packet.findings.qa_validation else {
+        return;
+    };
     let runs = &validation.commands_run;
     let mut seen = BTreeSet::new();
     let is_last = |at: &usize| seen.insert(&runs[*at].command);
     let last = (0..runs.len()).rev().filter(is_last);
     for at in last.filter(|at| runs[*at].result == CommandResult::Fail) {
-        let list = packet.root.field("qa_validation").and_then(|field| field.value.field("commands_run"));
+        let list = packet
+            .root
+            .field("qa_validation")
+            .and_then(|field| field.value.field("commands_run"));
         let run = list.and_then(|field| field.value.items().get(at));
-        let place = run.and_then(|run| run.field("result")).map(|field| field.value.place);
-        let text = format!("an approval names a packet in which `{}` failed", shown(&runs[at].command));
+        let place = run
+            .and_then(|run| run.field("result"))
+            .map(|field| field.value.place);
+        let text = format!(
+            "an approval names a packet in which `{}` failed",
+            shown(&runs[at].command)
+        );
         found.push(
             warning(source(packet), place, text)
                 .field(format!("qa_validation.commands_run[{at}].result"))

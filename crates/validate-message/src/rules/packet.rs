@@ -23,7 +23,11 @@ pub(crate) struct ReadPacket {
     pub(crate) root: Node,
 }
 
-pub(crate) fn check(message: &Message, input: PacketInput<'_>, found: &mut Found) -> Option<ReadPacket> {
+pub(crate) fn check(
+    message: &Message,
+    input: PacketInput<'_>,
+    found: &mut Found,
+) -> Option<ReadPacket> {
     // A packet that is not named, or not by a packet path, is the body's violation, not ours.
     let path = message.packet_path()?;
     let shown = escaped(path.as_str());
@@ -50,19 +54,24 @@ pub(crate) fn check(message: &Message, input: PacketInput<'_>, found: &mut Found
         .fix(if path.as_str().contains('\\') {
             format!("write `{}`", escaped(&path.as_str().replace('\\', "/")))
         } else {
-            "name a file below `packets/`, as in `findings_packet: packets/findings/pr86_r1.yaml`".to_owned()
+            "name a file below `packets/`, as in `findings_packet: packets/findings/pr86_r1.yaml`"
+                .to_owned()
         }),
-        PacketInput::TooLarge => {
-            lost(Code::PacketSyntax, format!("the packet `{shown}` is too large"), "at most 256 KiB")
-                .fix("name the findings packet itself, or say less in it")
-        }
+        PacketInput::TooLarge => lost(
+            Code::PacketSyntax,
+            format!("the packet `{shown}` is too large"),
+            "at most 256 KiB",
+        )
+        .fix("name the findings packet itself, or say less in it"),
     });
     None
 }
 
 fn place_of_name(message: &Message) -> Option<Place> {
     match message.read_body() {
-        ReadBody::Mapping(mapping) => mapping.field("findings_packet").map(|field| field.value.place),
+        ReadBody::Mapping(mapping) => mapping
+            .field("findings_packet")
+            .map(|field| field.value.place),
         ReadBody::Unread | ReadBody::Malformed(_) => None,
     }
 }
@@ -89,7 +98,14 @@ fn read(path: PacketPath, bytes: &[u8], found: &mut Found) -> Option<ReadPacket>
     rules(&document, found);
     let text = String::from_utf8(bytes.to_vec()).ok()?;
     let findings = findings.filter(|_| found.errors() == errors_before)?;
-    Some(ReadPacket { packet: Packet { path, text, findings }, root })
+    Some(ReadPacket {
+        packet: Packet {
+            path,
+            text,
+            findings,
+        },
+        root,
+    })
 }
 
 fn code(path: &[Step], kind: Kind) -> Code {
@@ -105,12 +121,19 @@ fn code(path: &[Step], kind: Kind) -> Code {
 
 /// Ids are unique, no thread is acted on twice, and `blocking` does not contradict the severity.
 fn rules(document: &Document<'_>, found: &mut Found) {
-    let Some(findings) = document.root.field("findings") else { return };
+    let Some(findings) = document.root.field("findings") else {
+        return;
+    };
     let mut ids = BTreeSet::new();
     let mut acted = BTreeMap::new();
     for (index, finding) in findings.value.items().iter().enumerate() {
-        let path =
-            |key: &str| [Step::Key("findings".to_owned()), Step::Index(index), Step::Key(key.to_owned())];
+        let path = |key: &str| {
+            [
+                Step::Key("findings".to_owned()),
+                Step::Index(index),
+                Step::Key(key.to_owned()),
+            ]
+        };
         if let Some(expected) = contradicted(finding) {
             let right = expected.split(',').next().unwrap_or(expected);
             found.push(
@@ -125,13 +148,19 @@ fn rules(document: &Document<'_>, found: &mut Found) {
         let is_repeated = id.is_some_and(|id| !ids.insert(id));
         if let (Some(thread), Some(first)) = (thread, first) {
             let name = shown(thread);
-            let text =
-                format!("thread `{name}` is given an action by findings[{first}] and findings[{index}]");
+            let text = format!(
+                "thread `{name}` is given an action by findings[{first}] and findings[{index}]"
+            );
             let violation = document.invalid(&path("action"), "one action for each thread");
-            let violation = Violation { code: Code::ActionMultiple, message: text, ..violation };
+            let violation = Violation {
+                code: Code::ActionMultiple,
+                message: text,
+                ..violation
+            };
             found.push(violation.fix("keep one of the two"));
         } else if is_repeated {
-            let violation = document.invalid(&path("id"), "an id no other finding of this packet has");
+            let violation =
+                document.invalid(&path("id"), "an id no other finding of this packet has");
             found.push(violation.fix("give each finding an id of its own"));
         }
     }
@@ -139,7 +168,12 @@ fn rules(document: &Document<'_>, found: &mut Found) {
 
 /// The letters of a field that is there and says something.
 fn text<'n>(finding: &'n Node, key: &str) -> Option<&'n str> {
-    finding.field(key).filter(|field| !field.value.is_absent())?.value.text().map(str::trim)
+    finding
+        .field(key)
+        .filter(|field| !field.value.is_absent())?
+        .value
+        .text()
+        .map(str::trim)
 }
 
 /// What `blocking` must be, when it says something else than the severity does.

@@ -46,14 +46,26 @@ impl<'m> Strays<'m> {
             None => is_body_empty && is_behind(field) && envelope.field(&field.key).is_none(),
         };
         let is_known = message.meant().is_some();
-        let fields = message.root().fields().iter().filter(|_| is_known).filter(is_stray).collect();
-        Self { fields, is_body_empty }
+        let fields = message
+            .root()
+            .fields()
+            .iter()
+            .filter(|_| is_known)
+            .filter(is_stray)
+            .collect();
+        Self {
+            fields,
+            is_body_empty,
+        }
     }
 
     /// What need not be told of the envelope, because the strays explain it.
     pub(crate) fn explained_in_envelope(&self) -> BTreeSet<Path> {
-        let mut paths: BTreeSet<Path> =
-            self.fields.iter().map(|field| vec![Step::Key(field.key.clone())]).collect();
+        let mut paths: BTreeSet<Path> = self
+            .fields
+            .iter()
+            .map(|field| vec![Step::Key(field.key.clone())])
+            .collect();
         if self.is_body_empty && !self.fields.is_empty() {
             paths.insert(vec![Step::Key("body".to_owned())]);
         }
@@ -62,12 +74,22 @@ impl<'m> Strays<'m> {
 
     /// What need not be told of the body.
     pub(crate) fn explained_in_body(&self) -> BTreeSet<Path> {
-        self.fields.iter().map(|field| vec![Step::Key(plain(&field.key))]).collect()
+        self.fields
+            .iter()
+            .map(|field| vec![Step::Key(plain(&field.key))])
+            .collect()
     }
 
     /// Tells of them.
-    pub(crate) fn tell(&self, document: &Document<'_>, kind: Option<MessageType>, found: &mut Found) {
-        let (Some(first), Some(last)) = (self.fields.first(), self.fields.last()) else { return };
+    pub(crate) fn tell(
+        &self,
+        document: &Document<'_>,
+        kind: Option<MessageType>,
+        found: &mut Found,
+    ) {
+        let (Some(first), Some(last)) = (self.fields.first(), self.fields.last()) else {
+            return;
+        };
         let lines = match (first.key_place.line, last.key_place.line) {
             (first, last) if first == last => format!("line {first}"),
             (first, last) => format!("lines {first} to {last}"),
@@ -75,8 +97,16 @@ impl<'m> Strays<'m> {
         let noun = kind.map_or("message", MessageType::as_str);
         let violation = match (document.root.field("body"), self.is_body_empty) {
             (Some(body), true) => self
-                .violation(document, Kind::Invalid, &body.key, body.value.place, self.empty())
-                .fix(format!("write `body: |` and indent {lines} below it by 2 spaces")),
+                .violation(
+                    document,
+                    Kind::Invalid,
+                    &body.key,
+                    body.value.place,
+                    self.empty(),
+                )
+                .fix(format!(
+                    "write `body: |` and indent {lines} below it by 2 spaces"
+                )),
             (None, _) => self
                 .violation(
                     document,
@@ -85,7 +115,9 @@ impl<'m> Strays<'m> {
                     first.key_place,
                     format!("`body` is missing: {} in the envelope", self.named()),
                 )
-                .fix(format!("write `body: |` and indent what belongs to a {noun} below it by 2 spaces")),
+                .fix(format!(
+                    "write `body: |` and indent what belongs to a {noun} below it by 2 spaces"
+                )),
             (Some(_), false) => self
                 .violation(
                     document,
@@ -94,7 +126,9 @@ impl<'m> Strays<'m> {
                     first.key_place,
                     format!("{} beside the body, not in it", self.named()),
                 )
-                .fix(format!("indent {lines} like the lines of `body`, and write them below those")),
+                .fix(format!(
+                    "indent {lines} like the lines of `body`, and write them below those"
+                )),
         };
         found.push(violation);
     }
@@ -126,8 +160,12 @@ impl<'m> Strays<'m> {
 
     /// Their names and a verb.
     fn named(&self) -> String {
-        let names: Vec<String> =
-            self.fields.iter().take(NAMED_MAX).map(|field| format!("`{}`", shown(&field.key))).collect();
+        let names: Vec<String> = self
+            .fields
+            .iter()
+            .take(NAMED_MAX)
+            .map(|field| format!("`{}`", shown(&field.key)))
+            .collect();
         match (names.split_last(), self.fields.len() > NAMED_MAX) {
             (Some((only, [])), _) => format!("{only} stands"),
             (Some((last, others)), false) => format!("{} and {last} stand", others.join(", ")),

@@ -16,13 +16,24 @@ use crate::violation::{Violation, shown};
 impl Document<'_> {
     /// Tells of every unknown field but those already explained as misspelt.
     pub(super) fn tell_unknown(&self, misspelt: &BTreeSet<Path>, found: &mut Found) {
-        let mut walk = Walk { document: self, misspelt, path: Vec::new(), found };
+        let mut walk = Walk {
+            document: self,
+            misspelt,
+            path: Vec::new(),
+            found,
+        };
         walk.node(self.root, self.schema.shape());
     }
 
     fn unknown(&self, path: &[Step], field: &Field, absent: &[&str]) -> Violation {
-        let text = format!("`{}` is no field of {}", visible(&dotted(path)), self.noun());
-        let violation = self.violation(Kind::Unknown, path, field.key_place, text).found(&field.key);
+        let text = format!(
+            "`{}` is no field of {}",
+            visible(&dotted(path)),
+            self.noun()
+        );
+        let violation = self
+            .violation(Kind::Unknown, path, field.key_place, text)
+            .found(&field.key);
         let violation = match self.level_of_unknown() {
             Level::Error => violation,
             Level::Warning => violation.warning(),
@@ -30,12 +41,13 @@ impl Document<'_> {
         let near = nearest(&field.key, absent.iter().copied());
         match near.or_else(|| synonym(&field.key, absent.iter().copied())) {
             Some(name) => violation.fix(format!("did you mean `{name}`?")),
-            None if field.key.contains(' ') => {
-                violation.fix("remove the line if it is prose, or indent it if it belongs to the lines above")
-            }
-            None if self.is_of_envelope(path, &field.key) => {
-                violation.fix(format!("write `{}` beside `body`, not in it", shown(&field.key)))
-            }
+            None if field.key.contains(' ') => violation.fix(
+                "remove the line if it is prose, or indent it if it belongs to the lines above",
+            ),
+            None if self.is_of_envelope(path, &field.key) => violation.fix(format!(
+                "write `{}` beside `body`, not in it",
+                shown(&field.key)
+            )),
             None => violation,
         }
     }
@@ -110,14 +122,18 @@ impl Walk<'_> {
         if strangers.is_empty() {
             return;
         }
-        let absent: Vec<&str> = shape.names().filter(|name| mapping.field(name).is_none()).collect();
+        let absent: Vec<&str> = shape
+            .names()
+            .filter(|name| mapping.field(name).is_none())
+            .collect();
         for field in strangers {
             let path = below(&self.path, &field.key);
             if !self.misspelt.contains(&path) && !self.document.explained.contains(&path) {
                 if self.found.is_full(self.document.level_of_unknown()) {
                     return;
                 }
-                self.found.push(self.document.unknown(&path, field, &absent));
+                self.found
+                    .push(self.document.unknown(&path, field, &absent));
             }
         }
     }

@@ -34,7 +34,13 @@ pub(crate) struct Cut {
 
 /// Chooses up to `count` cuts from `ready` on: each place in turn, then more chances for each. In the
 /// order of their places.
-pub(crate) fn choose(events: &[Event], ready: usize, end: usize, count: usize, dice: &mut Dice) -> Vec<Cut> {
+pub(crate) fn choose(
+    events: &[Event],
+    ready: usize,
+    end: usize,
+    count: usize,
+    dice: &mut Dice,
+) -> Vec<Cut> {
     let mut cuts: Vec<Cut> = Vec::new();
     let mut met = BTreeSet::new();
     let places: Vec<usize> = (ready..=end).collect();
@@ -47,7 +53,12 @@ pub(crate) fn choose(events: &[Event], ready: usize, end: usize, count: usize, d
                 break;
             }
             let fate = match turn {
-                0 => [Fate::Some(dice.any()), Fate::Lost, Fate::Torn(dice.any()), Fate::Kept][at % 4],
+                0 => [
+                    Fate::Some(dice.any()),
+                    Fate::Lost,
+                    Fate::Torn(dice.any()),
+                    Fate::Kept,
+                ][at % 4],
                 1 => Fate::Lost,
                 2 => Fate::Kept,
                 3.. => [Fate::Some(dice.any()), Fate::Torn(dice.any())][turn % 2],
@@ -66,7 +77,10 @@ pub(crate) fn choose(events: &[Event], ready: usize, end: usize, count: usize, d
 
 /// Where the last flush before a place is, as a count of events.
 pub(crate) fn flushed(events: &[Event], at: usize) -> usize {
-    events[..at].iter().rposition(|event| matches!(event, Event::Flush)).map_or(0, |last| last + 1)
+    events[..at]
+        .iter()
+        .rposition(|event| matches!(event, Event::Flush))
+        .map_or(0, |last| last + 1)
 }
 
 /// Brings what is flushed from one place to a later one.
@@ -90,16 +104,32 @@ pub(crate) fn strike(image: &mut Image, events: &[Event], cut: &Cut, superblock:
 /// The pieces that arrived: which event, and from where to where in its bytes.
 fn pieces(events: &[Event], cut: &Cut, superblock: u64) -> Vec<(usize, usize, usize)> {
     let mut all = Vec::new();
-    for (index, event) in events.iter().enumerate().take(cut.at).skip(flushed(events, cut.at)) {
-        let Event::Write(offset, bytes) = event else { continue };
+    for (index, event) in events
+        .iter()
+        .enumerate()
+        .take(cut.at)
+        .skip(flushed(events, cut.at))
+    {
+        let Event::Write(offset, bytes) = event else {
+            continue;
+        };
         for from in (0..bytes.len()).step_by(BLOCK) {
-            all.push((index, from, bytes.len().min(from + BLOCK), *offset + from as u64));
+            all.push((
+                index,
+                from,
+                bytes.len().min(from + BLOCK),
+                *offset + from as u64,
+            ));
         }
     }
     let part = |seed: u64, is_torn: bool| {
         let mut dice = Dice::new(seed);
         let percent = [15, 50, 85][dice.below(3)];
-        let torn = if all.is_empty() || !is_torn { usize::MAX } else { dice.below(all.len()) };
+        let torn = if all.is_empty() || !is_torn {
+            usize::MAX
+        } else {
+            dice.below(all.len())
+        };
         let mut kept = Vec::new();
         for (number, (index, from, to, offset)) in all.iter().copied().enumerate() {
             if number == torn && offset != superblock {
@@ -113,7 +143,10 @@ fn pieces(events: &[Event], cut: &Cut, superblock: u64) -> Vec<(usize, usize, us
     };
     match cut.fate {
         Fate::Lost => Vec::new(),
-        Fate::Kept => all.iter().map(|(index, from, to, _)| (*index, *from, *to)).collect(),
+        Fate::Kept => all
+            .iter()
+            .map(|(index, from, to, _)| (*index, *from, *to))
+            .collect(),
         Fate::Some(seed) => part(seed, false),
         Fate::Torn(seed) => part(seed, true),
     }

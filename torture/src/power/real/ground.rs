@@ -65,8 +65,14 @@ impl FileSystem {
             FileSystem::Btrfs => "btrfs-progs",
         };
         let program = format!("mkfs.{}", self.name());
-        let asked = Command::new(&program).arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        asked.err().map(|error| format!("{program}: {error} (Debian: apt-get install {package})"))
+        let asked = Command::new(&program)
+            .arg("-V")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        asked
+            .err()
+            .map(|error| format!("{program}: {error} (Debian: apt-get install {package})"))
     }
 
     fn make(self, path: &Path) -> io::Result<()> {
@@ -78,7 +84,14 @@ impl FileSystem {
         match self {
             // The tables are made at once, not by a thread of the kernel in the middle of the run.
             FileSystem::Ext4 => {
-                command.args(["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"]);
+                command.args([
+                    "-q",
+                    "-F",
+                    "-b",
+                    "4096",
+                    "-E",
+                    "lazy_itable_init=0,lazy_journal_init=0",
+                ]);
                 command.args(["-J", "size=4"])
             }
             FileSystem::Xfs => command.args(["-q", "-f"]),
@@ -105,7 +118,12 @@ impl FileSystem {
             // Several states of one disk are mounted at a time.
             FileSystem::Xfs => "loop,noatime,nouuid",
         };
-        run_to_end(Command::new("mount").args(["-t", self.name(), "-o", options]).arg(file).arg(at))?;
+        run_to_end(
+            Command::new("mount")
+                .args(["-t", self.name(), "-o", options])
+                .arg(file)
+                .arg(at),
+        )?;
         Ok(Mounted(at.to_owned()))
     }
 }
@@ -123,10 +141,16 @@ impl Drop for Mounted {
 }
 
 /// Gives this thread, and all that come from it, mounts of its own.
-#[expect(deprecated, reason = "what can go wrong is sharing descriptors; only mounts are parted here")]
+#[expect(
+    deprecated,
+    reason = "what can go wrong is sharing descriptors; only mounts are parted here"
+)]
 pub(crate) fn part_mounts() -> io::Result<()> {
     rustix::thread::unshare(UnshareFlags::NEWNS)?;
-    Ok(rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+    Ok(rustix::mount::mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )?)
 }
 
 /// Another boot of the kernel, as far as those see who share this thread's mounts.

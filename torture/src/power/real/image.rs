@@ -46,7 +46,10 @@ impl Image {
         while !bytes.is_empty() {
             let (number, within) = place(offset);
             let taken = bytes.len().min(BLOCK - within);
-            let block = self.blocks.entry(number).or_insert_with(|| Arc::new([0; BLOCK]));
+            let block = self
+                .blocks
+                .entry(number)
+                .or_insert_with(|| Arc::new([0; BLOCK]));
             Arc::make_mut(block)[within..within + taken].copy_from_slice(&bytes[..taken]);
             offset += taken as u64;
             bytes = &bytes[taken..];
@@ -98,10 +101,16 @@ mod tests {
         image.write(4000, &[7; 200]);
         let mut read = [0; 300];
         image.read(3950, &mut read);
-        assert_eq!((&read[..50], &read[50..250], &read[250..]), (&[0; 50][..], &[7; 200][..], &[0; 50][..]));
+        assert_eq!(
+            (&read[..50], &read[50..250], &read[250..]),
+            (&[0; 50][..], &[7; 200][..], &[0; 50][..])
+        );
         image.save(path.as_file()).expect("a saved image");
         let again = Image::load(path.path()).expect("an image");
         assert_eq!((again.blocks, again.size), (image.blocks, image.size));
-        assert!(before.blocks.is_empty(), "a copy was changed with its original");
+        assert!(
+            before.blocks.is_empty(),
+            "a copy was changed with its original"
+        );
     }
 }

@@ -46,7 +46,9 @@ pub(crate) fn run(file_system: FileSystem, options: &Options<'_>) -> io::Result<
     // Mounts are parted for one thread; it takes them with it when it ends, however it ends.
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run_parted(file_system, options));
-        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        running
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
@@ -56,8 +58,17 @@ fn run_parted(file_system: FileSystem, options: &Options<'_>) -> io::Result<Repo
     let fresh = file_system.fresh(scratch.path())?;
     let (history, events) = record(file_system, options, scratch.path(), &fresh)?;
     let mut dice = Dice::new(options.seed);
-    let cuts = cuts::choose(&events, history.ready, history.end, options.states, &mut dice);
-    let flushes = events[..history.end].iter().filter(|event| matches!(event, Event::Flush)).count();
+    let cuts = cuts::choose(
+        &events,
+        history.ready,
+        history.end,
+        options.states,
+        &mut dice,
+    );
+    let flushes = events[..history.end]
+        .iter()
+        .filter(|event| matches!(event, Event::Flush))
+        .count();
     let mut report = Report::new(file_system.name());
     report.writes = history.end - flushes;
     report.flushes = flushes;
@@ -72,7 +83,9 @@ fn run_parted(file_system: FileSystem, options: &Options<'_>) -> io::Result<Repo
     ));
     let queue = Queue::new(fresh, &events, &cuts);
     let report = Mutex::new(report);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(file_system.at_a_time());
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(file_system.at_a_time());
     std::thread::scope(|scope| {
         let bench = |n: usize| {
             let (queue, report, history) = (&queue, &report, &history);
@@ -81,14 +94,23 @@ fn run_parted(file_system: FileSystem, options: &Options<'_>) -> io::Result<Repo
                 part_mounts()?;
                 std::fs::create_dir_all(&scratch)?;
                 let boots = Boots::begin(scratch.join("boot_id"))?;
-                let bench = Bench { settled: options.settled, file_system, boots, scratch };
+                let bench = Bench {
+                    settled: options.settled,
+                    file_system,
+                    boots,
+                    scratch,
+                };
                 work(&bench, queue, history, report, options)
             }
         };
         let working: Vec<_> = (0..threads).map(|n| scope.spawn(bench(n))).collect();
         let mut ended = Ok(());
         for thread in working {
-            ended = ended.and(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            ended = ended.and(
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
         }
         ended
     })?;
@@ -117,7 +139,10 @@ fn record(
     drop(mounted);
     session.umount_and_join()?;
     ran?;
-    let history = history.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let history = history
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
     let mut events = journal.events();
     events.truncate(history.end);
     Ok((history, events))
@@ -132,7 +157,11 @@ struct Queue<'a> {
 
 impl<'a> Queue<'a> {
     fn new(fresh: Image, events: &'a [Event], cuts: &'a [Cut]) -> Queue<'a> {
-        Queue { events, cuts, next: Mutex::new((0, fresh, 0)) }
+        Queue {
+            events,
+            cuts,
+            next: Mutex::new((0, fresh, 0)),
+        }
     }
 
     /// The next cut, its number, and the disk that it leaves.
@@ -163,7 +192,8 @@ fn work(
         let mut outcomes = vec![(false, outcome)];
         if number % SECOND_EVERY == 0 && outcomes[0].1.unmountable.is_none() {
             let mut dice = Dice::new(options.seed ^ number as u64);
-            let second = bench.trial_of_recovery(&image, history, cut.at, SECOND_CUTS, &mut dice)?;
+            let second =
+                bench.trial_of_recovery(&image, history, cut.at, SECOND_CUTS, &mut dice)?;
             // The first of them is the recovery that was just judged, done once more.
             outcomes.extend(second.into_iter().skip(1).map(|outcome| (true, outcome)));
         }
@@ -175,7 +205,11 @@ fn work(
             return Ok(());
         }
         if number % 200 == 0 {
-            options.tell(&format!("{number} of {} places, {} states", queue.cuts.len(), report.states));
+            options.tell(&format!(
+                "{number} of {} places, {} states",
+                queue.cuts.len(),
+                report.states
+            ));
         }
     }
     Ok(())
@@ -187,6 +221,13 @@ fn add(report: &mut Report, cut: &Cut, is_second: bool, outcome: Outcome) {
     report.again += outcome.again;
     report.mended += outcome.mended;
     report.torn += usize::from(outcome.torn);
-    report.unmountable.extend(outcome.unmountable.map(|why| format!("{cut:?}: {why}")));
-    report.wrong.extend(outcome.wrong.into_iter().map(|what| format!("{cut:?}: {what}")));
+    report
+        .unmountable
+        .extend(outcome.unmountable.map(|why| format!("{cut:?}: {why}")));
+    report.wrong.extend(
+        outcome
+            .wrong
+            .into_iter()
+            .map(|what| format!("{cut:?}: {what}")),
+    );
 }

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
-    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen,
-    ReplyWrite, Request, WriteFlags,
+    BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyWrite, Request, WriteFlags,
 };
 
 use super::image::Image;
@@ -64,7 +64,11 @@ impl Recorder {
             mtime: UNIX_EPOCH,
             ctime: UNIX_EPOCH,
             crtime: UNIX_EPOCH,
-            kind: if is_root { FileType::Directory } else { FileType::RegularFile },
+            kind: if is_root {
+                FileType::Directory
+            } else {
+                FileType::RegularFile
+            },
             perm: if is_root { 0o700 } else { 0o600 },
             nlink: 1,
             uid: 0,
@@ -131,12 +135,26 @@ impl Filesystem for Recorder {
         reply.written(u32::try_from(data.len()).expect("a request is shorter than 4 GiB"));
     }
 
-    fn fsync(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _datasync: bool, reply: ReplyEmpty) {
+    fn fsync(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
         self.0.lock().0.push(Event::Flush);
         reply.ok();
     }
 
-    fn flush(&self, _req: &Request, _ino: INodeNo, _fh: FileHandle, _owner: LockOwner, reply: ReplyEmpty) {
+    fn flush(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
         // A close, and no promise of anything.
         reply.ok();
     }
@@ -144,9 +162,14 @@ impl Filesystem for Recorder {
 
 /// Mounts a recorder that begins with this disk; gone with the session.
 pub(crate) fn mount(image: Image, at: &Path) -> io::Result<(Arc<Journal>, BackgroundSession)> {
-    let journal = Arc::new(Journal { events: Mutex::new((Vec::new(), image)) });
+    let journal = Arc::new(Journal {
+        events: Mutex::new((Vec::new(), image)),
+    });
     let mut config = Config::default();
-    config.mount_options = vec![MountOption::FSName("settled-recorder".to_owned()), MountOption::NoAtime];
+    config.mount_options = vec![
+        MountOption::FSName("settled-recorder".to_owned()),
+        MountOption::NoAtime,
+    ];
     let session = fuser::spawn_mount(Recorder(Arc::clone(&journal)), at, &config)?;
     Ok((journal, session))
 }

@@ -48,7 +48,13 @@ impl Bench<'_> {
         self.on(file.path(), |room| {
             let (mut outcome, before, said) = self.recover(room, 2)?;
             if outcome.wrong.is_empty() {
-                let scene = Scene { root: room, history, at, before: &before, said: &said };
+                let scene = Scene {
+                    root: room,
+                    history,
+                    at,
+                    before: &before,
+                    said: &said,
+                };
                 outcome.wrong = judge::judge(&scene);
                 self.again(room, &mut outcome)?;
             }
@@ -86,18 +92,28 @@ impl Bench<'_> {
             let mut image = flushed.clone();
             cuts::strike(&mut image, &events, &cut, self.file_system.superblock());
             let mut outcome = self.trial(&image, &later, cut.at)?;
-            outcome.wrong.iter_mut().for_each(|what| *what = format!("second cut, {cut:?}: {what}"));
+            outcome
+                .wrong
+                .iter_mut()
+                .for_each(|what| *what = format!("second cut, {cut:?}: {what}"));
             outcomes.push(outcome);
         }
         Ok(outcomes)
     }
 
     /// Mounts a disk for as long as `act` takes; a disk that cannot be mounted is an outcome.
-    fn on(&self, disk: &Path, act: impl FnOnce(&Path) -> io::Result<Outcome>) -> io::Result<Outcome> {
+    fn on(
+        &self,
+        disk: &Path,
+        act: impl FnOnce(&Path) -> io::Result<Outcome>,
+    ) -> io::Result<Outcome> {
         let at = self.scratch.join("mnt");
         match self.file_system.mount(disk, &at) {
             Ok(_mounted) => act(&at.join("room")),
-            Err(error) => Ok(Outcome { unmountable: Some(error.to_string()), ..Outcome::default() }),
+            Err(error) => Ok(Outcome {
+                unmountable: Some(error.to_string()),
+                ..Outcome::default()
+            }),
         }
     }
 
@@ -123,20 +139,37 @@ impl Bench<'_> {
         let before = judge::tree(room);
         self.boots.boot(3)?;
         self.run(&["serve"], room, &["--once"], outcome)?;
-        outcome.wrong.extend(judge::changed(&before, &judge::tree(room)));
+        outcome
+            .wrong
+            .extend(judge::changed(&before, &judge::tree(room)));
         if let Err(what) = checker::records(room) {
             outcome.wrong.push(what);
         }
         Ok(())
     }
 
-    fn run(&self, command: &[&str], room: &Path, rest: &[&str], outcome: &mut Outcome) -> io::Result<String> {
+    fn run(
+        &self,
+        command: &[&str],
+        room: &Path,
+        rest: &[&str],
+        outcome: &mut Outcome,
+    ) -> io::Result<String> {
         let mut settled = Command::new(self.settled);
-        settled.args(command).arg(room).args(rest).env_remove("SETTLED_LOG").stdin(Stdio::null());
+        settled
+            .args(command)
+            .arg(room)
+            .args(rest)
+            .env_remove("SETTLED_LOG")
+            .stdin(Stdio::null());
         let output = settled.output()?;
         let log = String::from_utf8_lossy(&output.stderr).into_owned();
         if !is_done(output.status) {
-            outcome.wrong.push(format!("settled {command:?} ends with {}: {}", output.status, log.trim()));
+            outcome.wrong.push(format!(
+                "settled {command:?} ends with {}: {}",
+                output.status,
+                log.trim()
+            ));
         }
         Ok(log)
     }
@@ -153,11 +186,18 @@ fn said(log: &str) -> Said {
     for line in log.lines() {
         let field = |name: &str| {
             let (_, rest) = line.split_once(&format!(" {name}="))?;
-            Some(rest.split_whitespace().next().unwrap_or_default().to_owned())
+            Some(
+                rest.split_whitespace()
+                    .next()
+                    .unwrap_or_default()
+                    .to_owned(),
+            )
         };
         let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok());
         if line.contains("delivered again") {
-            let seq = number("seq").and_then(|seq| usize::try_from(seq).ok()).unwrap_or(0);
+            let seq = number("seq")
+                .and_then(|seq| usize::try_from(seq).ok())
+                .unwrap_or(0);
             said.again.push((seq, field("file").unwrap_or_default()));
         } else if line.contains("ended in an unfinished batch") {
             said.torn = number("offset").zip(number("bytes"));

@@ -41,20 +41,32 @@ impl Workload<'_> {
         self.with(|history| history.end = self.journal.position());
         ended?;
         self.with(|history| history.ledger = checker::lines(&self.root));
-        checker::records(&self.root).map(|_| ()).map_err(io::Error::other)
+        checker::records(&self.root)
+            .map(|_| ())
+            .map_err(io::Error::other)
     }
 
     fn round(&self, round: usize) -> io::Result<()> {
-        let mix = [Mix::Several, Mix::Notes, Mix::Requests, Mix::Several, Mix::Refusals][round % 5];
+        let mix = [
+            Mix::Several,
+            Mix::Notes,
+            Mix::Requests,
+            Mix::Several,
+            Mix::Refusals,
+        ][round % 5];
         let letters = mix.letters(LOT, round as u64 + 1);
         self.with(|history| history.letters.extend(letters.iter().cloned()));
         match round % 3 {
             // All at once, and a checkpoint at the end.
             0 => {
-                letters.iter().for_each(|letter| letters::post(&self.root, letter));
+                letters
+                    .iter()
+                    .for_each(|letter| letters::post(&self.root, letter));
                 let output = self.settled("serve").arg("--once").output()?;
                 if !is_done(output.status) {
-                    return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
+                    return Err(io::Error::other(
+                        String::from_utf8_lossy(&output.stderr).into_owned(),
+                    ));
                 }
                 self.checkpointed();
             }
@@ -79,13 +91,18 @@ impl Workload<'_> {
 
     /// Serves until every one of these letters is judged and put away.
     fn serve(&self, letters: &[Letter]) -> io::Result<Child> {
-        let daemon = self.settled("serve").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let daemon = self
+            .settled("serve")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
         for few in letters.chunks(2) {
-            few.iter().for_each(|letter| letters::post(&self.root, letter));
+            few.iter()
+                .for_each(|letter| letters::post(&self.root, letter));
             wait::until("the outboxes to be empty", || {
-                AGENTS
-                    .iter()
-                    .all(|agent| names(self.root.join("agents").join(agent).join("outbox")).is_empty())
+                AGENTS.iter().all(|agent| {
+                    names(self.root.join("agents").join(agent).join("outbox")).is_empty()
+                })
             });
         }
         Ok(daemon)
@@ -103,7 +120,11 @@ impl Workload<'_> {
 
     fn settled(&self, command: &str) -> Command {
         let mut settled = Command::new(self.settled);
-        settled.arg(command).arg(&self.root).env_remove("SETTLED_LOG").stdin(Stdio::null());
+        settled
+            .arg(command)
+            .arg(&self.root)
+            .env_remove("SETTLED_LOG")
+            .stdin(Stdio::null());
         settled
     }
 
@@ -132,13 +153,18 @@ impl Watching {
                 }
             })
         });
-        Watching { done, threads: threads.into() }
+        Watching {
+            done,
+            threads: threads.into(),
+        }
     }
 
     fn stop(self) {
         self.done.store(true, Ordering::Relaxed);
         for thread in self.threads {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            thread
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
     }
 }
@@ -156,7 +182,11 @@ fn look(root: &Path, journal: &Journal, history: &Mutex<History>) {
             with().saw(format!("{mailbox}/{file}"), position);
             if mailbox == "agents/codex/inbox" {
                 let bytes = std::fs::read(&path).expect("only this reader takes from this inbox");
-                let take = Take { agent: "codex".to_owned(), file, bytes };
+                let take = Take {
+                    agent: "codex".to_owned(),
+                    file,
+                    bytes,
+                };
                 // Before it is gone: from here on the disk may know of it.
                 let position = journal.position();
                 with().takes.push((position, take));
@@ -170,7 +200,9 @@ fn look(root: &Path, journal: &Journal, history: &Mutex<History>) {
 /// ahead of what they speak of.
 fn write_back(root: &Path, journal: &Journal, _history: &Mutex<History>) {
     let cursors = settled_tests::list(root.join(".settled/cursors"));
-    let Some(cursor) = cursors.get(journal.position() % cursors.len().max(1)) else { return };
+    let Some(cursor) = cursors.get(journal.position() % cursors.len().max(1)) else {
+        return;
+    };
     if let Ok(file) = std::fs::File::open(cursor) {
         let _ = file.sync_data();
     }

@@ -10,16 +10,22 @@ use settled_torture::letters::{Mix, post as post_one};
 use super::{Mount, adds_up, cleared, mailroom, once, post, run};
 
 /// Lays letters where nobody looks, fills the disk, and puts them into their outboxes.
-fn post_onto_full_disk(mount: &Mount, root: &std::path::Path) -> Vec<settled_torture::letters::Letter> {
+fn post_onto_full_disk(
+    mount: &Mount,
+    root: &std::path::Path,
+) -> Vec<settled_torture::letters::Letter> {
     // Small enough that the disk has no page left for the ledger of all of them.
     let letters = Mix::Notes.letters(6, 2);
     let stage = |letter: &settled_torture::letters::Letter| mount.path().join(&letter.file);
-    letters.iter().for_each(|letter| settled_tests::write(stage(letter), &letter.text));
+    letters
+        .iter()
+        .for_each(|letter| settled_tests::write(stage(letter), &letter.text));
     let mut filler = File::create(mount.path().join("filler")).expect("a file");
     while filler.write_all(&[1; 4096]).is_ok() {}
     for letter in &letters {
         let outbox = root.join("agents").join(letter.from).join("outbox");
-        std::fs::rename(stage(letter), outbox.join(&letter.file)).expect("a rename needs no room here");
+        std::fs::rename(stage(letter), outbox.join(&letter.file))
+            .expect("a rename needs no room here");
     }
     letters
 }
@@ -49,7 +55,10 @@ fn a_full_disk_ends_serve_once_with_exit_code_9() {
     let letters = post_onto_full_disk(&mount, &root);
     let (code, said) = once(&root);
     assert_eq!(code, Some(9), "{said}");
-    assert!(said.contains("No space left on device") && said.contains("  try: "), "{said}");
+    assert!(
+        said.contains("No space left on device") && said.contains("  try: "),
+        "{said}"
+    );
     std::fs::remove_file(mount.path().join("filler")).expect("room again");
     assert_eq!(once(&root).0, Some(0));
     adds_up(&root, &letters);
@@ -80,7 +89,11 @@ fn a_disk_that_turns_read_only_stops_the_daemon() {
     let mailroom = mailroom();
     let root = mailroom.root();
     let segment = root.join(".settled/ledger/00000000000000000001.jsonl");
-    let fault = Fault { call: "pwrite64", errno: Errno::ReadOnly, span: Span::From(2) };
+    let fault = Fault {
+        call: "pwrite64",
+        errno: Errno::ReadOnly,
+        span: Span::From(2),
+    };
     let words = striking(&fault, Some(&segment));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let serving = Serving::start(root, serve(&words, root));
@@ -91,7 +104,10 @@ fn a_disk_that_turns_read_only_stops_the_daemon() {
     letters.extend(post(root, Mix::Notes, 2, 2));
     let (code, said) = serving.ended();
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("cannot append to") && said.contains("Read-only file system"), "{said}");
+    assert!(
+        said.contains("cannot append to") && said.contains("Read-only file system"),
+        "{said}"
+    );
     assert!(said.contains("  try: settled serve"), "{said}");
     assert_eq!(once(root).0, Some(0));
     adds_up(root, &letters);
@@ -110,7 +126,11 @@ fn a_disk_that_fails_for_a_while_is_waited_out() {
     ];
     std::thread::scope(|scope| {
         for (call, errno, first, last) in spans {
-            let fault = Fault { call, errno, span: Span::Between(first, last) };
+            let fault = Fault {
+                call,
+                errno,
+                span: Span::Between(first, last),
+            };
             scope.spawn(move || waited_out(&fault));
         }
     });
@@ -130,7 +150,10 @@ fn waited_out(fault: &Fault) {
     }
     let (code, said) = serving.terminate();
     assert_eq!(code, Some(0), "{fault}\n{said}");
-    assert!(said.contains(&format!("os error {}", fault.errno.number())), "{fault} was not met\n{said}");
+    assert!(
+        said.contains(&format!("os error {}", fault.errno.number())),
+        "{fault} was not met\n{said}"
+    );
     adds_up(root, &letters);
 }
 
@@ -163,7 +186,11 @@ fn a_command_is_started_once_there_is_room_for_its_run_and_no_start_is_lost() {
             notes.display()
         ),
     );
-    let fault = Fault { call: "mkdir", errno: Errno::NoSpace, span: Span::Between(1, 2) };
+    let fault = Fault {
+        call: "mkdir",
+        errno: Errno::NoSpace,
+        span: Span::Between(1, 2),
+    };
     let words = striking(&fault, Some(&root.join(".settled/runs")));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let serving = Serving::start(root, serve(&words, root));
@@ -171,9 +198,21 @@ fn a_command_is_started_once_there_is_room_for_its_run_and_no_start_is_lost() {
     post(root, Mix::Requests, 1, 1);
     serving.says("no command can be started; it is tried again");
     serving.says("No space left on device");
-    wait::until("the review to be approved", || mailroom.status()["reviews"][0]["phase"] == "approved");
-    assert_eq!(settled_tests::read(&notes).lines().count(), 1, "it is started once");
+    wait::until("the review to be approved", || {
+        mailroom.status()["reviews"][0]["phase"] == "approved"
+    });
+    assert_eq!(
+        settled_tests::read(&notes).lines().count(),
+        1,
+        "it is started once"
+    );
     let records = settled_tests::ledger::records(root);
-    assert_eq!(records.iter().filter(|record| record["kind"] == "started").count(), 1);
+    assert_eq!(
+        records
+            .iter()
+            .filter(|record| record["kind"] == "started")
+            .count(),
+        1
+    );
     assert_eq!(serving.terminate().0, Some(0));
 }

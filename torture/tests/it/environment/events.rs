@@ -12,7 +12,14 @@ use super::{adds_up, cleared, mailroom, post};
 fn without_events(call: &'static str, errno: Errno, says: &str) {
     let mailroom = mailroom();
     let root = mailroom.root();
-    let words = striking(&Fault { call, errno, span: Span::From(1) }, None);
+    let words = striking(
+        &Fault {
+            call,
+            errno,
+            span: Span::From(1),
+        },
+        None,
+    );
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let serving = Serving::start(root, serve(&words, root));
     serving.says("serving");
@@ -34,7 +41,11 @@ fn without_any_events_the_sweep_finds_everything() {
 
 #[test]
 fn with_exhausted_watches_the_sweep_finds_everything() {
-    without_events("inotify_add_watch", Errno::NoSpace, "not watched; the sweep finds everything");
+    without_events(
+        "inotify_add_watch",
+        Errno::NoSpace,
+        "not watched; the sweep finds everything",
+    );
 }
 
 #[test]

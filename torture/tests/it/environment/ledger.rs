@@ -11,16 +11,32 @@ use settled_torture::letters::Mix;
 use super::{adds_up, cleared, mailroom, once, post};
 
 fn segment(root: &Path) -> PathBuf {
-    list(root.join(".settled/ledger")).into_iter().next().expect("a segment")
+    list(root.join(".settled/ledger"))
+        .into_iter()
+        .next()
+        .expect("a segment")
 }
 
 /// Changes one letter in the middle of the second record, without changing the length.
 fn flip(root: &Path) -> u64 {
     let bytes = std::fs::read(segment(root)).expect("a ledger");
-    let second = bytes.iter().position(|byte| *byte == b'\n').expect("a record") + 1;
-    let at = second + bytes[second..].iter().position(|byte| *byte == b'\n').expect("another") / 2;
-    let file = File::options().write(true).open(segment(root)).expect("the segment");
-    file.write_all_at(&[bytes[at] ^ 1], at as u64).expect("one byte");
+    let second = bytes
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .expect("a record")
+        + 1;
+    let at = second
+        + bytes[second..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .expect("another")
+            / 2;
+    let file = File::options()
+        .write(true)
+        .open(segment(root))
+        .expect("the segment");
+    file.write_all_at(&[bytes[at] ^ 1], at as u64)
+        .expect("one byte");
     at as u64
 }
 
@@ -51,8 +67,15 @@ fn refuses(root: &Path, says: &[&str]) {
 
 fn verify(root: &Path) -> (Option<i32>, String) {
     let mut settled = settled_tests::mailroom::settled();
-    let output = settled.args(["ledger", "verify"]).arg(root).output().expect("settled can be run");
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let output = settled
+        .args(["ledger", "verify"])
+        .arg(root)
+        .output()
+        .expect("settled can be run");
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 #[test]
@@ -62,7 +85,10 @@ fn a_ledger_cut_short_at_rest_is_refused_and_nothing_is_changed() {
     post(root, Mix::Notes, 4, 1);
     assert_eq!(once(root).0, Some(0));
     let length = segment(root).metadata().expect("a segment").len();
-    let file = File::options().write(true).open(segment(root)).expect("the segment");
+    let file = File::options()
+        .write(true)
+        .open(segment(root))
+        .expect("the segment");
     file.set_len(length - 10).expect("a cut");
     // The cursors know of a record that is not whole any more.
     refuses(root, &["the ledger is damaged at", "speaks of record 4"]);
@@ -106,7 +132,10 @@ fn a_segment_removed_at_rest_is_refused() {
     post(root, Mix::Notes, 2, 1);
     assert_eq!(once(root).0, Some(0));
     std::fs::remove_file(segment(root)).expect("a segment");
-    refuses(root, &["the ledger ends with record 0", "speaks of record 2"]);
+    refuses(
+        root,
+        &["the ledger ends with record 0", "speaks of record 2"],
+    );
 }
 
 /// A daemon whose ledger is not what it wrote stops before the next batch; what was posted waits.
@@ -120,7 +149,10 @@ fn stops_when(change: impl FnOnce(&Path), undo: impl FnOnce(&Path), says: &str) 
     letters.extend(post(root, Mix::Notes, 3, 2));
     let (code, said) = serving.ended();
     assert_eq!(code, Some(6), "{said}");
-    assert!(said.contains(says) && said.contains("  try: settled ledger verify"), "{said}");
+    assert!(
+        said.contains(says) && said.contains("  try: settled ledger verify"),
+        "{said}"
+    );
     undo(root);
     assert_eq!(once(root).0, Some(0));
     adds_up(root, &letters);
@@ -144,7 +176,10 @@ fn a_segment_changed_in_length_under_a_running_daemon_stops_it() {
     stops_when(
         |root| {
             std::fs::copy(segment(root), root.join("kept.jsonl")).expect("a copy");
-            let file = File::options().write(true).open(segment(root)).expect("the segment");
+            let file = File::options()
+                .write(true)
+                .open(segment(root))
+                .expect("the segment");
             file.set_len(100).expect("a cut");
         },
         |root| {

@@ -45,12 +45,17 @@ fn waits(path: &str, how: Change, says: &str) {
     cleared(root);
     let elsewhere = change(root, path, how);
     // Where the outbox itself is gone its owner cannot post.
-    let can_post = root.join("agents/claude/outbox").is_dir() && !path.starts_with("agents/claude/outbox");
+    let can_post =
+        root.join("agents/claude/outbox").is_dir() && !path.starts_with("agents/claude/outbox");
     if can_post && path != "agents/claude" {
         letters.extend(post(root, Mix::Requests, 2, 2));
     }
     serving.says(says);
-    assert_eq!(names(elsewhere.path()), [""; 0], "{path}, {how:?}: something was written elsewhere");
+    assert_eq!(
+        names(elsewhere.path()),
+        [""; 0],
+        "{path}, {how:?}: something was written elsewhere"
+    );
     undo(root, path, how);
     letters.extend(post(root, Mix::Requests, 2, 3));
     cleared(root);
@@ -64,8 +69,16 @@ fn waits(path: &str, how: Change, says: &str) {
 fn settled(root: &Path, letters: &[Letter]) {
     for place in ["agents/codex/inbox", "packets/briefs"] {
         let place = root.join(place);
-        let shown = || names(&place).iter().filter(|name| !name.starts_with('.')).count();
-        wait::until(&format!("{} files in {}", letters.len(), place.display()), || shown() == letters.len());
+        let shown = || {
+            names(&place)
+                .iter()
+                .filter(|name| !name.starts_with('.'))
+                .count()
+        };
+        wait::until(
+            &format!("{} files in {}", letters.len(), place.display()),
+            || shown() == letters.len(),
+        );
     }
 }
 
@@ -86,7 +99,11 @@ fn an_outbox_replaced_by_a_link_or_a_file_is_not_read_and_waits() {
     std::thread::scope(|scope| {
         for how in [Change::Linked, Change::File] {
             scope.spawn(move || {
-                waits("agents/claude/outbox", how, "an outbox cannot be listed; it is tried again");
+                waits(
+                    "agents/claude/outbox",
+                    how,
+                    "an outbox cannot be listed; it is tried again",
+                );
             });
         }
         scope.spawn(|| waits("agents/codex", Change::Linked, "it is tried again"));
@@ -95,12 +112,21 @@ fn an_outbox_replaced_by_a_link_or_a_file_is_not_read_and_waits() {
 
 #[test]
 fn the_directory_of_all_agents_moved_away_is_waited_for() {
-    waits("agents", Change::Removed, "the sweep failed; it is tried again");
+    waits(
+        "agents",
+        Change::Removed,
+        "the sweep failed; it is tried again",
+    );
 }
 
 #[test]
 fn a_mailbox_that_is_removed_is_made_again() {
-    for path in ["agents/codex/inbox", "agents/claude/sent", "packets/briefs", "agents/claude/archive"] {
+    for path in [
+        "agents/codex/inbox",
+        "agents/claude/sent",
+        "packets/briefs",
+        "agents/claude/archive",
+    ] {
         let mailroom = mailroom();
         let root = mailroom.root();
         let serving = Serving::at(root);
@@ -126,9 +152,14 @@ fn an_outbox_that_is_removed_and_made_again_is_served_again() {
     // Others go on.
     let mut letters: Vec<Letter> = Mix::Notes.letters(4, 1);
     letters.retain(|letter| letter.from == "codex");
-    letters.iter().for_each(|letter| settled_torture::letters::post(root, letter));
+    letters
+        .iter()
+        .for_each(|letter| settled_torture::letters::post(root, letter));
     cleared(root);
-    assert!(!outbox.exists(), "owning an outbox proves the sender: the daemon makes none");
+    assert!(
+        !outbox.exists(),
+        "owning an outbox proves the sender: the daemon makes none"
+    );
     std::fs::create_dir(&outbox).expect("an outbox");
     letters.extend(post(root, Mix::Notes, 4, 2));
     cleared(root);
@@ -147,7 +178,10 @@ fn a_workspace_that_is_moved_away_is_served_no_longer() {
     std::fs::rename(root, &aside).expect("a rename");
     let (code, said) = serving.ended();
     assert_eq!(code, Some(6), "{said}");
-    assert!(said.contains("was removed or moved away while it was served"), "{said}");
+    assert!(
+        said.contains("was removed or moved away while it was served"),
+        "{said}"
+    );
     assert!(!root.exists(), "something was made where it was");
     assert_eq!(once(&aside).0, Some(0));
     adds_up(&aside, &letters);

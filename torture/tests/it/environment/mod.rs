@@ -18,7 +18,9 @@ use settled_torture::letters::{self, AGENTS, Letter, Mix};
 /// Writes so many letters.
 fn post(root: &Path, mix: Mix, count: usize, lot: u64) -> Vec<Letter> {
     let letters = mix.letters(count, lot);
-    letters.iter().for_each(|letter| letters::post(root, letter));
+    letters
+        .iter()
+        .for_each(|letter| letters::post(root, letter));
     letters
 }
 
@@ -26,13 +28,20 @@ fn post(root: &Path, mix: Mix, count: usize, lot: u64) -> Vec<Letter> {
 fn cleared(root: &Path) {
     for agent in AGENTS {
         let outbox = root.join("agents").join(agent).join("outbox");
-        wait::until(&format!("the outbox of {agent} to be empty"), || names(&outbox).is_empty());
+        wait::until(&format!("the outbox of {agent} to be empty"), || {
+            names(&outbox).is_empty()
+        });
     }
 }
 
 /// Everything arrived, once, whole, and nothing was refused that should not be.
 fn adds_up(root: &Path, letters: &[Letter]) {
-    let wrong = check(&Case { root, letters, takes: &[], may_repeat: false });
+    let wrong = check(&Case {
+        root,
+        letters,
+        takes: &[],
+        may_repeat: false,
+    });
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -61,7 +70,17 @@ impl Mount {
         let mount = Mount(tempfile::tempdir().expect("a temporary directory"));
         std::fs::create_dir(mount.path()).expect("a place to mount at");
         let path = mount.path().display().to_string();
-        run("mount", &["-t", "tmpfs", "-o", &format!("size={kib}k,mode=755"), "tmpfs", &path]);
+        run(
+            "mount",
+            &[
+                "-t",
+                "tmpfs",
+                "-o",
+                &format!("size={kib}k,mode=755"),
+                "tmpfs",
+                &path,
+            ],
+        );
         mount
     }
 
@@ -73,9 +92,17 @@ impl Mount {
     fn mailroom(&self) -> std::path::PathBuf {
         let root = self.path().join("mailroom");
         let mut init = settled_tests::mailroom::settled();
-        let output = init.arg("init").arg(&root).args(["--agents", &AGENTS.join(",")]).output();
+        let output = init
+            .arg("init")
+            .arg(&root)
+            .args(["--agents", &AGENTS.join(",")])
+            .output();
         let output = output.expect("settled can be run");
-        assert!(output.status.success(), "{}", settled_tests::mailroom::said(&output));
+        assert!(
+            output.status.success(),
+            "{}",
+            settled_tests::mailroom::said(&output)
+        );
         root
     }
 }
@@ -90,6 +117,13 @@ impl Drop for Mount {
 /// `settled serve --once`, to its end: exit code and what it said.
 fn once(root: &Path) -> (Option<i32>, String) {
     let mut settled = settled_tests::mailroom::settled();
-    let output = settled.args(["serve", "--once"]).arg(root).output().expect("settled can be run");
-    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    let output = settled
+        .args(["serve", "--once"])
+        .arg(root)
+        .output()
+        .expect("settled can be run");
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }

@@ -25,13 +25,23 @@ fn a_second_daemon_is_kept_out_by_whatever_path_it_comes() {
     let (link, bind) = (beside.path().join("link"), beside.path().join("bind"));
     symlink(root, &link).expect("a link");
     std::fs::create_dir(&bind).expect("a directory");
-    run("mount", &["--bind", &root.display().to_string(), &bind.display().to_string()]);
+    run(
+        "mount",
+        &[
+            "--bind",
+            &root.display().to_string(),
+            &bind.display().to_string(),
+        ],
+    );
     let serving = Serving::at(root);
     let answers: Vec<_> = [root, &link, &bind].into_iter().map(once).collect();
     run("umount", &[&bind.display().to_string()]);
     for (code, said) in answers {
         assert_eq!(code, Some(9), "{said}");
-        assert!(said.contains("is held by process") && said.contains("  try: settled status"), "{said}");
+        assert!(
+            said.contains("is held by process") && said.contains("  try: settled status"),
+            "{said}"
+        );
     }
     let letters = post(root, Mix::Several, 4, 1);
     cleared(root);
@@ -48,7 +58,8 @@ fn removing_the_lock_file_lets_no_second_daemon_in() {
     std::fs::remove_file(root.join(".settled/lock")).expect("a lock to remove");
     let (code, said) = once(root);
     assert_eq!(code, Some(9), "{said}");
-    std::fs::write(root.join(".settled/lock"), lock).expect("the number, for this test to find the process");
+    std::fs::write(root.join(".settled/lock"), lock)
+        .expect("the number, for this test to find the process");
     let letters = post(root, Mix::Notes, 3, 1);
     cleared(root);
     assert_eq!(serving.terminate().0, Some(0));
@@ -57,11 +68,18 @@ fn removing_the_lock_file_lets_no_second_daemon_in() {
 
 #[test]
 fn a_log_that_nobody_reads_or_can_hold_holds_up_no_message() {
-    for how in ["exec \"$0\" serve \"$1\" 2>&- >&-", "exec \"$0\" serve \"$1\" 2>/dev/full >/dev/full"] {
+    for how in [
+        "exec \"$0\" serve \"$1\" 2>&- >&-",
+        "exec \"$0\" serve \"$1\" 2>/dev/full >/dev/full",
+    ] {
         let mailroom = mailroom();
         let root = mailroom.root();
         let mut shell = Command::new("sh");
-        shell.args(["-c", how]).arg(settled_tests::binaries::settled()).arg(root).stdin(Stdio::null());
+        shell
+            .args(["-c", how])
+            .arg(settled_tests::binaries::settled())
+            .arg(root)
+            .stdin(Stdio::null());
         delivers(&mailroom, &mut shell);
     }
     let mailroom = mailroom();
@@ -86,10 +104,15 @@ fn delivers(mailroom: &Mailroom, command: &mut Command) {
     let root = mailroom.root();
     let mut child = command.spawn().expect("it can be started");
     // Three: without one that repeats another, for either may be read first.
-    let lot: Vec<_> = (1..4).flat_map(|lot| post(root, Mix::Several, 3, lot)).collect();
+    let lot: Vec<_> = (1..4)
+        .flat_map(|lot| post(root, Mix::Several, 3, lot))
+        .collect();
     cleared(root);
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).expect("it runs");
-    let status = wait::for_some("the daemon to end", || child.try_wait().expect("it is our child"));
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM)
+        .expect("it runs");
+    let status = wait::for_some("the daemon to end", || {
+        child.try_wait().expect("it is our child")
+    });
     assert_eq!(status.code(), Some(0));
     adds_up(root, &lot);
 }
@@ -98,24 +121,29 @@ fn delivers(mailroom: &Mailroom, command: &mut Command) {
 fn a_signal_during_a_stuck_call_ends_the_daemon_after_it() {
     let mailroom = mailroom();
     let root = mailroom.root();
-    let fault = Fault { call: "fdatasync", errno: Errno::Io, span: Span::Once(1) };
-    let words: Vec<String> =
-        striking(&fault, None)
-            .into_iter()
-            .map(|word| {
-                if word.starts_with("inject=") {
-                    "inject=fdatasync:delay_enter=2s:when=1".into()
-                } else {
-                    word
-                }
-            })
-            .collect();
+    let fault = Fault {
+        call: "fdatasync",
+        errno: Errno::Io,
+        span: Span::Once(1),
+    };
+    let words: Vec<String> = striking(&fault, None)
+        .into_iter()
+        .map(|word| {
+            if word.starts_with("inject=") {
+                "inject=fdatasync:delay_enter=2s:when=1".into()
+            } else {
+                word
+            }
+        })
+        .collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let serving = Serving::start(root, serve(&words, root));
     serving.says("serving");
     let letters = post(root, Mix::Notes, 2, 1);
     let ledger = root.join(".settled/ledger/00000000000000000001.jsonl");
-    wait::until("the batch to be written", || ledger.metadata().is_ok_and(|data| data.len() > 0));
+    wait::until("the batch to be written", || {
+        ledger.metadata().is_ok_and(|data| data.len() > 0)
+    });
     let (code, said) = serving.terminate();
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("stopping"), "{said}");
@@ -142,7 +170,10 @@ fn too_few_open_files_stop_the_daemon_at_its_start() {
     let letters = post(root, Mix::Notes, 2, 1);
     let (code, said) = Serving::start(root, serve(&["prlimit", "--nofile=6"], root)).ended();
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("Too many open files") && said.contains("  try: "), "{said}");
+    assert!(
+        said.contains("Too many open files") && said.contains("  try: "),
+        "{said}"
+    );
     assert_eq!(once(root).0, Some(0));
     adds_up(root, &letters);
 }
@@ -150,7 +181,11 @@ fn too_few_open_files_stop_the_daemon_at_its_start() {
 /// A workspace that belongs to another user, who serves it.
 fn of_nobody() -> Mailroom {
     let mailroom = mailroom();
-    let above = mailroom.root().parent().expect("a directory of the test's").to_owned();
+    let above = mailroom
+        .root()
+        .parent()
+        .expect("a directory of the test's")
+        .to_owned();
     std::fs::set_permissions(above, std::fs::Permissions::from_mode(0o755)).expect("a way to it");
     give(mailroom.root());
     mailroom
@@ -163,7 +198,12 @@ fn give(path: &Path) {
     }
 }
 
-const AS_NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+const AS_NOBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
 
 fn allow(path: &Path, mode: u32) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("permissions");
@@ -177,19 +217,33 @@ fn permissions_taken_away_and_given_back_are_waited_out() {
         let root = mailroom.root();
         let serving = Serving::start(root, serve(&AS_NOBODY, root));
         serving.says("serving");
-        let agent = if ["inbox", ""].contains(&directory) { "codex" } else { "claude" };
+        let agent = if ["inbox", ""].contains(&directory) {
+            "codex"
+        } else {
+            "claude"
+        };
         let path = mailroom.agent(agent, directory);
         allow(&path, 0o000);
         if directory.is_empty() {
             serving.says("may not read this");
         }
         let letters = Mix::Requests.letters(2, 1);
-        letters.iter().for_each(|letter| settled_torture::letters::post(root, letter));
-        settled_tests::list(mailroom.agent("claude", "outbox")).iter().for_each(|file| give(file));
-        serving.says(if directory == "outbox" { "may not read this" } else { "Permission denied" });
+        letters
+            .iter()
+            .for_each(|letter| settled_torture::letters::post(root, letter));
+        settled_tests::list(mailroom.agent("claude", "outbox"))
+            .iter()
+            .for_each(|file| give(file));
+        serving.says(if directory == "outbox" {
+            "may not read this"
+        } else {
+            "Permission denied"
+        });
         allow(&path, 0o755);
         cleared(root);
-        wait::until("the requests", || settled_tests::names(mailroom.agent("codex", "inbox")).len() == 2);
+        wait::until("the requests", || {
+            settled_tests::names(mailroom.agent("codex", "inbox")).len() == 2
+        });
         assert_eq!(serving.terminate().0, Some(0), "{directory}");
         adds_up(root, &letters);
     }
@@ -200,17 +254,28 @@ fn a_file_that_may_not_be_read_is_no_ones_refusal() {
     let mailroom = of_nobody();
     let root = mailroom.root();
     let letters = post(root, Mix::Notes, 2, 1);
-    let files: Vec<_> =
-        letters.iter().map(|letter| mailroom.agent(letter.from, "outbox").join(&letter.file)).collect();
+    let files: Vec<_> = letters
+        .iter()
+        .map(|letter| mailroom.agent(letter.from, "outbox").join(&letter.file))
+        .collect();
     files.iter().for_each(|file| give(file));
     allow(&files[0], 0o000);
     let mut once = Command::new(AS_NOBODY[0]);
-    once.args(&AS_NOBODY[1..]).arg(settled_tests::binaries::settled()).args(["serve", "--once"]).arg(root);
+    once.args(&AS_NOBODY[1..])
+        .arg(settled_tests::binaries::settled())
+        .args(["serve", "--once"])
+        .arg(root);
     let output = once.output().expect("setpriv can be run");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(9), "{said}");
-    assert!(said.contains("may not read this") && said.contains("1 files or outboxes not be read"), "{said}");
+    assert!(
+        said.contains("may not read this") && said.contains("1 files or outboxes not be read"),
+        "{said}"
+    );
     allow(&files[0], 0o644);
-    assert_eq!(once.output().expect("setpriv can be run").status.code(), Some(0));
+    assert_eq!(
+        once.output().expect("setpriv can be run").status.code(),
+        Some(0)
+    );
     adds_up(root, &letters);
 }

@@ -46,8 +46,12 @@ impl Timed {
         let clock = mailroom.root().with_extension("clock");
         settled_tests::write(&clock, "+0");
         let mut command = serve(&[], mailroom.root());
-        command.env("LD_PRELOAD", library()).env("FAKETIME_TIMESTAMP_FILE", &clock);
-        command.env("FAKETIME_NO_CACHE", "1").env("DONT_FAKE_MONOTONIC", "1");
+        command
+            .env("LD_PRELOAD", library())
+            .env("FAKETIME_TIMESTAMP_FILE", &clock);
+        command
+            .env("FAKETIME_NO_CACHE", "1")
+            .env("DONT_FAKE_MONOTONIC", "1");
         let serving = Serving::start(mailroom.root(), command);
         serving.says("serving");
         Timed { serving, clock }
@@ -61,13 +65,19 @@ impl Timed {
 }
 
 fn phase(mailroom: &Mailroom) -> String {
-    mailroom.status()["reviews"][0]["phase"].as_str().unwrap_or_default().to_owned()
+    mailroom.status()["reviews"][0]["phase"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// A request of priority P0, to be picked up within two hours.
 fn urgent_request(mailroom: &Mailroom) {
     let mut request = Mix::Requests.letters(1, 1).remove(0);
-    let urgent = request.text.replace("priority: P1", "priority: P0").replace("priority: P2", "priority: P0");
+    let urgent = request
+        .text
+        .replace("priority: P1", "priority: P0")
+        .replace("priority: P2", "priority: P0");
     assert!(urgent.contains("priority: P0"));
     request.text = urgent;
     post_one(mailroom.root(), &request);
@@ -86,12 +96,17 @@ fn a_clock_set_forward_and_back_fires_no_deadline_early_and_holds_up_nothing() {
         cleared(mailroom.root());
         let inbox = names(mailroom.agent("codex", "inbox"));
         let theirs = letters.iter().filter(|letter| letter.to == "codex");
-        assert!(theirs.clone().all(|letter| inbox.contains(&letter.file)), "{offset}: {inbox:?}");
+        assert!(
+            theirs.clone().all(|letter| inbox.contains(&letter.file)),
+            "{offset}: {inbox:?}"
+        );
         assert_eq!(phase(&mailroom), "reviewing", "{offset}");
     }
     // Two hours by the time of day, which is what the deadline was promised in.
     timed.set("+7300");
-    wait::until("the deadline to be kept", || phase(&mailroom) == "escalated");
+    wait::until("the deadline to be kept", || {
+        phase(&mailroom) == "escalated"
+    });
     assert_eq!(timed.serving.terminate().0, Some(0));
 }
 
@@ -118,6 +133,11 @@ fn after_the_system_slept_what_lay_finished_is_judged_before_a_deadline_that_pas
     cleared(mailroom.root());
     assert_eq!(phase(&mailroom), "approved", "{}", timed.serving.log());
     let inbox = names(mailroom.agent("codex", "inbox"));
-    assert!(letters.iter().filter(|letter| letter.to == "codex").all(|letter| inbox.contains(&letter.file)));
+    assert!(
+        letters
+            .iter()
+            .filter(|letter| letter.to == "codex")
+            .all(|letter| inbox.contains(&letter.file))
+    );
     assert_eq!(timed.serving.terminate().0, Some(0));
 }

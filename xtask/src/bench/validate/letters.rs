@@ -60,7 +60,11 @@ pub(super) fn broken(place: &Path) -> Result<Vec<Broken>> {
             (false, 3) => ("to: codex", "too: codex", 3, 1),
             (false, _) => ("from: claude", "from: -claude", 2, 7),
         };
-        let text = letter(if number < 16 { number * BODIES.len() } else { number });
+        let text = letter(if number < 16 {
+            number * BODIES.len()
+        } else {
+            number
+        });
         let text = text.replace(from, to);
         let file = directory.join(format!("{number:03}.yaml"));
         std::fs::write(&file, text)?;

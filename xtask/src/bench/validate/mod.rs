@@ -31,12 +31,20 @@ struct Cost {
 pub(crate) fn measure(command: &[String]) -> Result<()> {
     let (program, args) = command.split_first().ok_or("a program to measure")?;
     let start = std::time::Instant::now();
-    let output = Command::new(program).args(args).stdin(Stdio::null()).output()?;
+    let output = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()?;
     let wall = start.elapsed().as_secs_f64();
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
-    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    let seconds =
+        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     let cpu = seconds(usage.user_time()) + seconds(usage.system_time());
-    println!("{wall} {cpu} {} {}", usage.max_rss() as f64 / 1024.0, output.status.success());
+    println!(
+        "{wall} {cpu} {} {}",
+        usage.max_rss() as f64 / 1024.0,
+        output.status.success()
+    );
     std::io::Write::write_all(&mut std::io::stderr(), &output.stderr)?;
     Ok(())
 }
@@ -45,20 +53,39 @@ pub(crate) fn measure(command: &[String]) -> Result<()> {
 fn cost(command: Vec<String>) -> Result<Cost> {
     let program = command[0].clone();
     let cost = cost_of_any(command)?;
-    if cost.is_success { Ok(cost) } else { Err(format!("{program} refuses a correct message").into()) }
+    if cost.is_success {
+        Ok(cost)
+    } else {
+        Err(format!("{program} refuses a correct message").into())
+    }
 }
 
 fn cost_of_any(command: Vec<String>) -> Result<Cost> {
-    let output = Command::new(std::env::current_exe()?).arg("measure").arg("--").args(command).output()?;
+    let output = Command::new(std::env::current_exe()?)
+        .arg("measure")
+        .arg("--")
+        .args(command)
+        .output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stdout).into());
     }
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let figures = said.lines().next().ok_or("nothing was measured")?;
     let mut figures = figures.split(' ');
-    let mut next = || figures.next().ok_or("four figures")?.parse::<f64>().map_err(|_| "a figure");
+    let mut next = || {
+        figures
+            .next()
+            .ok_or("four figures")?
+            .parse::<f64>()
+            .map_err(|_| "a figure")
+    };
     let (wall_s, cpu_s, peak_mib) = (next()?, next()?, next()?);
-    Ok(Cost { wall_s, cpu_s, peak_mib, is_success: figures.next() == Some("true") })
+    Ok(Cost {
+        wall_s,
+        cpu_s,
+        peak_mib,
+        is_success: figures.next() == Some("true"),
+    })
 }
 
 pub(crate) fn run(files_max: usize) -> Result<()> {
@@ -66,7 +93,9 @@ pub(crate) fn run(files_max: usize) -> Result<()> {
     std::fs::create_dir_all(&place)?;
     let letters = letters::lay(&place, files_max)?;
     let peers = peers::all(&place)?;
-    println!("one file cold ({COLD_ROUNDS} rounds, medians); ours to reach: 4 ms of processor time");
+    println!(
+        "one file cold ({COLD_ROUNDS} rounds, medians); ours to reach: 4 ms of processor time"
+    );
     for peer in &peers {
         let (mut wall, mut cpu, mut peak) = (Vec::new(), Vec::new(), 0.0_f64);
         for _ in 0..COLD_ROUNDS {
@@ -76,7 +105,10 @@ pub(crate) fn run(files_max: usize) -> Result<()> {
             peak = peak.max(cost.peak_mib);
         }
         let (wall, cpu) = (quantile(&mut wall, 0.5), quantile(&mut cpu, 0.5));
-        println!("  {:<34} {wall:>9.1} ms wall {cpu:>9.1} ms CPU {peak:>7.1} MiB", peer.name);
+        println!(
+            "  {:<34} {wall:>9.1} ms wall {cpu:>9.1} ms CPU {peak:>7.1} MiB",
+            peer.name
+        );
     }
     for count in [1_000, files_max] {
         println!("\n{count} files; ours to reach at 10 000: 0.5 s of processor time, 16 MiB");
@@ -100,7 +132,10 @@ pub(crate) fn run(files_max: usize) -> Result<()> {
 fn hostile(ours: &Peer, place: &Path) -> Result<()> {
     let mut costs = Vec::new();
     for document in settled_tests::hostile::documents() {
-        let (file, packet) = (place.join("hostile.yaml"), place.join("hostile-packet.yaml"));
+        let (file, packet) = (
+            place.join("hostile.yaml"),
+            place.join("hostile-packet.yaml"),
+        );
         std::fs::write(&file, &document.message)?;
         let mut command = ours.command(&[file]);
         if let Some(bytes) = &document.packet {
@@ -112,7 +147,10 @@ fn hostile(ours: &Peer, place: &Path) -> Result<()> {
         costs.push((quantile(&mut rounds, 0.5), document.name));
     }
     costs.sort_by(|a, b| b.0.total_cmp(&a.0));
-    println!("\n{} hostile files, the dearest; to reach: 20 ms of processor time each", costs.len());
+    println!(
+        "\n{} hostile files, the dearest; to reach: 20 ms of processor time each",
+        costs.len()
+    );
     for (ms, name) in costs.iter().take(5) {
         println!("  {name:<60} {ms:>6.1} ms");
     }
@@ -122,20 +160,29 @@ fn hostile(ours: &Peer, place: &Path) -> Result<()> {
 /// What each says of a hundred broken messages, one process each.
 fn found(peers: &[Peer], place: &Path) -> Result<()> {
     let broken = letters::broken(place)?;
-    println!("\n{} broken messages of six kinds, 16 of them only in the body", broken.len());
+    println!(
+        "\n{} broken messages of six kinds, 16 of them only in the body",
+        broken.len()
+    );
     for peer in peers {
         let (mut seen, mut exact) = (0, 0);
         for letter in &broken {
             let file: [PathBuf; 1] = [letter.file.clone()];
             let command = peer.command(&file);
-            let output = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::null()).output()?;
+            let output = Command::new(&command[0])
+                .args(&command[1..])
+                .stdin(Stdio::null())
+                .output()?;
             let said = [output.stdout, output.stderr].concat();
             let said = String::from_utf8_lossy(&said);
             seen += usize::from(!output.status.success());
             let place = format!(":{}:{}:", letter.line, letter.column);
             exact += usize::from(!output.status.success() && said.contains(&place));
         }
-        println!("  {:<34} {seen:>4} found {exact:>4} with file:line:column", peer.name);
+        println!(
+            "  {:<34} {seen:>4} found {exact:>4} with file:line:column",
+            peer.name
+        );
     }
     Ok(())
 }

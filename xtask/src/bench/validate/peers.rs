@@ -31,42 +31,85 @@ impl Peer {
 /// Ours first, then the peers; installs what is missing.
 pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    done(Command::new(&cargo).args(["build", "--release", "--quiet", "-p", "validate-message-cli"]))?;
+    done(Command::new(&cargo).args([
+        "build",
+        "--release",
+        "--quiet",
+        "-p",
+        "validate-message-cli",
+    ]))?;
     let rust = place.join("rust");
     if !rust.join("bin/jsonschema-cli").exists() {
         // It takes minutes, once.
         let mut install = Command::new(&cargo);
-        install.args(["install", "--quiet", "--locked", "jsonschema-cli@0.60.2", "--root"]).arg(&rust);
+        install
+            .args([
+                "install",
+                "--quiet",
+                "--locked",
+                "jsonschema-cli@0.60.2",
+                "--root",
+            ])
+            .arg(&rust);
         done(&mut install)?;
     }
     let python = place.join("python/bin");
     if !python.join("check-jsonschema").exists() || !python.join("oacp").exists() {
-        done(Command::new("python3").args(["-m", "venv"]).arg(place.join("python")))?;
+        done(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(place.join("python")),
+        )?;
         let packages = ["check-jsonschema==0.39.0", "oacp-cli==0.5.4"];
-        done(Command::new(python.join("pip")).args(["install", "--quiet"]).args(packages))?;
+        done(
+            Command::new(python.join("pip"))
+                .args(["install", "--quiet"])
+                .args(packages),
+        )?;
     }
     let node = place.join("node_modules/.bin");
     if !node.join("jsonschema").exists() || !node.join("ajv").exists() {
         let packages = ["@sourcemeta/jsonschema", "ajv-cli@5", "ajv-formats@2"];
         let mut npm = Command::new("npm");
-        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"]).arg(place).args(packages);
+        npm.args(["install", "--silent", "--no-audit", "--no-fund", "--prefix"])
+            .arg(place)
+            .args(packages);
         done(&mut npm)?;
     }
     let text = |path: PathBuf| path.display().to_string();
     let schema = text(std::env::current_dir()?.join("schemas/envelope.schema.json"));
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
     let ours = text(ground::target().join("release/validate-message"));
     let sourcemeta = text(node.join("jsonschema"));
     let rust = text(rust.join("bin/jsonschema-cli"));
     let check = text(python.join("check-jsonschema"));
     let ajv = text(node.join("ajv"));
-    let ajv = [&ajv, "validate", "--spec=draft2020", "--strict=false", "-c", "ajv-formats", "-s", &schema];
+    let ajv = [
+        &ajv,
+        "validate",
+        "--spec=draft2020",
+        "--strict=false",
+        "-c",
+        "ajv-formats",
+        "-s",
+        &schema,
+    ];
     let oacp = format!(
         "for file; do {} validate --quiet \"$file\" || bad=1; done; exit $bad",
         text(python.join("oacp"))
     );
     Ok(vec![
-        Peer { name: "validate-message", before: vec![ours], each: None, files_max: usize::MAX },
+        Peer {
+            name: "validate-message",
+            before: vec![ours],
+            each: None,
+            files_max: usize::MAX,
+        },
         Peer {
             name: "sourcemeta jsonschema",
             before: words(&[&sourcemeta, "validate", &schema]),
@@ -79,7 +122,12 @@ pub(super) fn all(place: &Path) -> Result<Vec<Peer>> {
             each: Some("-i"),
             files_max: usize::MAX,
         },
-        Peer { name: "ajv-cli", before: words(&ajv), each: Some("-d"), files_max: 1_000 },
+        Peer {
+            name: "ajv-cli",
+            before: words(&ajv),
+            each: Some("-d"),
+            files_max: 1_000,
+        },
         Peer {
             name: "check-jsonschema",
             before: words(&[&check, "--schemafile", &schema]),

@@ -20,14 +20,25 @@ fn second_round() -> Table {
     table.request().expect("opens");
     table.feedback(1, PLACED).expect("feedback");
     let body = "commit_sha: abc1234\nchanges_summary: s\nround: 1\ntouched_files: [src/diff.rs, src/main.rs]";
-    table.send(&Note { body, ..claude("review_addressed") }).expect("addressed");
-    table.request_with("validation_commands: [make test, make lint]").expect("round 2");
+    table
+        .send(&Note {
+            body,
+            ..claude("review_addressed")
+        })
+        .expect("addressed");
+    table
+        .request_with("validation_commands: [make test, make lint]")
+        .expect("round 2");
     table
 }
 
 /// The answers of one response to both threads.
 fn both(deals: [Value; 2]) -> Value {
-    ["F-001", "F-002"].into_iter().map(str::to_owned).zip(deals).collect()
+    ["F-001", "F-002"]
+        .into_iter()
+        .map(str::to_owned)
+        .zip(deals)
+        .collect()
 }
 
 fn settled(table: &mut Table, response: &Value) -> String {
@@ -78,9 +89,15 @@ fn a_brief_says_what_is_asked_what_is_open_and_what_is_left() {
 fn a_brief_counts_what_the_round_has_used() {
     let mut table = second_round();
     assert!(table.feedback(2, "F-009 P1 open action: reply").is_err());
-    let event = Event::Turns { which: Which::of(table.state.reviews().next().expect("one").0), count: 3 };
+    let event = Event::Turns {
+        which: Which::of(table.state.reviews().next().expect("one").0),
+        count: 3,
+    };
     let mut ids = || "settled-1".parse().expect("an id");
-    let told = Told { order: None, event: &event };
+    let told = Told {
+        order: None,
+        event: &event,
+    };
     let record = hear(&table.state, &table.policy, told, table.now, &mut ids);
     apply(&mut table.state, &record, table.now);
     let taken = table.now;
@@ -88,9 +105,19 @@ fn a_brief_counts_what_the_round_has_used() {
     table.supersede().expect("replaced");
     let brief = Asked::of(&table).brief;
     let budget = &brief.budget;
-    assert_eq!((budget.turns_left, budget.runtime_s_left, budget.attempts_left), (5, 499, 2));
+    assert_eq!(
+        (
+            budget.turns_left,
+            budget.runtime_s_left,
+            budget.attempts_left
+        ),
+        (5, 499, 2)
+    );
     assert_eq!(budget.take_by, None);
-    assert_eq!(budget.answer_by.map(|at| at.utc()), Some(taken + TimeDelta::seconds(600)));
+    assert_eq!(
+        budget.answer_by.map(|at| at.utc()),
+        Some(taken + TimeDelta::seconds(600))
+    );
     assert_eq!(brief.request.as_str(), "msg-6", "the request that stands");
     table.now += TimeDelta::hours(1);
     assert_eq!(Asked::of(&table).brief.budget.runtime_s_left, 0);
@@ -104,14 +131,19 @@ fn a_blocker_with_a_person_leaves_no_lgtm_and_is_named() {
     let mut other = Table::default();
     other.policy.rounds = Rounds::MAX;
     other.request().expect("opens");
-    other.feedback(1, "F-001 P1 open title: one\nF-002 P1 open title: two").expect("feedback");
+    other
+        .feedback(1, "F-001 P1 open title: one\nF-002 P1 open title: two")
+        .expect("feedback");
     other.addressed(1, &[]).expect("addressed");
     other.request().expect("round 2");
     decide(&mut other, Act::Hold("F-001".parse().expect("an id")));
     let asked = Asked::of(&other);
     assert!(!asked.brief.lgtm_possible);
     assert_eq!(
-        (asked.brief.held_threads[0].id.as_str(), asked.brief.held_threads[0].state),
+        (
+            asked.brief.held_threads[0].id.as_str(),
+            asked.brief.held_threads[0].state
+        ),
         ("F-001", "held (person)")
     );
     let rest = json!({ "F-002": deal("resolve", "accepts") });
@@ -155,17 +187,35 @@ fn deferring_a_thread_makes_its_nit_in_both_thread_modes() {
             .nits
             .iter()
             .map(|nit| {
-                (nit.nit_id.as_str(), nit.summary.as_str(), nit.owner.as_str(), nit.next_action.as_str())
+                (
+                    nit.nit_id.as_str(),
+                    nit.summary.as_str(),
+                    nit.owner.as_str(),
+                    nit.next_action.as_str(),
+                )
             })
             .collect();
         let expected = [
             ("NIT-001", "Typo", "claude", "mend it"),
-            ("NIT-002", "Test gap", "gemini", "look at it after the merge"),
+            (
+                "NIT-002",
+                "Test gap",
+                "gemini",
+                "look at it after the merge",
+            ),
         ];
         assert_eq!(nits, expected);
-        assert_eq!(body.nits[0].source.as_ref().map(|id| id.as_str()), Some("F-002"));
+        assert_eq!(
+            body.nits[0].source.as_ref().map(|id| id.as_str()),
+            Some("F-002")
+        );
         assert_eq!(settled(&mut table, &response), "approved");
-        let states: Vec<_> = table.review().threads.values().map(|thread| thread.state).collect();
+        let states: Vec<_> = table
+            .review()
+            .threads
+            .values()
+            .map(|thread| thread.state)
+            .collect();
         assert_eq!(states, [ThreadState::Resolved, ThreadState::Deferred]);
     }
 }
@@ -175,19 +225,42 @@ fn only_an_lgtm_defers_and_only_what_does_not_block() {
     let mut table = second_round();
     let of_blocker = both([deal("defer", ""), deal("resolve", "accepts")]);
     let in_feedback = both([deal("resolve", "accepts"), deal("defer", "")]);
-    for response in [lgtm(&of_blocker), feedback(&of_blocker), feedback(&in_feedback)] {
+    for response in [
+        lgtm(&of_blocker),
+        feedback(&of_blocker),
+        feedback(&in_feedback),
+    ] {
         assert!(!Asked::of(&table).admits(&response));
-        assert!(matches!(fate(&mut table, &response), Fate::Unwritable(_)), "{response}");
+        assert!(
+            matches!(fate(&mut table, &response), Fate::Unwritable(_)),
+            "{response}"
+        );
     }
 }
 
 #[test]
 fn an_action_is_written_with_the_status_a_plain_reader_understands() {
     let table = second_round();
-    let response = feedback(&both([deal("resolve", "accepts"), deal("reply", "seeks_change")]));
-    let packet = write(&table, &response).expect("it has words").packet.expect("a packet");
-    let said: Vec<_> = packet.findings.iter().map(|finding| (finding.status, finding.action)).collect();
-    assert_eq!(said, [(Status::Fixed, Some(Action::Resolve)), (Status::NotFixed, Some(Action::Reply))]);
+    let response = feedback(&both([
+        deal("resolve", "accepts"),
+        deal("reply", "seeks_change"),
+    ]));
+    let packet = write(&table, &response)
+        .expect("it has words")
+        .packet
+        .expect("a packet");
+    let said: Vec<_> = packet
+        .findings
+        .iter()
+        .map(|finding| (finding.status, finding.action))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (Status::Fixed, Some(Action::Resolve)),
+            (Status::NotFixed, Some(Action::Reply))
+        ]
+    );
 }
 
 #[test]
@@ -201,10 +274,20 @@ fn a_problem_that_is_back_opens_its_thread_again_once_and_then_goes_to_a_person(
     };
     settled(&mut table, &feedback(&all));
     table.request().expect("round 3");
-    assert!(!Asked::of(&table).admits(&with("escalate")), "it can still be opened again");
-    assert!(matches!(fate(&mut table, &with("escalate")), Fate::Unwritable(_)));
+    assert!(
+        !Asked::of(&table).admits(&with("escalate")),
+        "it can still be opened again"
+    );
+    assert!(matches!(
+        fate(&mut table, &with("escalate")),
+        Fate::Unwritable(_)
+    ));
     assert!(Asked::of(&table).admits(&with("reopen")));
-    assert_eq!(settled(&mut table, &with("reopen")), "escalated", "the last round");
+    assert_eq!(
+        settled(&mut table, &with("reopen")),
+        "escalated",
+        "the last round"
+    );
     let thread = table.review().threads.values().next().expect("a thread");
     assert!(thread.is_open() && thread.reopened);
 
@@ -215,27 +298,54 @@ fn a_problem_that_is_back_opens_its_thread_again_once_and_then_goes_to_a_person(
     again["response"]["reopen"] = json!([]);
     assert!(Asked::of(&table).admits(&again));
     settled(&mut table, &again);
-    assert!(table.review().threads.values().next().expect("a thread").is_held());
+    assert!(
+        table
+            .review()
+            .threads
+            .values()
+            .next()
+            .expect("a thread")
+            .is_held()
+    );
 }
 
 #[test]
 fn a_new_finding_gets_an_id_that_is_free() {
     let table = second_round();
-    let mut response = feedback(&both([deal("resolve", "accepts"), deal("resolve", "accepts")]));
+    let mut response = feedback(&both([
+        deal("resolve", "accepts"),
+        deal("resolve", "accepts"),
+    ]));
     response["response"]["new_findings"] =
         json!([{ "severity": "P0" }, { "severity": "P2", "blocking": true }]);
-    let packet = write(&table, &response).expect("it has words").packet.expect("a packet");
-    let ids: Vec<_> = packet.findings.iter().map(|finding| finding.id.as_str()).collect();
+    let packet = write(&table, &response)
+        .expect("it has words")
+        .packet
+        .expect("a packet");
+    let ids: Vec<_> = packet
+        .findings
+        .iter()
+        .map(|finding| finding.id.as_str())
+        .collect();
     assert_eq!(ids, ["F-001", "F-002", "F-003", "F-004"]);
 }
 
 #[test]
 fn a_text_that_is_not_what_its_field_holds_is_told_with_its_place() {
     let table = second_round();
-    let right = feedback(&both([deal("resolve", "accepts"), deal("resolve", "accepts")]));
+    let right = feedback(&both([
+        deal("resolve", "accepts"),
+        deal("resolve", "accepts"),
+    ]));
     let cases = [
-        (json!({ "severity": "P0", "file": "/etc/passwd" }), "new_findings[0].file"),
-        (json!({ "severity": "P0", "lines": "45-40" }), "new_findings[0].lines"),
+        (
+            json!({ "severity": "P0", "file": "/etc/passwd" }),
+            "new_findings[0].file",
+        ),
+        (
+            json!({ "severity": "P0", "lines": "45-40" }),
+            "new_findings[0].lines",
+        ),
     ];
     for (finding, field) in cases {
         let mut wrong = right.clone();

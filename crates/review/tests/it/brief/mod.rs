@@ -26,7 +26,11 @@ impl Asked {
         let brief = brief(&table.state, &table.policy, key, table.now).expect("an open request");
         let schema = serde_json::from_str(&brief.response_schema).expect("a line of JSON");
         let validator = jsonschema::validator_for(&schema).expect("a schema");
-        Self { brief, schema, validator }
+        Self {
+            brief,
+            schema,
+            validator,
+        }
     }
 
     fn admits(&self, response: &Value) -> bool {
@@ -67,7 +71,8 @@ fn write(table: &Table, response: &Value) -> Result<Written, String> {
     let (key, review) = table.state.reviews().next().expect("a review");
     let path = PacketPath::new("packets/findings/p.yaml").expect("a path");
     let read = review::StructuredResponse::read(response);
-    read.and_then(|read| read.write(key, review, &path)).map_err(|error| error.to_string())
+    read.and_then(|read| read.write(key, review, &path))
+        .map_err(|error| error.to_string())
 }
 
 fn fate(table: &mut Table, response: &Value) -> Fate {
@@ -96,7 +101,11 @@ fn post(table: &mut Table, body: &Body, packet: Option<&str>) -> Result<String, 
     };
     // JSON is YAML.
     let text = text(
-        &Note { body: &body.to_string(), packet, ..codex(kind) },
+        &Note {
+            body: &body.to_string(),
+            packet,
+            ..codex(kind)
+        },
         &format!("msg-response-{}", table.records.len()),
     );
     valid_or_codes(&text, packet)?;
@@ -106,11 +115,24 @@ fn post(table: &mut Table, body: &Body, packet: Option<&str>) -> Result<String, 
 /// A person decides about the only review.
 fn decide(table: &mut Table, act: Act) {
     let (key, _) = table.state.reviews().next().expect("a review");
-    let decision =
-        PersonsDecision { which: Which::of(key), by: "ada".to_owned(), reason: "so".to_owned(), act };
+    let decision = PersonsDecision {
+        which: Which::of(key),
+        by: "ada".to_owned(),
+        reason: "so".to_owned(),
+        act,
+    };
     let event = Event::Person(decision);
     let mut ids = || "settled-decided".parse().expect("an id");
-    let record = hear(&table.state, &table.policy, Told { order: None, event: &event }, table.now, &mut ids);
+    let record = hear(
+        &table.state,
+        &table.policy,
+        Told {
+            order: None,
+            event: &event,
+        },
+        table.now,
+        &mut ids,
+    );
     apply(&mut table.state, &record, table.now);
 }
 
@@ -138,7 +160,9 @@ fn lgtm(threads: &Value) -> Value {
 
 /// The same verdict with what else its schema asks for in this state.
 fn completed(asked: &Asked, mut response: Value) -> Value {
-    let verdicts = asked.schema["properties"]["response"]["anyOf"].as_array().expect("verdicts");
+    let verdicts = asked.schema["properties"]["response"]["anyOf"]
+        .as_array()
+        .expect("verdicts");
     for field in ["reopen", "escalate"] {
         let is_asked = verdicts[0]["properties"].get(field).is_some();
         if is_asked && response["response"]["type"] == "review_feedback" {

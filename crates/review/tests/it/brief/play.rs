@@ -31,13 +31,24 @@ struct Cycle {
     person: u8,
 }
 
-const FINDINGS: [&str; 5] =
-    ["P0 open ", "P1 open ", "P2 open blocking: true; ", "P2 open blocking: false; ", "P3 open "];
+const FINDINGS: [&str; 5] = [
+    "P0 open ",
+    "P1 open ",
+    "P2 open blocking: true; ",
+    "P2 open blocking: false; ",
+    "P3 open ",
+];
 
 pub(super) fn play() -> impl Strategy<Value = Play> {
     let deals = prop::collection::vec((0..4_usize, any::<bool>()), 4);
-    let cycle = (deals, prop::bool::weighted(0.3), 0..3_u8, 0..8_u8)
-        .prop_map(|(deals, back, report, person)| Cycle { deals, back, report, person });
+    let cycle = (deals, prop::bool::weighted(0.3), 0..3_u8, 0..8_u8).prop_map(
+        |(deals, back, report, person)| Cycle {
+            deals,
+            back,
+            report,
+            person,
+        },
+    );
     (
         1..=3_u64,
         any::<bool>(),
@@ -59,13 +70,27 @@ impl Play {
     pub(super) fn table(&self) -> Option<Table> {
         let mut table = Table::default();
         table.policy.rounds = Rounds::new(self.rounds).expect("1 to 3");
-        table.policy.threads = if self.explicit { ThreadMode::Explicit } else { ThreadMode::Inferred };
-        table.policy.profile = if self.advisory { Profile::Advisory } else { Profile::Gate };
+        table.policy.threads = if self.explicit {
+            ThreadMode::Explicit
+        } else {
+            ThreadMode::Inferred
+        };
+        table.policy.profile = if self.advisory {
+            Profile::Advisory
+        } else {
+            Profile::Gate
+        };
         table.request().expect("opens");
         for (number, cycle) in self.cycles.iter().enumerate() {
-            let findings = if number == 0 { self.opening() } else { cycle.findings(&table) };
+            let findings = if number == 0 {
+                self.opening()
+            } else {
+                cycle.findings(&table)
+            };
             let round = table.review().round;
-            table.feedback(round, &findings).unwrap_or_else(|codes| panic!("{codes:?}:\n{findings}"));
+            table
+                .feedback(round, &findings)
+                .unwrap_or_else(|codes| panic!("{codes:?}:\n{findings}"));
             cycle.go_on(&mut table)?;
         }
         Some(table)
@@ -73,7 +98,9 @@ impl Play {
 
     fn opening(&self) -> String {
         let lines = self.findings.iter().enumerate();
-        lines.map(|(n, finding)| format!("F-{n:03} {finding}title: finding {n}; file: f{n}.rs\n")).collect()
+        lines
+            .map(|(n, finding)| format!("F-{n:03} {finding}title: finding {n}; file: f{n}.rs\n"))
+            .collect()
     }
 }
 
@@ -92,14 +119,21 @@ impl Cycle {
         let last = review.is_last(review.round);
         let mut text = String::new();
         for ((id, thread), (pick, seeks)) in review.open_threads().zip(&self.deals) {
-            let stance = if *seeks { Stance::SeeksChange } else { Stance::Accepts };
+            let stance = if *seeks {
+                Stance::SeeksChange
+            } else {
+                Stance::Accepts
+            };
             let legal = thread.legal_actions(stance, last);
             // Replies are what makes a review long.
             let action = legal[legal.len() - 1 - pick % legal.len()];
             text += &line(id, thread, &format!("stance: {stance}; action: {action}"));
         }
         let resolved = |thread: &review::Thread| thread.state == review::ThreadState::Resolved;
-        let back = review.threads.iter().filter(|(_, t)| resolved(t) && !t.is_settled_for_good());
+        let back = review
+            .threads
+            .iter()
+            .filter(|(_, t)| resolved(t) && !t.is_settled_for_good());
         text + &back
             .filter(|_| self.back)
             .map(|(id, thread)| line(id, thread, "evidence: it is back"))
@@ -108,7 +142,11 @@ impl Cycle {
 
     /// Leads to the next open request, by a person's reopening if there is no other way.
     fn go_on(&self, table: &mut Table) -> Option<()> {
-        let ids: Vec<FindingId> = table.review().open_threads().map(|(id, _)| id.clone()).collect();
+        let ids: Vec<FindingId> = table
+            .review()
+            .open_threads()
+            .map(|(id, _)| id.clone())
+            .collect();
         if let Some(id) = ids.first() {
             match self.person {
                 0 => decide(table, Act::Hold(id.clone())),
@@ -126,8 +164,11 @@ impl Cycle {
         if matches!(table.review().phase, Phase::Fixing { .. })
             && (self.report > 0 || table.review().open_blockers() > 0)
         {
-            let named: Vec<&str> =
-                ids.iter().take(usize::from(self.report % 2)).map(FindingId::as_str).collect();
+            let named: Vec<&str> = ids
+                .iter()
+                .take(usize::from(self.report % 2))
+                .map(FindingId::as_str)
+                .collect();
             let round = table.review().round;
             table.addressed(round, &named).ok()?;
         }

@@ -19,12 +19,19 @@ const WORDS: [&str; 6] = ["resolve", "veto", "escalate", "reply", "defer", "appr
 const STANCES: [&str; 2] = ["seeks_change", "accepts"];
 
 fn open(brief: &Brief) -> Vec<String> {
-    brief.open_threads.iter().map(|thread| thread.id.to_string()).collect()
+    brief
+        .open_threads
+        .iter()
+        .map(|thread| thread.id.to_string())
+        .collect()
 }
 
 /// Every thread gets the choice of its number.
 fn dealt(brief: &Brief, choices: &[(&str, &str)]) -> Value {
-    let deals = open(brief).into_iter().zip(choices).map(|(id, (action, stance))| (id, deal(action, stance)));
+    let deals = open(brief)
+        .into_iter()
+        .zip(choices)
+        .map(|(id, (action, stance))| (id, deal(action, stance)));
     Value::Object(deals.collect::<Map<_, _>>())
 }
 
@@ -35,21 +42,33 @@ fn both(asked: &Asked, choices: &[(&str, &str)]) -> [Value; 2] {
 }
 
 fn choices() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
-    let choice = (prop::sample::select(WORDS.to_vec()), prop::sample::select(STANCES.to_vec()));
+    let choice = (
+        prop::sample::select(WORDS.to_vec()),
+        prop::sample::select(STANCES.to_vec()),
+    );
     prop::collection::vec(choice, 4)
 }
 
 /// Some response that the schema admits, as long as there is one.
 fn admitted(asked: &Asked) -> Value {
     let all_resolved = both(asked, &[("resolve", "accepts"); 4]);
-    let found = all_resolved.into_iter().find(|response| asked.admits(response));
+    let found = all_resolved
+        .into_iter()
+        .find(|response| asked.admits(response));
     found.expect("resolving everything in a feedback is always admitted")
 }
 
 /// Whether the rules and the schema say the same of a response, as far as threads go.
 fn agree(table: &mut Table, asked: &Asked, response: &Value) -> Result<(), TestCaseError> {
     let (admitted, fate) = (asked.admits(response), fate(table, response));
-    prop_assert_eq!(admitted, fate.is_fine_with_threads(), "{:?}\n{}\n{}", fate, response, asked.schema);
+    prop_assert_eq!(
+        admitted,
+        fate.is_fine_with_threads(),
+        "{:?}\n{}\n{}",
+        fate,
+        response,
+        asked.schema
+    );
     Ok(())
 }
 
@@ -196,7 +215,10 @@ proptest! {
 fn counted(body: &Body, findings: &[Finding]) -> Body {
     let mut body = body.clone();
     if let Body::Feedback(feedback) = &mut body {
-        let blocking = findings.iter().filter(|finding| finding.counts_as_blocking()).count();
+        let blocking = findings
+            .iter()
+            .filter(|finding| finding.counts_as_blocking())
+            .count();
         feedback.blocking_count = u32::try_from(blocking).expect("few findings");
     }
     body
@@ -204,8 +226,13 @@ fn counted(body: &Body, findings: &[Finding]) -> Body {
 
 /// Whether silence about the thread resolves it, so that leaving it out is no breach.
 fn is_silence_read(table: &Table, id: &FindingId) -> bool {
-    let Phase::Reviewing(open) = &table.review().phase else { return false };
-    let report = open.addressed.as_ref().filter(|_| table.policy.threads == ThreadMode::Inferred);
+    let Phase::Reviewing(open) = &table.review().phase else {
+        return false;
+    };
+    let report = open
+        .addressed
+        .as_ref()
+        .filter(|_| table.policy.threads == ThreadMode::Inferred);
     report.is_some_and(|report| report.findings.is_empty() || report.findings.contains(id))
 }
 
@@ -213,14 +240,34 @@ fn is_silence_read(table: &Table, id: &FindingId) -> bool {
 fn walk(schema: &Value, used: &mut BTreeSet<String>) {
     let fields = schema.as_object().expect("a schema is an object");
     used.extend(fields.keys().cloned());
-    let named = |key: &str| fields.get(key).and_then(Value::as_object).into_iter().flatten();
-    named("properties").chain(named("$defs")).for_each(|(_, schema)| walk(schema, used));
-    fields.get("items").iter().for_each(|schema| walk(schema, used));
-    fields.get("anyOf").and_then(Value::as_array).into_iter().flatten().for_each(|schema| walk(schema, used));
+    let named = |key: &str| {
+        fields
+            .get(key)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    };
+    named("properties")
+        .chain(named("$defs"))
+        .for_each(|(_, schema)| walk(schema, used));
+    fields
+        .get("items")
+        .iter()
+        .for_each(|schema| walk(schema, used));
+    fields
+        .get("anyOf")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .for_each(|schema| walk(schema, used));
     if schema["type"] == "object" {
         assert_eq!(schema["additionalProperties"], false, "{schema}");
         let names: BTreeSet<&str> = named("properties").map(|(name, _)| name.as_str()).collect();
-        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let required = schema["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         assert_eq!(required.collect::<BTreeSet<_>>(), names, "{schema}");
     }
 }

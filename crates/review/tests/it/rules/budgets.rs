@@ -5,7 +5,10 @@ use crate::table::{Note, Table, claude, codex, packet, which};
 use review::{EscalationReason, Event, Phase, Record, Says};
 
 fn turns(table: &mut Table, count: u16) -> Result<String, String> {
-    table.hear(&Event::Turns { which: which(), count })
+    table.hear(&Event::Turns {
+        which: which(),
+        count,
+    })
 }
 
 #[test]
@@ -18,8 +21,14 @@ fn the_last_counted_turn_without_a_response_ends_the_invocation() {
         "a turn is a take"
     );
     assert_eq!(turns(&mut table, 1), Ok("escalated".to_owned()));
-    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::ReviewerBudgetExceeded));
-    assert_eq!(table.feedback(1, "F-001 P1 open"), refused(&["invocation_closed"]));
+    assert_eq!(
+        table.review().phase,
+        Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
+    );
+    assert_eq!(
+        table.feedback(1, "F-001 P1 open"),
+        refused(&["invocation_closed"])
+    );
     assert_eq!(turns(&mut table, 1), Err("no_open_request".to_owned()));
 }
 
@@ -43,7 +52,11 @@ fn no_turn_is_no_count() {
 fn lgtm_after(table: &mut Table, turns: u32) -> Result<String, Vec<String>> {
     let envelope = format!("related_pr: 86\nturns: {turns}\n");
     let body = "quality_gate_result: pass\nmerge_ready: true";
-    table.send(&Note { envelope: &envelope, body, ..codex("review_lgtm") })
+    table.send(&Note {
+        envelope: &envelope,
+        body,
+        ..codex("review_lgtm")
+    })
 }
 
 #[test]
@@ -57,9 +70,18 @@ fn an_approval_within_its_turns_is_one() {
 fn an_approval_beyond_its_turns_closes_the_invocation() {
     let mut table = Table::default();
     table.request().expect("opens");
-    assert_eq!(lgtm_after(&mut table, 9), refused(&["turn_budget_exceeded"]));
-    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::ReviewerBudgetExceeded));
-    let Record::Refused { cost: Some(cost), .. } = table.last_record() else {
+    assert_eq!(
+        lgtm_after(&mut table, 9),
+        refused(&["turn_budget_exceeded"])
+    );
+    assert_eq!(
+        table.review().phase,
+        Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
+    );
+    let Record::Refused {
+        cost: Some(cost), ..
+    } = table.last_record()
+    else {
         panic!("it costs the invocation")
     };
     assert!(matches!(cost.letters[0].says, Says::BudgetSpent { .. }));
@@ -72,7 +94,10 @@ fn feedback_beyond_its_turns_is_heard_and_goes_to_a_person() {
     table.request().expect("opens");
     let said = table.feedback_with(1, "telemetry: {turns: 9}", "F-001 P1 open");
     assert_eq!(said, ok("escalated"));
-    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::ReviewerBudgetExceeded));
+    assert_eq!(
+        table.review().phase,
+        Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
+    );
     assert_eq!(table.review().threads.len(), 1, "its findings are kept");
 }
 
@@ -92,10 +117,20 @@ fn turns_in_the_packet_s_place_do_not_count() {
     table.request().expect("opens");
     let body = "findings_packet: packets/findings/p.yaml\nround: 1\nblocking_count: 0";
     let packet = packet("");
-    let note = Note { body, packet: Some(&packet), ..codex("review_feedback") };
+    let note = Note {
+        body,
+        packet: Some(&packet),
+        ..codex("review_feedback")
+    };
     assert_eq!(table.send(&note), ok("fixing"));
     let request = "pr: 86\nbranch: b\ndiff_summary: s\nmax_turns_reviewer: 1";
-    assert_eq!(table.send(&Note { body: request, ..claude("review_request") }), ok("reviewing"));
+    assert_eq!(
+        table.send(&Note {
+            body: request,
+            ..claude("review_request")
+        }),
+        ok("reviewing")
+    );
 }
 
 #[test]
@@ -119,9 +154,18 @@ fn a_command_is_started_twice_and_once_more_for_each_replacement() {
 fn a_command_that_fails_hands_the_review_to_a_person_and_is_never_a_pass() {
     let mut table = Table::default();
     table.request().expect("opens");
-    let failed = Event::Failed { which: which(), why: "it ended with code 1".to_owned() };
+    let failed = Event::Failed {
+        which: which(),
+        why: "it ended with code 1".to_owned(),
+    };
     assert_eq!(table.hear(&failed), Ok("escalated".to_owned()));
-    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::InvocationFailed));
+    assert_eq!(
+        table.review().phase,
+        Phase::Escalated(EscalationReason::InvocationFailed)
+    );
     assert_eq!(table.hear(&failed), Err("no_open_request".to_owned()));
-    assert_eq!(table.feedback(1, "F-001 P1 open"), refused(&["invocation_closed"]));
+    assert_eq!(
+        table.feedback(1, "F-001 P1 open"),
+        refused(&["invocation_closed"])
+    );
 }

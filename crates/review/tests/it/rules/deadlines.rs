@@ -7,7 +7,9 @@ use review::{Act, Deadline, EscalationReason, Event, Phase, Record, RuntimeClock
 
 fn reason(table: &Table) -> &EscalationReason {
     let phase = &table.review().phase;
-    let Phase::Escalated(reason) = phase else { panic!("{phase:?} is not escalated") };
+    let Phase::Escalated(reason) = phase else {
+        panic!("{phase:?} is not escalated")
+    };
     reason
 }
 
@@ -15,23 +17,36 @@ fn reason(table: &Table) -> &EscalationReason {
 fn a_request_nobody_takes_goes_to_a_person_after_its_priority_s_time() {
     let mut table = Table::default();
     table.request().expect("opens");
-    assert_eq!(table.wait(TimeDelta::hours(24) - TimeDelta::seconds(1)), "reviewing");
+    assert_eq!(
+        table.wait(TimeDelta::hours(24) - TimeDelta::seconds(1)),
+        "reviewing"
+    );
     assert_eq!(table.wait(TimeDelta::seconds(1)), "escalated");
     assert_eq!(*reason(&table), EscalationReason::ReviewerTimeout);
-    assert_eq!(table.feedback(1, "F-001 P1 open"), refused(&["invocation_closed"]));
+    assert_eq!(
+        table.feedback(1, "F-001 P1 open"),
+        refused(&["invocation_closed"])
+    );
 }
 
 #[test]
 fn once_taken_the_runtime_counts_and_its_end_is_the_daemon_s_feedback() {
     let mut table = Table::default();
-    table.request_with("max_runtime_s_reviewer: 90").expect("opens");
+    table
+        .request_with("max_runtime_s_reviewer: 90")
+        .expect("opens");
     table.wait(TimeDelta::hours(20));
     table.hear(&Event::Taken(which())).expect("taken");
     assert_eq!(table.wait(TimeDelta::seconds(89)), "reviewing");
     assert_eq!(table.wait(TimeDelta::seconds(1)), "escalated");
     assert_eq!(*reason(&table), EscalationReason::ReviewerBudgetExceeded);
-    let Record::Happened(happened) = table.last_record() else { panic!("a deadline is an event") };
-    assert!(matches!(happened.letters[0].says, Says::BudgetSpent { round: 1, .. }));
+    let Record::Happened(happened) = table.last_record() else {
+        panic!("a deadline is an event")
+    };
+    assert!(matches!(
+        happened.letters[0].says,
+        Says::BudgetSpent { round: 1, .. }
+    ));
     assert_eq!(happened.letters[0].to.as_str(), "claude");
     assert_eq!(table.lgtm("", None), refused(&["invocation_closed"]));
 }
@@ -39,7 +54,9 @@ fn once_taken_the_runtime_counts_and_its_end_is_the_daemon_s_feedback() {
 #[test]
 fn a_request_taken_twice_starts_one_clock() {
     let mut table = Table::default();
-    table.request_with("max_runtime_s_reviewer: 60").expect("opens");
+    table
+        .request_with("max_runtime_s_reviewer: 60")
+        .expect("opens");
     table.hear(&Event::Taken(which())).expect("taken");
     let before = table.review().clone();
     table.wait(TimeDelta::seconds(30));
@@ -51,14 +68,18 @@ fn a_request_taken_twice_starts_one_clock() {
 fn where_the_project_says_so_the_clock_starts_at_delivery() {
     let mut table = Table::default();
     table.policy.runtime_clock = RuntimeClock::Delivery;
-    table.request_with("max_runtime_s_reviewer: 60").expect("opens");
+    table
+        .request_with("max_runtime_s_reviewer: 60")
+        .expect("opens");
     assert_eq!(table.wait(TimeDelta::seconds(60)), "escalated");
 }
 
 #[test]
 fn a_replaced_request_goes_on_with_the_same_clock() {
     let mut table = Table::default();
-    table.request_with("max_runtime_s_reviewer: 60").expect("opens");
+    table
+        .request_with("max_runtime_s_reviewer: 60")
+        .expect("opens");
     table.hear(&Event::Taken(which())).expect("taken");
     table.wait(TimeDelta::seconds(50));
     table.supersede().expect("replaced");
@@ -72,7 +93,11 @@ fn one_deadline_covers_all_the_author_owes_in_a_round() {
     assert_eq!(due.1, Deadline::Author);
     table.wait(TimeDelta::hours(23));
     assert_eq!(table.addressed(1, &["F-001"]), ok("addressed"));
-    assert_eq!(table.review().deadline(), Some(due), "what is accepted does not renew it");
+    assert_eq!(
+        table.review().deadline(),
+        Some(due),
+        "what is accepted does not renew it"
+    );
     assert_eq!(table.wait(TimeDelta::hours(1)), "escalated");
     assert_eq!(*reason(&table), EscalationReason::AuthorTimeout);
 }
@@ -82,8 +107,13 @@ fn each_round_has_its_own_time() {
     let mut table = second_round();
     table.wait(TimeDelta::hours(23));
     assert_eq!(table.review().phase.word(), "reviewing");
-    let Phase::Reviewing(open) = &table.review().phase else { unreachable!() };
-    assert_eq!(open.pick_up_by, table.review().since + patience(open.priority));
+    let Phase::Reviewing(open) = &table.review().phase else {
+        unreachable!()
+    };
+    assert_eq!(
+        open.pick_up_by,
+        table.review().since + patience(open.priority)
+    );
 }
 
 #[test]
@@ -108,7 +138,10 @@ fn a_reopened_review_waits_no_longer_than_any_other() {
 fn a_deadline_that_is_not_armed_does_nothing() {
     let mut table = fixing();
     let review = table.state.reviews().next().expect("one").0.clone();
-    let event = Event::Deadline { review, which: Deadline::Runtime };
+    let event = Event::Deadline {
+        review,
+        which: Deadline::Runtime,
+    };
     assert_eq!(table.hear(&event), Err("review_closed".to_owned()));
     assert_eq!(table.review().phase.word(), "fixing");
 }

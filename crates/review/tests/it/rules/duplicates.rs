@@ -5,7 +5,8 @@ use crate::table::{Note, Table, claude};
 use message_schema::limit::Rounds;
 use review::{Record, ThreadState};
 
-const EMPTY_DIFF: &str = "F-001 P1 open title: Empty diff is not handled; file: src/diff.rs; lines: 40-45";
+const EMPTY_DIFF: &str =
+    "F-001 P1 open title: Empty diff is not handled; file: src/diff.rs; lines: 40-45";
 
 /// A table of three rounds in round 2, with one finding that has a place and a title.
 fn with_a_place() -> Table {
@@ -21,14 +22,26 @@ fn with_a_place() -> Table {
 #[test]
 fn the_same_bytes_are_a_duplicate_and_other_bytes_a_collision() {
     let mut table = Table::default();
-    let note = Note { body: "hello", ..claude("question") };
+    let note = Note {
+        body: "hello",
+        ..claude("question")
+    };
     let text = crate::table::text(&note, "msg-x");
     assert_eq!(table.post("claude", &text, None), ok("delivered"));
     let before = table.state.clone();
     assert_eq!(table.post("claude", &text, None), ok("duplicate"));
     assert_eq!(table.state, before);
-    let other = crate::table::text(&Note { body: "hello again", ..note }, "msg-x");
-    assert_eq!(table.post("claude", &other, None), refused(&["id_collision"]));
+    let other = crate::table::text(
+        &Note {
+            body: "hello again",
+            ..note
+        },
+        "msg-x",
+    );
+    assert_eq!(
+        table.post("claude", &other, None),
+        refused(&["id_collision"])
+    );
 }
 
 #[test]
@@ -38,8 +51,13 @@ fn a_new_finding_that_repeats_an_open_thread_is_refused_and_names_it() {
     let named = format!("F-001 P1 open action: reply\n{again}");
     assert_eq!(table.feedback(2, &named), refused(&["duplicate_finding"]));
     let settled = format!("F-001 P1 fixed\n{again}");
-    assert_eq!(table.feedback(2, &settled), refused(&["duplicate_finding"]), "settling it is no way round");
-    let elsewhere = "F-001 P1 fixed\nF-007 P1 open title: Handle empty diffs; file: src/diff.rs; line: 49";
+    assert_eq!(
+        table.feedback(2, &settled),
+        refused(&["duplicate_finding"]),
+        "settling it is no way round"
+    );
+    let elsewhere =
+        "F-001 P1 fixed\nF-007 P1 open title: Handle empty diffs; file: src/diff.rs; line: 49";
     assert_eq!(table.feedback(2, elsewhere), ok("fixing"));
 }
 
@@ -49,17 +67,26 @@ fn what_is_advised_on_a_repeated_finding_is_accepted() {
     let again = "F-007 P1 open title: Handle empty diffs; file: src/diff.rs; line: 47";
 
     let mut open = with_a_place();
-    open.feedback(2, &format!("F-001 P1 open action: reply\n{again}")).expect_err("repeats an open thread");
-    assert_eq!(fix(&open), "write the finding under the id `F-001`, with an action");
-    assert_eq!(open.feedback(2, "F-001 P1 open action: reply"), ok("fixing"));
+    open.feedback(2, &format!("F-001 P1 open action: reply\n{again}"))
+        .expect_err("repeats an open thread");
+    assert_eq!(
+        fix(&open),
+        "write the finding under the id `F-001`, with an action"
+    );
+    assert_eq!(
+        open.feedback(2, "F-001 P1 open action: reply"),
+        ok("fixing")
+    );
 
     let mut held = Table::default();
     held.policy.rounds = Rounds::MAX;
     held.request().expect("opens");
-    held.feedback(1, &format!("{EMPTY_DIFF}\nF-002 P1 open")).expect("feedback");
+    held.feedback(1, &format!("{EMPTY_DIFF}\nF-002 P1 open"))
+        .expect("feedback");
     held.addressed(1, &[]).expect("addressed");
     held.request().expect("round 2");
-    held.feedback(2, "F-001 P1 open action: veto\nF-002 P1 open action: reply").expect("feedback");
+    held.feedback(2, "F-001 P1 open action: veto\nF-002 P1 open action: reply")
+        .expect("feedback");
     held.addressed(2, &[]).expect("addressed");
     held.request().expect("round 3");
     held.feedback(3, again).expect_err("repeats a held thread");
@@ -71,8 +98,14 @@ fn what_is_advised_on_a_repeated_finding_is_accepted() {
 
     let mut twice = Table::default();
     twice.request().expect("opens");
-    twice.feedback(1, &format!("{EMPTY_DIFF}\n{again}")).expect_err("repeats itself");
-    assert!(fix(&twice).starts_with("leave `F-007` out;"), "{}", fix(&twice));
+    twice
+        .feedback(1, &format!("{EMPTY_DIFF}\n{again}"))
+        .expect_err("repeats itself");
+    assert!(
+        fix(&twice).starts_with("leave `F-007` out;"),
+        "{}",
+        fix(&twice)
+    );
     assert_eq!(twice.feedback(1, EMPTY_DIFF), ok("fixing"));
 }
 
@@ -80,9 +113,11 @@ fn what_is_advised_on_a_repeated_finding_is_accepted() {
 fn a_packet_does_not_repeat_itself() {
     let mut table = Table::default();
     table.request().expect("opens");
-    let twice = "F-001 P1 open title: Empty diff; file: a.rs\nF-002 P1 open title: empty diffs; file: a.rs";
+    let twice =
+        "F-001 P1 open title: Empty diff; file: a.rs\nF-002 P1 open title: empty diffs; file: a.rs";
     assert_eq!(table.feedback(1, twice), refused(&["duplicate_finding"]));
-    let other = "F-001 P1 open title: Empty diff; file: a.rs\nF-002 P1 open title: empty diffs; file: b.rs";
+    let other =
+        "F-001 P1 open title: Empty diff; file: a.rs\nF-002 P1 open title: empty diffs; file: b.rs";
     assert_eq!(table.feedback(1, other), ok("fixing"));
 }
 
@@ -94,20 +129,29 @@ fn a_new_finding_that_repeats_a_resolved_thread_reopens_it_with_its_counters() {
     table.addressed(2, &[]).expect("addressed");
     table.request().expect("round 3");
     table.lgtm("", None).expect("approved");
-    table.request_with("declared_head: fffffff").expect("a new generation");
+    table
+        .request_with("declared_head: fffffff")
+        .expect("a new generation");
     let again = "F-007 P1 open title: Empty diff not handled; file: src/diff.rs; line: 41";
     assert_eq!(table.feedback(4, again), ok("fixing"));
     assert_eq!(table.review().threads.len(), 1, "no thread of its own");
     let thread = table.review().threads.values().next().expect("a thread");
-    assert_eq!((thread.state, thread.dialogue.replies), (ThreadState::Open, 1));
+    assert_eq!(
+        (thread.state, thread.dialogue.replies),
+        (ThreadState::Open, 1)
+    );
 }
 
 #[test]
 fn a_response_raises_at_most_25_new_findings() {
-    let some = |count: usize| -> String { (0..count).map(|n| format!("F-{n:03} P3 open\n")).collect() };
+    let some =
+        |count: usize| -> String { (0..count).map(|n| format!("F-{n:03} P3 open\n")).collect() };
     let mut table = Table::default();
     table.request().expect("opens");
-    assert_eq!(table.feedback(1, &some(26)), refused(&["too_many_findings"]));
+    assert_eq!(
+        table.feedback(1, &some(26)),
+        refused(&["too_many_findings"])
+    );
     assert_eq!(table.feedback(1, &some(25)), ok("fixing"));
 }
 
@@ -119,18 +163,50 @@ fn a_late_blocker_outside_the_touched_files_is_deferred() {
         table.request().expect("opens");
         table.feedback(1, "F-001 P1 open").expect("feedback");
         let body = "commit_sha: abc1234\nchanges_summary: s\nround: 1\ntouched_files: [src/a.rs]";
-        table.send(&Note { body, ..claude("review_addressed") }).expect("addressed");
+        table
+            .send(&Note {
+                body,
+                ..claude("review_addressed")
+            })
+            .expect("addressed");
         table.request().expect("round 2");
-        table.feedback(2, &format!("F-001 P1 fixed\n{finding}")).expect("feedback");
-        let Record::Accepted(accepted) = table.last_record() else { panic!("not accepted") };
-        let thread = table.review().threads.values().last().expect("the new thread");
+        table
+            .feedback(2, &format!("F-001 P1 fixed\n{finding}"))
+            .expect("feedback");
+        let Record::Accepted(accepted) = table.last_record() else {
+            panic!("not accepted")
+        };
+        let thread = table
+            .review()
+            .threads
+            .values()
+            .last()
+            .expect("the new thread");
         (thread.state, accepted.warnings.len())
     };
-    assert_eq!(late("F-002 P1 open file: src/b.rs"), (ThreadState::Deferred, 1));
-    assert_eq!(late("F-002 P1 open file: src/a.rs"), (ThreadState::Open, 0), "it lies in a touched file");
-    assert_eq!(late("F-002 P1 open file: src/b.rs; introduced_by: abc1234"), (ThreadState::Open, 0));
-    assert_eq!(late("F-002 P0 open file: src/b.rs"), (ThreadState::Open, 0), "a P0 always blocks");
-    assert_eq!(late("F-002 P3 open file: src/b.rs"), (ThreadState::Open, 0), "it does not block anyway");
+    assert_eq!(
+        late("F-002 P1 open file: src/b.rs"),
+        (ThreadState::Deferred, 1)
+    );
+    assert_eq!(
+        late("F-002 P1 open file: src/a.rs"),
+        (ThreadState::Open, 0),
+        "it lies in a touched file"
+    );
+    assert_eq!(
+        late("F-002 P1 open file: src/b.rs; introduced_by: abc1234"),
+        (ThreadState::Open, 0)
+    );
+    assert_eq!(
+        late("F-002 P0 open file: src/b.rs"),
+        (ThreadState::Open, 0),
+        "a P0 always blocks"
+    );
+    assert_eq!(
+        late("F-002 P3 open file: src/b.rs"),
+        (ThreadState::Open, 0),
+        "it does not block anyway"
+    );
 }
 
 #[test]
@@ -140,12 +216,22 @@ fn a_late_blocker_stays_deferred_unless_it_gets_worse() {
     table.request().expect("opens");
     table.feedback(1, "F-001 P1 open").expect("feedback");
     let body = "commit_sha: abc1234\nchanges_summary: s\nround: 1\ntouched_files: [src/a.rs]";
-    table.send(&Note { body, ..claude("review_addressed") }).expect("addressed");
+    table
+        .send(&Note {
+            body,
+            ..claude("review_addressed")
+        })
+        .expect("addressed");
     table.request().expect("round 2");
-    table.feedback(2, "F-001 P1 fixed\nF-002 P1 open file: src/b.rs").expect("feedback");
+    table
+        .feedback(2, "F-001 P1 fixed\nF-002 P1 open file: src/b.rs")
+        .expect("feedback");
     table.request().expect("round 3");
     let before = table.state.clone();
-    assert_eq!(table.lgtm("", Some("F-002 P1 not_fixed file: src/b.rs")), ok("approved"));
+    assert_eq!(
+        table.lgtm("", Some("F-002 P1 not_fixed file: src/b.rs")),
+        ok("approved")
+    );
     table.state = before;
     assert_eq!(
         table.lgtm("", Some("F-002 P0 not_fixed file: src/b.rs")),

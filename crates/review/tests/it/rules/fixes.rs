@@ -4,8 +4,8 @@ use super::{ok, refused};
 use crate::table::{Note, Table, agent, claude, codex, packet};
 use message_schema::limit::Rounds;
 use review::{
-    Act, EscalationReason, Event, HandoffMode, PersonsDecision, Phase, PullAction, PullEvent, ThreadState,
-    Which,
+    Act, EscalationReason, Event, HandoffMode, PersonsDecision, Phase, PullAction, PullEvent,
+    ThreadState, Which,
 };
 
 /// Pull request 86 is merged with a P1, a blocking P2 and a P3 in a.rs, all handed off to gemini.
@@ -25,8 +25,16 @@ F-3 P3 open title: typo; file: a.rs";
 }
 
 fn fix_request(table: &mut Table, reviewer: &str, fields: &str) -> Result<String, Vec<String>> {
-    let body = format!("pr: 90\nbranch: fix\ndiff_summary: the fix\nhandoff_ref: handoff-pr86-1\n{fields}");
-    table.send(&Note { from: "gemini", to: reviewer, envelope: "", body: &body, ..claude("review_request") })
+    let body = format!(
+        "pr: 90\nbranch: fix\ndiff_summary: the fix\nhandoff_ref: handoff-pr86-1\n{fields}"
+    );
+    table.send(&Note {
+        from: "gemini",
+        to: reviewer,
+        envelope: "",
+        body: &body,
+        ..claude("review_request")
+    })
 }
 
 fn feedback(
@@ -37,8 +45,9 @@ fn feedback(
     findings: &str,
 ) -> Result<String, Vec<String>> {
     let packet = packet(findings);
-    let body =
-        format!("findings_packet: packets/findings/p.yaml\nround: {round}\nblocking_count: {blocking}");
+    let body = format!(
+        "findings_packet: packets/findings/p.yaml\nround: {round}\nblocking_count: {blocking}"
+    );
     let note = Note {
         from: reviewer,
         to: "gemini",
@@ -62,25 +71,55 @@ fn addressed(table: &mut Table, reviewer: &str, round: u32) -> Result<String, Ve
 }
 
 fn fix_review(table: &Table) -> &review::Review {
-    table.state.reviews().find(|(key, _)| key.pr.as_str() == "90").expect("the fix").1
+    table
+        .state
+        .reviews()
+        .find(|(key, _)| key.pr.as_str() == "90")
+        .expect("the fix")
+        .1
 }
 
 #[test]
 fn the_task_s_findings_are_open_from_the_start_and_the_mild_ones_deferred() {
     let mut table = handed_off();
     assert_eq!(fix_request(&mut table, "codex", ""), ok("reviewing"));
-    let states: Vec<_> = fix_review(&table).threads.values().map(|thread| thread.state).collect();
-    assert_eq!(states, [ThreadState::Open, ThreadState::Open, ThreadState::Deferred]);
+    let states: Vec<_> = fix_review(&table)
+        .threads
+        .values()
+        .map(|thread| thread.state)
+        .collect();
+    assert_eq!(
+        states,
+        [ThreadState::Open, ThreadState::Open, ThreadState::Deferred]
+    );
 }
 
 #[test]
 fn a_task_of_another_agent_or_of_nobody_has_no_effect() {
     let mut table = handed_off();
     let body = "pr: 91\nbranch: fix\ndiff_summary: s\nhandoff_ref: handoff-pr86-1";
-    assert_eq!(table.send(&Note { envelope: "", body, ..claude("review_request") }), ok("reviewing"));
-    let review::Record::Accepted(accepted) = table.last_record() else { unreachable!() };
-    assert!(accepted.warnings[0].contains("handoff_ref"), "{:?}", accepted.warnings);
-    assert!(table.state.reviews().all(|(_, review)| review.fixes.is_none()));
+    assert_eq!(
+        table.send(&Note {
+            envelope: "",
+            body,
+            ..claude("review_request")
+        }),
+        ok("reviewing")
+    );
+    let review::Record::Accepted(accepted) = table.last_record() else {
+        unreachable!()
+    };
+    assert!(
+        accepted.warnings[0].contains("handoff_ref"),
+        "{:?}",
+        accepted.warnings
+    );
+    assert!(
+        table
+            .state
+            .reviews()
+            .all(|(_, review)| review.fixes.is_none())
+    );
 }
 
 #[test]
@@ -95,9 +134,14 @@ fn feedback_in_which_nothing_blocks_approves_by_rule() {
         "F-1 P1 fixed\nF-2 P2 fixed blocking: true\nN-1 P1 open title: style of the fix; file: c.rs",
     );
     assert_eq!(said, ok("approved"));
-    let Phase::Approved(approval) = &fix_review(&table).phase else { unreachable!() };
+    let Phase::Approved(approval) = &fix_review(&table).phase else {
+        unreachable!()
+    };
     assert!(approval.by_rule && approval.commit.is_some());
-    assert_eq!(fix_review(&table).threads[&"N-1".parse().expect("an id")].state, ThreadState::Deferred);
+    assert_eq!(
+        fix_review(&table).threads[&"N-1".parse().expect("an id")].state,
+        ThreadState::Deferred
+    );
 }
 
 #[test]
@@ -105,19 +149,37 @@ fn what_a_fix_leaves_undone_is_not_handed_off_again() {
     let mut table = handed_off();
     fix_request(&mut table, "codex", "").expect("opens");
     let (pr, action) = ("90".parse().expect("a number"), PullAction::Merged);
-    let merged = Event::Pull(PullEvent { repo: None, pr, action, author: None, head: None });
+    let merged = Event::Pull(PullEvent {
+        repo: None,
+        pr,
+        action,
+        author: None,
+        head: None,
+    });
     table.hear(&merged).expect("merged");
     let (tasks, left) = table.handoff();
     assert!(tasks.is_empty());
-    assert_eq!(left, ["F-1 already_handed_off", "F-2 already_handed_off", "F-3 already_handed_off"]);
+    assert_eq!(
+        left,
+        [
+            "F-1 already_handed_off",
+            "F-2 already_handed_off",
+            "F-3 already_handed_off"
+        ]
+    );
 }
 
 #[test]
 fn a_carried_blocker_and_a_new_p0_hold_it_up() {
     let mut table = handed_off();
     fix_request(&mut table, "codex", "").expect("opens");
-    let said =
-        feedback(&mut table, "codex", 1, 1, "F-1 P1 not_fixed action: reply\nF-2 P2 fixed blocking: true");
+    let said = feedback(
+        &mut table,
+        "codex",
+        1,
+        1,
+        "F-1 P1 not_fixed action: reply\nF-2 P2 fixed blocking: true",
+    );
     assert_eq!(said, ok("fixing"));
     let mut table = handed_off();
     fix_request(&mut table, "codex", "").expect("opens");
@@ -136,7 +198,8 @@ fn an_approval_cannot_pass_over_a_carried_blocker() {
     let mut table = handed_off();
     fix_request(&mut table, "codex", "").expect("opens");
     let packet = packet("F-1 P1 open action: veto\nF-2 P2 fixed blocking: true");
-    let body = "quality_gate_result: pass\nmerge_ready: true\nfindings_packet: packets/findings/p.yaml";
+    let body =
+        "quality_gate_result: pass\nmerge_ready: true\nfindings_packet: packets/findings/p.yaml";
     let note = Note {
         to: "gemini",
         envelope: "related_pr: 90\n",
@@ -144,7 +207,10 @@ fn an_approval_cannot_pass_over_a_carried_blocker() {
         packet: Some(&packet),
         ..codex("review_lgtm")
     };
-    assert_eq!(table.send(&note), refused(&["quality_gate_violation blocking"]));
+    assert_eq!(
+        table.send(&note),
+        refused(&["quality_gate_violation blocking"])
+    );
 }
 
 #[test]
@@ -168,17 +234,41 @@ fn the_fifth_review_approves_or_escalates_whoever_gives_it() {
         feedback(&mut table, "claude", 3, 1, "F-1 P1 not_fixed action: reply"),
         refused(&["action_illegal"])
     );
-    assert_eq!(feedback(&mut table, "claude", 3, 1, "F-1 P1 not_fixed action: veto"), ok("escalated"));
-    let ended =
-        table.state.reviews().find(|(key, _)| key.reviewer.as_str() == "claude" && key.pr.as_str() == "90");
-    assert_eq!(ended.expect("claude's").1.phase, Phase::Escalated(EscalationReason::MaxRoundsExceeded));
+    assert_eq!(
+        feedback(&mut table, "claude", 3, 1, "F-1 P1 not_fixed action: veto"),
+        ok("escalated")
+    );
+    let ended = table
+        .state
+        .reviews()
+        .find(|(key, _)| key.reviewer.as_str() == "claude" && key.pr.as_str() == "90");
+    assert_eq!(
+        ended.expect("claude's").1.phase,
+        Phase::Escalated(EscalationReason::MaxRoundsExceeded)
+    );
     addressed(&mut table, "codex", 2).expect("addressed");
-    assert_eq!(fix_request(&mut table, "codex", ""), refused(&["iteration_limit_exceeded"]));
-    let which = Which { pr: "90".parse().expect("a number"), repo: None, reviewer: Some(agent("claude")) };
+    assert_eq!(
+        fix_request(&mut table, "codex", ""),
+        refused(&["iteration_limit_exceeded"])
+    );
+    let which = Which {
+        pr: "90".parse().expect("a number"),
+        repo: None,
+        reviewer: Some(agent("claude")),
+    };
     for act in [Act::Reopen, Act::Grant { rounds: 1 }] {
         let (by, reason) = ("ada".to_owned(), "once more".to_owned());
-        let decision = PersonsDecision { which: which.clone(), by, reason, act };
+        let decision = PersonsDecision {
+            which: which.clone(),
+            by,
+            reason,
+            act,
+        };
         let declined = table.hear(&Event::Person(decision));
-        assert_eq!(declined, Err("iteration_limit_exceeded".to_owned()), "no sixth review");
+        assert_eq!(
+            declined,
+            Err("iteration_limit_exceeded".to_owned()),
+            "no sixth review"
+        );
     }
 }

@@ -8,7 +8,9 @@ use review::{ThreadMode, ThreadState};
 #[test]
 fn the_gate_names_every_broken_clause() {
     let mut table = Table::default();
-    table.request_with("validation_commands: [make test]").expect("opens");
+    table
+        .request_with("validation_commands: [make test]")
+        .expect("opens");
     let findings = "F-001 P0 open\nF-002 P2 open blocking: true\nF-003 P3 open\nran fail make lint";
     assert_eq!(
         table.lgtm("", Some(findings)),
@@ -27,7 +29,10 @@ fn an_approval_that_says_fail_contradicts_itself() {
     let mut table = Table::default();
     table.request().expect("opens");
     let body = "quality_gate_result: fail\nmerge_ready: false";
-    let said = table.send(&Note { body, ..codex("review_lgtm") });
+    let said = table.send(&Note {
+        body,
+        ..codex("review_lgtm")
+    });
     assert_eq!(said, refused(&["quality_gate_violation contradiction"]));
 }
 
@@ -36,12 +41,24 @@ fn nits_defer_open_findings_by_source_or_one_for_one() {
     let nit = |id: &str, more: &str| {
         format!("  - {{nit_id: {id}, tier: P3, summary: s, owner: claude, next_action: n{more}}}\n")
     };
-    for nits in [nit("N-1", ", source: F-001") + &nit("N-2", ""), nit("N-1", "") + &nit("N-2", "")] {
+    for nits in [
+        nit("N-1", ", source: F-001") + &nit("N-2", ""),
+        nit("N-1", "") + &nit("N-2", ""),
+    ] {
         let mut table = Table::default();
         table.request().expect("opens");
-        let said = table.lgtm(&format!("nits:\n{nits}"), Some("F-001 P3 open\nF-002 P3 open"));
+        let said = table.lgtm(
+            &format!("nits:\n{nits}"),
+            Some("F-001 P3 open\nF-002 P3 open"),
+        );
         assert_eq!(said, ok("approved"));
-        assert!(table.review().threads.values().all(|thread| thread.state == ThreadState::Deferred));
+        assert!(
+            table
+                .review()
+                .threads
+                .values()
+                .all(|thread| thread.state == ThreadState::Deferred)
+        );
     }
     let mut table = Table::default();
     table.request().expect("opens");
@@ -53,9 +70,17 @@ fn nits_defer_open_findings_by_source_or_one_for_one() {
 #[test]
 fn a_command_counts_by_its_last_result() {
     let mut table = Table::default();
-    table.request_with("validation_commands: [make test]").expect("opens");
-    assert_eq!(table.lgtm("", Some("ran warn make test")), refused(&["quality_gate_violation validation"]));
-    assert_eq!(table.lgtm("", Some("ran fail make test\nran pass make test")), ok("approved"));
+    table
+        .request_with("validation_commands: [make test]")
+        .expect("opens");
+    assert_eq!(
+        table.lgtm("", Some("ran warn make test")),
+        refused(&["quality_gate_violation validation"])
+    );
+    assert_eq!(
+        table.lgtm("", Some("ran fail make test\nran pass make test")),
+        ok("approved")
+    );
 }
 
 #[test]
@@ -63,7 +88,10 @@ fn a_project_can_insist_on_validation() {
     let mut table = Table::default();
     table.policy.gate.require_validation = true;
     table.request().expect("opens");
-    assert_eq!(table.lgtm("", None), refused(&["quality_gate_violation validation"]));
+    assert_eq!(
+        table.lgtm("", None),
+        refused(&["quality_gate_violation validation"])
+    );
     assert_eq!(table.lgtm("", Some("ran warn make test")), ok("approved"));
 }
 
@@ -76,7 +104,10 @@ fn a_finding_raised_to_a_blocker_stands_in_the_way_wherever_its_thread_is() {
     table.request().expect("opens");
     table.feedback(1, "F-003 P3 open").expect("feedback");
     table.request().expect("round 2");
-    assert_eq!(table.lgtm(nit, Some("F-003 P0 open")), refused(&["action_missing"]));
+    assert_eq!(
+        table.lgtm(nit, Some("F-003 P0 open")),
+        refused(&["action_missing"])
+    );
 
     // With a person, by its own id and by another one's.
     for raised in ["F-003 P0 open", "F-009 P0 open same_as: F-003"] {
@@ -85,16 +116,23 @@ fn a_finding_raised_to_a_blocker_stands_in_the_way_wherever_its_thread_is() {
         table.request().expect("opens");
         table.feedback(1, "F-003 P3 open").expect("feedback");
         table.request().expect("round 2");
-        table.feedback(2, "F-003 P3 open action: veto").expect("feedback");
+        table
+            .feedback(2, "F-003 P3 open action: veto")
+            .expect("feedback");
         table.request().expect("round 3");
-        assert_eq!(table.lgtm("", Some(raised)), refused(&["quality_gate_violation p0"]));
+        assert_eq!(
+            table.lgtm("", Some(raised)),
+            refused(&["quality_gate_violation p0"])
+        );
     }
 
     // Deferred under the nit of an earlier approval.
     let mut table = Table::default();
     table.request().expect("opens");
     table.lgtm(nit, Some("F-003 P3 open")).expect("approved");
-    table.request_with("declared_head: fffffff").expect("a new generation");
+    table
+        .request_with("declared_head: fffffff")
+        .expect("a new generation");
     assert_eq!(table.feedback(2, "F-003 P0 open"), ok("fixing"));
     assert_eq!(table.review().open_blockers(), 1);
     assert_eq!(table.request(), refused(&["addressed_required"]));
@@ -104,7 +142,9 @@ fn a_finding_raised_to_a_blocker_stands_in_the_way_wherever_its_thread_is() {
 fn a_nit_is_not_spent_on_a_thread_the_packet_settles() {
     let mut table = Table::default();
     table.request().expect("opens");
-    table.feedback(1, "F-001 P3 open\nF-002 P3 open").expect("feedback");
+    table
+        .feedback(1, "F-001 P3 open\nF-002 P3 open")
+        .expect("feedback");
     table.request().expect("round 2");
     let nit = "nits:\n  - {nit_id: N-1, tier: P3, summary: s, owner: claude, next_action: n}";
     assert_eq!(table.lgtm(nit, Some("F-001 P3 fixed")), ok("approved"));

@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use review::{
-    EscalationReason, Event, Pair, PairFailure, PairId, PairMember, PairNews, PairSetup, PairStanding,
-    PairStep, Phase, Run, Says, Signal, SignalWords, Transcript,
+    EscalationReason, Event, Pair, PairFailure, PairId, PairMember, PairNews, PairSetup,
+    PairStanding, PairStep, Phase, Run, Says, Signal, SignalWords, Transcript,
 };
 
 use super::{ok, refused};
@@ -18,8 +18,11 @@ fn id() -> PairId {
 }
 
 fn setup(reviewer: bool) -> PairSetup {
-    let member =
-        |name: &str| PairMember { agent: agent(name), command: "x".to_owned(), output: "text".to_owned() };
+    let member = |name: &str| PairMember {
+        agent: agent(name),
+        command: "x".to_owned(),
+        output: "text".to_owned(),
+    };
     PairSetup {
         author: member("claude"),
         reviewer: reviewer.then(|| member("codex")),
@@ -34,31 +37,53 @@ fn setup(reviewer: bool) -> PairSetup {
 }
 
 fn used(start: u16, ms: u64, turns: u32) -> Transcript {
-    Transcript { start, ms, turns, ..Transcript::default() }
+    Transcript {
+        start,
+        ms,
+        turns,
+        ..Transcript::default()
+    }
 }
 
 fn ended(start: u16, signal: Signal) -> PairStep {
-    PairStep::Ended { signal, run: used(start, 1_000, 1) }
+    PairStep::Ended {
+        signal,
+        run: used(start, 1_000, 1),
+    }
 }
 
 fn crashed(start: u16) -> PairStep {
-    PairStep::Crashed { why: "it ended with code 1".to_owned(), run: used(start, 1_000, 1) }
+    PairStep::Crashed {
+        why: "it ended with code 1".to_owned(),
+        run: used(start, 1_000, 1),
+    }
 }
 
 fn interrupted(run: Option<Transcript>) -> PairStep {
-    PairStep::Interrupted { why: "a person ended it".to_owned(), run }
+    PairStep::Interrupted {
+        why: "a person ended it".to_owned(),
+        run,
+    }
 }
 
 impl Table {
     /// Reports a step; where the pair stands then, or the code it was declined with.
     fn step(&mut self, what: PairStep) -> Result<PairStanding, String> {
         self.tell(&Event::Pair(PairNews { pair: id(), what }))?;
-        let review::Record::Happened(happened) = self.last_record() else { panic!("it was not declined") };
-        Ok(happened.pair.expect("an event of a pair says where it stands"))
+        let review::Record::Happened(happened) = self.last_record() else {
+            panic!("it was not declined")
+        };
+        Ok(happened
+            .pair
+            .expect("an event of a pair says where it stands"))
     }
 
     fn steps(&mut self, steps: impl IntoIterator<Item = PairStep>) -> PairStanding {
-        steps.into_iter().map(|step| self.step(step).expect("it fits")).last().expect("a step")
+        steps
+            .into_iter()
+            .map(|step| self.step(step).expect("it fits"))
+            .last()
+            .expect("a step")
     }
 }
 
@@ -69,7 +94,11 @@ fn opened() -> Table {
 }
 
 fn stands(standing: PairStanding) -> (Run, u8, Option<PairFailure>) {
-    (standing.pair.run(), standing.pair.iteration(), standing.pair.failure())
+    (
+        standing.pair.run(),
+        standing.pair.iteration(),
+        standing.pair.failure(),
+    )
 }
 
 const DECLINED: &str = "decision_invalid";
@@ -77,7 +106,11 @@ const DECLINED: &str = "decision_invalid";
 #[test]
 fn a_pair_goes_through_its_states_and_is_forgotten_when_it_is_over() {
     let mut table = opened();
-    let standing = table.steps([PairStep::Began(1), ended(1, Signal::Done), PairStep::Began(2)]);
+    let standing = table.steps([
+        PairStep::Began(1),
+        ended(1, Signal::Done),
+        PairStep::Began(2),
+    ]);
     assert_eq!(stands(standing), (Run::Reviewing, 1, None));
     assert_eq!((standing.ms_left, standing.turns_left), (19_000, Some(29)));
     let over = table.steps([ended(2, Signal::Pass)]);
@@ -89,13 +122,33 @@ fn a_pair_goes_through_its_states_and_is_forgotten_when_it_is_over() {
 #[test]
 fn one_run_is_open_at_a_time_and_each_has_one_end() {
     let mut table = opened();
-    assert_eq!(table.step(ended(1, Signal::Done)), Err(DECLINED.to_owned()), "none is begun");
-    assert_eq!(table.step(PairStep::Began(2)), Err(DECLINED.to_owned()), "it is the first");
+    assert_eq!(
+        table.step(ended(1, Signal::Done)),
+        Err(DECLINED.to_owned()),
+        "none is begun"
+    );
+    assert_eq!(
+        table.step(PairStep::Began(2)),
+        Err(DECLINED.to_owned()),
+        "it is the first"
+    );
     table.steps([PairStep::Began(1)]);
-    assert_eq!(table.step(PairStep::Began(1)), Err(DECLINED.to_owned()), "another driver");
-    assert_eq!(table.step(PairStep::Began(2)), Err(DECLINED.to_owned()), "the first goes on");
+    assert_eq!(
+        table.step(PairStep::Began(1)),
+        Err(DECLINED.to_owned()),
+        "another driver"
+    );
+    assert_eq!(
+        table.step(PairStep::Began(2)),
+        Err(DECLINED.to_owned()),
+        "the first goes on"
+    );
     assert_eq!(table.step(ended(2, Signal::Done)), Err(DECLINED.to_owned()));
-    assert_eq!(table.step(interrupted(None)), Err(DECLINED.to_owned()), "what runs has to be spoken of");
+    assert_eq!(
+        table.step(interrupted(None)),
+        Err(DECLINED.to_owned()),
+        "what runs has to be spoken of"
+    );
     table.steps([ended(1, Signal::Done)]);
     assert_eq!(table.step(ended(1, Signal::Done)), Err(DECLINED.to_owned()));
 }
@@ -120,21 +173,45 @@ fn a_pair_needs_two_agents_of_the_workspace_and_means() {
         assert_eq!(declined(change), Err(DECLINED.to_owned()));
     }
     let mut table = opened();
-    assert_eq!(table.step(PairStep::Opened(Box::new(setup(true)))), Err(DECLINED.to_owned()), "it is there");
+    assert_eq!(
+        table.step(PairStep::Opened(Box::new(setup(true)))),
+        Err(DECLINED.to_owned()),
+        "it is there"
+    );
 }
 
 #[test]
 fn what_is_used_up_ends_a_pair_but_takes_no_approval_back() {
-    let spent = |signal| PairStep::Ended { signal, run: used(1, u64::from(SECONDS) * 1_000, 0) };
+    let spent = |signal| PairStep::Ended {
+        signal,
+        run: used(1, u64::from(SECONDS) * 1_000, 0),
+    };
     let mut table = opened();
     let standing = table.steps([PairStep::Began(1), spent(Signal::Done)]);
-    assert_eq!(stands(standing), (Run::Failed, 1, Some(PairFailure::BudgetSpent)));
+    assert_eq!(
+        stands(standing),
+        (Run::Failed, 1, Some(PairFailure::BudgetSpent))
+    );
     let mut table = opened();
-    let turns = PairStep::Crashed { why: "x".to_owned(), run: used(1, 1, 30) };
-    assert_eq!(table.steps([PairStep::Began(1), turns]).pair.failure(), Some(PairFailure::BudgetSpent));
+    let turns = PairStep::Crashed {
+        why: "x".to_owned(),
+        run: used(1, 1, 30),
+    };
+    assert_eq!(
+        table.steps([PairStep::Began(1), turns]).pair.failure(),
+        Some(PairFailure::BudgetSpent)
+    );
     let mut table = opened();
-    let pass = PairStep::Ended { signal: Signal::Pass, run: used(2, u64::from(SECONDS) * 1_000, 0) };
-    let standing = table.steps([PairStep::Began(1), ended(1, Signal::Done), PairStep::Began(2), pass]);
+    let pass = PairStep::Ended {
+        signal: Signal::Pass,
+        run: used(2, u64::from(SECONDS) * 1_000, 0),
+    };
+    let standing = table.steps([
+        PairStep::Began(1),
+        ended(1, Signal::Done),
+        PairStep::Began(2),
+        pass,
+    ]);
     assert_eq!(standing.pair.run(), Run::Complete);
 }
 
@@ -149,12 +226,18 @@ fn an_interrupted_pair_goes_on_where_it_stood_with_what_was_left() {
         PairStep::Began(3),
     ]);
     let standing = table.steps([interrupted(Some(used(3, 2_000, 4)))]);
-    assert_eq!(stands(standing), (Run::Failed, 1, Some(PairFailure::Interrupted)));
+    assert_eq!(
+        stands(standing),
+        (Run::Failed, 1, Some(PairFailure::Interrupted))
+    );
     assert_eq!(table.step(PairStep::Began(4)), Err(DECLINED.to_owned()));
     assert!(kept(&table.state) == table.state, "a snapshot keeps it");
     let resumed = table.steps([PairStep::Resumed]);
     assert_eq!(stands(resumed), (Run::Reviewing, 1, None));
-    assert_eq!((resumed.ms_left, resumed.turns_left, resumed.starts), (16_000, Some(24), 3));
+    assert_eq!(
+        (resumed.ms_left, resumed.turns_left, resumed.starts),
+        (16_000, Some(24), 3)
+    );
     // The restart of this turn is used.
     let over = table.steps([PairStep::Began(4), crashed(4)]);
     assert_eq!(over.pair.failure(), Some(PairFailure::Crashed));
@@ -164,11 +247,21 @@ fn an_interrupted_pair_goes_on_where_it_stood_with_what_was_left() {
 #[test]
 fn what_a_person_lets_rest_is_over_and_what_it_asked_is_a_persons() {
     let mut table = asked();
-    assert_eq!(table.step(PairStep::Dropped), Err("invalid_transition".to_owned()), "it goes on");
+    assert_eq!(
+        table.step(PairStep::Dropped),
+        Err("invalid_transition".to_owned()),
+        "it goes on"
+    );
     table.steps([interrupted(Some(used(2, 1, 0)))]);
     let standing = table.steps([PairStep::Dropped]);
-    assert_eq!(stands(standing), (Run::Failed, 1, Some(PairFailure::Interrupted)));
-    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::InvocationFailed));
+    assert_eq!(
+        stands(standing),
+        (Run::Failed, 1, Some(PairFailure::Interrupted))
+    );
+    assert_eq!(
+        table.review().phase,
+        Phase::Escalated(EscalationReason::InvocationFailed)
+    );
     assert!(table.state.pair(&id()).is_none());
     assert_eq!(table.step(PairStep::Resumed), Err(DECLINED.to_owned()));
 }
@@ -176,10 +269,17 @@ fn what_a_person_lets_rest_is_over_and_what_it_asked_is_a_persons() {
 #[test]
 fn only_what_was_interrupted_can_be_resumed() {
     let mut table = opened();
-    assert_eq!(table.step(PairStep::Resumed), Err("invalid_transition".to_owned()), "it goes on");
+    assert_eq!(
+        table.step(PairStep::Resumed),
+        Err("invalid_transition".to_owned()),
+        "it goes on"
+    );
     let mut never = Table::default();
     never.steps([PairStep::Opened(Box::new(setup(true))), interrupted(None)]);
-    assert_eq!(stands(never.steps([PairStep::Resumed])), (Run::Init, 0, None));
+    assert_eq!(
+        stands(never.steps([PairStep::Resumed])),
+        (Run::Init, 0, None)
+    );
 }
 
 /// A table on which the author asked for a review while the pair went on, and the reviewer is at work.
@@ -194,52 +294,98 @@ fn asked() -> Table {
 #[test]
 fn a_pass_counts_only_where_the_gate_approved() {
     let mut table = asked();
-    assert_eq!(stands(table.steps([ended(2, Signal::Pass)])), (Run::Working, 2, None), "the request is open");
+    assert_eq!(
+        stands(table.steps([ended(2, Signal::Pass)])),
+        (Run::Working, 2, None),
+        "the request is open"
+    );
     let mut table = asked();
     assert_eq!(table.lgtm("", None), ok("approved"));
-    assert_eq!(table.steps([ended(2, Signal::Pass)]).pair.run(), Run::Complete);
+    assert_eq!(
+        table.steps([ended(2, Signal::Pass)]).pair.run(),
+        Run::Complete
+    );
     // A review that was open before is one of theirs as well.
     let mut table = Table::default();
     assert_eq!(table.request(), ok("reviewing"));
-    table.steps([PairStep::Opened(Box::new(setup(true))), PairStep::Started, PairStep::Began(1)]);
-    let standing = table.steps([ended(1, Signal::Done), PairStep::Began(2), ended(2, Signal::Pass)]);
+    table.steps([
+        PairStep::Opened(Box::new(setup(true))),
+        PairStep::Started,
+        PairStep::Began(1),
+    ]);
+    let standing = table.steps([
+        ended(1, Signal::Done),
+        PairStep::Began(2),
+        ended(2, Signal::Pass),
+    ]);
     assert_eq!(stands(standing), (Run::Working, 2, None));
 }
 
 #[test]
 fn a_review_that_came_to_a_person_ends_the_pair_and_an_older_one_does_not() {
     let mut table = asked();
-    assert_eq!(table.feedback_with(1, "escalation: a person should look", "F-001 P1 open"), ok("escalated"));
+    assert_eq!(
+        table.feedback_with(1, "escalation: a person should look", "F-001 P1 open"),
+        ok("escalated")
+    );
     let standing = table.steps([ended(2, Signal::None)]);
     assert_eq!(standing.pair.failure(), Some(PairFailure::WithAPerson));
     let mut table = Table::default();
     assert_eq!(table.request(), ok("reviewing"));
-    assert_eq!(table.feedback_with(1, "escalation: a person should look", "F-001 P1 open"), ok("escalated"));
-    table.steps([PairStep::Opened(Box::new(setup(true))), PairStep::Started, PairStep::Began(1)]);
-    assert_eq!(table.steps([ended(1, Signal::Done)]).pair.run(), Run::Reviewing);
+    assert_eq!(
+        table.feedback_with(1, "escalation: a person should look", "F-001 P1 open"),
+        ok("escalated")
+    );
+    table.steps([
+        PairStep::Opened(Box::new(setup(true))),
+        PairStep::Started,
+        PairStep::Began(1),
+    ]);
+    assert_eq!(
+        table.steps([ended(1, Signal::Done)]).pair.run(),
+        Run::Reviewing
+    );
 }
 
 #[test]
 fn a_pass_counts_nothing_over_a_review_that_came_to_a_person_meanwhile() {
     for iterations in [1, ITERATIONS] {
         let mut table = Table::default();
-        let opened = PairStep::Opened(Box::new(PairSetup { iterations, ..setup(true) }));
+        let opened = PairStep::Opened(Box::new(PairSetup {
+            iterations,
+            ..setup(true)
+        }));
         table.steps([opened, PairStep::Started, PairStep::Began(1)]);
         assert_eq!(table.request(), ok("reviewing"));
         table.steps([ended(1, Signal::Done), PairStep::Began(2)]);
         let escalates = table.feedback_with(1, "escalation: a person should look", "F-001 P1 open");
         assert_eq!(escalates, ok("escalated"));
         let over = table.steps([ended(2, Signal::Pass)]);
-        assert_eq!(stands(over), (Run::Failed, 1, Some(PairFailure::WithAPerson)));
+        assert_eq!(
+            stands(over),
+            (Run::Failed, 1, Some(PairFailure::WithAPerson))
+        );
     }
 }
 
 #[test]
 fn a_word_that_would_say_two_things_opens_no_pair() {
-    for words in [("A", "A", "B"), ("A", "B", "A"), ("A", "B", "B"), ("", "A", "B")] {
+    for words in [
+        ("A", "A", "B"),
+        ("A", "B", "A"),
+        ("A", "B", "B"),
+        ("", "A", "B"),
+    ] {
         let (done, pass, fail) = words;
-        let words = SignalWords { done: done.to_owned(), pass: pass.to_owned(), fail: fail.to_owned() };
-        let opened = PairStep::Opened(Box::new(PairSetup { words, ..setup(true) }));
+        let words = SignalWords {
+            done: done.to_owned(),
+            pass: pass.to_owned(),
+            fail: fail.to_owned(),
+        };
+        let opened = PairStep::Opened(Box::new(PairSetup {
+            words,
+            ..setup(true)
+        }));
         assert_eq!(Table::default().step(opened), Err(DECLINED.to_owned()));
     }
 }
@@ -248,11 +394,25 @@ fn a_word_that_would_say_two_things_opens_no_pair() {
 fn what_a_pair_that_failed_leaves_open_is_a_persons() {
     let mut table = asked();
     table.steps([crashed(2), PairStep::Began(3), crashed(3)]);
-    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::InvocationFailed));
-    let review::Record::Happened(happened) = table.last_record() else { panic!("it happened") };
-    let told: Vec<&str> = happened.letters.iter().map(|letter| letter.to.as_str()).collect();
+    assert_eq!(
+        table.review().phase,
+        Phase::Escalated(EscalationReason::InvocationFailed)
+    );
+    let review::Record::Happened(happened) = table.last_record() else {
+        panic!("it happened")
+    };
+    let told: Vec<&str> = happened
+        .letters
+        .iter()
+        .map(|letter| letter.to.as_str())
+        .collect();
     assert_eq!(told, ["claude", "codex"]);
-    assert!(happened.letters.iter().all(|letter| matches!(letter.says, Says::Escalated { .. })));
+    assert!(
+        happened
+            .letters
+            .iter()
+            .all(|letter| matches!(letter.says, Says::Escalated { .. }))
+    );
     assert_eq!(table.lgtm("", None), refused(&["invocation_closed"]));
     // One that can go on leaves its reviews where they are.
     let mut table = asked();
@@ -262,9 +422,15 @@ fn what_a_pair_that_failed_leaves_open_is_a_persons() {
 
 /// What a careless driver reports.
 fn step() -> impl Strategy<Value = PairStep> {
-    let signal =
-        prop::sample::select(vec![Signal::Done, Signal::Pass, Signal::Fail, Signal::None, Signal::None]);
-    let run = (1_u16..14, 0_u64..3_000, 0_u32..4).prop_map(|(start, ms, turns)| used(start, ms, turns));
+    let signal = prop::sample::select(vec![
+        Signal::Done,
+        Signal::Pass,
+        Signal::Fail,
+        Signal::None,
+        Signal::None,
+    ]);
+    let run =
+        (1_u16..14, 0_u64..3_000, 0_u32..4).prop_map(|(start, ms, turns)| used(start, ms, turns));
     prop_oneof![
         6 => (1_u16..14).prop_map(PairStep::Began),
         6 => (signal, run.clone()).prop_map(|(signal, run)| PairStep::Ended { signal, run }),

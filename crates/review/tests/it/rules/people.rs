@@ -30,13 +30,22 @@ fn a_reopened_review_goes_on_in_the_next_generation_with_what_was_held() {
     let mut table = rounds_over();
     assert_eq!(table.person(Act::Reopen), done("awaiting"));
     let review = table.review();
-    assert_eq!((review.generation, review.round, review.first_round), (2, 3, 3));
+    assert_eq!(
+        (review.generation, review.round, review.first_round),
+        (2, 3, 3)
+    );
     let thread = &review.threads[&id("F-001")];
     assert!(thread.is_open());
     assert_eq!(thread.dialogue.round_count, 1, "its counters go on");
-    assert_eq!(table.feedback(3, "F-001 P1 fixed"), refused(&["duplicate_terminal_response"]));
+    assert_eq!(
+        table.feedback(3, "F-001 P1 fixed"),
+        refused(&["duplicate_terminal_response"])
+    );
     let message = &table.faults[0].message;
-    assert_eq!(message, "the last request already has its one response", "round 3 was not asked for yet");
+    assert_eq!(
+        message, "the last request already has its one response",
+        "round 3 was not asked for yet"
+    );
     assert_eq!(table.addressed(2, &[]), refused(&["round_mismatch"]));
     assert_eq!(table.request_with("max_rounds: 1"), ok("reviewing"));
     assert_eq!((table.review().round, table.review().rounds.get()), (3, 1));
@@ -72,17 +81,26 @@ fn three_times_a_day_and_no_more() {
     assert_eq!(table.person(Act::Reopen), done("awaiting"), "a day later");
     table.wait(TimeDelta::days(7));
     assert_eq!(table.review().generation, 5);
-    assert_eq!(table.person(Act::Reopen), declined("iteration_limit_exceeded"));
+    assert_eq!(
+        table.person(Act::Reopen),
+        declined("iteration_limit_exceeded")
+    );
 }
 
 #[test]
 fn a_granted_round_is_one_more() {
     let mut table = rounds_over();
-    assert_eq!(table.person(Act::Grant { rounds: 2 }), declined("decision_invalid"));
+    assert_eq!(
+        table.person(Act::Grant { rounds: 2 }),
+        declined("decision_invalid")
+    );
     assert_eq!(table.person(Act::Grant { rounds: 1 }), done("fixing"));
     assert_eq!(table.addressed(2, &[]), ok("addressed"));
     assert_eq!(table.request(), ok("reviewing"));
-    assert_eq!(table.feedback(3, "F-002 P1 open action: veto"), ok("escalated"));
+    assert_eq!(
+        table.feedback(3, "F-002 P1 open action: veto"),
+        ok("escalated")
+    );
     assert_eq!(table.request(), refused(&["round_limit_exceeded"]));
 }
 
@@ -91,7 +109,10 @@ fn a_granted_round_can_end_in_approval() {
     let mut table = rounds_over();
     assert!(table.review().threads.values().any(review::Thread::is_held));
     table.person(Act::Grant { rounds: 1 }).expect("granted");
-    assert!(table.review().threads.values().all(review::Thread::is_open), "what was held is open again");
+    assert!(
+        table.review().threads.values().all(review::Thread::is_open),
+        "what was held is open again"
+    );
     table.addressed(2, &[]).expect("addressed");
     table.request().expect("round 3");
     assert_eq!(table.lgtm("", None), ok("approved"));
@@ -101,8 +122,13 @@ fn a_granted_round_can_end_in_approval() {
 fn a_round_is_granted_only_where_rounds_are_the_limit() {
     let mut table = Table::default();
     table.request().expect("opens");
-    table.feedback_with(1, "escalation: stuck", "").expect("escalates");
-    assert_eq!(table.person(Act::Grant { rounds: 1 }), declined("decision_invalid"));
+    table
+        .feedback_with(1, "escalation: stuck", "")
+        .expect("escalates");
+    assert_eq!(
+        table.person(Act::Grant { rounds: 1 }),
+        declined("decision_invalid")
+    );
     let mut table = fixing();
     assert_eq!(table.person(Act::Grant { rounds: 1 }), done("fixing"));
     assert_eq!(table.review().last_round(), 3);
@@ -113,8 +139,14 @@ fn a_thread_a_person_resolved_can_only_be_escalated_again() {
     let mut table = fixing();
     assert_eq!(table.person(Act::Resolve(id("F-001"))), done("fixing"));
     assert_eq!(table.request(), ok("reviewing"), "nothing blocks any more");
-    assert_eq!(table.feedback(2, "F-001 P1 open"), refused(&["thread_not_open"]));
-    assert_eq!(table.feedback(2, "F-001 P1 open action: escalate"), ok("escalated"));
+    assert_eq!(
+        table.feedback(2, "F-001 P1 open"),
+        refused(&["thread_not_open"])
+    );
+    assert_eq!(
+        table.feedback(2, "F-001 P1 open action: escalate"),
+        ok("escalated")
+    );
 }
 
 #[test]
@@ -123,30 +155,50 @@ fn what_a_person_will_not_fix_blocks_nothing() {
     assert_eq!(table.person(Act::WontFix(id("F-001"))), done("fixing"));
     table.request().expect("round 2");
     assert_eq!(table.lgtm("", None), ok("approved"));
-    assert_eq!(table.person(Act::WontFix(id("F-001"))), declined("thread_not_open"));
-    assert_eq!(table.person(Act::Resolve(id("F-009"))), declined("thread_unknown"));
+    assert_eq!(
+        table.person(Act::WontFix(id("F-001"))),
+        declined("thread_not_open")
+    );
+    assert_eq!(
+        table.person(Act::Resolve(id("F-009"))),
+        declined("thread_unknown")
+    );
 }
 
 #[test]
 fn a_held_blocker_alone_hands_the_review_to_the_person() {
     let mut table = fixing();
     assert_eq!(table.person(Act::Hold(id("F-001"))), done("escalated"));
-    assert_eq!(table.review().phase, Phase::Escalated(EscalationReason::BlockerHeld));
-    assert_eq!(table.person(Act::Hold(id("F-001"))), declined("thread_not_open"));
+    assert_eq!(
+        table.review().phase,
+        Phase::Escalated(EscalationReason::BlockerHeld)
+    );
+    assert_eq!(
+        table.person(Act::Hold(id("F-001"))),
+        declined("thread_not_open")
+    );
     assert_eq!(
         table.person(Act::Release(id("F-001"))),
         done("escalated"),
         "a thread is given back, not the review"
     );
-    assert_eq!(table.review().threads[&id("F-001")].state, ThreadState::Open);
-    assert_eq!(table.person(Act::Release(id("F-001"))), declined("thread_not_open"));
+    assert_eq!(
+        table.review().threads[&id("F-001")].state,
+        ThreadState::Open
+    );
+    assert_eq!(
+        table.person(Act::Release(id("F-001"))),
+        declined("thread_not_open")
+    );
 }
 
 #[test]
 fn a_held_thread_beside_an_open_one_holds_nothing_up() {
     let mut table = Table::default();
     table.request().expect("opens");
-    table.feedback(1, "F-001 P1 open\nF-002 P1 open title: another; file: b.rs").expect("feedback");
+    table
+        .feedback(1, "F-001 P1 open\nF-002 P1 open title: another; file: b.rs")
+        .expect("feedback");
     assert_eq!(table.person(Act::Hold(id("F-001"))), done("fixing"));
     assert_eq!(table.person(Act::Resolve(id("F-002"))), done("escalated"));
 }

@@ -7,36 +7,78 @@ use review::{Notice, Record};
 #[test]
 fn the_id_of_a_refused_message_stays_free() {
     let mut table = Table::default();
-    let wrong = crate::table::text(&Note { body: "hello", to: "nobody", ..claude("question") }, "msg-x");
-    assert_eq!(table.post("claude", &wrong, None), refused(&["unknown_recipient"]));
-    let right = crate::table::text(&Note { body: "hello", ..claude("question") }, "msg-x");
+    let wrong = crate::table::text(
+        &Note {
+            body: "hello",
+            to: "nobody",
+            ..claude("question")
+        },
+        "msg-x",
+    );
+    assert_eq!(
+        table.post("claude", &wrong, None),
+        refused(&["unknown_recipient"])
+    );
+    let right = crate::table::text(
+        &Note {
+            body: "hello",
+            ..claude("question")
+        },
+        "msg-x",
+    );
     assert_eq!(table.post("claude", &right, None), ok("delivered"));
 }
 
 #[test]
 fn the_outbox_proves_the_sender() {
     let mut table = Table::default();
-    let text = crate::table::text(&Note { body: "hello", ..claude("question") }, "msg-x");
-    assert_eq!(table.post("gemini", &text, None), refused(&["sender_mismatch"]));
+    let text = crate::table::text(
+        &Note {
+            body: "hello",
+            ..claude("question")
+        },
+        "msg-x",
+    );
+    assert_eq!(
+        table.post("gemini", &text, None),
+        refused(&["sender_mismatch"])
+    );
 }
 
 #[test]
 fn an_expired_message_is_refused() {
     let mut table = Table::default();
-    let note = |envelope| Note { envelope, body: "hello", ..claude("question") };
-    assert_eq!(table.send(&note("expires_at: 2026-02-13T10:00:00Z\n")), refused(&["expired"]));
-    assert_eq!(table.send(&note("expires_at: 2026-02-13T11:00:00Z\n")), ok("delivered"));
+    let note = |envelope| Note {
+        envelope,
+        body: "hello",
+        ..claude("question")
+    };
+    assert_eq!(
+        table.send(&note("expires_at: 2026-02-13T10:00:00Z\n")),
+        refused(&["expired"])
+    );
+    assert_eq!(
+        table.send(&note("expires_at: 2026-02-13T11:00:00Z\n")),
+        ok("delivered")
+    );
 }
 
 #[test]
 fn a_pair_exchanges_sixty_messages_an_hour_outside_the_loop() {
     let mut table = Table::default();
-    let note = Note { body: "hello", ..claude("question") };
+    let note = Note {
+        body: "hello",
+        ..claude("question")
+    };
     for _ in 0..60 {
         assert_eq!(table.send(&note), ok("delivered"));
     }
     assert_eq!(table.send(&note), refused(&["rate_limited"]));
-    assert_eq!(table.request(), ok("reviewing"), "the review loop has its own limits");
+    assert_eq!(
+        table.request(),
+        ok("reviewing"),
+        "the review loop has its own limits"
+    );
     table.now += chrono::TimeDelta::hours(1);
     assert_eq!(table.send(&note), ok("delivered"));
 }
@@ -44,33 +86,69 @@ fn a_pair_exchanges_sixty_messages_an_hour_outside_the_loop() {
 #[test]
 fn thirty_notices_a_minute_and_then_a_sum() {
     let mut table = Table::default();
-    let note = Note { to: "nobody", body: "hello", ..claude("question") };
+    let note = Note {
+        to: "nobody",
+        body: "hello",
+        ..claude("question")
+    };
     let mut notices = Vec::new();
     for _ in 0..33 {
         table.send(&note).expect_err("refused");
         table.now -= chrono::TimeDelta::seconds(1);
-        let Record::Refused { notice, .. } = table.last_record() else { panic!("not refused") };
+        let Record::Refused { notice, .. } = table.last_record() else {
+            panic!("not refused")
+        };
         notices.push(notice.clone());
     }
-    assert!(notices[..30].iter().all(|notice| matches!(notice, Notice::Sent { summed_up: 0, .. })));
-    assert!(notices[30..].iter().all(|notice| *notice == Notice::Withheld));
+    assert!(
+        notices[..30]
+            .iter()
+            .all(|notice| matches!(notice, Notice::Sent { summed_up: 0, .. }))
+    );
+    assert!(
+        notices[30..]
+            .iter()
+            .all(|notice| *notice == Notice::Withheld)
+    );
     table.now += chrono::TimeDelta::minutes(1);
     table.send(&note).expect_err("refused");
-    let Record::Refused { notice, .. } = table.last_record() else { panic!("not refused") };
-    assert!(matches!(notice, Notice::Sent { summed_up: 3, .. }), "{notice:?}");
+    let Record::Refused { notice, .. } = table.last_record() else {
+        panic!("not refused")
+    };
+    assert!(
+        matches!(notice, Notice::Sent { summed_up: 3, .. }),
+        "{notice:?}"
+    );
 }
 
 #[test]
 fn an_answer_to_a_notice_gets_no_notice() {
     let mut table = Table::default();
-    table.send(&Note { to: "nobody", body: "hello", ..claude("question") }).expect_err("refused");
-    let Record::Refused { notice: Notice::Sent { id, .. }, .. } = table.last_record().clone() else {
+    table
+        .send(&Note {
+            to: "nobody",
+            body: "hello",
+            ..claude("question")
+        })
+        .expect_err("refused");
+    let Record::Refused {
+        notice: Notice::Sent { id, .. },
+        ..
+    } = table.last_record().clone()
+    else {
         panic!("no notice")
     };
     let envelope = format!("parent_message_id: {id}\n");
-    let answer = Note { to: "nobody", body: "why?", envelope: &envelope, ..claude("question") };
+    let answer = Note {
+        to: "nobody",
+        body: "why?",
+        envelope: &envelope,
+        ..claude("question")
+    };
     table.send(&answer).expect_err("refused");
-    let Record::Refused { notice, .. } = table.last_record() else { panic!("not refused") };
+    let Record::Refused { notice, .. } = table.last_record() else {
+        panic!("not refused")
+    };
     assert_eq!(*notice, Notice::Never);
 }
 
@@ -79,12 +157,24 @@ fn a_correction_that_cites_the_notice_is_heard() {
     let mut table = Table::default();
     table.request().expect("opens");
     table.lgtm("", Some("F-001 P1 open")).expect_err("refused");
-    let Record::Refused { notice: Notice::Sent { id, .. }, .. } = table.last_record().clone() else {
+    let Record::Refused {
+        notice: Notice::Sent { id, .. },
+        ..
+    } = table.last_record().clone()
+    else {
         panic!("no notice")
     };
     let envelope = format!("related_pr: 86\nparent_message_id: {id}\n");
     let body = "quality_gate_result: fail\nmerge_ready: true";
-    table.send(&Note { envelope: &envelope, body, ..codex("review_lgtm") }).expect_err("refused");
-    let Record::Refused { notice, .. } = table.last_record() else { panic!("not refused") };
+    table
+        .send(&Note {
+            envelope: &envelope,
+            body,
+            ..codex("review_lgtm")
+        })
+        .expect_err("refused");
+    let Record::Refused { notice, .. } = table.last_record() else {
+        panic!("not refused")
+    };
     assert!(matches!(notice, Notice::Sent { .. }), "{notice:?}");
 }

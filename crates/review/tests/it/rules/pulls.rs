@@ -22,9 +22,10 @@ fn approved() -> Table {
 
 #[test]
 fn an_open_review_ends_with_its_pull_request() {
-    for (action, reason) in
-        [(PullAction::Closed, CloseReason::NotMerged), (PullAction::Merged, CloseReason::Merged)]
-    {
+    for (action, reason) in [
+        (PullAction::Closed, CloseReason::NotMerged),
+        (PullAction::Merged, CloseReason::Merged),
+    ] {
         let mut table = fixing();
         assert_eq!(table.pull(action, None), done("closed"));
         assert_eq!(table.review().phase, Phase::Closed(reason));
@@ -52,7 +53,11 @@ fn opened_again_a_request_opens_the_next_generation() {
 
 #[test]
 fn events_of_an_open_pull_request_leave_an_open_review_alone() {
-    for action in [PullAction::Opened, PullAction::Synchronize, PullAction::Reopened] {
+    for action in [
+        PullAction::Opened,
+        PullAction::Synchronize,
+        PullAction::Reopened,
+    ] {
         let mut table = fixing();
         assert_eq!(table.pull(action, Some("fffffff")), done("fixing"));
     }
@@ -61,19 +66,30 @@ fn events_of_an_open_pull_request_leave_an_open_review_alone() {
 #[test]
 fn an_approval_goes_stale_with_another_head_and_stays_so() {
     let mut table = approved();
-    table.pull(PullAction::Synchronize, Some("ABC12345")).expect("the same commit, longer");
+    table
+        .pull(PullAction::Synchronize, Some("ABC12345"))
+        .expect("the same commit, longer");
     assert!(!is_stale(&table));
-    table.pull(PullAction::Synchronize, Some("def5678")).expect("another");
+    table
+        .pull(PullAction::Synchronize, Some("def5678"))
+        .expect("another");
     assert!(is_stale(&table));
-    table.pull(PullAction::Synchronize, Some("abc1234")).expect("back again");
+    table
+        .pull(PullAction::Synchronize, Some("abc1234"))
+        .expect("back again");
     assert!(is_stale(&table), "once and for good");
 }
 
 #[test]
 fn after_a_stale_approval_any_request_opens_the_next_generation() {
     let mut table = approved();
-    assert_eq!(table.request_with("declared_head: abc1234"), refused(&["already_approved"]));
-    table.pull(PullAction::Synchronize, Some("def5678")).expect("another head");
+    assert_eq!(
+        table.request_with("declared_head: abc1234"),
+        refused(&["already_approved"])
+    );
+    table
+        .pull(PullAction::Synchronize, Some("def5678"))
+        .expect("another head");
     assert_eq!(table.request(), ok("reviewing"));
     assert_eq!(table.review().generation, 2);
 }
@@ -81,10 +97,18 @@ fn after_a_stale_approval_any_request_opens_the_next_generation() {
 #[test]
 fn what_is_final_stays_what_it_is_when_its_pull_request_ends() {
     let mut table = approved();
-    assert_eq!(table.pull(PullAction::Merged, Some("abc1234")), done("approved"));
+    assert_eq!(
+        table.pull(PullAction::Merged, Some("abc1234")),
+        done("approved")
+    );
     assert!(!is_stale(&table));
-    table.pull(PullAction::Merged, Some("def5678")).expect("again");
-    assert!(is_stale(&table), "merged at another commit than the approved one");
+    table
+        .pull(PullAction::Merged, Some("def5678"))
+        .expect("again");
+    assert!(
+        is_stale(&table),
+        "merged at another commit than the approved one"
+    );
 }
 
 #[test]
@@ -92,13 +116,23 @@ fn an_approval_of_no_commit_cannot_be_compared() {
     let mut table = Table::default();
     table.request().expect("opens");
     table.lgtm("", None).expect("approved");
-    table.pull(PullAction::Synchronize, Some("def5678")).expect("a head");
+    table
+        .pull(PullAction::Synchronize, Some("def5678"))
+        .expect("a head");
     assert!(!is_stale(&table));
 }
 
 #[test]
 fn an_event_of_an_unknown_pull_request_is_noted_and_moves_nothing() {
     let mut table = Table::default();
-    assert_eq!(table.pull(PullAction::Opened, Some("abc1234")), done("none"));
-    assert!(table.state.pull(None, &"086".parse().expect("a number")).is_some_and(review::Pull::is_open));
+    assert_eq!(
+        table.pull(PullAction::Opened, Some("abc1234")),
+        done("none")
+    );
+    assert!(
+        table
+            .state
+            .pull(None, &"086".parse().expect("a number"))
+            .is_some_and(review::Pull::is_open)
+    );
 }

@@ -8,16 +8,27 @@ use review::{Hold, Phase, Record, ThreadState};
 fn the_review_of_the_seed_ends_in_approval() {
     let mut table = second_round();
     assert_eq!(table.lgtm("", None), ok("approved"));
-    let Phase::Approved(approval) = &table.review().phase else { panic!("{:?}", table.review()) };
-    assert_eq!(approval.commit.as_ref().map(|sha| sha.as_str()), Some("abc1234"));
+    let Phase::Approved(approval) = &table.review().phase else {
+        panic!("{:?}", table.review())
+    };
+    assert_eq!(
+        approval.commit.as_ref().map(|sha| sha.as_str()),
+        Some("abc1234")
+    );
     assert_eq!(table.replayed(), table.state);
 }
 
 #[test]
 fn an_invocation_has_one_response() {
     let mut table = fixing();
-    assert_eq!(table.feedback(1, "F-002 P1 open"), refused(&["duplicate_terminal_response"]));
-    assert_eq!(table.lgtm("", None), refused(&["duplicate_terminal_response"]));
+    assert_eq!(
+        table.feedback(1, "F-002 P1 open"),
+        refused(&["duplicate_terminal_response"])
+    );
+    assert_eq!(
+        table.lgtm("", None),
+        refused(&["duplicate_terminal_response"])
+    );
 }
 
 #[test]
@@ -32,7 +43,10 @@ fn a_round_in_a_message_is_the_daemons() {
     let mut table = Table::default();
     assert_eq!(table.request_with("round: 2"), refused(&["round_mismatch"]));
     assert_eq!(table.request_with("round: 1"), ok("reviewing"));
-    assert_eq!(table.feedback(2, "F-001 P1 open"), refused(&["round_mismatch"]));
+    assert_eq!(
+        table.feedback(2, "F-001 P1 open"),
+        refused(&["round_mismatch"])
+    );
     assert_eq!(table.feedback(1, "F-001 P1 open"), ok("fixing"));
     assert_eq!(table.addressed(2, &[]), refused(&["round_mismatch"]));
     assert_eq!(table.addressed(1, &[]), ok("addressed"));
@@ -93,7 +107,9 @@ fn a_request_may_ask_for_fewer_rounds_and_is_clamped_at_the_projects() {
     let mut table = Table::default();
     table.request_with("max_rounds: 3").expect("opens");
     assert_eq!(table.review().rounds.get(), 2);
-    let Record::Accepted(accepted) = table.last_record() else { panic!("not accepted") };
+    let Record::Accepted(accepted) = table.last_record() else {
+        panic!("not accepted")
+    };
     assert_eq!(accepted.warnings.len(), 1, "{:?}", accepted.warnings);
 }
 
@@ -102,13 +118,24 @@ fn three_refused_responses_end_the_round_with_a_person() {
     let mut table = Table::default();
     table.request().expect("opens");
     for left in [2, 1] {
-        assert_eq!(table.lgtm("", Some("F-001 P1 open")), refused(&["quality_gate_violation blocking"]));
+        assert_eq!(
+            table.lgtm("", Some("F-001 P1 open")),
+            refused(&["quality_gate_violation blocking"])
+        );
         assert_eq!(table.review().attempts_left(), Some(left));
     }
-    assert_eq!(table.lgtm("", Some("F-001 P1 open")), refused(&["quality_gate_violation blocking"]));
-    let Phase::Escalated(reason) = &table.review().phase else { panic!("not escalated") };
+    assert_eq!(
+        table.lgtm("", Some("F-001 P1 open")),
+        refused(&["quality_gate_violation blocking"])
+    );
+    let Phase::Escalated(reason) = &table.review().phase else {
+        panic!("not escalated")
+    };
     assert_eq!(reason.to_string(), "protocol_violation");
-    assert_eq!(table.feedback(1, "F-001 P1 open"), refused(&["invocation_closed"]));
+    assert_eq!(
+        table.feedback(1, "F-001 P1 open"),
+        refused(&["invocation_closed"])
+    );
     assert_eq!(table.replayed(), table.state);
 }
 
@@ -123,10 +150,18 @@ fn a_refusal_outside_the_invocation_costs_no_attempt() {
 #[test]
 fn only_a_new_head_opens_a_generation_after_approval() {
     let mut table = second_round();
-    table.lgtm("validated_head: abc1234def", None).expect("approved");
+    table
+        .lgtm("validated_head: abc1234def", None)
+        .expect("approved");
     assert_eq!(table.request(), refused(&["already_approved"]));
-    assert_eq!(table.request_with("declared_head: ABC1234"), refused(&["already_approved"]));
-    assert_eq!(table.request_with("declared_head: fffffff"), ok("reviewing"));
+    assert_eq!(
+        table.request_with("declared_head: ABC1234"),
+        refused(&["already_approved"])
+    );
+    assert_eq!(
+        table.request_with("declared_head: fffffff"),
+        ok("reviewing")
+    );
     assert_eq!((table.review().generation, table.review().round), (2, 3));
     assert_eq!(table.review().round_of_generation(), 1);
 }
@@ -135,10 +170,16 @@ fn only_a_new_head_opens_a_generation_after_approval() {
 fn a_pull_request_has_five_generations() {
     let mut table = Table::default();
     for generation in 1..=5 {
-        assert_eq!(table.request_with(&format!("declared_head: aaaaaa{generation}")), ok("reviewing"));
+        assert_eq!(
+            table.request_with(&format!("declared_head: aaaaaa{generation}")),
+            ok("reviewing")
+        );
         assert_eq!(table.lgtm("", None), ok("approved"));
     }
-    assert_eq!(table.request_with("declared_head: bbbbbbb"), refused(&["iteration_limit_exceeded"]));
+    assert_eq!(
+        table.request_with("declared_head: bbbbbbb"),
+        refused(&["iteration_limit_exceeded"])
+    );
 }
 
 #[test]
@@ -147,10 +188,15 @@ fn all_faults_of_a_response_are_told_at_once() {
     table.request().expect("opens");
     table.feedback(1, "F-001 P0 open").expect("feedback");
     table.addressed(1, &["F-009"]).expect("addressed");
-    table.request_with("validation_commands: [make test]").expect("round 2");
+    table
+        .request_with("validation_commands: [make test]")
+        .expect("round 2");
     let body = "quality_gate_result: fail\nmerge_ready: false\nround: 7";
     assert_eq!(
-        table.send(&Note { body, ..codex("review_lgtm") }),
+        table.send(&Note {
+            body,
+            ..codex("review_lgtm")
+        }),
         refused(&[
             "round_mismatch",
             "action_missing",
@@ -164,19 +210,32 @@ fn all_faults_of_a_response_are_told_at_once() {
         body: "x",
         ..claude("question")
     };
-    assert_eq!(table.send(&note), refused(&["not_for_the_daemon", "unknown_recipient", "expired"]));
+    assert_eq!(
+        table.send(&note),
+        refused(&["not_for_the_daemon", "unknown_recipient", "expired"])
+    );
 }
 
 #[test]
 fn the_reviewers_words_are_not_the_daemons() {
     let mut table = Table::default();
     table.request().expect("opens");
-    table.feedback_with(1, "escalation: max_rounds_exceeded", "F-001 P1 open").expect("escalates");
-    assert_eq!(table.request(), refused(&["review_closed"]), "round 1 of 2 is not the last");
+    table
+        .feedback_with(1, "escalation: max_rounds_exceeded", "F-001 P1 open")
+        .expect("escalates");
+    assert_eq!(
+        table.request(),
+        refused(&["review_closed"]),
+        "round 1 of 2 is not the last"
+    );
     let mut table = Table::default();
     table.request().expect("opens");
-    table.feedback_with(1, "escalation: protocol_violation", "F-001 P1 open").expect("escalates");
-    let Phase::Escalated(reason) = &table.review().phase else { panic!("not escalated") };
+    table
+        .feedback_with(1, "escalation: protocol_violation", "F-001 P1 open")
+        .expect("escalates");
+    let Phase::Escalated(reason) = &table.review().phase else {
+        panic!("not escalated")
+    };
     assert_eq!(reason.to_string(), "the reviewer says: protocol_violation");
 }
 
@@ -184,14 +243,36 @@ fn the_reviewers_words_are_not_the_daemons() {
 fn an_open_request_is_replaced_twice_at_most_and_nothing_starts_afresh() {
     let mut table = Table::default();
     table.request().expect("opens"); // msg-1
-    assert_eq!(table.request_with("supersedes_message_id: msg-9"), refused(&["supersedes_unknown"]));
-    table.lgtm("", Some("F-001 P1 open")).expect_err("costs an attempt");
-    assert_eq!(table.request_with("supersedes_message_id: msg-1\nmax_turns_reviewer: 99"), ok("reviewing"));
+    assert_eq!(
+        table.request_with("supersedes_message_id: msg-9"),
+        refused(&["supersedes_unknown"])
+    );
+    table
+        .lgtm("", Some("F-001 P1 open"))
+        .expect_err("costs an attempt");
+    assert_eq!(
+        table.request_with("supersedes_message_id: msg-1\nmax_turns_reviewer: 99"),
+        ok("reviewing")
+    );
     assert_eq!(table.review().attempts_left(), Some(2));
-    let Phase::Reviewing(invocation) = &table.review().phase else { panic!("not reviewing") };
-    assert_eq!((invocation.request.as_str(), invocation.turns.get()), ("msg-4", 8));
-    assert_eq!(table.request_with("supersedes_message_id: msg-1"), refused(&["supersedes_unknown"]));
-    assert_eq!(table.request_with("supersedes_message_id: msg-4"), ok("reviewing"));
-    assert_eq!(table.request_with("supersedes_message_id: msg-6"), refused(&["request_already_open"]));
+    let Phase::Reviewing(invocation) = &table.review().phase else {
+        panic!("not reviewing")
+    };
+    assert_eq!(
+        (invocation.request.as_str(), invocation.turns.get()),
+        ("msg-4", 8)
+    );
+    assert_eq!(
+        table.request_with("supersedes_message_id: msg-1"),
+        refused(&["supersedes_unknown"])
+    );
+    assert_eq!(
+        table.request_with("supersedes_message_id: msg-4"),
+        ok("reviewing")
+    );
+    assert_eq!(
+        table.request_with("supersedes_message_id: msg-6"),
+        refused(&["request_already_open"])
+    );
     assert_eq!(table.review().round, 1);
 }

@@ -13,7 +13,10 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> Line {
             let id = value["message"]["id"].as_str().map(str::to_owned);
             let begins_turn = id.is_none() || id != *last;
             *last = id;
-            Line { begins_turn, ..Line::default() }
+            Line {
+                begins_turn,
+                ..Line::default()
+            }
         }
         "result" => result(value),
         _ => Line::default(),
@@ -22,9 +25,20 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> Line {
 
 /// What was asked for by a schema stands in a field of its own, and is the answer.
 fn result(value: &Value) -> Line {
-    let is_error = value["is_error"].as_bool().unwrap_or(false) || text(value, "subtype") != "success";
-    let end = if is_error { Err("its result is an error".to_owned()) } else { Ok(()) };
-    let structured = value.get("structured_output").filter(|output| output.is_object());
+    let is_error =
+        value["is_error"].as_bool().unwrap_or(false) || text(value, "subtype") != "success";
+    let end = if is_error {
+        Err("its result is an error".to_owned())
+    } else {
+        Ok(())
+    };
+    let structured = value
+        .get("structured_output")
+        .filter(|output| output.is_object());
     let words = structured.map_or_else(|| text(value, "result").to_owned(), Value::to_string);
-    Line { words: Some((words, false)), end: Some(end), ..Line::default() }
+    Line {
+        words: Some((words, false)),
+        end: Some(end),
+        ..Line::default()
+    }
 }

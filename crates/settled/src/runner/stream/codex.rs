@@ -10,17 +10,29 @@ use super::{Line, text};
 pub(super) fn read(value: &Value) -> Line {
     let item = &value["item"];
     match text(value, "type") {
-        "turn.started" => Line { begins_turn: true, ..Line::default() },
+        "turn.started" => Line {
+            begins_turn: true,
+            ..Line::default()
+        },
         // Older versions call the item's type `item_type` and the message `assistant_message`.
         "item.completed"
             if ["type", "item_type"]
                 .iter()
                 .any(|name| matches!(text(item, name), "agent_message" | "assistant_message")) =>
         {
-            Line { words: Some((text(item, "text").to_owned(), false)), ..Line::default() }
+            Line {
+                words: Some((text(item, "text").to_owned(), false)),
+                ..Line::default()
+            }
         }
-        "turn.completed" => Line { end: Some(Ok(())), ..Line::default() },
-        "turn.failed" | "error" => Line { end: Some(Err("its turn failed".to_owned())), ..Line::default() },
+        "turn.completed" => Line {
+            end: Some(Ok(())),
+            ..Line::default()
+        },
+        "turn.failed" | "error" => Line {
+            end: Some(Err("its turn failed".to_owned())),
+            ..Line::default()
+        },
         _ => Line::default(),
     }
 }

@@ -16,17 +16,31 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> Line {
         "message" if text(value, "role") == "assistant" => {
             let begins_turn = begin();
             let goes_on = value["delta"].as_bool().unwrap_or(false) && !begins_turn;
-            Line { begins_turn, words: Some((text(value, "content").to_owned(), goes_on)), end: None }
+            Line {
+                begins_turn,
+                words: Some((text(value, "content").to_owned(), goes_on)),
+                end: None,
+            }
         }
-        "tool_use" => Line { begins_turn: begin(), ..Line::default() },
+        "tool_use" => Line {
+            begins_turn: begin(),
+            ..Line::default()
+        },
         "tool_result" => {
             *last = None;
             Line::default()
         }
         "result" => {
             let is_well = text(value, "status") == "success";
-            let end = if is_well { Ok(()) } else { Err("its result is an error".to_owned()) };
-            Line { end: Some(end), ..Line::default() }
+            let end = if is_well {
+                Ok(())
+            } else {
+                Err("its result is an error".to_owned())
+            };
+            Line {
+                end: Some(end),
+                ..Line::default()
+            }
         }
         _ => Line::default(),
     }

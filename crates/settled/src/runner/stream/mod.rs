@@ -69,7 +69,16 @@ impl Reader {
     /// Reads an output of this form.
     pub(crate) fn new(form: Form) -> Self {
         let (line, words) = (Vec::new(), Vec::new());
-        Self { form, line, is_line_too_long: false, last: None, begun: 0, words, is_cut: false, end: None }
+        Self {
+            form,
+            line,
+            is_line_too_long: false,
+            last: None,
+            begun: 0,
+            words,
+            is_cut: false,
+            end: None,
+        }
     }
 
     /// Reads on.
@@ -100,13 +109,21 @@ impl Reader {
         let unfinished = match (self.form, &self.end) {
             (Form::Text, _) | (_, Some(Ok(()))) => None,
             (_, Some(Err(why))) => Some(why.clone()),
-            (Form::Claude | Form::Codex | Form::Gemini, None) => Some("its output has no end".to_owned()),
+            (Form::Claude | Form::Codex | Form::Gemini, None) => {
+                Some("its output has no end".to_owned())
+            }
         };
-        let cut = self.is_cut.then(|| format!("it says more than {SAID_MAX} bytes"));
+        let cut = self
+            .is_cut
+            .then(|| format!("it says more than {SAID_MAX} bytes"));
         let text = String::from_utf8(self.words);
         let bytes = text.is_err().then(|| "it is no UTF-8 text".to_owned());
         let unreadable = unfinished.or(cut).or(bytes);
-        Said { text: text.unwrap_or_default(), unreadable, turns: self.begun }
+        Said {
+            text: text.unwrap_or_default(),
+            unreadable,
+            turns: self.begun,
+        }
     }
 
     fn gather(&mut self, bytes: &[u8]) {
@@ -123,14 +140,23 @@ impl Reader {
     fn take_line(&mut self) {
         let line = std::mem::take(&mut self.line);
         let is_whole = !std::mem::take(&mut self.is_line_too_long);
-        let Some(value) = serde_json::from_slice::<Value>(&line).ok().filter(|_| is_whole) else { return };
+        let Some(value) = serde_json::from_slice::<Value>(&line)
+            .ok()
+            .filter(|_| is_whole)
+        else {
+            return;
+        };
         let read = match self.form {
             Form::Claude => claude::read(&value, &mut self.last),
             Form::Codex => codex::read(&value),
             Form::Gemini => gemini::read(&value, &mut self.last),
             Form::Text => return,
         };
-        let Line { begins_turn, words, end } = read;
+        let Line {
+            begins_turn,
+            words,
+            end,
+        } = read;
         self.begun = self.begun.saturating_add(u16::from(begins_turn));
         if let Some((words, goes_on)) = words {
             if !goes_on {

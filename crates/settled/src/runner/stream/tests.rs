@@ -9,7 +9,10 @@ const GEMINI: &str = include_str!("../../../../../tests/fixtures/stream/gemini.j
 /// What an output in pieces of so many bytes comes to, and the turns that were completed before its end.
 fn read(form: Form, output: &str, piece: usize) -> (Said, u16) {
     let mut reader = Reader::new(form);
-    output.as_bytes().chunks(piece).for_each(|bytes| reader.read(bytes));
+    output
+        .as_bytes()
+        .chunks(piece)
+        .for_each(|bytes| reader.read(bytes));
     let completed = reader.completed();
     (reader.finish(), completed)
 }
@@ -26,8 +29,16 @@ fn turns_and_last_words_are_read_whatever_pieces_they_come_in() {
         (Form::Gemini, GEMINI, 2, "Nothing is left.\nPASS"),
     ] {
         for piece in [1, 7, 100, usize::MAX] {
-            let said = Said { text: text.to_owned(), unreadable: None, turns };
-            assert_eq!(read(form, output, piece), (said, turns - 1), "{form:?} in pieces of {piece}");
+            let said = Said {
+                text: text.to_owned(),
+                unreadable: None,
+                turns,
+            };
+            assert_eq!(
+                read(form, output, piece),
+                (said, turns - 1),
+                "{form:?} in pieces of {piece}"
+            );
         }
     }
 }
@@ -35,7 +46,10 @@ fn turns_and_last_words_are_read_whatever_pieces_they_come_in() {
 #[test]
 fn an_output_by_a_schema_is_the_answer() {
     let output = include_str!("../../../../../tests/fixtures/stream/claude_schema.jsonl");
-    assert_eq!(whole(Form::Claude, output).text, r#"{"response":{"verdict":"lgtm"}}"#);
+    assert_eq!(
+        whole(Form::Claude, output).text,
+        r#"{"response":{"verdict":"lgtm"}}"#
+    );
 }
 
 #[test]
@@ -46,28 +60,50 @@ fn an_older_codex_is_read_too() {
 
 #[test]
 fn an_output_that_ends_in_an_error_or_not_at_all_is_unreadable_whatever_it_says() {
-    let cut = |output: &str| output.rsplit_once('{').map_or_else(String::new, |(head, _)| head.to_owned());
+    let cut = |output: &str| {
+        output
+            .rsplit_once('{')
+            .map_or_else(String::new, |(head, _)| head.to_owned())
+    };
     for (form, output) in [
-        (Form::Claude, include_str!("../../../../../tests/fixtures/stream/claude_error.jsonl").to_owned()),
-        (Form::Codex, include_str!("../../../../../tests/fixtures/stream/codex_failed.jsonl").to_owned()),
-        (Form::Gemini, include_str!("../../../../../tests/fixtures/stream/gemini_failed.jsonl").to_owned()),
+        (
+            Form::Claude,
+            include_str!("../../../../../tests/fixtures/stream/claude_error.jsonl").to_owned(),
+        ),
+        (
+            Form::Codex,
+            include_str!("../../../../../tests/fixtures/stream/codex_failed.jsonl").to_owned(),
+        ),
+        (
+            Form::Gemini,
+            include_str!("../../../../../tests/fixtures/stream/gemini_failed.jsonl").to_owned(),
+        ),
         (Form::Claude, cut(CLAUDE)),
         (Form::Gemini, cut(GEMINI)),
         (Form::Codex, "PASS\n".to_owned()),
         (Form::Claude, String::new()),
     ] {
-        assert!(whole(form, &output).unreadable.is_some(), "{form:?}: {output}");
+        assert!(
+            whole(form, &output).unreadable.is_some(),
+            "{form:?}: {output}"
+        );
     }
 }
 
 #[test]
 fn of_text_the_last_is_kept_and_a_cut_is_told() {
     let said = whole(Form::Text, "all good\nPASS\n");
-    assert_eq!((said.text.as_str(), said.unreadable), ("all good\nPASS\n", None));
+    assert_eq!(
+        (said.text.as_str(), said.unreadable),
+        ("all good\nPASS\n", None)
+    );
     let flood = "x".repeat(SAID_MAX + 1);
     let said = whole(Form::Text, &flood);
     assert!(said.text.len() == SAID_MAX && said.unreadable.is_some());
-    assert!(Reader::new(Form::Text).finish().unreadable.is_none(), "silence is no output to be read");
+    assert!(
+        Reader::new(Form::Text).finish().unreadable.is_none(),
+        "silence is no output to be read"
+    );
 }
 
 #[test]

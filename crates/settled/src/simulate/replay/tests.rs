@@ -21,8 +21,13 @@ struct Book {
 }
 
 fn policy() -> Policy {
-    let agents = ["claude", "codex"].map(|name| (name.parse().expect("an agent name"), BTreeSet::new()));
-    Policy { agents: BTreeMap::from(agents), profile: Profile::Gate, ..Policy::default() }
+    let agents =
+        ["claude", "codex"].map(|name| (name.parse().expect("an agent name"), BTreeSet::new()));
+    Policy {
+        agents: BTreeMap::from(agents),
+        profile: Profile::Gate,
+        ..Policy::default()
+    }
 }
 
 fn at(seconds: i64) -> DateTime<Utc> {
@@ -31,15 +36,26 @@ fn at(seconds: i64) -> DateTime<Utc> {
 
 impl Book {
     fn new() -> Self {
-        Self { policy: policy(), state: State::default(), entries: Vec::new() }
+        Self {
+            policy: policy(),
+            state: State::default(),
+            entries: Vec::new(),
+        }
     }
 
     fn post(&mut self, seconds: i64, outbox: &str, text: &str) {
         let outbox: AgentName = outbox.parse().expect("an agent name");
         let mut written = Ids::default();
         let Self { policy, state, .. } = self;
-        let mut bench = Bench { state, policy, now: at(seconds), ids: &mut || written.next() };
-        let record = bench.judge(&outbox, text.as_bytes(), |_| PacketInput::NotNamed).record;
+        let mut bench = Bench {
+            state,
+            policy,
+            now: at(seconds),
+            ids: &mut || written.next(),
+        };
+        let record = bench
+            .judge(&outbox, text.as_bytes(), |_| PacketInput::NotNamed)
+            .record;
         let file: FileName = "m.yaml".parse().expect("a file name");
         let original = Original {
             outbox: outbox.to_string(),
@@ -55,7 +71,9 @@ impl Book {
     /// Keeps a deadline, as late as the daemon comes to it.
     fn keep_deadline(&mut self, seconds: i64) {
         let mut written = Ids::default();
-        let due = review::due(&self.state, &self.policy, at(seconds), &mut || written.next());
+        let due = review::due(&self.state, &self.policy, at(seconds), &mut || {
+            written.next()
+        });
         self.keep(seconds, &due.expect("a deadline has come"), None);
     }
 
@@ -77,7 +95,9 @@ impl Book {
 
     fn again(&self, policy: Policy) -> Replay {
         let mut twice = Twice::new(Path::new("/nowhere"), policy);
-        self.entries.iter().for_each(|entry| twice.entry(entry).expect("readable"));
+        self.entries
+            .iter()
+            .for_each(|entry| twice.entry(entry).expect("readable"));
         twice.end()
     }
 }
@@ -91,8 +111,15 @@ fn a_deadline_that_was_kept_late_is_kept_as_late_again() {
     book.post(two_days + 600, "codex", LGTM);
     let replay = book.again(policy());
     // The answer that came too late lies in no dead_letter here.
-    assert_eq!((replay.same, &replay.not_replayed[..]), (2, &[3][..]), "{replay:?}");
-    assert!(replay.different.is_empty() && replay.reviews.is_empty(), "{replay:?}");
+    assert_eq!(
+        (replay.same, &replay.not_replayed[..]),
+        (2, &[3][..]),
+        "{replay:?}"
+    );
+    assert!(
+        replay.different.is_empty() && replay.reviews.is_empty(),
+        "{replay:?}"
+    );
 }
 
 #[test]
@@ -108,13 +135,24 @@ fn a_deadline_that_only_the_other_policy_has_is_kept_at_its_instant() {
     let mut book = Book::new();
     book.post(0, "claude", REQUEST);
     book.post(3600, "codex", LGTM);
-    let replay = book.again(Policy { runtime_clock: RuntimeClock::Delivery, ..policy() });
-    let [own, lgtm] = &replay.different[..] else { panic!("two differences: {replay:?}") };
+    let replay = book.again(Policy {
+        runtime_clock: RuntimeClock::Delivery,
+        ..policy()
+    });
+    let [own, lgtm] = &replay.different[..] else {
+        panic!("two differences: {replay:?}")
+    };
     let due = at(60).to_rfc3339_opts(SecondsFormat::Millis, true);
     assert_eq!((own.seq, &own.at), (None, &due));
-    assert_eq!(own.now[1], "review #86 claude -> codex: escalated round 1 reviewer_budget_exceeded");
+    assert_eq!(
+        own.now[1],
+        "review #86 claude -> codex: escalated round 1 reviewer_budget_exceeded"
+    );
     assert_eq!(lgtm.now[0], "refused invocation_closed");
-    assert_eq!(replay.reviews[0].then.as_deref(), Some("approved round 1 unbound"));
+    assert_eq!(
+        replay.reviews[0].then.as_deref(),
+        Some("approved round 1 unbound")
+    );
 }
 
 #[test]
@@ -123,8 +161,13 @@ fn a_deadline_that_was_kept_is_not_kept_for_a_review_that_has_another() {
     let mut book = Book::new();
     book.post(0, "claude", REQUEST);
     book.keep_deadline(two_days + 1);
-    let replay = book.again(Policy { runtime_clock: RuntimeClock::Delivery, ..policy() });
-    let [own, gone] = &replay.different[..] else { panic!("two differences: {replay:?}") };
+    let replay = book.again(Policy {
+        runtime_clock: RuntimeClock::Delivery,
+        ..policy()
+    });
+    let [own, gone] = &replay.different[..] else {
+        panic!("two differences: {replay:?}")
+    };
     assert_eq!((own.seq, gone.seq), (None, Some(2)));
     assert!(gone.now.is_empty(), "{gone:?}");
 }

@@ -2,16 +2,14 @@
 //! The fuzz targets in `fuzz` and their twins in the suite hold the readers to it.
 
 mod disk;
-
 use std::path::Path;
 
+pub use disk::{cursor, ledger, seeds};
 use message_schema::envelope::Envelope;
 use message_schema::report::REPORT_VERSION;
 use message_schema::{Malformed, Place, Report, parse, parse_packet, render_message};
-use settled::config::{Config, ConfigError};
 use validate_message::{PacketInput, Source, Valid, Violations, check};
-
-pub use disk::{cursor, ledger, seeds};
+use workspace::config::{Config, ConfigError};
 
 /// The most violations a report tells of: 200 errors and as many warnings.
 const VIOLATIONS_MAX: usize = 400;

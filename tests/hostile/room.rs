@@ -1,9 +1,8 @@
 //! A mailroom without a process of its own, so that what one document costs can be told apart from what
 //! a process costs.
-
-use settled::clock::Clock;
-use settled::mailroom::{Mailroom, Pass};
+use daemon::mailroom::{Mailroom, Pass};
 use tempfile::TempDir;
+use workspace::clock::Clock;
 
 use super::{AGENT, Hostile, lay, request};
 
@@ -27,7 +26,7 @@ impl Room {
         let directory = directory.expect("a directory");
         let agents =
             ["claude", AGENT].map(|name| message_schema::id::AgentName::new(name).expect("a name"));
-        settled::workspace::init(directory.path(), &agents).expect("a workspace");
+        workspace::directory::init(directory.path(), &agents).expect("a workspace");
         let outbox = directory.path().join("agents/claude/outbox/request.yaml");
         crate::write(&outbox, &request());
         crate::age(&outbox);

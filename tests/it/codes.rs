@@ -1,14 +1,14 @@
 //! The pages of the codes: every code has one, both its examples are played by the rules and come
 //! out as the page claims, and `settled explain` prints what the page says.
-
 use std::path::PathBuf;
 
 use message_schema::Code;
 use serde_json::Value;
-use settled::explain::{self, Explained};
-use settled::simulate::{self, Outcome, Played, Weight};
 use settled_tests::mailroom::{said, settled};
 use settled_tests::{golden, names, read, repository};
+use simulate;
+use simulate::{Outcome, Played, Weight};
+use validate_message::explain::{self, Explained};
 
 /// The lines of the comment that opens a page.
 const EXPLANATION_LINES: std::ops::RangeInclusive<usize> = 2..=5;

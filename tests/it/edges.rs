@@ -7,8 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 use settled_tests::{list, read, repository};
 
-/// Who may depend on whom.
-const EDGES: [(&str, &[&str]); 6] = [
+/// Who may depend on whom. Whatever a room takes is named, also what comes to it through another one.
+const EDGES: [(&str, &[&str]); 13] = [
     ("message-schema", &[]),
     ("validate-message", &["message-schema"]),
     (
@@ -17,9 +17,76 @@ const EDGES: [(&str, &[&str]); 6] = [
     ),
     ("review", &["message-schema", "validate-message"]),
     ("spool", &[]),
+    ("runner", &["message-schema", "spool"]),
+    (
+        "judgement",
+        &["message-schema", "validate-message", "review", "spool"],
+    ),
+    (
+        "workspace",
+        &["message-schema", "review", "spool", "judgement", "runner"],
+    ),
+    (
+        "mailbox",
+        &[
+            "message-schema",
+            "validate-message",
+            "review",
+            "spool",
+            "workspace",
+        ],
+    ),
+    (
+        "simulate",
+        &[
+            "message-schema",
+            "validate-message",
+            "review",
+            "spool",
+            "judgement",
+            "workspace",
+        ],
+    ),
+    (
+        "inspect",
+        &[
+            "message-schema",
+            "validate-message",
+            "review",
+            "spool",
+            "workspace",
+            "simulate",
+            "mailbox",
+        ],
+    ),
+    (
+        "daemon",
+        &[
+            "message-schema",
+            "validate-message",
+            "review",
+            "spool",
+            "judgement",
+            "workspace",
+            "mailbox",
+            "runner",
+        ],
+    ),
     (
         "settled",
-        &["message-schema", "validate-message", "review", "spool"],
+        &[
+            "message-schema",
+            "validate-message",
+            "review",
+            "spool",
+            "judgement",
+            "workspace",
+            "mailbox",
+            "simulate",
+            "inspect",
+            "runner",
+            "daemon",
+        ],
     ),
 ];
 

@@ -1,11 +1,10 @@
 //! One agent that floods and one that does not: what each costs the other, counted in passes and not in time.
-
 use std::time::Duration;
 
-use settled::clock::{self, Moment};
-use settled::mailroom::Mailroom as Served;
+use daemon::mailroom::Mailroom as Served;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{names, seed};
+use workspace::clock::{self, Moment};
 
 /// Files of the flood, many batches.
 const FLOOD: usize = 3_000;

@@ -1,6 +1,5 @@
 //! The stable twins of the fuzz targets in `fuzz`: any bytes, and valid inputs that were mutilated, keep
 //! what `settled_tests::readers` says of each reader.
-
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -154,7 +153,7 @@ fn no_bytes_break_the_reader_of_packets_and_every_refusal_has_a_place() {
 
 #[test]
 fn no_bytes_break_the_reader_of_the_config_and_every_refusal_has_a_place() {
-    let template = settled::config::TEMPLATE;
+    let template = workspace::config::TEMPLATE;
     let every_key: Vec<String> = template
         .lines()
         .map(|line| line.trim_start_matches("#: ").to_owned())

@@ -1,15 +1,15 @@
 //! The rules as scenarios: every file under `tests/scenarios` comes out as it says, is of the shape
 //! the schema describes, and claims something.
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use message_schema::Code;
 use serde_json::Value;
-use settled::simulate::{self, Transcript};
 use settled_tests::mailroom::said;
 use settled_tests::{binaries, golden, list, repository, write};
+use simulate;
+use simulate::Transcript;
 
 /// Every scenario, in order.
 fn files() -> Vec<PathBuf> {

@@ -1,6 +1,5 @@
 //! `cargo xtask fuzz`: each reader under libFuzzer for a while, beginning with the corpus of the tests.
 //! What the readers promise stands in `settled_tests::readers`.
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -140,7 +139,7 @@ fn more_seeds(target: &str) -> Vec<(String, Vec<u8>)> {
         "cursor" => vec![named("whole", cursor)],
         _ => vec![named(
             "template",
-            settled::config::TEMPLATE
+            workspace::config::TEMPLATE
                 .replace("\n#: ", "\n")
                 .into_bytes(),
         )],

@@ -1,8 +1,7 @@
 //! Files that are not what was exported: damaged, and made consistent again by somebody who can write them. The maker
 //! of the latter shares no code with the product.
-
+use inspect::verdict::{Asked, Verdict, VerdictFile, prove};
 use proptest::prelude::*;
-use settled::verdict::{Asked, Verdict, VerdictFile, prove};
 use settled_tests::approval::{HEAD, OTHER, approved};
 use settled_tests::mailroom::said;
 use sha2::{Digest as _, Sha256};

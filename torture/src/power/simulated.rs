@@ -1,15 +1,14 @@
 //! The daemon's mailroom on a disk that forgets what was not synced: harsher than any real file
 //! system, fast, and the same every time.
-
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use settled::clock::Moment;
-use settled::mailroom::Mailroom;
+use daemon::mailroom::Mailroom;
 use spool::{Arrival, Disk, FaultyDisk, Layout, Notes, Open, Recovery, VolatileDisk};
+use workspace::clock::Moment;
 
 use super::history::History;
 use super::judge::{self, Said, Scene};

@@ -88,7 +88,7 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
             "it",
             "pair::edges",
         ]),
-        "settled" => Some(&["test", "--offline", "--package", "settled", "--tests"]),
+        "settled" => Some(&["test", "--offline", "--package", "daemon", "--tests"]),
         "power" => Some(&[
             "test",
             "--offline",

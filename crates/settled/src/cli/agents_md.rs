@@ -3,14 +3,15 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use mailbox::managed;
 use serde::Serialize;
+use workspace::replaced;
 
 use super::answer::Answer;
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::robot;
 use crate::exit::Exit;
-use crate::{managed, replaced};
 
 /// The largest file that is read, in bytes.
 const SIZE_MAX: u64 = 4 * 1024 * 1024;

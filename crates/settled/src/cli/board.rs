@@ -2,13 +2,13 @@
 //! it, where there is any, what is running out and what stands in the way.
 
 use chrono::{DateTime, Utc};
+use inspect::standing::row::Row;
 use message_schema::line::escaped;
+use workspace::troubles::Trouble;
 
 use super::gc::size;
 use super::screen::{Screen, Tone, ago, ahead, bar, cut, span};
 use super::status::{Count, Ledger, PairRow, Removable, Status, Wait, columns};
-use crate::standing::row::Row;
-use crate::troubles::Trouble;
 
 /// Attempts a round begins with; as long as all are left, there is nothing to say.
 const ATTEMPTS: u8 = review::ATTEMPTS;

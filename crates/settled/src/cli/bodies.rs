@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 
+use mailbox::compose::draft::Fields;
+use mailbox::compose::letter::{Letter, PacketGiven};
 use message_schema::envelope::{MessageType, Priority};
 use message_schema::id::{AgentName, PrNumber};
 use serde_json::Value;
 
 use super::failure::Failure;
 use super::input;
-use crate::compose::draft::Fields;
-use crate::compose::letter::{Letter, PacketGiven};
 
 /// The fields of every message.
 #[derive(Clone, Debug, clap::Args)]

@@ -1,15 +1,15 @@
 //! `settled brief`: what this round asks of the reviewer who asks.
 
+use mailbox::compose::ask::{self, Ask, AskError};
+use mailbox::compose::standing::{Standing, Standings};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use message_schema::packet::Stance;
+use workspace::clock;
 
 use super::answer::{self, Answer};
 use super::context::{Context, Me};
 use super::failure::Failure;
-use crate::clock;
-use crate::compose::ask::{self, Ask, AskError};
-use crate::compose::standing::{Standing, Standings};
 use crate::exit::Exit;
 
 /// Shows what is asked of a reviewer.

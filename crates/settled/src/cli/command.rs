@@ -134,7 +134,7 @@ pub(super) enum Command {
     /// Let two commands work and review in turn
     Pair(Box<pair::Args>),
     /// Keep one agent; the daemon starts it
-    #[command(name = crate::runner::KEEPER, hide = true)]
+    #[command(name = runner::launch::KEEPER, hide = true)]
     KeepRun(keep::Args),
 }
 

@@ -3,16 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
+use inspect::standing::Standing;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
+use workspace::directory;
 
 use super::answer::{Answer, print};
 use super::failure::Failure;
 use crate::exit::Exit;
-pub(super) use crate::shell::quoted;
-use crate::standing::Standing;
-use crate::workspace;
+pub(super) use workspace::shell::quoted;
 
 /// The options every command has.
 #[derive(Debug, Default, clap::Args)]
@@ -116,7 +116,7 @@ impl Context {
     pub(super) fn me(&self) -> Result<Me, Failure> {
         let root = self.workspace()?.to_owned();
         let no_agent = |message: String| {
-            let known = workspace::agents(&root).unwrap_or_default();
+            let known = directory::agents(&root).unwrap_or_default();
             let known: Vec<String> = known.iter().map(ToString::to_string).collect();
             let message = format!("{message}; this workspace has {}", known.join(", "));
             Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
@@ -214,7 +214,7 @@ impl Context {
 /// Sees that there is a workspace.
 pub(super) fn existing(root: &Path) -> Result<(), Failure> {
     let agents = root.join("agents");
-    let is_workspace = workspace::is_workspace(root).map_err(|error| {
+    let is_workspace = directory::is_workspace(root).map_err(|error| {
         let message = format!("cannot look at {}: {error}", agents.display());
         Failure::plain(Exit::Failed, message).next(format!("ls -ld {}", quoted(agents.as_os_str())))
     })?;

@@ -1,19 +1,19 @@
 //! `settled dead-letter`: what was refused, why, and how it is sent once more.
 
 use clap::Subcommand;
+use inspect::dead_letter::refusals::Same;
+use inspect::dead_letter::retry::{self, NotSent, Outlook};
+use inspect::dead_letter::{self, DeadLetter, Found};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
+use workspace::config::Config;
+use workspace::directory;
 
 use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
-use crate::config::Config;
-use crate::dead_letter::refusals::Same;
-use crate::dead_letter::retry::{self, NotSent, Outlook};
-use crate::dead_letter::{self, DeadLetter, Found};
 use crate::exit::Exit;
-use crate::workspace;
 
 /// Shows and resends refused messages.
 #[derive(Debug, clap::Args)]
@@ -334,7 +334,7 @@ fn look(context: &Context) -> Result<Found, Failure> {
     let root = context.workspace()?;
     let agents = match context.me_if_told()? {
         Some(me) => vec![me.agent],
-        None => workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
+        None => directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
     };
     Ok(dead_letter::of(root, &agents))
 }
@@ -343,7 +343,7 @@ fn alerts(found: &Found) -> Vec<String> {
     let ledger = found.without_ledger.iter().map(|error| {
         format!(
             "the ledger cannot be read, so what was corrected is not known: {}",
-            crate::mailroom::chain(error)
+            workspace::error::chain(error)
         )
     });
     let unread = found

@@ -1,14 +1,14 @@
 //! `settled doctor`: what may keep a workspace from working, each thing with its fix.
 
+use inspect::doctor::{self, Case, Finding, State};
 use message_schema::line::escaped;
 use serde::Serialize;
+use workspace::{clock, directory};
 
 use super::answer::Answer;
 use super::context::{Context, Root};
 use super::failure::Failure;
-use crate::doctor::{self, Case, Finding, State};
 use crate::exit::Exit;
-use crate::{clock, workspace};
 
 /// Looks whether all is well.
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
     let me = context.me_if_told()?;
-    let agents = workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let agents = directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let agent = me.as_ref().map(|me| &me.agent);
     let spell = |words: &str| context.command_of(None, words);
     let case = Case {

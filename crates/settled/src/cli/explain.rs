@@ -1,12 +1,12 @@
 //! `settled explain`: what a code means, and what to do about it.
 
 use message_schema::Code;
+use validate_message::explain;
 
 use super::answer::{Answer, print};
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
-use crate::explain;
 
 /// Explains codes.
 #[derive(Debug, clap::Args)]

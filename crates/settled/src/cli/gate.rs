@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use inspect::verdict::{Asked, Checked, NoAnswer, Patches, Reason, Verdict};
 use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
 use review::State;
 use serde::Serialize;
+use workspace::fold::Books;
 
 use super::answer::Answer;
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
-use crate::fold::Books;
-use crate::verdict::{Asked, Checked, NoAnswer, Patches, Reason, Verdict};
 
 /// Asks the gate.
 #[derive(Debug, clap::Args)]

@@ -1,17 +1,17 @@
 //! `settled gc`: removes what agents are done with and what is older than the config says, and shows it.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use daemon::gc::{self, Mode, Sweep};
 use serde::Serialize;
 use spool::{Count, Shelved};
+use workspace::clock;
+use workspace::config::{Config, RetentionSection};
 
 use super::answer::{Answer, print};
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::status::columns;
-use crate::clock;
-use crate::config::{Config, RetentionSection};
 use crate::exit::Exit;
-use crate::gc::{self, Mode, Sweep};
 
 /// Removes old files that are done with.
 #[derive(Debug, clap::Args)]

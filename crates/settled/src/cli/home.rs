@@ -1,18 +1,18 @@
 //! `settled` alone, and `settled robot triage`: who asks, what waits for it, what it waits for, and the next command.
 
 use chrono::{DateTime, Utc};
+use mailbox::mine::{self, Mine, Move};
 use message_schema::line::escaped;
 use serde::Serialize;
+use workspace::clock;
+use workspace::fold::Books;
 
 use super::answer::{Answer, print};
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::inbox::{self, Waiting};
 use super::screen::{ago, ahead};
-use crate::clock;
 use crate::exit::Exit;
-use crate::fold::Books;
-use crate::mine::{self, Mine, Move};
 
 /// How many messages are named.
 const NAMED: usize = 10;

@@ -4,17 +4,18 @@ use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use mailbox::hooks::{self, Moment, Program, install};
+use mailbox::mailbag::{Letter, Mailbag, Place};
 use message_schema::line::escaped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+use workspace::replaced;
 
 use super::answer::{Answer, print};
 use super::context::{Context, Me, quoted};
 use super::failure::Failure;
+use super::words::programs;
 use crate::exit::Exit;
-use crate::hooks::{self, Moment, Program, install};
-use crate::mailbag::{Letter, Mailbag, Place};
-use crate::replaced;
 
 /// The largest payload that is read, in bytes.
 const PAYLOAD_MAX: u64 = 1024 * 1024;
@@ -54,7 +55,12 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct For {
     /// The program that runs it, which decides the form of the answer
-    #[arg(long = "for", value_name = "PROGRAM", default_value = "claude")]
+    #[arg(
+        long = "for",
+        value_name = "PROGRAM",
+        default_value = "claude",
+        value_parser = programs()
+    )]
     program: Program,
 }
 
@@ -62,7 +68,7 @@ struct For {
 #[derive(Debug, clap::Args)]
 struct Install {
     /// The program
-    #[arg(value_name = "PROGRAM")]
+    #[arg(value_name = "PROGRAM", value_parser = programs())]
     program: Program,
     /// The project whose settings are changed
     #[arg(long, value_name = "DIR", default_value = ".")]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use mailbox::mailbag::{Letter, Mailbag, MoveError, Place};
 use message_schema::line::escaped;
 use serde::Serialize;
 
@@ -11,7 +12,6 @@ use super::answer::Answer;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use crate::exit::Exit;
-use crate::mailbag::{Letter, Mailbag, MoveError, Place};
 
 /// Lists what waits for an agent.
 #[derive(Debug, clap::Args)]

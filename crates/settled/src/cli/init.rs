@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use message_schema::id::AgentName;
 use serde::Serialize;
+use workspace::directory;
+use workspace::users::Named;
 
 use super::agent;
 use super::answer::Answer;
@@ -11,8 +13,6 @@ use super::context::{Context, Root};
 use super::failure::Failure;
 use super::separate::{self, Separate};
 use crate::exit::Exit;
-use crate::users::Named;
-use crate::workspace;
 
 /// Makes a workspace.
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         return Err(Failure::plain(Exit::Usage, message));
     }
     let names: Vec<AgentName> = args.agents.iter().map(|(name, _)| name.clone()).collect();
-    let made = workspace::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let made = directory::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
     context.say(
         &Answer::new(Made {
             root: root.to_owned(),

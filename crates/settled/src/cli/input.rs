@@ -3,12 +3,12 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use mailbox::compose::packet::{SIZE_MAX, read};
+use mailbox::compose::sheet::Sheet;
 use message_schema::line::escaped;
 use serde_json::Value;
 
 use super::failure::Failure;
-use crate::compose::packet::{SIZE_MAX, read};
-use crate::compose::sheet::Sheet;
 use crate::exit::Exit;
 
 /// The text of a file of at most 256 KiB.

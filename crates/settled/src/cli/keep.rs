@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use runner::folder::Folder;
+use runner::keeper;
+
 use super::failure::Failure;
 use crate::exit::Exit;
-use crate::runner::{Folder, keeper};
 
 /// Keeps one agent until nothing of it runs.
 #[derive(Debug, clap::Args)]

@@ -3,12 +3,12 @@
 use clap::Subcommand;
 use serde::Serialize;
 use spool::Agreement;
+use workspace::fold::Books;
 
 use super::answer::{Answer, print};
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
-use crate::fold::Books;
 
 /// Works with the ledger.
 #[derive(Debug, clap::Args)]

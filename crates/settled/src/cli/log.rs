@@ -5,21 +5,21 @@ use std::io::Write as _;
 use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
+use inspect::sieve::{Sieve, VERDICTS};
+use mailbox::bell::Bell;
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use review::{Happened, Notice, Record};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use spool::{Content, Delivery, Entry, Layout, Since, SpoolError, Tail};
+use workspace::fold;
 
 use super::answer::Answer;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::status;
-use crate::bell::Bell;
 use crate::exit::Exit;
-use crate::fold;
-use crate::sieve::{Sieve, VERDICTS};
 
 /// So many are shown before what comes, unless it is said how many.
 const BEFORE_FOLLOWING: usize = 10;

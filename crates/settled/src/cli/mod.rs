@@ -52,6 +52,7 @@ mod verdict;
 mod wait;
 mod watch;
 mod why;
+mod words;
 
 use std::io::Write as _;
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use daemon::tell::{self, TellError};
 use message_schema::Code;
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
@@ -14,7 +15,6 @@ use super::failure::Failure;
 use super::outcome::Outcome;
 use super::serve;
 use crate::exit::Exit;
-use crate::tell::{self, TellError};
 
 /// The review a command is about.
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use message_schema::id::{AgentName, MessageId};
 use review::{ITERATIONS, OpenPair, PairId, PairMember, PairSetup, SignalWords};
+use runner::stream::Form;
+use workspace::config::Config;
+use workspace::fold::Books;
 
 use super::answer::Answer;
 use super::context::Context;
@@ -12,11 +15,8 @@ use super::failure::Failure;
 use super::pair_end::{Last, Transcripts, transcript};
 use super::pair_told::Teller;
 use super::{input, order, serve};
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::fold::Books;
 use crate::pair::{Driver, PairError, Progress, Stop, history};
-use crate::runner::Form;
 
 /// Lets two commands work and review in turn.
 #[derive(Debug, clap::Args)]

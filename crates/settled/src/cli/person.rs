@@ -9,13 +9,13 @@ use message_schema::id::{AgentName, FindingId};
 use message_schema::line;
 use review::{Act, Event, PersonsDecision};
 use spool::Layout;
+use workspace::directory;
+use workspace::orders::{self, TEXT_MAX};
 
 use super::context::Context;
 use super::failure::Failure;
 use super::order::{self, Target};
 use crate::exit::Exit;
-use crate::orders::{self, TEXT_MAX};
-use crate::workspace;
 
 /// A decision about a whole review.
 #[derive(Debug, clap::Args)]
@@ -164,7 +164,7 @@ fn not_by_script(agent: &AgentName, how: &str) -> Failure {
 /// An agent whose outbox belongs to the user of this process, if there is one. An outbox that is gone
 /// for the moment proves no other owner.
 fn agent_of_this_user(root: &Path) -> Result<Option<AgentName>, Failure> {
-    let agents = workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let agents = directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let (layout, uid) = (Layout::new(root), rustix::process::geteuid().as_raw());
     let is_ours = |agent: &AgentName| {
         let outbox = layout.outbox(agent.as_str()).symlink_metadata();

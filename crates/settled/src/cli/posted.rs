@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use mailbox::compose::outbox::file_name;
+use mailbox::compose::standing::Standing;
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
 use message_schema::{Level, Report, ReportedViolation};
@@ -10,8 +12,6 @@ use validate_message::Violations;
 
 use super::context::Context;
 use super::failure::Failure;
-use crate::compose::outbox::file_name;
-use crate::compose::standing::Standing;
 use crate::exit::Exit;
 
 /// What became of a message. Fields are added, never changed.

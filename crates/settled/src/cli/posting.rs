@@ -4,27 +4,27 @@ use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use mailbox::compose::draft::Checked;
+use mailbox::compose::known::{self, Known};
+use mailbox::compose::letter::{Letter, LetterError};
+use mailbox::compose::outbox::{self, PostError, file_name};
+use mailbox::compose::packet::Packet;
+use mailbox::compose::settles;
+use mailbox::compose::standing::{Standing, Standings};
+use mailbox::compose::verdict::{Lookout, Verdict};
+use mailbox::mailbag::Mailbag;
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
 use validate_message::Violation;
+use workspace::clock;
 
 use super::answer::Answer;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::posted::{Posted, invalid, told};
-use crate::clock;
-use crate::compose::draft::Checked;
-use crate::compose::known::{self, Known};
-use crate::compose::letter::{Letter, LetterError};
-use crate::compose::outbox::{self, PostError, file_name};
-use crate::compose::packet::Packet;
-use crate::compose::settles;
-use crate::compose::standing::{Standing, Standings};
-use crate::compose::verdict::{Lookout, Verdict};
 use crate::exit::Exit;
-use crate::mailbag::Mailbag;
 
 /// How often the place of a packet is planned again before somebody else is left the field.
 const PLANS_MAX: usize = 100;
@@ -438,7 +438,7 @@ impl Post<'_> {
     fn no_draft(&self, error: &LetterError) -> Failure {
         match error {
             LetterError::Nobody => {
-                let agents = crate::workspace::agents(&self.me.root).unwrap_or_default();
+                let agents = workspace::directory::agents(&self.me.root).unwrap_or_default();
                 let others = agents
                     .iter()
                     .filter(|agent| **agent != self.me.agent)

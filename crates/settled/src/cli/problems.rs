@@ -1,16 +1,16 @@
 //! `settled problems`: everything that needs somebody, worst first.
 
 use chrono::{DateTime, Utc};
+use inspect::standing::problems::Problem;
 use message_schema::line::escaped;
 use serde::Serialize;
+use workspace::clock;
 
 use super::answer::Answer;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::screen::{Screen, Tone, ago};
-use crate::clock;
 use crate::exit::Exit;
-use crate::standing::problems::Problem;
 
 /// Shows everything that needs somebody.
 #[derive(Debug, clap::Args)]

@@ -8,13 +8,13 @@ use message_schema::id::{CommitSha, PrNumber, Repo};
 use message_schema::line::escaped;
 use review::{Event, PullAction, PullEvent};
 use serde::Serialize;
+use simulate::github;
 
 use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
 use super::order;
 use crate::exit::Exit;
-use crate::github;
 
 /// The largest payload that is read, in bytes; a forge sends up to 25 MiB.
 const PAYLOAD_MAX: u64 = 32 * 1024 * 1024;

@@ -1,17 +1,17 @@
 //! `settled reply`: answers a message of the agent's own mailboxes; what the answer has in common with it is filled in.
 
+use mailbox::mailbag::{Letter, Mailbag};
 use message_schema::envelope::{DAEMON, MessageType};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
+use workspace::clock;
 
 use super::bodies::Envelope;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::posting;
 use super::send::{Parts, kind};
-use crate::clock;
 use crate::exit::Exit;
-use crate::mailbag::{Letter, Mailbag};
 
 /// Answers a message.
 #[derive(Debug, clap::Args)]

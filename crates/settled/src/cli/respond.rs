@@ -2,10 +2,16 @@
 
 use std::path::PathBuf;
 
+use mailbox::compose::ask::Ask;
+use mailbox::compose::gaps::{Gap, Verdict};
+use mailbox::compose::letter::{Letter, PacketGiven};
+use mailbox::compose::response::{self, Unwritten};
+use mailbox::compose::sheet::{Deed, Loose, Sheet};
 use message_schema::envelope::{MessageType, Priority};
 use message_schema::line::escaped;
 use review::NotAResponse;
 use serde_json::{Map, Value, json};
+use workspace::clock;
 
 use super::bodies::{self, Telemetry};
 use super::brief::Which;
@@ -13,12 +19,6 @@ use super::context::Context;
 use super::failure::Failure;
 use super::input;
 use super::posting::{self, Way};
-use crate::clock;
-use crate::compose::ask::Ask;
-use crate::compose::gaps::{Gap, Verdict};
-use crate::compose::letter::{Letter, PacketGiven};
-use crate::compose::response::{self, Unwritten};
-use crate::compose::sheet::{Deed, Loose, Sheet};
 use crate::exit::Exit;
 
 /// Gives findings, and an action for each open thread.

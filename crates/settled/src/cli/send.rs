@@ -1,13 +1,13 @@
 //! `settled send`: a message out of options, checked before it is written, and what became of it.
 
+use mailbox::compose::letter::Letter;
 use message_schema::envelope::MessageType;
+use workspace::clock;
 
 use super::bodies::{Addressed, Answer, Envelope, Request, Telemetry};
 use super::context::Context;
 use super::failure::Failure;
 use super::posting::{self, Way};
-use crate::clock;
-use crate::compose::letter::Letter;
 use crate::exit::Exit;
 
 /// Sends a message.

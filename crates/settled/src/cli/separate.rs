@@ -8,15 +8,15 @@ use std::path::Path;
 use message_schema::id::AgentName;
 use serde::Serialize;
 use spool::{Grounds, Layout};
+use workspace::config::{self, Config};
+use workspace::directory;
+use workspace::users::{Named, User, Users};
 
 use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
-use crate::config::{self, Config};
 use crate::exit::Exit;
-use crate::separate::{Cast, Line, with_users};
-use crate::users::{Named, User, Users};
-use crate::workspace;
+use workspace::separate::{Cast, Line, with_users};
 
 /// What `init` is told about users.
 #[derive(Debug, clap::Args)]
@@ -64,7 +64,7 @@ pub(super) fn run(
         return show(root, &cast, false, context);
     }
     let names: Vec<AgentName> = cast.agents.keys().cloned().collect();
-    workspace::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    directory::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
     write_users(root, &cast)?;
     show(root, &cast, true, context)
 }
@@ -81,8 +81,8 @@ fn cast(
         .map_err(|error| Failure::new(Exit::Usage, &error))?
         .users();
     let on_the_roll =
-        match workspace::is_workspace(root).map_err(|error| Failure::new(Exit::Failed, &error))? {
-            true => workspace::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
+        match directory::is_workspace(root).map_err(|error| Failure::new(Exit::Failed, &error))? {
+            true => directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
             false => Vec::new(),
         };
     let layout = Layout::new(root);

@@ -3,17 +3,18 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use daemon::logs::{self, Form};
+use daemon::mailroom::MailroomError;
+use daemon::serve::{self, DaemonError, Tally, Until};
 use spool::SpoolError;
+use workspace::config::{Config, ConfigError};
+use workspace::directory;
 
 use super::answer::{Answer, print};
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
-use crate::config::{Config, ConfigError};
-use crate::daemon::{self, DaemonError, Tally, Until};
+use super::words::log_forms;
 use crate::exit::Exit;
-use crate::logs::{self, Form};
-use crate::mailroom::MailroomError;
-use crate::workspace;
 
 /// Serves a workspace.
 #[derive(Debug, clap::Args)]
@@ -42,7 +43,8 @@ pub(super) struct LogForm {
         value_name = "FORM",
         env = "SETTLED_LOG_FORMAT",
         hide_env_values = true,
-        hide_possible_values = true
+        hide_possible_values = true,
+        value_parser = log_forms()
     )]
     log_format: Option<Form>,
 }
@@ -71,7 +73,7 @@ pub(super) fn logged(root: &Path, log: LogForm) -> Result<Exit, Failure> {
 
 fn foreground(root: &Path, until: Until) -> Result<Exit, Failure> {
     warn_of_strangers(root);
-    daemon::serve(
+    serve::serve(
         root,
         until,
         |_| tracing::info!(root = %root.display(), "serving"),
@@ -82,7 +84,7 @@ fn foreground(root: &Path, until: Until) -> Result<Exit, Failure> {
 
 fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
     warn_of_strangers(root);
-    let tally = daemon::serve_once(root).map_err(|error| failure(&error, root))?;
+    let tally = serve::serve_once(root).map_err(|error| failure(&error, root))?;
     let said = format!(
         "{} accepted, {} refused, {} duplicates\n",
         tally.accepted, tally.refused, tally.duplicates
@@ -115,7 +117,7 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
 /// Warns of names in the config that are of no agent of this workspace. What cannot be read is
 /// the daemon's to complain about.
 fn warn_of_strangers(root: &Path) {
-    if let (Ok(config), Ok(agents)) = (Config::load(root), workspace::agents(root)) {
+    if let (Ok(config), Ok(agents)) = (Config::load(root), directory::agents(root)) {
         for agent in config.strangers(&agents) {
             tracing::warn!(%agent, "settled.toml names an agent without a mailbox");
         }

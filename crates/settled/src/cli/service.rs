@@ -4,14 +4,14 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use daemon::service::{Found, Kind, Needs, Scope, Service, ServiceError, Work, Written};
 use serde::Serialize;
+use workspace::config::{Config, Listen};
 
 use super::answer::Answer;
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
-use crate::config::{Config, Listen};
 use crate::exit::Exit;
-use crate::service::{Found, Kind, Needs, Scope, Service, ServiceError, Work, Written};
 
 /// What the service is called where nothing else was said.
 const NAME: &str = "settled";

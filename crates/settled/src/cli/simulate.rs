@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use simulate;
+use workspace::config::Config;
+use workspace::directory;
+
 use super::answer::{Answer, print};
 use super::context::Context;
 use super::failure::Failure;
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::{simulate, workspace};
 
 /// Runs scenarios.
 #[derive(Debug, clap::Args)]
@@ -64,7 +66,7 @@ fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure
     let config =
         Config::from_bytes(&bytes, config).map_err(|error| Failure::new(Exit::Usage, &error))?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
-    let agents = workspace::agents(root).map_err(|error| failed(&error))?;
+    let agents = directory::agents(root).map_err(|error| failed(&error))?;
     let replay = simulate::replay(root, config.policy(agents)).map_err(|error| failed(&error))?;
     context.say(&Answer::new(replay), simulate::told)?;
     Ok(Exit::Ok)

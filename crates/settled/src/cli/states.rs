@@ -1,12 +1,12 @@
 //! `settled states`: the state table, printed from the rules.
 
 use serde::Serialize;
+use simulate::states;
 
 use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
-use crate::states;
 
 /// Prints what every input does in every phase, the legal actions and the bounds.
 #[derive(Debug, clap::Args)]

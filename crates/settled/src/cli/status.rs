@@ -3,23 +3,24 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use daemon::gc;
+use inspect::standing::row::Row;
+use inspect::standing::{Standing, problems};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use review::{OpenPair, PairId};
 use serde::Serialize;
+use workspace::clock;
+use workspace::config::Config;
+use workspace::troubles::Trouble;
 
 use super::answer::Answer;
 use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::screen::Screen;
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::standing::row::Row;
-pub(super) use crate::standing::row::reason;
-use crate::standing::{Standing, problems};
-use crate::troubles::Trouble;
-use crate::{clock, gc};
+pub(super) use inspect::standing::row::reason;
 
 /// So many commands are named; `settled problems` tells all.
 const NAMED_MAX: usize = 3;

@@ -1,5 +1,6 @@
 //! `settled threads PR`: each finding's discussion, what may be done with it now, and by what it came there.
 
+use inspect::standing::threads::{Act, Histories, Threads, Told};
 use message_schema::line::escaped;
 use serde::Serialize;
 use spool::VisitError;
@@ -11,7 +12,6 @@ use super::order::Target;
 use super::screen::{Screen, cut};
 use super::why;
 use crate::exit::Exit;
-use crate::standing::threads::{Act, Histories, Threads, Told};
 
 /// Shows the threads of a review.
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,6 @@
 //! `settled trace`: the whole life of one message, each step with its evidence.
 
+use inspect::trace::{self, Known, Life, Step, Trace};
 use message_schema::id::{AgentName, MessageId};
 use message_schema::line::escaped;
 
@@ -7,7 +8,6 @@ use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
-use crate::trace::{self, Known, Life, Step, Trace};
 
 /// So much of a digest is shown to people.
 const DIGEST_CHARS: usize = "sha256:".len() + 12;

@@ -1,11 +1,12 @@
 //! `settled up`: from nothing to a working mailroom.
 
+use workspace::directory;
+
 use super::answer::print;
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use super::{Agents, serve};
 use crate::exit::Exit;
-use crate::workspace;
 
 /// Makes the workspace if it is missing, then serves it.
 #[derive(Debug, clap::Args)]
@@ -24,7 +25,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.root()?;
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
-    if args.agents.agents.is_empty() && workspace::is_workspace(root).is_ok_and(|is_one| !is_one) {
+    if args.agents.agents.is_empty() && directory::is_workspace(root).is_ok_and(|is_one| !is_one) {
         let message = format!(
             "{} does not exist yet, and no agents were named",
             root.display()
@@ -35,11 +36,11 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         );
         return Err(Failure::plain(Exit::Usage, message).next(next));
     }
-    let made = workspace::init(root, &args.agents.agents).map_err(|error| failed(&error))?;
+    let made = directory::init(root, &args.agents.agents).map_err(|error| failed(&error))?;
     if !made.is_empty() {
         print(&format!("made the workspace {}\n", root.display()))?;
     }
-    let agents = workspace::agents(root).map_err(|error| failed(&error))?;
+    let agents = directory::agents(root).map_err(|error| failed(&error))?;
     print(&what_next(root, &agents))?;
     serve::logged(root, args.log)
 }

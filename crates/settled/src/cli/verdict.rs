@@ -4,18 +4,18 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use inspect::verdict::{self, Anchor, ExportError, NoAnswer, Verdict, VerdictFile};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use serde::Serialize;
 use spool::Digest;
+use workspace::clock;
 
 use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
 use super::gate::{self, At};
-use crate::clock;
 use crate::exit::Exit;
-use crate::verdict::{self, Anchor, ExportError, NoAnswer, Verdict, VerdictFile};
 
 /// Works with verdicts in files.
 #[derive(Debug, clap::Args)]

@@ -4,20 +4,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
+use mailbox::awaited;
+use mailbox::bell::Bell;
+use mailbox::mailbag::{Letter, Mailbag, Place};
+use mailbox::mine::{self, Mine};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use serde::Serialize;
+use workspace::clock;
+use workspace::fold::Books;
 
 use super::answer::{Answer, print};
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::{home, inbox};
-use crate::bell::Bell;
 use crate::exit::Exit;
-use crate::fold::Books;
-use crate::mailbag::{Letter, Mailbag, Place};
-use crate::mine::{self, Mine};
-use crate::{awaited, clock};
 
 /// Waits for mail.
 #[derive(Debug, clap::Args)]

@@ -6,9 +6,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use daemon::watch::Watch;
 use serde::Serialize;
 use spool::{Layout, Mailbox, Since, Tail};
 use tokio::signal::unix::{SignalKind, signal};
+use workspace::{clock, directory, fold};
 
 use super::answer::{Answer, print};
 use super::board;
@@ -18,8 +20,6 @@ use super::log::{self, Line};
 use super::screen::Screen;
 use super::status::{self, Status};
 use crate::exit::Exit;
-use crate::watch::Watch;
-use crate::{clock, fold, workspace};
 
 /// How often the clock on the screen goes on.
 const TICK: Duration = Duration::from_secs(1);
@@ -171,7 +171,7 @@ fn keep(watch: &mut Watch, root: &Path) {
     let layout = Layout::new(root);
     let own = layout.own();
     let mut directories = vec![own.join("ledger"), own, layout.agents()];
-    for agent in workspace::agents(root).unwrap_or_default() {
+    for agent in directory::agents(root).unwrap_or_default() {
         directories.push(layout.outbox(agent.as_str()));
         directories.push(layout.mailbox(&Mailbox::DeadLetter(agent.to_string())));
     }

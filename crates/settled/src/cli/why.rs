@@ -1,21 +1,21 @@
 //! `settled why PR`: the one thing a review waits for, and the command that brings it.
 
 use chrono::{DateTime, Utc};
+use inspect::standing::Standing;
+use inspect::standing::mend::Mend;
+use inspect::standing::why::Why;
 use message_schema::line::escaped;
 use review::Which;
 use serde::Serialize;
+use workspace::clock;
+use workspace::config::Config;
 
 use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
 use super::screen::{Screen, ago, ahead, cut};
-use crate::clock;
-use crate::config::Config;
 use crate::exit::Exit;
-use crate::standing::Standing;
-use crate::standing::mend::Mend;
-use crate::standing::why::Why;
 
 /// Says what a review waits for.
 #[derive(Debug, clap::Args)]

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 pub use script::{Step, Who, files, steps};
 pub use svg::svg;
-
-use crate::shell::quoted;
+use workspace::shell::quoted;
 
 /// How long the daemon may take to begin to serve.
 const PATIENCE: Duration = Duration::from_secs(10);

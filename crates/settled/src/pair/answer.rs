@@ -1,18 +1,18 @@
 //! What a run came to: a word, by its last line, by the message its agent wrote or by structured output; or a crash. No
 //! word approves a review by itself: an approval is sent as a message for it, and the gate judges that.
 
+use daemon::invocation::answer;
+use mailbox::compose::ask;
 use message_schema::envelope::MessageType;
 use message_schema::id::MessageId;
 use review::Signal;
+use runner::folder::{End, How};
 use spool::{Since, Tail};
+use workspace::clock;
 
-use super::mail::Sent;
+use super::mail::{self, Sent};
 use super::turn::{Given, run_name};
-use super::{Driver, PairError, Role, mail, places};
-use crate::clock;
-use crate::compose::ask;
-use crate::runner::answer as runner;
-use crate::runner::folder::{End, How};
+use super::{Driver, PairError, Role, places};
 
 /// What is known of a run that is over.
 pub(super) struct Ran {
@@ -48,12 +48,12 @@ pub(super) fn read(
     let words = &driver.setup.words;
     let signal = match role {
         Role::Author => Signal::read(&said.text, words),
-        Role::Reviewer => match runner::read(said, words) {
-            runner::Word::GivenUp => Signal::Fail,
-            runner::Word::Response(verdict, sheet) if written.is_none() => {
+        Role::Reviewer => match answer::read(said, words) {
+            answer::Word::GivenUp => Signal::Fail,
+            answer::Word::Response(verdict, sheet) if written.is_none() => {
                 return respond(driver, given, (verdict, &sheet)).map(Word::Signal);
             }
-            runner::Word::Response(..) | runner::Word::Nothing(_) => Signal::None,
+            answer::Word::Response(..) | answer::Word::Nothing(_) => Signal::None,
         },
     };
     Ok(Word::Signal(match (signal, written) {
@@ -71,7 +71,7 @@ fn note(driver: &Driver<'_>, role: Role, text: &str) -> Result<(), PairError> {
     places::write(&driver.places.note(role), text).map_err(failed)
 }
 
-fn ended_well(ran: &Ran) -> Result<&crate::runner::stream::Said, String> {
+fn ended_well(ran: &Ran) -> Result<&runner::stream::Said, String> {
     let end = ran.end.as_ref().ok_or("it was cut off")?;
     match &end.how {
         How::Code(0) => match &end.said.unreadable {
@@ -111,9 +111,12 @@ fn by_message(driver: &Driver<'_>, role: Role, sent: &Sent) -> Option<Signal> {
 fn respond(
     driver: &Driver<'_>,
     given: &Given,
-    (verdict, sheet): (crate::compose::gaps::Verdict, &crate::compose::sheet::Sheet),
+    (verdict, sheet): (
+        mailbox::compose::gaps::Verdict,
+        &mailbox::compose::sheet::Sheet,
+    ),
 ) -> Result<Signal, PairError> {
-    use crate::compose::gaps::Verdict;
+    use mailbox::compose::gaps::Verdict;
     let me = &driver.member(Role::Reviewer).agent;
     let ours = |ask: &ask::Ask| ask.author == driver.setup.author.agent;
     let asks = ask::open(&driver.root, me, clock::now());
@@ -145,7 +148,7 @@ fn respond(
     let id = MessageId::new(format!("run-{}", run_name(driver, given.start)))
         .expect("letters, digits and dashes");
     let request = (&ask.key(), &ask.request);
-    let posted = runner::post(&driver.root, request, &id, (verdict, sheet), clock::now());
+    let posted = answer::post(&driver.root, request, &id, (verdict, sheet), clock::now());
     if let Err(why) = posted {
         write(&format!("Your last answer was not sent: {why}.\n"))?;
         return Ok(Signal::None);

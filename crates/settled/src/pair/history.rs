@@ -4,20 +4,19 @@ use std::path::Path;
 
 use review::{Event, PairId, PairStanding, PairStep, Record};
 use spool::SpoolError;
-
-use crate::fold;
+use workspace::fold;
 
 /// Something that happened to a pair.
 #[derive(Debug)]
 pub(crate) struct Past {
     /// The record's number.
-    pub(crate) seq: u64,
+    pub seq: u64,
     /// When, as the ledger has it.
-    pub(crate) at: String,
+    pub at: String,
     /// What.
-    pub(crate) step: PairStep,
+    pub step: PairStep,
     /// Where the pair stood then.
-    pub(crate) standing: PairStanding,
+    pub standing: PairStanding,
 }
 
 /// What happened to the pair of that name, or to the one opened last, oldest first; nothing if there is none.

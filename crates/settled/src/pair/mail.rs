@@ -3,16 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
+use daemon::tell;
+use mailbox::mailbag::{Mailbag, MoveError, Place};
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
 use review::{Record, ReviewKey};
 use spool::{Digest, SpoolError, Tail};
+use workspace::fold;
 
-use super::PairError;
-use super::places;
-use crate::fold;
-use crate::mailbag::{Mailbag, MoveError, Place};
-use crate::tell;
+use super::{PairError, places};
 
 /// How long the daemon may take to judge what an agent wrote: a little longer than its longest patience with a file
 /// whose packet is missing.

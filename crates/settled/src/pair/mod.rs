@@ -22,16 +22,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use daemon::serve::DaemonError;
+use daemon::tell::{self, TellError};
 use message_schema::Code;
 use review::{Event, OpenPair, PairId, PairNews, PairSetup, PairStanding, PairStep, Record, Run};
 use spool::SpoolError;
+use workspace::fold::Books;
 
 use self::places::{NoPlaces, Places};
 use self::serving::Serving;
 pub(crate) use self::stop::Stop;
-use crate::daemon::DaemonError;
-use crate::fold::Books;
-use crate::tell::{self, TellError};
 
 /// Whose command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,12 +77,12 @@ pub(crate) enum Progress<'a> {
 /// What the ledger was told, and where the pair stands since.
 #[derive(Clone, Copy)]
 pub(crate) struct Told<'a> {
-    pub(crate) pair: &'a PairId,
-    pub(crate) setup: &'a PairSetup,
-    pub(crate) step: &'a PairStep,
+    pub pair: &'a PairId,
+    pub setup: &'a PairSetup,
+    pub step: &'a PairStep,
     /// Where it stood before.
-    pub(crate) was: PairStanding,
-    pub(crate) standing: &'a PairStanding,
+    pub was: PairStanding,
+    pub standing: &'a PairStanding,
 }
 
 /// Why a pair is not driven on. What the ledger has stands, and it can be resumed.
@@ -333,6 +333,6 @@ fn hold(root: &Path, id: &PairId) -> Result<Places, PairError> {
 }
 
 fn new_id() -> PairId {
-    let name = format!("pair-{}", crate::clock::new_name());
+    let name = format!("pair-{}", workspace::clock::new_name());
     PairId(message_schema::id::MessageId::new(name).expect("letters, digits and dashes"))
 }

@@ -10,12 +10,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use review::PairId;
+use runner::folder::Folder;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use spool::Layout;
 
 use super::Role;
-use crate::runner::Folder;
 
 /// How many pairs' folders are kept; older ones are removed.
 const KEPT_MAX: usize = 50;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::runner::launch::own_program;
+use runner::launch::own_program;
 
 /// How long it may take to begin and to end.
 const PATIENCE: Duration = Duration::from_secs(10);

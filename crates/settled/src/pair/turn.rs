@@ -8,18 +8,18 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use mailbox::compose::ask;
 use message_schema::id::{AgentName, MessageId};
 use review::{PairMember, PairStep, ReviewKey, TRANSCRIPT_MAX, Transcript};
+use runner::folder::{End, Folder, How, Launch};
+use runner::launch::{self, For, Note};
+use runner::stream::{Form, Said};
+use runner::{prompt, tree};
 use spool::{Since, Tail};
+use workspace::clock;
 
 use super::answer::{self, Ran, Word};
 use super::{Driver, PairError, Progress, Role, mail, places};
-use crate::clock;
-use crate::compose::ask;
-use crate::runner::folder::{End, Folder, How, Launch};
-use crate::runner::launch::{self, For, Note};
-use crate::runner::stream::Said;
-use crate::runner::{Form, orphans, prompt, tree};
 
 /// How often the one who watches is told that a command is at work, and signals are looked for.
 const TICK: Duration = Duration::from_millis(100);
@@ -308,7 +308,7 @@ impl Driver<'_> {
 pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcript {
     let start = driver.standing.starts;
     let folder = Folder::at(&driver.places.run(start));
-    orphans::end(&folder, &run_name(driver, start));
+    runner::orphans::end(&folder, &run_name(driver, start));
     let run = driver.standing.pair.run();
     let said = driver
         .setup

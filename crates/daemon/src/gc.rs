@@ -1,0 +1,109 @@
+//! How long what agents are done with is kept: from days in the config to instants, and what came of it.
+
+use std::path::Path;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use spool::{Count, Cutoff, Old, Removal, Shelved, SpoolError};
+use workspace::config::RetentionSection;
+
+/// Whether old files are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// They are.
+    Remove,
+    /// They are only counted.
+    DryRun,
+}
+
+/// What lies in the shelves of all agents, and what was removed or would be.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// One for each agent and directory.
+    pub shelves: Vec<Shelved>,
+    /// Copies of torn batches, which nobody removes.
+    pub torn: Count,
+}
+
+/// Removes what is older than the config says, or counts it, as of `now`. Fails if the ledger cannot be read.
+pub fn sweep(
+    root: &Path,
+    keep: &RetentionSection,
+    now: DateTime<Utc>,
+    mode: Mode,
+) -> Result<Sweep, SpoolError> {
+    let cutoff = |days: Option<u64>| days.and_then(|days| before(now, days));
+    let old = Old {
+        sent: cutoff(keep.sent_days),
+        archive: cutoff(keep.archive_days),
+        dead_letter: cutoff(keep.dead_letter_days),
+    };
+    let removal = match mode {
+        Mode::Remove => Removal::Now,
+        Mode::DryRun => Removal::Pretended,
+    };
+    let shelves = spool::tidy(root, &old, removal)?;
+    Ok(Sweep {
+        shelves,
+        torn: spool::torn_copies(root)?,
+    })
+}
+
+/// The instant so many days ago; nothing is older than the calendar.
+fn before(now: DateTime<Utc>, days: u64) -> Option<Cutoff> {
+    let instant = now.checked_sub_signed(TimeDelta::days(i64::try_from(days).ok()?))?;
+    let at = instant.to_rfc3339_opts(SecondsFormat::Millis, true);
+    Some(Cutoff {
+        wall_ns: instant.timestamp_nanos_opt()?,
+        at,
+    })
+}
+
+impl Sweep {
+    /// The sum over all shelves.
+    pub fn sum(&self, of: impl Fn(&Shelved) -> Count) -> Count {
+        self.shelves
+            .iter()
+            .map(of)
+            .fold(Count::default(), |sum, count| Count {
+                files: sum.files + count.files,
+                bytes: sum.bytes + count.bytes,
+            })
+    }
+
+    /// Everything that could not be looked at or removed.
+    pub fn failed(&self) -> impl Iterator<Item = &str> {
+        self.shelves
+            .iter()
+            .flat_map(|shelf| shelf.failed.iter().map(String::as_str))
+    }
+
+    /// One line in the log.
+    pub fn log(&self) {
+        let gone = self.sum(|shelf| shelf.gone);
+        let uncertain = self.sum(|shelf| shelf.uncertain).files;
+        let unknown = self.sum(|shelf| shelf.unknown).files;
+        match self.failed().next() {
+            Some(why) => {
+                let failed = self.failed().count();
+                tracing::warn!(
+                    files = gone.files,
+                    bytes = gone.bytes,
+                    uncertain,
+                    unknown,
+                    failed,
+                    why,
+                    "old files were removed, but not all"
+                );
+            }
+            None => {
+                tracing::info!(
+                    files = gone.files,
+                    bytes = gone.bytes,
+                    uncertain,
+                    unknown,
+                    "old files were removed"
+                );
+            }
+        }
+    }
+}

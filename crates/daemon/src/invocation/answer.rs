@@ -1,0 +1,158 @@
+//! From what a command said at its end to a message in the agent's outbox, or to why there is none. What it wrote
+//! is composed like the output of `settled feedback` and `settled lgtm`, and judged like any other file.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use mailbox::compose::ask::{self, Ask};
+use mailbox::compose::gaps::Verdict;
+use mailbox::compose::known;
+use mailbox::compose::letter::{Letter, PacketGiven};
+use mailbox::compose::outbox::{self, PostError};
+use mailbox::compose::response::{self, Unwritten};
+use mailbox::compose::sheet::{Loose, Sheet};
+use message_schema::envelope::MessageType;
+use message_schema::id::MessageId;
+use review::{NotAResponse, ReviewKey, Signal, SignalWords};
+use runner::stream::Said;
+
+/// How often the place of a packet is planned again before somebody else is left the field.
+const PLANS_MAX: usize = 100;
+
+/// What a command said.
+#[derive(Debug)]
+pub enum Word {
+    /// A response to be sent, with the verdict in it.
+    Response(Verdict, Box<Sheet>),
+    /// It gives up.
+    GivenUp,
+    /// Nothing that is an answer; why not.
+    Nothing(String),
+}
+
+/// Reads what was said: structured output is all of it or nothing, a signal is the last line, prose is never
+/// searched.
+pub fn read(said: &Said, words: &SignalWords) -> Word {
+    if let Some(why) = &said.unreadable {
+        return Word::Nothing(why.clone());
+    }
+    if said.text.trim_start().starts_with('{') {
+        return match Sheet::read(&said.text) {
+            Ok(sheet @ Sheet::Structured(_)) => Word::Response(verdict(&sheet), Box::new(sheet)),
+            Ok(Sheet::Loose(_)) | Err(_) => {
+                Word::Nothing("its output is not by the schema of the brief".to_owned())
+            }
+        };
+    }
+    match Signal::read(&said.text, words) {
+        Signal::Pass => Word::Response(Verdict::Lgtm, Box::new(Sheet::Loose(Loose::default()))),
+        Signal::Fail => Word::GivenUp,
+        Signal::Done | Signal::None => Word::Nothing("it ended without a verdict".to_owned()),
+    }
+}
+
+fn verdict(sheet: &Sheet) -> Verdict {
+    match sheet {
+        Sheet::Structured(response) => match response.response {
+            review::Verdict::Feedback(_) => Verdict::Feedback,
+            review::Verdict::Lgtm(_) => Verdict::Lgtm,
+        },
+        Sheet::Loose(_) => Verdict::Lgtm,
+    }
+}
+
+/// Writes the response to a request into the agent's outbox, under this id; says why it cannot be. One to a request
+/// that another has replaced is not written: who answered has not seen the other. Written before under the same id, by
+/// a daemon that was killed since, it is not written again.
+pub fn post(
+    root: &Path,
+    (key, request): (&ReviewKey, &MessageId),
+    id: &MessageId,
+    (verdict, sheet): (Verdict, &Sheet),
+    now: DateTime<Utc>,
+) -> Result<(), String> {
+    let me = &key.reviewer;
+    if known::find(root, me, id)
+        .map_err(|error| error.to_string())?
+        .is_some()
+    {
+        return Ok(());
+    }
+    let asks = ask::open(root, me, now).map_err(|error| error.to_string())?;
+    let ask = asks
+        .into_iter()
+        .find(|ask| ask.key() == *key && ask.request == *request);
+    let ask = ask.ok_or("no request waits for it any more")?;
+    let letter = letter(&ask, verdict, sheet, now)?;
+    for _ in 0..PLANS_MAX {
+        let (draft, packet) = letter
+            .draft(root, me, id, now)
+            .map_err(|error| error.to_string())?;
+        let checked = draft.check(packet).map_err(|violations| {
+            let codes: Vec<String> = violations
+                .iter()
+                .map(|violation| violation.code.to_string())
+                .collect();
+            format!("its answer is not correct: {}", codes.join(", "))
+        })?;
+        match outbox::write(root, me, &checked) {
+            Ok(_) | Err(PostError::Taken(_)) => return Ok(()),
+            Err(PostError::PacketTaken(_)) => {}
+            Err(error @ PostError::Io { .. }) => {
+                return Err(format!("its answer cannot be written: {error}"));
+            }
+        }
+    }
+    Err("no name is free for its packet".to_owned())
+}
+
+fn letter(
+    ask: &Ask,
+    verdict: Verdict,
+    sheet: &Sheet,
+    now: DateTime<Utc>,
+) -> Result<Letter, String> {
+    let response = response::write(ask, sheet, verdict, now).map_err(|why| told(&why))?;
+    let mut letter = Letter::new(match verdict {
+        Verdict::Feedback => MessageType::ReviewFeedback,
+        Verdict::Lgtm => MessageType::ReviewLgtm,
+    });
+    letter.to = vec![ask.author.clone()];
+    letter.pr = Some(ask.pr.clone());
+    letter
+        .envelope
+        .put("parent_message_id", ask.request.as_str());
+    letter.body = response.body;
+    letter.packet = response.packet.map_or(PacketGiven::None, PacketGiven::Text);
+    Ok(letter)
+}
+
+/// In words of our own: what was answered is not repeated.
+fn told(why: &Unwritten) -> String {
+    match why {
+        Unwritten::Gaps(gaps) => {
+            let codes: Vec<&str> = gaps.iter().map(|gap| gap.code.as_str()).collect();
+            format!(
+                "its answer does not deal with every open thread: {}",
+                codes.join(", ")
+            )
+        }
+        Unwritten::Gate(broken) => {
+            format!(
+                "its approval does not pass the quality gate: {} clauses are broken",
+                broken.len()
+            )
+        }
+        Unwritten::Response(error) => match error {
+            NotAResponse::Missing(_) => "its answer leaves an open thread out".to_owned(),
+            NotAResponse::NotOpen(_) => "its answer acts on what is no open thread".to_owned(),
+            NotAResponse::Form(_)
+            | NotAResponse::NotResolved(_)
+            | NotAResponse::NotDeferrable(_)
+            | NotAResponse::Field { .. } => {
+                "its answer is not by the schema of the brief".to_owned()
+            }
+        },
+        Unwritten::Other(_) => "its answer is both an approval and none".to_owned(),
+    }
+}

@@ -1,0 +1,357 @@
+//! Agents that are started by the daemon: one fresh process for each request to an agent that has a command, ended
+//! with its request at the latest. Answers for when a command is started, once more, or ended, and for what its end
+//! does to the review; all of that the ledger knows before it is done. What an answer is worth is judged at the
+//! desk, like any message.
+//!
+//! - `start` makes a run's folder, `launch` starts its keeper; `keeper` is the process that keeps the agent, `tree` ends all of it;
+//! - `stream` reads what it prints, `answer` makes a message of what it said, `prompt` says what it is told;
+//! - `live` is a run that goes on, `settle` one that ended, `orphans` what an earlier daemon left.
+
+pub mod answer;
+mod live;
+pub mod orphans;
+mod settle;
+mod start;
+
+use std::collections::BTreeMap;
+
+use message_schema::id::{AgentName, MessageId};
+use review::{Event, Invocation, ReviewKey, RuntimeClock, Which};
+use runner::folder::{Folder, Launch};
+use runner::launch::Note;
+use serde::{Deserialize, Serialize};
+use spool::SpoolError;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use workspace::clock::Moment;
+use workspace::error::chain;
+
+use self::live::Live;
+use self::settle::Settling;
+use crate::mailroom::Mailroom;
+
+/// How long mail of an agent that is not judged yet puts off what depends on it, in milliseconds: a little longer
+/// than the longest patience with a file whose packet is missing.
+const MAIL_MS: u64 = 8_000;
+
+/// How often it is looked whether it is judged, in milliseconds.
+const LOOK_MS: u64 = 100;
+
+/// How long no command is started once the folder of a run cannot be made, in milliseconds.
+const RETRY_MS: u64 = 1_000;
+
+/// What was started, and for which request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The version of the form: 1.
+    pub schema_version: u32,
+    /// Its id, which is the folder's name.
+    pub id: String,
+    /// The review.
+    pub review: ReviewKey,
+    /// The request it is to answer.
+    pub request: MessageId,
+    /// The how manieth start in the round it is, from 1.
+    pub start: u8,
+    /// What the keeper starts.
+    #[serde(flatten)]
+    pub launch: Launch,
+}
+
+/// The commands of one daemon.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    live: Vec<Live>,
+    settling: Vec<Settling>,
+    /// Since when a request waits for the mail of its reviewer to be judged before its command is started.
+    put_off: BTreeMap<ReviewKey, u64>,
+    /// When it is tried again to make the folder of a run; nothing as long as that succeeds.
+    held_up_until: Option<u64>,
+    tell: UnboundedSender<(String, Note)>,
+    heard: UnboundedReceiver<(String, Note)>,
+    notes: Vec<(String, Note)>,
+    /// Whether what an earlier daemon left was seen to.
+    is_ready: bool,
+    wake_at: Option<u64>,
+}
+
+impl Default for Runner {
+    fn default() -> Self {
+        let (tell, heard) = unbounded_channel();
+        let (live, settling, notes) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            live,
+            settling,
+            put_off: BTreeMap::new(),
+            held_up_until: None,
+            tell,
+            heard,
+            notes,
+            is_ready: false,
+            wake_at: None,
+        }
+    }
+}
+
+impl Runner {
+    /// Waits until something is heard of a keeper.
+    pub(crate) async fn rings(&mut self) {
+        // The runner keeps a sender itself, so there is always something to wait for.
+        if let Some(note) = self.heard.recv().await {
+            self.notes.push(note);
+        }
+    }
+
+    /// When there is something to do without any event, on the monotonic clock.
+    pub(crate) fn next_wakeup(&self) -> Option<u64> {
+        self.wake_at
+    }
+
+    /// Does what is due, after what lay finished in the outboxes was judged: counts turns, ends what is over, sees
+    /// what came of it, and starts what waits. `has_changed` says whether any review may have. Gives how many events
+    /// it told of.
+    pub(crate) fn tend(
+        &mut self,
+        mailroom: &mut Mailroom,
+        now: Moment,
+        has_changed: bool,
+    ) -> Result<usize, SpoolError> {
+        self.wake_at = None;
+        let is_first = !self.is_ready;
+        if is_first {
+            self.settling = orphans::see_to(mailroom, now);
+            self.is_ready = true;
+        }
+        let mut told = self.count_turns(mailroom, now)?;
+        let ended = self.end_what_is_over(mailroom, now);
+        told += self.settle(mailroom, now)?;
+        let may_start = has_changed || is_first || ended || told > 0 || !self.put_off.is_empty();
+        if may_start
+            && mailroom
+                .config()
+                .agents
+                .values()
+                .any(|agent| !agent.command.is_empty())
+        {
+            told += self.start_what_waits(mailroom, now)?;
+        }
+        let warns_at = self
+            .live
+            .iter()
+            .filter_map(|live| live.warns_at(mailroom, now))
+            .min();
+        if told > 0 {
+            // What was told makes files; the next pass delivers them.
+            self.wake_at = Some(0);
+        } else if !self.settling.is_empty()
+            || !self.put_off.is_empty()
+            || self.live.iter().any(Live::is_being_ended)
+        {
+            self.wake_at = Some(now.mono + LOOK_MS);
+        } else {
+            self.wake_at = warns_at;
+        }
+        Ok(told)
+    }
+
+    /// Ends every command and waits until nothing of them runs. What they answer for stays open: the next daemon
+    /// starts them once more.
+    pub(crate) fn stop(&mut self) {
+        live::end_all(&mut self.live);
+    }
+
+    fn count_turns(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
+        while let Ok(note) = self.heard.try_recv() {
+            self.notes.push(note);
+        }
+        for (id, note) in self.notes.drain(..) {
+            if let Some(live) = self.live.iter_mut().find(|live| live.run.id == id) {
+                live.note(&note);
+            }
+        }
+        let mut told = 0;
+        for live in &mut self.live {
+            let count = live.uncounted();
+            if count > 0 && is_open(mailroom, &live.run) {
+                told += usize::from(tell_turns(mailroom, &live.run.review, count, now)?);
+                live.counted += count;
+            }
+        }
+        Ok(told)
+    }
+
+    /// Says whether a run ended.
+    fn end_what_is_over(&mut self, mailroom: &Mailroom, now: Moment) -> bool {
+        for live in &mut self.live {
+            live.look(mailroom, now);
+        }
+        let mut ended = false;
+        for at in (0..self.live.len()).rev() {
+            if self.live[at].is_gone(now) {
+                ended = true;
+                let live = self.live.swap_remove(at);
+                self.settling.push(Settling::new(&live, now));
+            }
+        }
+        if ended {
+            live::end_strays(&self.live);
+        }
+        ended
+    }
+
+    fn settle(&mut self, mailroom: &mut Mailroom, now: Moment) -> Result<usize, SpoolError> {
+        let mut told = 0;
+        let mut left = Vec::new();
+        while let Some(mut settling) = self.settling.pop() {
+            match settling.go_on(mailroom, now) {
+                Ok(settle::Step::Wait) => left.push(settling),
+                Ok(settle::Step::Done(count)) => {
+                    told += count;
+                    if !is_open(mailroom, &settling.run) {
+                        start::put_away(mailroom.root(), &settling.run);
+                    }
+                }
+                Err(error) => {
+                    left.push(settling);
+                    self.settling.append(&mut left);
+                    return Err(error);
+                }
+            }
+        }
+        self.settling = left;
+        Ok(told)
+    }
+
+    /// Starts the commands of the requests that wait, those that must be picked up first before others, as far as
+    /// there is room. Each has a folder before it is in the ledger, and is in the ledger before it is started.
+    fn start_what_waits(
+        &mut self,
+        mailroom: &mut Mailroom,
+        now: Moment,
+    ) -> Result<usize, SpoolError> {
+        let mut due: Vec<_> = mailroom
+            .open_requests()
+            .filter(|(key, _, open)| self.is_due(mailroom, key, open))
+            .map(|(key, _, open)| (open.pick_up_by, key.clone()))
+            .collect();
+        due.sort_unstable();
+        self.put_off
+            .retain(|key, _| due.iter().any(|(_, waiting)| waiting == key));
+        let mut told = 0;
+        if self.held_up_until.is_some_and(|until| now.mono < until) {
+            return Ok(told);
+        }
+        for (_, key) in due {
+            if !self.has_room(mailroom, &key.reviewer) {
+                continue;
+            }
+            let since = *self.put_off.entry(key.clone()).or_insert(now.mono);
+            if now.mono < since + MAIL_MS && !is_ready(mailroom, &key) {
+                continue;
+            }
+            // Until there is a folder and the ledger has it, it waits: a full disk forgets no request and costs no start.
+            let Some(folder) = self.folder(mailroom, &key, now) else {
+                break;
+            };
+            let is_heard = mailroom
+                .hear_run(&Event::Started(Which::of(&key)), now)
+                .inspect_err(|_| folder.remove())?;
+            self.put_off.remove(&key);
+            if !is_heard {
+                folder.remove();
+                continue;
+            }
+            told += 1;
+            match start::start(mailroom, &key, folder, &self.tell, now) {
+                Ok(live) => self.live.push(live),
+                Err(error) => {
+                    let failed = Settling::not_started(&key, mailroom, &error, now);
+                    tracing::error!(review = %key, error = %chain(&error), "a command cannot be prepared");
+                    self.settling.extend(failed);
+                }
+            }
+        }
+        Ok(told)
+    }
+
+    /// Makes the folder of a run. That it cannot is told once until it can.
+    fn folder(&mut self, mailroom: &Mailroom, key: &ReviewKey, now: Moment) -> Option<Folder> {
+        match start::prepare(mailroom, key) {
+            Ok(folder) => {
+                self.held_up_until = None;
+                Some(folder)
+            }
+            Err(error) => {
+                if self.held_up_until.is_none() {
+                    tracing::error!(review = %key, error = %chain(&error), "no command can be started; it is tried again");
+                }
+                self.held_up_until = Some(now.mono + RETRY_MS);
+                None
+            }
+        }
+    }
+
+    fn is_due(&self, mailroom: &Mailroom, key: &ReviewKey, open: &Invocation) -> bool {
+        let has_command = mailroom
+            .config()
+            .agents
+            .get(&key.reviewer)
+            .is_some_and(|agent| !agent.command.is_empty());
+        // Whoever took the request before any start is at work on it.
+        let is_taken = mailroom.config().runtime_clock == RuntimeClock::Take
+            && open.starts == 0
+            && open.taken_at.is_some();
+        let is_seen_to = self.live.iter().any(|live| live.run.review == *key)
+            || self
+                .settling
+                .iter()
+                .any(|settling| settling.run.review == *key);
+        has_command && !is_taken && !is_seen_to && open.starts_left() > 0
+    }
+
+    fn has_room(&self, mailroom: &Mailroom, agent: &AgentName) -> bool {
+        let config = mailroom.config();
+        let max = config
+            .agents
+            .get(agent)
+            .map_or(0, |section| section.concurrent.0);
+        let own = self
+            .live
+            .iter()
+            .filter(|live| live.run.review.reviewer == *agent)
+            .count() as u64;
+        own < max && (self.live.len() as u64) < config.runner.concurrent
+    }
+}
+
+/// Whether a command can be started now: no answer lies finished in the outbox, and the request is delivered.
+fn is_ready(mailroom: &Mailroom, key: &ReviewKey) -> bool {
+    let open = mailroom
+        .review(key)
+        .and_then(|review| review.phase.invocation());
+    let is_delivered =
+        |open: &Invocation| start::request(mailroom.root(), &key.reviewer, &open.request).is_some();
+    !mailroom.has_mail(&key.reviewer) && open.is_some_and(is_delivered)
+}
+
+/// Whether the request a run is to answer is still open.
+fn is_open(mailroom: &Mailroom, run: &Run) -> bool {
+    let open = mailroom
+        .review(&run.review)
+        .and_then(|review| review.phase.invocation());
+    open.is_some_and(|open| open.request == run.request)
+}
+
+fn tell_turns(
+    mailroom: &mut Mailroom,
+    key: &ReviewKey,
+    count: u16,
+    now: Moment,
+) -> Result<bool, SpoolError> {
+    mailroom.hear_run(
+        &Event::Turns {
+            which: Which::of(key),
+            count,
+        },
+        now,
+    )
+}

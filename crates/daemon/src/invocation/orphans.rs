@@ -1,0 +1,41 @@
+//! What an earlier daemon left: agents whose keeper was killed with it, and runs that ended unheard. The first are
+//! ended, each known by its number and the time it was started, or by the run's name in its environment; the second
+//! are settled.
+
+use runner::folder;
+use workspace::clock::Moment;
+use workspace::error::chain;
+
+use super::Run;
+use super::settle::Settling;
+use crate::mailroom::Mailroom;
+
+/// Ends what still runs, and gives the runs whose end is still to be settled.
+pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
+    let folders = folder::all(mailroom.root()).unwrap_or_else(|error| {
+        tracing::warn!(error = %chain(&error), "the runs of earlier daemons cannot be listed");
+        Vec::new()
+    });
+    for folder in folders.iter().filter(|folder| folder.end().is_none()) {
+        runner::orphans::end(folder, folder.id());
+    }
+    let settling = folders.iter().filter_map(|folder| {
+        let run = folder
+            .run::<Run>()
+            .ok()
+            .filter(|run| is_last(mailroom, run))?;
+        let end = folder.end();
+        // Its turns may be counted already; which were is not known, and none is counted twice.
+        let counted = end.as_ref().map_or(0, |end| end.said.turns);
+        Some(Settling::of(run, end, counted, now))
+    });
+    settling.collect()
+}
+
+/// Whether the run is the last that was started for a request that is open.
+fn is_last(mailroom: &Mailroom, run: &Run) -> bool {
+    let open = mailroom
+        .review(&run.review)
+        .and_then(|review| review.phase.invocation());
+    open.is_some_and(|open| open.request == run.request && open.starts == run.start)
+}

@@ -1,0 +1,186 @@
+//! A run that ended: first what it wrote is judged, then what it said becomes a message and is judged, and if its
+//! request is open still it failed. Nothing it says or leaves unsaid approves anything by itself.
+
+use std::io;
+
+use message_schema::id::MessageId;
+use review::{Event, ReviewKey, Which};
+use runner::folder::{End, How, Launch};
+use runner::stream::{Form, Said};
+use spool::SpoolError;
+use workspace::clock::Moment;
+
+use super::answer::{self, Word};
+use super::live::Live;
+use super::{MAIL_MS, Run, is_open, tell_turns};
+use crate::mailroom::Mailroom;
+
+/// A run nothing of which runs any more.
+#[derive(Debug)]
+pub(super) struct Settling {
+    pub(super) run: Run,
+    end: Option<End>,
+    counted: u16,
+    since: u64,
+    is_posted: bool,
+}
+
+/// What is to be done with it.
+pub(super) enum Step {
+    /// It waits for mail to be judged.
+    Wait,
+    /// It is settled, with so many events.
+    Done(usize),
+}
+
+impl Settling {
+    pub(super) fn new(live: &Live, now: Moment) -> Self {
+        Self::of(live.run.clone(), live.folder.end(), live.counted, now)
+    }
+
+    /// A run of which this came, and so many turns are counted.
+    pub(super) fn of(run: Run, end: Option<End>, counted: u16, now: Moment) -> Self {
+        Self {
+            run,
+            end,
+            counted,
+            since: now.mono,
+            is_posted: false,
+        }
+    }
+
+    /// A run that could not even be prepared.
+    pub(super) fn not_started(
+        key: &ReviewKey,
+        mailroom: &Mailroom,
+        error: &io::Error,
+        now: Moment,
+    ) -> Option<Self> {
+        let open = mailroom.review(key)?.phase.invocation()?;
+        let said = Said {
+            text: String::new(),
+            unreadable: None,
+            turns: 0,
+        };
+        let end = End {
+            how: How::NotStarted(error.to_string()),
+            said,
+        };
+        let run = Run {
+            schema_version: 1,
+            id: String::new(),
+            review: key.clone(),
+            request: open.request.clone(),
+            start: open.starts,
+            launch: Launch {
+                command: Vec::new(),
+                workdir: mailroom.root().to_owned(),
+                reads_prompt: false,
+                output: Form::Text,
+                seconds_max: 0,
+            },
+        };
+        Some(Self::of(run, Some(end), 0, now))
+    }
+
+    pub(super) fn go_on(
+        &mut self,
+        mailroom: &mut Mailroom,
+        now: Moment,
+    ) -> Result<Step, SpoolError> {
+        if !is_open(mailroom, &self.run) {
+            tracing::info!(review = %self.run.review, run = self.run.id, "a command has ended, and so has its request");
+            return Ok(Step::Done(0));
+        }
+        if mailroom.has_mail(&self.run.review.reviewer) && now.mono < self.since + MAIL_MS {
+            return Ok(Step::Wait);
+        }
+        if self.is_posted {
+            return self
+                .fail(mailroom, "its answer was refused", now)
+                .map(Step::Done);
+        }
+        match self.word(mailroom) {
+            Word::Response(verdict, sheet) => {
+                let id = MessageId::new(format!("run-{}", self.run.id))
+                    .expect("letters, digits and a dash");
+                let request = (&self.run.review, &self.run.request);
+                match answer::post(mailroom.root(), request, &id, (verdict, &sheet), now.utc) {
+                    Ok(()) => {
+                        mailroom.sweep()?;
+                        (self.is_posted, self.since) = (true, now.mono);
+                        Ok(Step::Wait)
+                    }
+                    Err(why) => self.fail(mailroom, &why, now).map(Step::Done),
+                }
+            }
+            Word::GivenUp => self.escalate(mailroom, "it gave up", now).map(Step::Done),
+            Word::Nothing(why) => self.fail(mailroom, &why, now).map(Step::Done),
+        }
+    }
+
+    /// Only a command that ended by itself and well is asked what it said.
+    fn word(&self, mailroom: &Mailroom) -> Word {
+        match &self.end {
+            None => Word::Nothing("it was cut off".to_owned()),
+            Some(End {
+                how: How::Code(0),
+                said,
+            }) => answer::read(said, &mailroom.config().runner.words()),
+            Some(End {
+                how: How::Code(code),
+                ..
+            }) => Word::Nothing(format!("it ended with code {code}")),
+            Some(End {
+                how: How::Signal(signal),
+                ..
+            }) => Word::Nothing(format!("it was ended by signal {signal}")),
+            Some(End {
+                how: How::Ended, ..
+            }) => Word::Nothing("it was ended".to_owned()),
+            Some(End {
+                how: How::NotStarted(why),
+                ..
+            }) => Word::Nothing(format!("it cannot be started: {why}")),
+        }
+    }
+
+    /// Counts what it used, and leaves it to be started once more or hands the review to a person.
+    fn fail(&self, mailroom: &mut Mailroom, why: &str, now: Moment) -> Result<usize, SpoolError> {
+        let mut told = 0;
+        let turns = self
+            .end
+            .as_ref()
+            .map_or(0, |end| end.said.turns)
+            .saturating_sub(self.counted);
+        if turns > 0 {
+            told += usize::from(tell_turns(mailroom, &self.run.review, turns, now)?);
+        }
+        let open = mailroom
+            .review(&self.run.review)
+            .and_then(|review| review.phase.invocation());
+        match open.map(review::Invocation::starts_left) {
+            None => Ok(told),
+            Some(0) => Ok(told + self.escalate(mailroom, why, now)?),
+            Some(_) => {
+                tracing::warn!(review = %self.run.review, run = self.run.id, why, "a command failed; it is started once more");
+                // Without a look at what waits it would only be started with the next message.
+                Ok(told.max(1))
+            }
+        }
+    }
+
+    fn escalate(
+        &self,
+        mailroom: &mut Mailroom,
+        why: &str,
+        now: Moment,
+    ) -> Result<usize, SpoolError> {
+        tracing::warn!(review = %self.run.review, run = self.run.id, why, "a command failed; a person decides");
+        let event = Event::Failed {
+            which: Which::of(&self.run.review),
+            why: why.to_owned(),
+        };
+        mailroom.hear_run(&event, now).map(usize::from)
+    }
+}

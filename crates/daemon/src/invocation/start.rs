@@ -1,0 +1,181 @@
+//! The start of a run: its folder with all the agent is given, and the keeper that starts it. The folder is made before
+//! the ledger has the start; whatever fails after it is a start that came to nothing.
+
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use mailbox::mailbag::{Letter, Mailbag, Place};
+use message_schema::id::{AgentName, MessageId};
+use review::{Review, ReviewKey};
+use runner::folder::{Folder, Launch};
+use runner::launch::{self, For, Note};
+use runner::prompt;
+use tokio::sync::mpsc::UnboundedSender;
+use workspace::clock::{self, Moment};
+use workspace::config::{AgentSection, Input};
+use workspace::error::chain;
+
+use super::Run;
+use super::live::Live;
+use crate::mailroom::Mailroom;
+
+/// How much longer than its time the keeper lets an agent run, in seconds, should the daemon not end it.
+const SLACK_S: i64 = 5;
+
+/// What an agent reads in place of a request that somebody has removed.
+const NO_REQUEST: &str =
+    "# The request is in none of your mailboxes any more; the brief says what is asked.\n";
+
+/// Makes the folder of a run with the request in it: as long as that fails, the disk is full or `.settled` cannot be
+/// written, and no start is told to the ledger.
+pub(super) fn prepare(mailroom: &Mailroom, key: &ReviewKey) -> io::Result<Folder> {
+    let open = mailroom
+        .review(key)
+        .and_then(|review| review.phase.invocation())
+        .ok_or_else(gone)?;
+    let folder = Folder::make(mailroom.root(), &clock::new_name())?;
+    let request = request(mailroom.root(), &key.reviewer, &open.request);
+    if let Err(error) = Folder::write(&folder.request(), request.as_deref().unwrap_or(NO_REQUEST)) {
+        folder.remove();
+        return Err(error);
+    }
+    Ok(folder)
+}
+
+fn gone() -> io::Error {
+    io::Error::other("the request is gone")
+}
+
+pub(super) fn start(
+    mailroom: &Mailroom,
+    key: &ReviewKey,
+    folder: Folder,
+    tell: &UnboundedSender<(String, Note)>,
+    now: Moment,
+) -> io::Result<Live> {
+    let review = mailroom.review(key).ok_or_else(gone)?;
+    let agent = mailroom
+        .config()
+        .agents
+        .get(&key.reviewer)
+        .ok_or_else(gone)?;
+    let id = folder.id().to_owned();
+    let brief = mailroom.brief_now(key, now).ok_or_else(gone)?;
+    Folder::write(&folder.brief(), &brief)?;
+    let open = review.phase.invocation().ok_or_else(gone)?;
+
+    let mut values = values(mailroom, key, review, &folder, now);
+    let told = prompt::fill(&template(mailroom.root(), agent)?, &values);
+    Folder::write(&folder.prompt(), &told)?;
+    values.push(("prompt", told));
+    let until = review
+        .deadline()
+        .map_or(0, |(at, _)| (at - now.utc).num_seconds());
+    // The time is the round's: where it was nearly over before, the start before this one has had it told.
+    let warn_s = i64::try_from(mailroom.config().runner.warn_s).unwrap_or(i64::MAX);
+    let is_warned = open.starts > 1 && until < warn_s;
+    let run = Run {
+        schema_version: 1,
+        id: id.clone(),
+        review: key.clone(),
+        request: open.request.clone(),
+        start: open.starts,
+        launch: Launch {
+            command: agent
+                .command
+                .iter()
+                .map(|part| prompt::fill(part, &values))
+                .collect(),
+            workdir: mailroom.root().join(&agent.workdir),
+            reads_prompt: agent.stdin == Input::Prompt,
+            output: agent.output,
+            seconds_max: u64::try_from(until.saturating_add(SLACK_S)).unwrap_or(0),
+        },
+    };
+    folder.tell_run(&run)?;
+    let it = For {
+        root: mailroom.root(),
+        agent: &key.reviewer,
+        run: &id,
+        env: &agent.env,
+    };
+    let mut keeper = launch::keeper(&folder, &it)?;
+    let heard = keeper.stdout.take().expect("it was piped");
+    tracing::info!(review = %key, run = id, start = open.starts, "a command is started");
+    let tell = tell.clone();
+    // A daemon that is gone hears nothing.
+    launch::listen(heard, move |note| drop(tell.send((id.clone(), note))));
+    Ok(Live::new(run, folder, keeper, is_warned))
+}
+
+/// All that may stand in a prompt: numbers, agents' names and paths of ours.
+fn values(
+    mailroom: &Mailroom,
+    key: &ReviewKey,
+    review: &Review,
+    folder: &Folder,
+    now: Moment,
+) -> Vec<(&'static str, String)> {
+    let turns = review
+        .phase
+        .invocation()
+        .map_or(0, review::Invocation::turns_left);
+    let seconds = review
+        .deadline()
+        .map_or(0, |(at, _)| (at - now.utc).num_seconds());
+    let words = &mailroom.config().runner;
+    vec![
+        ("agent", key.reviewer.to_string()),
+        ("author", key.author.to_string()),
+        ("pr", key.pr.to_string()),
+        ("round", review.round.to_string()),
+        ("turns", turns.to_string()),
+        ("seconds", seconds.to_string()),
+        ("brief", folder.brief().display().to_string()),
+        ("request", folder.request().display().to_string()),
+        ("root", mailroom.root().display().to_string()),
+        ("pass", words.pass.clone()),
+        ("fail", words.fail.clone()),
+    ]
+}
+
+fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
+    if agent.prompt.as_os_str().is_empty() {
+        return Ok(prompt::BUILT_IN.to_owned());
+    }
+    let mut text = String::new();
+    let file = std::fs::File::open(root.join(&agent.prompt));
+    let read = file.and_then(|file| file.take(prompt::TEMPLATE_MAX).read_to_string(&mut text));
+    read.map_err(|error| io::Error::new(error.kind(), format!("the prompt's template: {error}")))?;
+    Ok(text)
+}
+
+/// The text of the request, wherever the agent has put it by now; nothing if it is not delivered yet, or gone. The
+/// name of its file is its sender's, so the agent is given a copy.
+pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<String> {
+    letter(root, me, id, &[Place::Inbox, Place::Taken, Place::Archive]).map(|letter| letter.text)
+}
+
+/// Puts a request that is over into the archive of the agent that was started for it: nobody else reads its inbox, and
+/// what is never taken out of it would be read at each start.
+pub(super) fn put_away(root: &Path, run: &Run) {
+    let me = &run.review.reviewer;
+    if let Some(letter) = letter(root, me, &run.request, &[Place::Inbox, Place::Taken])
+        && let Err(error) = Mailbag::new(root, me).put_away(&letter)
+    {
+        tracing::warn!(review = %run.review, error = %chain(&error), "a request that is over stays in its inbox");
+    }
+}
+
+fn letter(root: &Path, me: &AgentName, id: &MessageId, places: &[Place]) -> Option<Letter> {
+    let mailbag = Mailbag::new(root, me);
+    let letters = places
+        .iter()
+        .filter_map(|place| mailbag.letters(*place).ok())
+        .flatten();
+    let mut meant = letters.filter(|letter| {
+        letter.id.as_deref() == Some(id.as_str())
+            && letter.kind.as_deref() == Some("review_request")
+    });
+    meant.next()
+}

@@ -1,0 +1,194 @@
+//! The form of the log: for people, for programs, or for the journal. One line a fact, whatever the names in it hold;
+//! what a message says in its subject and its body is in none of them.
+
+use std::fmt::{self, Write as _};
+use std::io::IsTerminal as _;
+
+use chrono::SecondsFormat;
+use message_schema::line::escaped;
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+use workspace::clock;
+
+use crate::stderr::Log;
+
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// For people, with the time, in colours at a terminal.
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// For the journal: the priority in front, and no time, which the journal has.
+    Journald,
+}
+
+/// Begins to log to standard error; where no form was asked for, in the journal's if it is the journal that reads. A
+/// second daemon in one process (a test) keeps the first one's log.
+pub fn start(asked: Option<Form>) {
+    let form = asked.unwrap_or_else(|| {
+        if is_journal() {
+            Form::Journald
+        } else {
+            Form::Text
+        }
+    });
+    let filter = EnvFilter::try_from_env("SETTLED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(move || Log::of(form))
+        // A log that cannot be written, on a full disk above all, ends nothing.
+        .log_internal_errors(false);
+    let _ = match form {
+        Form::Text => subscriber
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false)
+            .try_init(),
+        Form::Json => subscriber.event_format(Json).try_init(),
+        Form::Journald => subscriber.event_format(Journald).try_init(),
+    };
+}
+
+/// The line that says how many were lost before it.
+pub fn lost(form: Form, count: u64) -> String {
+    let said = "lines of the log were lost: nobody read them";
+    match form {
+        Form::Text => format!("{count} {said}\n"),
+        Form::Json => {
+            let facts = [("message", said.into()), ("lost", count.into())];
+            json(
+                Level::WARN,
+                facts.map(|(name, value): (&str, Value)| (name.to_owned(), value)),
+            )
+        }
+        Form::Journald => format!("<{}>{count} {said}\n", priority(Level::WARN)),
+    }
+}
+
+/// Whether standard error is the stream that `JOURNAL_STREAM` names by device and inode; a pipe put in its place is not.
+fn is_journal() -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
+        return false;
+    };
+    // As text, since the numbers have other types on other systems.
+    rustix::fs::fstat(std::io::stderr())
+        .is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))
+}
+
+struct Json;
+
+struct Journald;
+
+impl<S, N> FormatEvent<S, N> for Json
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        to.write_str(&json(*event.metadata().level(), Facts::of(event).0))
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Journald
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = format!("<{}>", priority(*event.metadata().level()));
+        let mut gap = "";
+        for (name, value) in Facts::of(event).0 {
+            match value.as_str() {
+                Some(text) if name == "message" => write!(line, "{gap}{}", escaped(text))?,
+                Some(text) if is_word(text) => write!(line, "{gap}{name}={text}")?,
+                Some(_) | None => write!(line, "{gap}{name}={}", escaped(&value.to_string()))?,
+            }
+            gap = " ";
+        }
+        writeln!(to, "{line}")
+    }
+}
+
+fn json(level: Level, facts: impl IntoIterator<Item = (String, Value)>) -> String {
+    let mut line = Map::new();
+    line.insert(
+        "time".to_owned(),
+        clock::now()
+            .to_rfc3339_opts(SecondsFormat::Millis, true)
+            .into(),
+    );
+    line.insert("level".to_owned(), level.as_str().to_lowercase().into());
+    line.extend(facts);
+    Value::Object(line).to_string() + "\n"
+}
+
+/// The priority in syslog's numbers.
+fn priority(level: Level) -> u8 {
+    // Levels are no enum that could be matched.
+    match () {
+        () if level == Level::ERROR => 3,
+        () if level == Level::WARN => 4,
+        () if level == Level::INFO => 6,
+        () => 7,
+    }
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:@+,".contains(c))
+}
+
+/// What an event says, the sentence first.
+struct Facts(Vec<(String, Value)>);
+
+impl Facts {
+    fn of(event: &Event<'_>) -> Self {
+        let mut facts = Self(Vec::new());
+        event.record(&mut facts);
+        facts.0.sort_by_key(|(name, _)| name != "message");
+        facts
+    }
+
+    fn add(&mut self, field: &Field, value: impl Into<Value>) {
+        self.0.push((field.name().to_owned(), value.into()));
+    }
+}
+
+impl Visit for Facts {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.add(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.add(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, value);
+    }
+}

@@ -1,0 +1,400 @@
+//! The way of a message, on one page: found, read, checked and decided at the desk, committed to
+//! the ledger, delivered by the spool. What comes besides messages is in `events`, and when its turn
+//! is in `turn`.
+
+mod events;
+mod quiet;
+mod reload;
+mod runs;
+mod troubles;
+mod turn;
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use message_schema::id::AgentName;
+use review::Record;
+use rustix::fs::Mode;
+use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
+use workspace::clock::Moment;
+use workspace::config::{Config, ConfigError};
+use workspace::error::chain;
+use workspace::fold::Books;
+use workspace::troubles::Troubles;
+use workspace::{directory, orders};
+
+use crate::desk::{Batch, Desk};
+use crate::metrics::{Meter, Work};
+use crate::unproven::Unproven;
+
+/// The folder of `packets/` where findings packets lie.
+const FINDINGS: &str = "findings";
+
+/// What stops the mailroom.
+#[derive(Debug, thiserror::Error)]
+pub enum MailroomError {
+    /// The config cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The disk or the ledger.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// Agents have users of their own, and this process is not the daemon's user: what it makes, the daemon could
+    /// not write to any more.
+    #[error(
+        "the agents of this workspace have users of their own, and its daemon is uid {owner}, not {found}"
+    )]
+    NotTheDaemon {
+        /// The owner of `.settled`.
+        owner: u32,
+        /// The user of this process.
+        found: u32,
+    },
+}
+
+/// A workspace being served: the only writer of its ledger.
+pub struct Mailroom {
+    root: PathBuf,
+    config: Config,
+    spool: Spool,
+    desk: Desk,
+    waits: turn::Waits,
+    unproven: Unproven,
+    quiet: quiet::Quiet,
+    /// How many outboxes the last sweep could not list.
+    unlisted: usize,
+    pub(crate) meter: Meter,
+    /// Says that the state knows decisions the ledger does not have: it is folded anew before anything is judged.
+    is_doubtful: bool,
+}
+
+/// What one pass did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Pass {
+    /// Messages accepted.
+    pub accepted: usize,
+    /// Messages refused.
+    pub refused: usize,
+    /// Messages put away as duplicates.
+    pub duplicates: usize,
+    /// Deadlines, decisions and other events recorded.
+    pub events: usize,
+    /// Files made in mailboxes.
+    pub delivered: usize,
+}
+
+impl Pass {
+    /// Whether anything happened.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Mailroom {
+    /// Opens the workspace: takes the lock, folds the ledger, finishes what was left undone.
+    pub fn open(root: &Path) -> Result<(Self, Recovery), MailroomError> {
+        Self::open_on(root, Arc::new(Os))
+    }
+
+    /// Opens the workspace through another disk, for tests that cut its power.
+    pub fn open_on(root: &Path, disk: Arc<dyn Disk>) -> Result<(Self, Recovery), MailroomError> {
+        let config = Config::load(root)?;
+        if !config.users().is_empty() {
+            keep_apart(root)?;
+        }
+        let mut books = Books::default();
+        let mut opened = Spool::resume(root, disk, &mut books)?;
+        opened
+            .spool
+            .limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        let kept = (
+            opened.recovery.snapshot.unwrap_or(0),
+            opened.recovery.snapshot_bytes,
+        );
+        let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
+        if let Err(error) = orders::make(root) {
+            tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
+        }
+        let desk = Desk::new(&config, books, Troubles::open(root));
+        let mut mailroom = Self {
+            root: root.to_owned(),
+            config,
+            spool: opened.spool,
+            desk,
+            waits: turn::Waits::default(),
+            unproven: Unproven::default(),
+            quiet,
+            unlisted: 0,
+            meter: Meter::start(),
+            is_doubtful: false,
+        };
+        mailroom.call_the_roll()?;
+        Ok((mailroom, opened.recovery))
+    }
+
+    /// Looks who has a mailbox now, and through every outbox; the next pass asks which requests were
+    /// taken. Fails for good if the workspace was moved away or its ledger changed by somebody else.
+    pub fn sweep(&mut self) -> Result<(), SpoolError> {
+        let began = self.meter.now();
+        // Until the end nothing is known to be listed.
+        self.unlisted = self.desk.agents.len().max(1);
+        self.spool.still_there()?;
+        self.call_the_roll()?;
+        let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
+        let troubles = self.desk.intake.scan(&self.spool.view(), &agents);
+        self.unlisted = troubles.len();
+        for trouble in troubles {
+            if self.desk.troubles.tell_unreadable(&trouble) {
+                continue;
+            }
+            tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
+        }
+        self.look_for_troubles();
+        self.waits.any_orders = true;
+        // An earlier mark stands: newer files put the look for takes off no longer.
+        self.waits.takes.get_or_insert(self.desk.intake.mark());
+        self.meter.took(Work::Sweep, began);
+        Ok(())
+    }
+
+    fn call_the_roll(&mut self) -> Result<(), SpoolError> {
+        let agents = directory::agents(&self.root)?;
+        if *agents == *self.desk.agents {
+            return Ok(());
+        }
+        for agent in agents
+            .iter()
+            .filter(|agent| !self.desk.agents.contains(agent))
+        {
+            if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
+                tracing::warn!(%agent, error = %chain(&error), "its mailboxes cannot be completed");
+            }
+        }
+        self.desk.policy = self.config.policy(agents.iter().cloned());
+        self.desk.agents = agents.into();
+        Ok(())
+    }
+
+    /// Notes what the watcher saw of a file.
+    pub fn hint(&mut self, agent: &str, file: &FileName, hint: spool::Hint) {
+        self.desk.hint(agent, file, hint);
+    }
+
+    /// Notes that the watcher lost some of what happened.
+    pub fn doubt_hints(&mut self) {
+        self.desk.intake.doubt_hints();
+    }
+
+    /// Notes what the watcher saw of a findings packet.
+    pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
+        self.spool.hint_packet(FINDINGS, file, hint);
+    }
+
+    /// Notes that the watcher saw something among the orders.
+    pub fn hint_order(&mut self) {
+        self.waits.any_orders = true;
+    }
+
+    /// Judges what is ready, at most one batch, commits it with one sync, and delivers it.
+    ///
+    /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
+    /// is delivered before its commit. If a commit fails for want of room, the state is folded
+    /// anew and the files, which never left their outboxes, are judged again later. When what lay
+    /// finished before them is judged, takes and orders are heard.
+    pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
+        if self.is_doubtful {
+            self.start_over()?;
+        }
+        let orders = self.find_orders(moment);
+        let Self { spool, desk, .. } = self;
+        let judged = spool.deliver_while(moment.mono, |view| desk.judge_batch(view, moment));
+        let (before, batch) = judged.inspect_err(|_| self.is_doubtful = true)?;
+        let mut pass = Pass::default();
+        self.delivered(&before, &mut pass);
+
+        self.commit(batch, &mut pass)?;
+        if self.is_turn_of_takes() {
+            self.hear_takes(moment, &mut pass)?;
+        }
+        if let Some(orders) = self.whose_turn(orders, moment) {
+            self.hear_orders(&orders, moment, &mut pass)?;
+        }
+        if self.next_look() != Some(0) {
+            let after = self.spool.deliver(moment.mono)?;
+            self.delivered(&after, &mut pass);
+        }
+        self.desk.troubles.keep();
+        Ok(pass)
+    }
+
+    fn commit(&mut self, batch: Batch, pass: &mut Pass) -> Result<(), SpoolError> {
+        if batch.drafts.is_empty() {
+            return Ok(());
+        }
+        let began = self.meter.now();
+        match self.spool.commit(self.spool.next_seq(), batch.drafts) {
+            Ok(committed) => {
+                self.meter.took(Work::Commit, began);
+                for (entry, record) in committed.iter().zip(&batch.records) {
+                    log(entry, record);
+                    self.desk.untaken.note(entry, record);
+                    self.desk.proofs.note(entry);
+                    self.meter.committed(record);
+                    pass.count(record);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.is_doubtful = true;
+                self.meter.ledger_failed();
+                Err(error)
+            }
+        }
+    }
+
+    fn delivered(&mut self, delivered: &spool::Pass, pass: &mut Pass) {
+        pass.delivered += delivered.delivered;
+        let parked: usize = self.spool.parked().iter().map(|lane| lane.waiting).sum();
+        self.meter
+            .delivered(delivered.delivered, self.spool.waiting() <= parked);
+        for parked in &delivered.parked {
+            tracing::warn!(lane = %parked.lane, waiting = parked.waiting, why = %parked.why, "a mailbox cannot be written; it is tried again");
+        }
+        for (agent, file) in &delivered.came_back {
+            tracing::info!(%agent, %file, "its writer changed it after it was judged; it is judged again");
+            self.desk.hint(agent, file, spool::Hint::Created);
+        }
+    }
+
+    /// Forgets what was decided and not committed.
+    fn start_over(&mut self) -> Result<(), SpoolError> {
+        let mut books = Books::default();
+        spool::fold_ledger(&self.root, &mut books)?;
+        self.desk.keep(books);
+        // The sweep finds those files anew, behind every mark.
+        self.waits = turn::Waits::default();
+        self.is_doubtful = false;
+        Ok(())
+    }
+
+    /// Delivers what is committed, without judging anything more: the end of the batch in hand.
+    pub fn finish(&mut self, moment: Moment) -> Result<(), SpoolError> {
+        let last = self.spool.deliver(moment.mono)?;
+        self.delivered(&last, &mut Pass::default());
+        Ok(())
+    }
+
+    /// Makes everything delivered so far survive a power cut.
+    pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
+        let began = self.meter.now();
+        self.spool.checkpoint()?;
+        self.meter.took(Work::Checkpoint, began);
+        Ok(())
+    }
+
+    /// When there is something to do without any event, on the monotonic clock; 0 for now.
+    pub fn next_wakeup(&self) -> Option<u64> {
+        let due = [
+            self.desk.intake.next_wakeup(),
+            self.spool.next_retry(),
+            self.orders_due(),
+        ];
+        due.into_iter().flatten().min()
+    }
+
+    /// When a file is to be looked at without any event, on the monotonic clock; 0 for now.
+    pub fn next_look(&self) -> Option<u64> {
+        self.desk.intake.next_wakeup()
+    }
+
+    /// The same, without files that could not be read several times over.
+    pub fn next_hopeful_look(&self) -> Option<u64> {
+        self.desk.intake.next_hopeful()
+    }
+
+    /// How many files are committed and not yet made or put away.
+    pub fn undelivered(&self) -> usize {
+        self.spool.waiting()
+    }
+
+    /// How many outboxes and files in them could not be read yet, or are still being written.
+    pub fn unread(&self) -> usize {
+        self.unlisted + self.desk.intake.waiting()
+    }
+
+    /// Whether the last sweep left an outbox out.
+    pub fn is_sweep_owed(&self) -> bool {
+        self.unlisted > 0
+    }
+
+    /// When a mailbox that could not be written is tried again, on the monotonic clock.
+    pub fn next_retry(&self) -> Option<u64> {
+        self.spool.next_retry()
+    }
+
+    /// The outbox directory of every agent on the roll.
+    pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
+        self.desk
+            .agents
+            .iter()
+            .map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
+    }
+
+    /// The workspace.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where orders lie.
+    pub fn orders(&self) -> PathBuf {
+        orders::directory(&self.root)
+    }
+
+    /// Where findings packets lie.
+    pub fn findings(&self) -> PathBuf {
+        self.spool.layout().packets(FINDINGS)
+    }
+}
+
+/// Only the daemon's user serves, and what it makes can be read by whoever gets into the directory.
+fn keep_apart(root: &Path) -> Result<(), MailroomError> {
+    let found = rustix::process::geteuid().as_raw();
+    let owner = Layout::new(root)
+        .own()
+        .symlink_metadata()
+        .map_or(found, |data| data.uid());
+    if owner != found {
+        return Err(MailroomError::NotTheDaemon { owner, found });
+    }
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    Ok(())
+}
+
+impl Pass {
+    fn count(&mut self, record: &Record) {
+        match record {
+            Record::Accepted(_) => self.accepted += 1,
+            Record::Duplicate { .. } => self.duplicates += 1,
+            Record::Refused { .. } => self.refused += 1,
+            Record::Happened(_) | Record::Declined { .. } => self.events += 1,
+        }
+    }
+}
+
+fn log(entry: &spool::Committed, record: &Record) {
+    let code = match record {
+        Record::Refused { code, .. } => Some(code.as_str()),
+        Record::Declined { code, .. } => Some(code.as_str()),
+        Record::Accepted(_) | Record::Duplicate { .. } | Record::Happened(_) => None,
+    };
+    let from = entry
+        .original
+        .as_ref()
+        .map(|original| original.outbox.as_str());
+    let file = entry
+        .original
+        .as_ref()
+        .map(|original| original.file.to_string());
+    tracing::info!(seq = entry.seq, verdict = %entry.kind, code, from, file, id = entry.id, review = entry.review);
+}

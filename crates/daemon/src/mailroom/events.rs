@@ -1,0 +1,192 @@
+//! What reaches the mailroom besides messages: orders, requests that leave their inbox, deadlines.
+//! Each is heard by the rules and committed like a batch of messages.
+
+use std::ffi::{OsStr, OsString};
+
+use chrono::{DateTime, Utc};
+use judgement::outgoing::Outgoing;
+use judgement::{briefs, draft};
+use review::{Event, Record, ReviewKey, Told, Which};
+use spool::SpoolError;
+use workspace::clock::{self, Moment};
+use workspace::orders::{self, NoOrder};
+use workspace::untaken::Delivered;
+
+use super::{Mailroom, Pass};
+use crate::desk::{Batch, Desk};
+use workspace::error::chain;
+
+/// The most orders that are committed together.
+const BATCH_MAX: usize = 64;
+
+impl Mailroom {
+    /// Hears these orders.
+    pub(super) fn hear_orders(
+        &mut self,
+        orders: &[OsString],
+        moment: Moment,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        orders
+            .chunks(BATCH_MAX)
+            .try_for_each(|names| self.hear_some(names, moment, pass))
+    }
+
+    fn hear_some(
+        &mut self,
+        names: &[OsString],
+        moment: Moment,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let mut batch = Batch::default();
+        let mut heard = Vec::new();
+        for name in names {
+            let order = match orders::read(&self.root, name, moment.utc) {
+                Ok(Some(order)) => order,
+                Ok(None) => continue,
+                Err(error) => {
+                    self.put_aside(name, &error);
+                    continue;
+                }
+            };
+            // One that is known was committed by a process that ended before it removed the file.
+            if !self.desk.state.has_order(&order.id) {
+                let told = Told {
+                    order: Some(&order.id),
+                    event: &order.event,
+                };
+                let record = self.judge_event(told, moment);
+                self.take_down(&mut batch, record, moment);
+            }
+            heard.push(name);
+        }
+        self.commit(batch, pass)?;
+        for name in heard {
+            if let Err(error) = orders::remove(&self.root, name) {
+                tracing::warn!(name = %name.display(), error = %chain(&error), "an order that was heard cannot be removed; it counts once");
+            }
+        }
+        Ok(())
+    }
+
+    fn put_aside(&self, name: &OsStr, error: &NoOrder) {
+        match error {
+            NoOrder::Unfit(why) => match orders::put_aside(&self.root, name) {
+                Ok(()) => {
+                    tracing::warn!(name = %name.display(), why, "not an order; it was moved to .settled/orders/unreadable");
+                }
+                Err(error) => {
+                    tracing::warn!(name = %name.display(), why, error = %chain(&error), "not an order, and it cannot be moved away");
+                }
+            },
+            NoOrder::Young(why) => {
+                tracing::debug!(name = %name.display(), why, "an order may still be written");
+            }
+            // An I/O error says nothing about the order.
+            NoOrder::Io(error) => {
+                tracing::warn!(name = %name.display(), error = %chain(error), "an order cannot be read; it is tried again");
+            }
+        }
+    }
+
+    /// Records that the requests that have left their inboxes are taken.
+    pub(super) fn hear_takes(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
+        let mut whereabouts = self.spool.whereabouts();
+        let mut has_left = |key: &ReviewKey, request: &Delivered| {
+            whereabouts.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
+                tracing::warn!(review = %key, error = %chain(&error), "whether its request was taken cannot be seen; it is tried again");
+                false
+            })
+        };
+        let untaken = self.desk.untaken.iter();
+        let taken =
+            untaken.filter(|(key, requests)| requests.iter().any(|request| has_left(key, request)));
+        let taken: Vec<ReviewKey> = taken.map(|(key, _)| key.clone()).collect();
+        let mut batch = Batch::default();
+        for key in taken {
+            let event = Event::Taken(Which::of(&key));
+            match self.judge_event(
+                Told {
+                    order: None,
+                    event: &event,
+                },
+                moment,
+            ) {
+                record @ Record::Happened(_) => self.take_down(&mut batch, record, moment),
+                // Nobody asked, so nobody waits for the answer; the next sweep would say it again.
+                record @ (Record::Declined { .. }
+                | Record::Accepted(_)
+                | Record::Duplicate { .. }
+                | Record::Refused { .. }) => {
+                    tracing::debug!(review = %key, ?record, "its request has left the inbox, which changes nothing");
+                }
+            }
+        }
+        self.commit(batch, pass)
+    }
+
+    /// Ends every wait whose deadline came by `until`, an instant that is past. A request that left its
+    /// inbox is taken first. What lay finished in an outbox is the caller's to have judged before:
+    /// whoever answered in time is heard, however late the daemon looks.
+    pub fn keep_deadlines(
+        &mut self,
+        until: DateTime<Utc>,
+        moment: Moment,
+    ) -> Result<Pass, SpoolError> {
+        let mut pass = Pass::default();
+        self.hear_takes(moment, &mut pass)?;
+        let mut batch = Batch::default();
+        while self.next_deadline().is_some_and(|at| at <= until)
+            && let Some(record) = review::due(
+                &self.desk.state,
+                &self.desk.policy,
+                moment.utc,
+                &mut clock::new_message_id,
+            )
+        {
+            self.take_down(&mut batch, record, moment);
+        }
+        self.commit(batch, &mut pass)?;
+        Ok(pass)
+    }
+
+    /// When the next wait is over, by the time of day.
+    pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
+        self.desk.state.next_deadline().map(|(at, _)| at)
+    }
+
+    pub(super) fn judge_event(&self, told: Told<'_>, moment: Moment) -> Record {
+        review::hear(
+            &self.desk.state,
+            &self.desk.policy,
+            told,
+            moment.utc,
+            &mut clock::new_message_id,
+        )
+    }
+
+    /// Adds what was decided to the batch, and to the state, so that the next is decided after it.
+    pub(super) fn take_down(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
+        let seq = self.spool.next_seq() + batch.drafts.len() as u64;
+        let Desk {
+            state,
+            names,
+            agents,
+            policy,
+            ..
+        } = &mut self.desk;
+        let outgoing = Outgoing {
+            seq,
+            moment,
+            state,
+            agents,
+        };
+        let mut draft = draft::of_event(&record, &outgoing, names);
+        review::apply(state, &record, moment.utc);
+        draft
+            .deliveries
+            .extend(briefs::of(&record, state, policy, (seq, moment), names));
+        batch.drafts.push(draft);
+        batch.records.push(record);
+    }
+}

@@ -1,0 +1,69 @@
+//! A config that is read anew: applied whole between two passes, or not at all; and the sentence in which the mailroom
+//! says how it stands.
+
+use std::collections::BTreeMap;
+
+use workspace::config::Config;
+
+use super::{Mailroom, MailroomError, keep_apart};
+use crate::metrics::Gauges;
+
+impl Mailroom {
+    /// The config in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Puts this config in force from the next judgement on, and says whether it is another one. What was decided under
+    /// the old one stays decided: the ledger records what a decision took from it. Fails, and changes nothing, if
+    /// agents are given users of their own and this process is not the daemon's.
+    pub fn reconfigure(&mut self, config: Config) -> Result<bool, MailroomError> {
+        if config == self.config {
+            return Ok(false);
+        }
+        if !config.users().is_empty() {
+            keep_apart(&self.root)?;
+        }
+        self.spool
+            .limit_segments(config.ledger.segment_mib * 1024 * 1024);
+        self.quiet.reconfigure(config.clone());
+        self.desk.reconfigure(&config);
+        self.config = config;
+        Ok(true)
+    }
+
+    /// Finds out how things stand, for whoever reads the counts.
+    pub fn gauge(&mut self, config_refused: bool) {
+        let mut reviews = BTreeMap::new();
+        for (_, review) in self.desk.state.reviews() {
+            *reviews.entry(review.phase.word()).or_default() += 1;
+        }
+        self.meter.gauges = Gauges {
+            agents: self.desk.agents.len(),
+            reviews,
+            unjudged: self.unread(),
+            undelivered: self.spool.waiting(),
+            parked: self.spool.parked().len(),
+            ledger_bytes: self
+                .spool
+                .ledger_bytes()
+                .unwrap_or(self.meter.gauges.ledger_bytes),
+            config_refused,
+        };
+    }
+
+    /// How things stand, in one line without anybody else's words.
+    pub fn standing(&self) -> String {
+        let state = &self.desk.state;
+        let open = state
+            .reviews()
+            .filter(|(_, review)| !review.phase.is_final())
+            .count();
+        let waiting = self.spool.waiting() + self.unread();
+        format!(
+            "{} agents, {open} reviews open, {} messages accepted, {waiting} waiting",
+            self.desk.agents.len(),
+            state.accepted()
+        )
+    }
+}

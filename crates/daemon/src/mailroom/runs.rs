@@ -1,0 +1,70 @@
+//! What the runner asks of the mailroom: which requests are open, what their briefs say, whether an agent's mail is
+//! judged; and what it tells it, which is heard by the rules and committed like any event.
+
+use std::ffi::OsStr;
+
+use judgement::briefs;
+use message_schema::id::AgentName;
+use review::{Event, Invocation, Record, Review, ReviewKey, Told};
+use spool::SpoolError;
+use workspace::clock::Moment;
+
+use super::Mailroom;
+use crate::desk::Batch;
+
+impl Mailroom {
+    /// Every review whose reviewer owes a response, with its open request.
+    pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&ReviewKey, &Review, &Invocation)> {
+        self.desk
+            .state
+            .reviews()
+            .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
+    }
+
+    /// Where a review stands.
+    pub fn review(&self, key: &ReviewKey) -> Option<&Review> {
+        self.desk.state.review(key)
+    }
+
+    /// The text of the brief for the open request of a review, as it is now.
+    pub(crate) fn brief_now(&self, key: &ReviewKey, moment: Moment) -> Option<String> {
+        review::brief(&self.desk.state, &self.desk.policy, key, moment.utc)
+            .map(|brief| briefs::text(&brief))
+    }
+
+    /// Whether something lies in the outbox of that agent that may be a message: what cannot be listed may hold one.
+    pub(crate) fn has_mail(&self, agent: &AgentName) -> bool {
+        let is_message = |name: &OsStr| {
+            let name = name.as_encoded_bytes();
+            !name.starts_with(b".")
+                && [b".yaml".as_slice(), b".yml", b".json"]
+                    .iter()
+                    .any(|end| name.ends_with(end))
+        };
+        let listed = std::fs::read_dir(self.spool.layout().outbox(agent.as_str()));
+        listed.map_or(true, |mut listed| {
+            listed.any(|entry| entry.map_or(true, |entry| is_message(&entry.file_name())))
+        })
+    }
+
+    /// Hears what became of a command, and says whether it changes anything. Once this returns it is in the ledger.
+    pub(crate) fn hear_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
+        let record = self.judge_event(Told { order: None, event }, moment);
+        match record {
+            record @ Record::Happened(_) => {
+                let mut batch = Batch::default();
+                self.take_down(&mut batch, record, moment);
+                self.commit(batch, &mut super::Pass::default())?;
+                Ok(true)
+            }
+            // Nobody asked, so nobody waits for the answer.
+            record @ (Record::Declined { .. }
+            | Record::Accepted(_)
+            | Record::Duplicate { .. }
+            | Record::Refused { .. }) => {
+                tracing::debug!(?record, "what became of a command changes nothing");
+                Ok(false)
+            }
+        }
+    }
+}

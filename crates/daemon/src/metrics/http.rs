@@ -1,0 +1,272 @@
+//! Whoever asks for the counts is answered here, on threads that touch nothing of the mailroom: `/metrics` is the page
+//! that the main loop left last, `/health` whether that loop still turns. As much HTTP/1.1 as that takes: one `GET` a
+//! connection, of bounded length, within a bounded time, by at most four at once.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use workspace::clock::Clock;
+use workspace::config::Listen;
+
+use super::Meter;
+
+/// How many are answered at once; the next wait in the kernel's queue.
+const WORKERS: usize = 4;
+
+/// How long a request and its answer may take, each.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The longest request, in bytes.
+const REQUEST_MAX: usize = 4096;
+
+/// How often a page is left, in milliseconds, however often the loop turns.
+const PAGE_MS: u64 = 250;
+
+/// After so many milliseconds without a turn the loop is said to hang: well beyond the 2 s between two sweeps and the
+/// time of a large batch.
+const HANGS_MS: u64 = 30_000;
+
+/// What can be read, and the threads that answer; they end with the value.
+#[derive(Debug)]
+pub(crate) struct Exporter {
+    shared: Arc<Shared>,
+    socket: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    clock: Clock,
+    page: Mutex<String>,
+    /// When the page was left.
+    paged_at: AtomicU64,
+    /// When the loop turned last.
+    turned_at: AtomicU64,
+    is_over: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Door {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Exporter {
+    /// Listens there; nothing where nothing is to be listened to. A socket that a killed daemon left is replaced; one at
+    /// which somebody answers is not.
+    pub(crate) fn open(listen: &Listen, root: &Path) -> io::Result<Option<Self>> {
+        let (door, socket) = match listen {
+            Listen::Off => return Ok(None),
+            Listen::Unix(path) => {
+                let path = root.join(path);
+                if path
+                    .symlink_metadata()
+                    .is_ok_and(|data| data.file_type().is_socket())
+                {
+                    if UnixStream::connect(&path).is_ok() {
+                        return Err(io::ErrorKind::AddrInUse.into());
+                    }
+                    std::fs::remove_file(&path)?;
+                }
+                let door = UnixListener::bind(&path)?;
+                // Its owner and its group read; between the two calls nothing more than the umask is open.
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660))?;
+                door.set_nonblocking(true)?;
+                (Door::Unix(door), Some(path))
+            }
+            Listen::Loopback(at) => {
+                let door = TcpListener::bind(at)?;
+                door.set_nonblocking(true)?;
+                tracing::info!(at = %door.local_addr()?, "metrics can be read");
+                (Door::Tcp(door), None)
+            }
+        };
+        let shared = Arc::new(Shared {
+            clock: Clock::start(),
+            page: Mutex::default(),
+            paged_at: AtomicU64::new(0),
+            turned_at: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+        });
+        let exporter = Self {
+            shared: Arc::clone(&shared),
+            socket,
+        };
+        let door = Arc::new(door);
+        for _ in 0..WORKERS {
+            let (door, shared) = (Arc::clone(&door), Arc::clone(&shared));
+            std::thread::Builder::new()
+                .name("metrics".to_owned())
+                .spawn(move || answer(&door, &shared))?;
+        }
+        Ok(Some(exporter))
+    }
+
+    /// Leaves the page after a turn of the loop.
+    pub(crate) fn turned(&self, meter: &Meter) {
+        let now = self.shared.clock.read().mono;
+        self.shared.turned_at.store(now, Ordering::Relaxed);
+        let paged_at = self.shared.paged_at.load(Ordering::Relaxed);
+        if paged_at == 0 || now >= paged_at + PAGE_MS {
+            *self
+                .shared
+                .page
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner) = meter.page();
+            self.shared.paged_at.store(now.max(1), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        if let Some(socket) = &self.socket {
+            // The next start replaces what cannot be removed.
+            let _ = std::fs::remove_file(socket);
+        }
+    }
+}
+
+fn answer(door: &Door, shared: &Shared) {
+    while !shared.is_over.load(Ordering::Relaxed) {
+        // Whoever talks to us slowly or badly loses its own answer and nobody else's.
+        let _ = match door {
+            Door::Unix(door) => wait(door, || {
+                door.accept().map(|(stream, _)| unix(stream, shared))
+            }),
+            Door::Tcp(door) => wait(door, || {
+                door.accept().map(|(stream, _)| tcp(stream, shared))
+            }),
+        };
+    }
+}
+
+/// Waits half a second for a connection, so that the end is noticed; another worker may have taken it.
+fn wait(door: &impl AsFd, take: impl FnOnce() -> io::Result<io::Result<()>>) -> io::Result<()> {
+    let mut polled = [PollFd::new(door, PollFlags::IN)];
+    let half_a_second = Timespec {
+        tv_sec: 0,
+        tv_nsec: 500_000_000,
+    };
+    if poll(&mut polled, Some(&half_a_second))? == 0 {
+        return Ok(());
+    }
+    take()?
+}
+
+fn unix(stream: UnixStream, shared: &Shared) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    converse(
+        stream,
+        |stream, left| stream.set_read_timeout(Some(left)),
+        shared,
+    )
+}
+
+fn tcp(stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    converse(
+        stream,
+        |stream, left| stream.set_read_timeout(Some(left)),
+        shared,
+    )
+}
+
+fn converse<S: Read + Write>(
+    mut stream: S,
+    limit: impl Fn(&S, Duration) -> io::Result<()>,
+    shared: &Shared,
+) -> io::Result<()> {
+    let began = shared.clock.passed();
+    let mut request = Vec::new();
+    while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < REQUEST_MAX {
+        let left = PATIENCE.saturating_sub(shared.clock.passed().saturating_sub(began));
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        limit(&stream, left)?;
+        let mut piece = [0; 1024];
+        match stream.read(&mut piece)? {
+            0 => break,
+            length => request.extend_from_slice(&piece[..length]),
+        }
+    }
+    stream.write_all(response(&request, shared).as_bytes())
+}
+
+fn response(request: &[u8], shared: &Shared) -> String {
+    let line = request
+        .split(|byte| *byte == b'\r')
+        .next()
+        .unwrap_or_default();
+    let mut words = line.split(|byte| *byte == b' ');
+    let (method, target) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    let path = target
+        .split(|byte| *byte == b'?')
+        .next()
+        .unwrap_or_default();
+    let (status, kind, body) = match (method, path) {
+        (b"GET", b"/metrics") => {
+            let page = shared
+                .page
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            ("200 OK", "text/plain; version=0.0.4; charset=utf-8", page)
+        }
+        (b"GET", b"/health") => {
+            let turned_at = shared.turned_at.load(Ordering::Relaxed);
+            health(shared.clock.read().mono.saturating_sub(turned_at))
+        }
+        (b"GET", _) => ("404 Not Found", PLAIN, "/metrics or /health\n".to_owned()),
+        _ => ("405 Method Not Allowed", PLAIN, "GET\n".to_owned()),
+    };
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Judges a loop that turned last so many milliseconds ago.
+fn health(ago: u64) -> (&'static str, &'static str, String) {
+    if ago <= HANGS_MS {
+        ("200 OK", PLAIN, "ok\n".to_owned())
+    } else {
+        (
+            "503 Service Unavailable",
+            PLAIN,
+            format!("the loop turned last {} s ago\n", ago / 1000),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_has_not_turned_for_half_a_minute_is_not_healthy() {
+        assert_eq!(health(0).0, "200 OK");
+        assert_eq!(health(HANGS_MS).0, "200 OK");
+        let (status, _, said) = health(HANGS_MS + 1);
+        assert_eq!(
+            (status, said.as_str()),
+            ("503 Service Unavailable", "the loop turned last 30 s ago\n")
+        );
+    }
+}

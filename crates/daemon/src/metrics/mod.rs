@@ -1,0 +1,218 @@
+//! What is counted while the daemon runs, for whoever watches many of them: numbers and our own words, never a name or a
+//! word of somebody else's. The counts begin at 0 with each start, as Prometheus expects.
+
+mod histogram;
+mod http;
+mod page;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use review::{EscalationReason, Letter, Phase, Record, ReviewKey, Says, Step};
+use workspace::clock::Clock;
+
+use self::histogram::Histogram;
+pub(crate) use self::http::Exporter;
+
+/// The counts of one mailroom.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    clock: Clock,
+    accepted: BTreeMap<&'static str, u64>,
+    refused: BTreeMap<&'static str, u64>,
+    duplicates: u64,
+    events: u64,
+    delivered: u64,
+    /// Reviews that ended, by how.
+    ended: BTreeMap<&'static str, u64>,
+    escalated: BTreeMap<&'static str, u64>,
+    budgets_spent: u64,
+    /// In which round reviews ended.
+    rounds: Histogram,
+    /// From the commit to the last file of it.
+    delivery: Histogram,
+    /// One write and one sync of the ledger.
+    commit: Histogram,
+    /// The syncs that make deliveries survive a power cut.
+    checkpoint: Histogram,
+    sweep: Histogram,
+    ledger_failures: u64,
+    /// When what is not delivered yet was committed, and how many messages it was.
+    pending: VecDeque<(Duration, u64)>,
+    pub(crate) gauges: Gauges,
+}
+
+/// How things stand, found out at each sweep.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gauges {
+    pub agents: usize,
+    /// Reviews by their phase.
+    pub reviews: BTreeMap<&'static str, u64>,
+    /// Files that lie in outboxes and are not judged.
+    pub unjudged: usize,
+    /// Files that are committed and not yet made or put away.
+    pub undelivered: usize,
+    /// Mailboxes that cannot be written.
+    pub parked: usize,
+    pub ledger_bytes: u64,
+    pub(crate) config_refused: bool,
+}
+
+/// What takes time and is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    Commit,
+    Checkpoint,
+    Sweep,
+}
+
+impl Meter {
+    /// Everything at 0.
+    pub(crate) fn start() -> Self {
+        let seconds = || Histogram::of(&histogram::SECONDS);
+        Self {
+            clock: Clock::start(),
+            accepted: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            duplicates: 0,
+            events: 0,
+            delivered: 0,
+            ended: BTreeMap::new(),
+            escalated: BTreeMap::new(),
+            budgets_spent: 0,
+            rounds: Histogram::of(&histogram::ROUNDS),
+            delivery: seconds(),
+            commit: seconds(),
+            checkpoint: seconds(),
+            sweep: seconds(),
+            ledger_failures: 0,
+            pending: VecDeque::new(),
+            gauges: Gauges::default(),
+        }
+    }
+
+    /// Since the meter was started: what a measured piece of work began with.
+    pub(crate) fn now(&self) -> Duration {
+        self.clock.passed()
+    }
+
+    /// Counts a piece of work that began at `began` and is done.
+    pub(crate) fn took(&mut self, work: Work, began: Duration) {
+        let took = self.clock.passed().saturating_sub(began).as_secs_f64();
+        match work {
+            Work::Commit => self.commit.add(took),
+            Work::Checkpoint => self.checkpoint.add(took),
+            Work::Sweep => self.sweep.add(took),
+        }
+    }
+
+    /// Counts a ledger that could not be written for now.
+    pub(crate) fn ledger_failed(&mut self) {
+        self.ledger_failures += 1;
+    }
+
+    /// Counts what a committed record says.
+    pub(crate) fn committed(&mut self, record: &Record) {
+        match record {
+            Record::Accepted(accepted) => {
+                *self.accepted.entry(accepted.kind.as_str()).or_default() += 1;
+                self.pending.push_back((self.clock.passed(), 1));
+                if let Some(step) = &accepted.step {
+                    self.ended_by(step);
+                }
+            }
+            Record::Duplicate { .. } => self.duplicates += 1,
+            Record::Refused { code, cost, .. } => {
+                *self.refused.entry(code.as_str()).or_default() += 1;
+                if let Some(cost) = cost {
+                    self.ended_by(&cost.step);
+                }
+            }
+            Record::Happened(happened) => {
+                self.events += 1;
+                self.budgets_spent += happened
+                    .letters
+                    .iter()
+                    .filter(|letter| is_budget_spent(letter))
+                    .count() as u64;
+                // An event may note something of a review that ended before; its agents are told of an end once.
+                for step in &happened.steps {
+                    if happened
+                        .letters
+                        .iter()
+                        .any(|letter| ends(letter, &step.review))
+                    {
+                        self.ended_by(step);
+                    }
+                }
+            }
+            Record::Declined { .. } => self.events += 1,
+        }
+    }
+
+    fn ended_by(&mut self, step: &Step) {
+        let outcome = match &step.phase {
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => {
+                return;
+            }
+            Phase::Approved(_) => "approved",
+            Phase::Escalated(reason) => {
+                *self.escalated.entry(word(reason)).or_default() += 1;
+                "escalated"
+            }
+            Phase::Closed(_) => "closed",
+        };
+        *self.ended.entry(outcome).or_default() += 1;
+        self.rounds.add(f64::from(step.round));
+    }
+
+    /// Counts files that were delivered; `is_done` says that nothing committed waits any more but for mailboxes that
+    /// cannot be written, which have a count of their own.
+    pub(crate) fn delivered(&mut self, files: usize, is_done: bool) {
+        self.delivered += files as u64;
+        if is_done {
+            let now = self.clock.passed();
+            for (at, messages) in self.pending.drain(..) {
+                self.delivery
+                    .add_times(now.saturating_sub(at).as_secs_f64(), messages);
+            }
+        }
+    }
+}
+
+fn is_budget_spent(letter: &Letter) -> bool {
+    match letter.says {
+        Says::BudgetSpent { .. } => true,
+        Says::Escalated { .. }
+        | Says::Closed { .. }
+        | Says::Decided { .. }
+        | Says::Handoff { .. } => false,
+    }
+}
+
+fn ends(letter: &Letter, of: &ReviewKey) -> bool {
+    match &letter.says {
+        Says::Escalated { review, .. }
+        | Says::BudgetSpent { review, .. }
+        | Says::Closed { review, .. } => review == of,
+        Says::Decided { .. } | Says::Handoff { .. } => false,
+    }
+}
+
+/// Our own word for it: what a reviewer writes is no label.
+fn word(reason: &EscalationReason) -> &'static str {
+    match reason {
+        EscalationReason::MaxRoundsExceeded => "max_rounds_exceeded",
+        EscalationReason::ReviewerBudgetExceeded => "reviewer_budget_exceeded",
+        EscalationReason::ReviewerTimeout => "reviewer_timeout",
+        EscalationReason::AuthorTimeout => "author_timeout",
+        EscalationReason::ProtocolViolation => "protocol_violation",
+        EscalationReason::BlockerHeld => "blocker_held",
+        EscalationReason::InvocationFailed => "invocation_failed",
+        EscalationReason::Cancelled => "cancelled",
+        EscalationReason::Reviewer(_) => "reviewer",
+    }
+}

@@ -1,0 +1,404 @@
+//! When: the loop that wakes the mailroom on events, on time and at the end.
+
+mod recovered;
+mod reload;
+mod signals;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use spool::{FileName, SpoolError};
+use workspace::clock::{Clock, Moment};
+use workspace::error::chain;
+
+use self::signals::{Heard, Signals};
+use crate::invocation::Runner;
+use crate::mailroom::{Mailroom, MailroomError, Pass};
+use crate::metrics::Exporter;
+use crate::supervisor::Supervisor;
+use crate::watch::{Hint, Watch};
+
+/// How often every outbox is looked through, whatever the watcher says, in milliseconds.
+const SWEEP_MS: u64 = if cfg!(target_os = "linux") {
+    2_000
+} else {
+    1_000
+};
+
+/// How long nothing must have happened before what was delivered is made to survive a power cut.
+const IDLE_MS: u64 = 1_000;
+
+/// How long a full disk is left alone, in milliseconds.
+const RETRY_MS: u64 = 1_000;
+
+/// How long `serve --once` waits for files that can be finished or read any moment, in milliseconds: a little longer
+/// than the longest patience with a file whose packet is missing.
+const ONCE_FILES_MS: u64 = 6_000;
+
+/// How long it tries again what failed, in milliseconds, and the pause in between.
+const ONCE_RETRY_MS: (u64, u64) = (1_000, 100);
+
+/// What `serve --once` did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// Messages accepted.
+    pub accepted: usize,
+    /// Messages refused.
+    pub refused: usize,
+    /// Messages put away as duplicates.
+    pub duplicates: usize,
+    /// Files that could not be delivered or put away.
+    pub undelivered: usize,
+    /// Outboxes and files that could not be read.
+    pub unread: usize,
+}
+
+/// What stops the daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The mailroom cannot be opened or cannot go on.
+    #[error(transparent)]
+    Mailroom(#[from] MailroomError),
+    /// The runtime, or its signals, could not be set up.
+    #[error("the daemon cannot be set up")]
+    Setup(#[source] std::io::Error),
+    /// What `[metrics] listen` names cannot be listened to.
+    #[error("metrics.listen cannot be listened to")]
+    Metrics(#[source] std::io::Error),
+}
+
+impl From<SpoolError> for DaemonError {
+    fn from(error: SpoolError) -> Self {
+        Self::Mailroom(error.into())
+    }
+}
+
+/// What ends a daemon besides its own troubles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// A signal.
+    Signal,
+    /// A signal, or the end of standard input: it serves whoever holds the other end, and nobody else.
+    EndOfInput,
+}
+
+/// Serves the workspace until SIGINT or SIGTERM, and reads its config anew on SIGHUP; where it runs at a terminal that
+/// signal says the terminal is gone, and ends it. `ready` is called once, after recovery and the first sweep.
+pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result<(), DaemonError> {
+    prove_room_for_files().map_err(DaemonError::Setup)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    runtime.map_err(DaemonError::Setup)?.block_on(async {
+        // Before the workspace is opened: a signal during the recovery ends the daemon after it.
+        let signals = Signals::listen(until).map_err(DaemonError::Setup)?;
+        Daemon::open(root)?.run(signals, ready).await
+    })
+}
+
+/// Opens as many files as the runtime and its signals need and closes them again: where it gets none the runtime can
+/// only panic.
+fn prove_room_for_files() -> std::io::Result<()> {
+    (0..4)
+        .map(|_| std::os::unix::net::UnixStream::pair())
+        .collect::<std::io::Result<Vec<_>>>()
+        .map(drop)
+}
+
+/// Judges and delivers all that is there, giving unfinished files their time, then stops.
+pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
+    let mut daemon = Daemon::open(root)?;
+    daemon.sweep_once()?;
+    let mut tally = Tally::default();
+    let mut moved_at = daemon.clock.read().mono;
+    loop {
+        let now = daemon.clock.read();
+        let pass = daemon.mailroom.pass(now)?;
+        tally.add(&pass);
+        if !pass.is_empty() {
+            moved_at = now.mono;
+        }
+        let Some(due) = daemon.next_try(moved_at, now.mono) else {
+            break;
+        };
+        let wait = due.saturating_sub(daemon.clock.read().mono);
+        std::thread::sleep(Duration::from_millis(wait));
+        if daemon.mailroom.is_sweep_owed() {
+            daemon.sweep_once()?;
+        }
+    }
+    let now = daemon.clock.read();
+    daemon.mailroom.keep_deadlines(now.utc, now)?;
+    daemon.mailroom.pass(now)?;
+    daemon.mailroom.checkpoint()?;
+    daemon.mailroom.close();
+    tally.undelivered = daemon.mailroom.undelivered();
+    tally.unread = daemon.mailroom.unread();
+    Ok(tally)
+}
+
+struct Daemon {
+    clock: Clock,
+    mailroom: Mailroom,
+    runner: Runner,
+    watch: Watch,
+    /// Whose outbox a directory is.
+    outboxes: HashMap<PathBuf, String>,
+    /// Where findings packets lie.
+    findings: PathBuf,
+    /// Where orders lie.
+    orders: PathBuf,
+    /// When every outbox was last looked through.
+    swept_at: DateTime<Utc>,
+    supervisor: Supervisor,
+    /// Where the counts can be read, if anywhere.
+    exporter: Option<Exporter>,
+}
+
+impl Daemon {
+    fn open(root: &Path) -> Result<Self, DaemonError> {
+        let clock = Clock::start();
+        // The watcher reports absolute paths as it was given them, and a relative root would
+        // change its meaning with the working directory.
+        let root = std::path::absolute(root).map_err(DaemonError::Setup)?;
+        let (mailroom, recovery) = Mailroom::open(&root)?;
+        recovered::tell(&recovery);
+        let (findings, orders) = (mailroom.findings(), mailroom.orders());
+        Ok(Self {
+            clock,
+            mailroom,
+            runner: Runner::default(),
+            watch: Watch::blind(),
+            outboxes: HashMap::new(),
+            findings,
+            orders,
+            swept_at: DateTime::UNIX_EPOCH,
+            supervisor: Supervisor::from_environment(),
+            exporter: None,
+        })
+    }
+
+    /// When there is something to do again, if nothing has happened since `moved_at`; nothing if it was waited for long
+    /// enough. Both in milliseconds of the monotonic clock.
+    fn next_try(&self, moved_at: u64, now: u64) -> Option<u64> {
+        let quiet = now.saturating_sub(moved_at);
+        let (retry, pause) = ONCE_RETRY_MS;
+        let look = self
+            .mailroom
+            .next_hopeful_look()
+            .filter(|_| quiet < ONCE_FILES_MS);
+        let deliver = self.mailroom.next_retry().filter(|_| quiet < retry);
+        let sweep = (self.mailroom.is_sweep_owed() && quiet < retry).then_some(now + pause);
+        [look, deliver, sweep].into_iter().flatten().min()
+    }
+
+    async fn run(
+        mut self,
+        mut signals: Signals,
+        ready: impl FnOnce(&Mailroom),
+    ) -> Result<(), DaemonError> {
+        self.start_watching();
+        self.exporter = self.listen(self.mailroom.config())?;
+        let mut ready = Some(ready);
+        let mut next_sweep = 0;
+        let mut next_look = 0;
+        let mut resting_until = 0;
+        let mut checkpoint_at = None;
+        loop {
+            let now = self.clock.read();
+            let is_overdue = self
+                .mailroom
+                .next_deadline()
+                .is_some_and(|at| at <= now.utc && at > self.swept_at);
+            if now.mono >= next_sweep || is_overdue {
+                if self.sweep()?
+                    && let Some(ready) = ready.take()
+                {
+                    ready(&self.mailroom);
+                    self.supervisor.ready(&self.mailroom.standing());
+                }
+                if now.mono >= next_look {
+                    self.mailroom.look_for_unproven();
+                    next_look = now.mono + SWEEP_MS;
+                    self.report();
+                }
+                next_sweep = now.mono + SWEEP_MS;
+                self.swept_at = now.utc;
+            }
+            if now.mono >= resting_until {
+                match self.pass(now) {
+                    Ok(pass) if pass.is_empty() => {}
+                    Ok(_) => checkpoint_at = Some(now.mono + IDLE_MS),
+                    Err(error) if error.is_retryable() => {
+                        tracing::error!(error = %chain(&error), "the ledger cannot be written; nothing is lost, it is tried again");
+                        resting_until = now.mono + RETRY_MS;
+                        next_sweep = next_sweep.min(resting_until);
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if checkpoint_at.is_some_and(|at| self.clock.read().mono >= at) {
+                checkpoint_at = self.checkpoint()?;
+            }
+            if checkpoint_at.is_none() {
+                self.mailroom.rest(now);
+            }
+            self.turned(now);
+
+            let due = [
+                Some(next_sweep),
+                self.mailroom.next_wakeup().map(|at| at.max(resting_until)),
+                checkpoint_at,
+                self.next_deadline(now),
+                self.supervisor.next_beat(),
+                self.runner.next_wakeup().map(|at| at.max(resting_until)),
+            ];
+            let due = due.into_iter().flatten().min().unwrap_or(next_sweep);
+            let wait = Duration::from_millis(due.saturating_sub(self.clock.read().mono));
+            tokio::select! {
+                biased;
+                heard = signals.next() => match heard {
+                    Heard::Stop => break,
+                    Heard::Reload => self.reload(),
+                },
+                () = self.watch.rings() => {
+                    if self.take_hints() {
+                        next_sweep = 0;
+                    }
+                }
+                () = self.runner.rings() => {}
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        tracing::info!("stopping");
+        self.supervisor.stopping();
+        self.runner.stop();
+        self.mailroom.finish(self.clock.read())?;
+        self.mailroom.checkpoint()?;
+        self.mailroom.close();
+        Ok(())
+    }
+
+    /// Makes durable what was delivered; says when to try again if it could not be begun.
+    fn checkpoint(&mut self) -> Result<Option<u64>, SpoolError> {
+        match self.mailroom.checkpoint() {
+            Ok(()) => Ok(None),
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(error = %chain(&error), "what was delivered cannot be made to survive a power cut yet; it is tried again");
+                Ok(Some(self.clock.read().mono + RETRY_MS))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Judges what is there; then, if a deadline has come and every outbox was looked through since,
+    /// ends the wait when its turn comes.
+    fn pass(&mut self, now: Moment) -> Result<Pass, SpoolError> {
+        let mut pass = self.mailroom.pass(now)?;
+        pass.events += self
+            .mailroom
+            .keep_deadlines_in_turn(self.swept_at, now)?
+            .events;
+        pass.events += self
+            .runner
+            .tend(&mut self.mailroom, now, !pass.is_empty())?;
+        Ok(pass)
+    }
+
+    /// When the next deadline comes, on the monotonic clock; the sweep that has to go before it is
+    /// due at once when it has come.
+    fn next_deadline(&self, now: Moment) -> Option<u64> {
+        let at = self.mailroom.next_deadline()?;
+        let left = u64::try_from((at - now.utc).num_milliseconds()).unwrap_or(0);
+        (left > 0).then(|| now.mono.saturating_add(left))
+    }
+
+    fn start_watching(&mut self) {
+        let (watch, started) = Watch::start();
+        self.watch = watch;
+        if let Err(error) = started {
+            tracing::warn!(error = %chain(&error), "no events from the file system; the sweep finds everything");
+        }
+        self.watch_all();
+    }
+
+    /// Says whether every agent's outbox was looked through.
+    fn sweep(&mut self) -> Result<bool, SpoolError> {
+        // A new watch sees what comes after it, and the listing finds what was there before.
+        let was_whole = self.sweep_once()?;
+        if self.watch_all() {
+            self.sweep_once()
+        } else {
+            Ok(was_whole)
+        }
+    }
+
+    /// Looks through every outbox that can be listed, and says whether it got through; one agent that locks its own holds
+    /// up nobody's start. Fails only if it makes no sense to try again.
+    fn sweep_once(&mut self) -> Result<bool, SpoolError> {
+        match self.mailroom.sweep() {
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(error = %chain(&error), "the sweep failed; it is tried again");
+                Ok(false)
+            }
+            result => result.map(|()| true),
+        }
+    }
+
+    /// Watches what is not watched yet: the outboxes of new agents, and directories made anew. Says
+    /// whether there was any.
+    fn watch_all(&mut self) -> bool {
+        self.outboxes = self
+            .mailroom
+            .outboxes()
+            .map(|(agent, outbox)| (outbox, agent.to_string()))
+            .collect();
+        let mut any = false;
+        // Of what happens among the orders it is enough to know that something did.
+        for directory in self.outboxes.keys().chain([&self.findings, &self.orders]) {
+            match self.watch.keep(directory) {
+                Ok(is_new) => any |= is_new,
+                Err(error) => {
+                    tracing::warn!(directory = %directory.display(), error = %chain(&error), "not watched; the sweep finds everything");
+                }
+            }
+        }
+        any
+    }
+
+    /// Passes the watcher's hints on; says whether only a sweep can tell.
+    fn take_hints(&mut self) -> bool {
+        let seen = self.watch.take();
+        for (directory, name, hint) in seen.hints {
+            let hint = match hint {
+                Hint::Finished => spool::Hint::Finished,
+                Hint::Begun => spool::Hint::Created,
+                Hint::Growing => spool::Hint::Growing,
+            };
+            let Ok(name) = FileName::new(name.into_encoded_bytes()) else {
+                continue;
+            };
+            if let Some(agent) = self.outboxes.get(&directory) {
+                self.mailroom.hint(agent, &name, hint);
+            } else if directory == self.orders {
+                self.mailroom.hint_order();
+            } else if directory == self.findings {
+                self.mailroom.hint_packet(&name, hint);
+            }
+        }
+        if seen.sweep {
+            self.mailroom.doubt_hints();
+        }
+        seen.sweep
+    }
+}
+
+impl Tally {
+    fn add(&mut self, pass: &crate::mailroom::Pass) {
+        self.accepted += pass.accepted;
+        self.refused += pass.refused;
+        self.duplicates += pass.duplicates;
+    }
+}

@@ -1,0 +1,65 @@
+//! What is said of the daemon after a turn of its loop, and the config that is read anew between two.
+
+use workspace::clock::{self, Moment};
+use workspace::config::Config;
+use workspace::error::chain;
+
+use super::{Daemon, DaemonError};
+use crate::metrics::Exporter;
+
+impl Daemon {
+    /// Reads `settled.toml` and applies it whole, or not at all: then the old one stays, and whoever supervises the
+    /// daemon is told why.
+    pub(super) fn reload(&mut self) {
+        self.supervisor.reloading(clock::since_boot());
+        let refusal = match self.read_anew() {
+            Ok(changed) => {
+                tracing::info!(changed, "settled.toml was read anew");
+                None
+            }
+            Err(error) => {
+                let why = chain(&error);
+                tracing::error!(error = %why, "settled.toml is refused whole; the old one stays in force");
+                Some(message_schema::line::escaped(&why))
+            }
+        };
+        self.supervisor.config(refusal);
+        self.supervisor.ready(&self.mailroom.standing());
+    }
+
+    /// What may fail comes first: a place for the counts that cannot be had refuses the rest as well.
+    fn read_anew(&mut self) -> Result<bool, DaemonError> {
+        let config =
+            Config::load(self.mailroom.root()).map_err(crate::mailroom::MailroomError::from)?;
+        if config.metrics == self.mailroom.config().metrics {
+            return Ok(self.mailroom.reconfigure(config)?);
+        }
+        let exporter = self.listen(&config)?;
+        let changed = self.mailroom.reconfigure(config)?;
+        self.exporter = exporter;
+        Ok(changed)
+    }
+
+    /// Opens the place where this config wants the counts to be read.
+    pub(super) fn listen(&self, config: &Config) -> Result<Option<Exporter>, DaemonError> {
+        Exporter::open(&config.metrics.listen, self.mailroom.root()).map_err(DaemonError::Metrics)
+    }
+
+    /// Tells whoever watches that a turn of the loop was completed.
+    pub(super) fn turned(&mut self, now: Moment) {
+        self.supervisor.beat(now.mono);
+        if let Some(exporter) = &self.exporter {
+            exporter.turned(&self.mailroom.meter);
+        }
+    }
+
+    /// Tells the supervisor, and the readers of the counts, how things stand.
+    pub(super) fn report(&mut self) {
+        if self.supervisor.listens() {
+            self.supervisor.status(&self.mailroom.standing());
+        }
+        if self.exporter.is_some() {
+            self.mailroom.gauge(self.supervisor.is_config_refused());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The file by which the machine's supervisor knows a workspace's daemon: where it lies, what it says, and whether what
+//! lies there is ours. It is written, looked at and removed; starting and stopping is for the supervisor's own
+//! commands, which the answers name.
+
+mod file;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+pub use self::file::{Found, ServiceError, Written};
+
+/// Whose supervisor runs the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The machine's: from its start on.
+    System,
+    /// A user's: while it is logged in, or lingers.
+    User,
+}
+
+/// Which supervisor it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// systemd.
+    Systemd,
+    /// launchd, of macOS.
+    Launchd,
+}
+
+/// Whether the daemon will start agents, which decides how much it may be confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// It moves mail and nothing else.
+    MailOnly,
+    /// It starts agents as well.
+    StartsAgents,
+}
+
+/// A daemon as a service.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// Which supervisor.
+    pub kind: Kind,
+    /// For the machine or for one user.
+    pub scope: Scope,
+    /// The name of its file without the ending; one per workspace.
+    pub name: String,
+    /// The directory its file lies in.
+    pub directory: PathBuf,
+    /// The program, absolute.
+    pub program: PathBuf,
+    /// The workspace, absolute.
+    pub root: PathBuf,
+    /// Who owns the workspace: the user and the group the daemon runs as.
+    pub owner: (u32, u32),
+    /// What the service runs.
+    pub work: Work,
+    /// What its confinement must leave open.
+    pub needs: Needs,
+}
+
+/// What the workspace's config asks of the confinement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Agents have users of their own, and the daemon looks at whose file is whose.
+    pub sees_users: bool,
+    /// Metrics are listened for on the loopback network.
+    pub loopback: bool,
+}
+
+impl Kind {
+    /// The supervisor of the machine this program was made for.
+    pub const HERE: Self = if cfg!(target_os = "macos") {
+        Self::Launchd
+    } else {
+        Self::Systemd
+    };
+
+    /// Where files of this scope lie; `home` is the user's.
+    pub fn directory(self, scope: Scope, home: &Path, config_home: Option<&Path>) -> PathBuf {
+        match (self, scope) {
+            (Self::Systemd, Scope::System) => PathBuf::from("/etc/systemd/system"),
+            (Self::Systemd, Scope::User) => config_home
+                .map_or_else(|| home.join(".config"), Path::to_owned)
+                .join("systemd/user"),
+            (Self::Launchd, Scope::System) => PathBuf::from("/Library/LaunchDaemons"),
+            (Self::Launchd, Scope::User) => home.join("Library/LaunchAgents"),
+        }
+    }
+}
+
+impl Service {
+    /// Its file.
+    pub fn path(&self) -> PathBuf {
+        let ending = match self.kind {
+            Kind::Systemd => "service",
+            Kind::Launchd => "plist",
+        };
+        self.directory.join(format!("{}.{ending}", self.name))
+    }
+
+    /// The commands by which it is started for good, in their order.
+    pub fn start(&self) -> Vec<String> {
+        let Self { name, .. } = self;
+        match (self.kind, self.scope) {
+            (Kind::Systemd, Scope::System) => {
+                vec![
+                    "systemctl daemon-reload".to_owned(),
+                    format!("systemctl enable --now {name}.service"),
+                ]
+            }
+            (Kind::Systemd, Scope::User) => vec![
+                "systemctl --user daemon-reload".to_owned(),
+                format!("systemctl --user enable --now {name}.service"),
+            ],
+            (Kind::Launchd, Scope::System) => {
+                vec![format!("launchctl bootstrap system {}", self.shown())]
+            }
+            (Kind::Launchd, Scope::User) => {
+                vec![format!("launchctl bootstrap gui/$(id -u) {}", self.shown())]
+            }
+        }
+    }
+
+    /// The command by which it is stopped for good.
+    pub fn stop(&self) -> String {
+        let Self { name, .. } = self;
+        match (self.kind, self.scope) {
+            (Kind::Systemd, Scope::System) => format!("systemctl disable --now {name}.service"),
+            (Kind::Systemd, Scope::User) => {
+                format!("systemctl --user disable --now {name}.service")
+            }
+            (Kind::Launchd, Scope::System) => format!("launchctl bootout system/{name}"),
+            (Kind::Launchd, Scope::User) => format!("launchctl bootout gui/$(id -u)/{name}"),
+        }
+    }
+
+    fn shown(&self) -> String {
+        workspace::shell::quoted(self.path().as_os_str())
+    }
+
+    fn target(&self) -> &'static str {
+        match self.scope {
+            Scope::System => "multi-user.target",
+            Scope::User => "default.target",
+        }
+    }
+}

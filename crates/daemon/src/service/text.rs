@@ -1,0 +1,180 @@
+//! What a service's file says: a template, the paths in the quoting each place wants, and as much confinement as the
+//! work and the supervisor allow.
+
+use std::path::Path;
+
+use super::{Kind, Scope, Service, Work};
+
+const UNIT: &str = include_str!("unit.service");
+const CONFINED: &str = include_str!("confined.conf");
+const CONFINED_USER: &str = include_str!("confined_user.conf");
+const AGENTS: &str = include_str!("agents.conf");
+const AGENTS_USER: &str = include_str!("agents_user.conf");
+const PLIST: &str = include_str!("settled.plist");
+
+/// Directories that a confined service cannot see, so that what it needs from there is put in.
+const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
+
+/// Directories of which a confined service gets its own.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// How the line begins in which a file says that it is ours, up to the workspace.
+const MARK: &str = "Written by `settled service install` for the workspace ";
+
+impl Service {
+    /// The text of its file; fails with the reason if a path cannot be written there.
+    pub fn text(&self) -> Result<String, String> {
+        let [root, program] = [&self.root, &self.program].map(|path| {
+            let text = path
+                .to_str()
+                .filter(|text| !text.chars().any(char::is_control));
+            text.ok_or_else(|| {
+                format!("{} is no path that a service file can hold", path.display())
+            })
+        });
+        let (root, program) = (root?, program?);
+        Ok(match self.kind {
+            Kind::Systemd => self.unit(root, program),
+            Kind::Launchd => self.plist(root, program),
+        })
+    }
+
+    fn unit(&self, root: &str, program: &str) -> String {
+        let confinement = match (self.work, self.scope) {
+            (Work::MailOnly, Scope::System) => CONFINED,
+            (Work::MailOnly, Scope::User) => CONFINED_USER,
+            (Work::StartsAgents, Scope::System) => AGENTS,
+            (Work::StartsAgents, Scope::User) => AGENTS_USER,
+        };
+        let families = if self.needs.loopback {
+            "AF_UNIX AF_INET AF_INET6"
+        } else {
+            "AF_UNIX"
+        };
+        let (user, group) = self.owner;
+        // Paths come last: what they hold is no placeholder.
+        UNIT.replace("@CONFINEMENT@", confinement)
+            .replace("@PLACES@", &self.places(root, program))
+            .replace("@FAMILIES@", families)
+            .replace("@USER@", &user.to_string())
+            .replace("@GROUP@", &group.to_string())
+            .replace("@TARGET@", self.target())
+            .replace("@NAME@", &self.name)
+            .replace("@ROOT@", root)
+            .replace("@DESCRIBED@", &root.replace('%', "%%"))
+            .replace("@PATH@", &word(root))
+            .replace("@DIRECTORY@", &root.replace('%', "%%"))
+            .replace("@ROOT_WORD@", &word(root).replace('$', "$$"))
+            .replace("@PROGRAM@", &word(program).replace('$', "$$"))
+    }
+
+    /// What depends on where the workspace and the program lie, and on what the config asks for.
+    fn places(&self, root: &str, program: &str) -> String {
+        let below = |path: &str, places: &[&str]| {
+            places
+                .iter()
+                .any(|place| Path::new(path).starts_with(place))
+        };
+        let mut lines = Vec::new();
+        let mut line = |text: String| lines.push(text);
+        // What is put into an empty home needs one that is there; without, none is better.
+        let is_at_home = below(root, &HOMES) || below(program, &HOMES);
+        line(format!(
+            "ProtectHome={}",
+            if is_at_home { "tmpfs" } else { "yes" }
+        ));
+        if below(root, &HOMES) {
+            line(format!("BindPaths={}", word(root)));
+        }
+        if below(program, &HOMES) {
+            line(format!("BindReadOnlyPaths={}", word(program)));
+        }
+        let is_temporary = below(root, &TEMPORARY) || below(program, &TEMPORARY);
+        line(format!(
+            "PrivateTmp={}",
+            if is_temporary { "no" } else { "yes" }
+        ));
+        if self.needs.sees_users {
+            line(
+                "# Agents have users of their own, and a file's owner says whose it is.".to_owned(),
+            );
+            line("PrivateUsers=no".to_owned());
+        } else {
+            line("PrivateUsers=yes".to_owned());
+        }
+        line("IPAddressDeny=any".to_owned());
+        if self.needs.loopback {
+            line(
+                "# Metrics are read from the loopback network; a unix socket needs none of it."
+                    .to_owned(),
+            );
+            line("PrivateNetwork=no".to_owned());
+            line("IPAddressAllow=localhost".to_owned());
+            line("RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6".to_owned());
+        } else {
+            line("PrivateNetwork=yes".to_owned());
+            line("RestrictAddressFamilies=AF_UNIX".to_owned());
+        }
+        lines.join("\n")
+    }
+
+    fn plist(&self, root: &str, program: &str) -> String {
+        let user = match self.scope {
+            Scope::System => {
+                let name = workspace::users::Users::of_system().name(self.owner.0);
+                let name = xml(&name.unwrap_or_else(|| format!("#{}", self.owner.0)));
+                format!("  <key>UserName</key>\n  <string>{name}</string>\n")
+            }
+            Scope::User => String::new(),
+        };
+        let log = self
+            .root
+            .join(".settled/daemon.log")
+            .to_string_lossy()
+            .into_owned();
+        PLIST
+            .replace("@USER_NAME@", &user)
+            .replace("@NAME@", &self.name)
+            .replace("@LOG@", &xml(&log))
+            .replace("@PROGRAM@", &xml(program))
+            .replace("@ROOT@", &xml(root))
+    }
+}
+
+/// The workspace that a service's file was written for; nothing if the file is not ours. As the file shows it.
+pub(super) fn root_of(text: &str) -> Option<&str> {
+    let line = text
+        .lines()
+        .find_map(|line| line.split_once(MARK).map(|(_, root)| root))?;
+    Some(line.strip_suffix(" -->").unwrap_or(line))
+}
+
+/// The path as a file of this kind shows it.
+pub(super) fn shown(kind: Kind, path: &Path) -> String {
+    let path = path.to_string_lossy();
+    match kind {
+        Kind::Systemd => path.into_owned(),
+        Kind::Launchd => xml(&path),
+    }
+}
+
+/// One word in systemd's quoting; a `%` would be a specifier.
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@=,".contains(c);
+    if text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    let escaped = text
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('%', "%%");
+    format!("\"{escaped}\"")
+}
+
+/// The text between two tags, also within a comment, which two hyphens would end.
+fn xml(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace("--", "-&#45;")
+}

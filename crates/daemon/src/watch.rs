@@ -1,0 +1,335 @@
+//! Hints from the file system: which message or packet was just finished or begun. Hints make delivery
+//! fast; the sweep makes it certain. A lost or false hint costs time, never a message.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use notify::event::{
+    AccessKind, AccessMode, CreateKind, EventKind, ModifyKind, RemoveKind, RenameMode,
+};
+use notify::{RecursiveMode, Watcher};
+use tokio::sync::Notify;
+
+/// Above so many files with a waiting hint, the hints are dropped for one whole sweep.
+const HINTS_MAX: usize = 8192;
+
+/// What was seen of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// A writer made it and may still be writing.
+    Begun,
+    /// Its writer wrote and has not closed it.
+    Growing,
+    /// Its writer closed it, or it was renamed in: it is whole.
+    Finished,
+}
+
+/// What the watcher saw since it was last asked.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Files by directory and name, with the latest hint.
+    pub hints: Vec<(PathBuf, OsString, Hint)>,
+    /// Whether events were lost, so that only a sweep can tell.
+    pub sweep: bool,
+}
+
+/// Watches the directories it is told of.
+#[derive(Debug)]
+pub struct Watch {
+    watcher: Option<notify::RecommendedWatcher>,
+    board: Arc<Board>,
+    watched: HashMap<PathBuf, Identity>,
+}
+
+/// Which directory it was that had the name: a number is given out again at once on some file
+/// systems, so the time it was made counts as well, where there is one.
+type Identity = (u64, u64, Option<SystemTime>);
+
+/// Where the watcher's thread pins what it saw.
+#[derive(Debug, Default)]
+struct Board {
+    pinned: Mutex<Pinned>,
+    bell: Notify,
+}
+
+/// Hints in the order they came: messages of one sender are judged in the order it finished them.
+#[derive(Debug, Default)]
+struct Pinned {
+    hints: BTreeMap<u64, (PathBuf, Hint)>,
+    /// Where a file's latest hint is pinned.
+    places: HashMap<PathBuf, u64>,
+    next: u64,
+    /// Directories that were removed, or perhaps renamed away.
+    gone: HashSet<PathBuf>,
+    sweep: bool,
+}
+
+impl Watch {
+    /// Starts watching; without events (exhausted watches, odd file systems) the sweep does all
+    /// the work and the error says what is slower now.
+    pub fn start() -> (Self, Result<(), notify::Error>) {
+        let board = Arc::new(Board::default());
+        let pin = Arc::clone(&board);
+        match notify::recommended_watcher(move |event| pin.pin(event)) {
+            Ok(watcher) => (
+                Self {
+                    watcher: Some(watcher),
+                    board,
+                    watched: HashMap::new(),
+                },
+                Ok(()),
+            ),
+            Err(error) => (
+                Self {
+                    board,
+                    ..Self::blind()
+                },
+                Err(error),
+            ),
+        }
+    }
+
+    /// A watch that never sees anything.
+    pub fn blind() -> Self {
+        Self {
+            watcher: None,
+            board: Arc::default(),
+            watched: HashMap::new(),
+        }
+    }
+
+    /// Sees to it that the directory of this name is watched, also if it is another one than
+    /// before; costs one look if it is not. True if the watch is new: what was written before it is
+    /// found by the next sweep. One that is not there, is a link, or cannot be watched, is left to the
+    /// sweep.
+    pub fn keep(&mut self, directory: &Path) -> Result<bool, notify::Error> {
+        let Some(watcher) = &mut self.watcher else {
+            return Ok(false);
+        };
+        // A link would have the daemon watch a place that is not of this workspace.
+        let Some(data) = directory
+            .symlink_metadata()
+            .ok()
+            .filter(std::fs::Metadata::is_dir)
+        else {
+            self.watched.remove(directory);
+            return Ok(false);
+        };
+        let identity = (data.dev(), data.ino(), data.created().ok());
+        let before = self.watched.insert(directory.to_owned(), identity);
+        if before == Some(identity) {
+            return Ok(false);
+        }
+        if before.is_some() {
+            // One that was renamed away is still watched under its old name; one that was removed
+            // is not, and that it cannot be given up then is no trouble.
+            let _ = watcher.unwatch(directory);
+        }
+        watcher
+            .watch(directory, RecursiveMode::NonRecursive)
+            .map(|()| true)
+    }
+
+    /// Waits until something was seen.
+    pub async fn rings(&self) {
+        self.board.bell.notified().await;
+    }
+
+    /// Takes what was seen. A watched directory that is gone asks for a sweep.
+    pub fn take(&mut self) -> Seen {
+        let mut pinned = self
+            .board
+            .pinned
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let Pinned {
+            hints,
+            mut sweep,
+            gone,
+            ..
+        } = std::mem::take(&mut *pinned);
+        for directory in gone {
+            // The watch ended with it, even if another one has its name and number by now.
+            sweep |= self.watched.remove(&directory).is_some();
+        }
+        let split = |(path, hint): (PathBuf, Hint)| {
+            let name = path.file_name()?.to_owned();
+            Some((path.parent()?.to_owned(), name, hint))
+        };
+        Seen {
+            hints: hints.into_values().filter_map(split).collect(),
+            sweep,
+        }
+    }
+}
+
+impl Board {
+    /// Runs on the watcher's thread, whose queue overflows if this is slow: it only takes notes.
+    fn pin(&self, event: Result<notify::Event, notify::Error>) {
+        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Ok(event) if event.need_rescan() => pinned.sweep = true,
+            Ok(event) if is_end_of_directory(event.kind) => pinned.gone.extend(event.paths),
+            Ok(event) => match hint_of(event.kind) {
+                Some(hint) => pinned.note(event.paths, hint),
+                None => return,
+            },
+            Err(_) => pinned.sweep = true,
+        }
+        drop(pinned);
+        self.bell.notify_one();
+    }
+}
+
+impl Pinned {
+    fn note(&mut self, paths: Vec<PathBuf>, hint: Hint) {
+        if self.hints.len() >= HINTS_MAX {
+            self.hints.clear();
+            self.places.clear();
+            self.sweep = true;
+        }
+        for path in paths {
+            if let Some(before) = self.places.insert(path.clone(), self.next) {
+                self.hints.remove(&before);
+            }
+            self.hints.insert(self.next, (path, hint));
+            self.next += 1;
+        }
+    }
+}
+
+fn is_end_of_directory(kind: EventKind) -> bool {
+    kind == EventKind::Remove(RemoveKind::Folder)
+}
+
+fn hint_of(kind: EventKind) -> Option<Hint> {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write))
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To)) => Some(Hint::Finished),
+        EventKind::Create(CreateKind::File | CreateKind::Any) => Some(Hint::Begun),
+        // Only where a closing is told as well: elsewhere nothing would end it.
+        EventKind::Modify(ModifyKind::Data(_)) if cfg!(target_os = "linux") => Some(Hint::Growing),
+        EventKind::Any
+        | EventKind::Access(_)
+        | EventKind::Create(_)
+        | EventKind::Modify(_)
+        | EventKind::Remove(_)
+        | EventKind::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use notify::Event;
+    use notify::event::Flag;
+
+    use super::*;
+
+    fn seen(events: Vec<Event>) -> Seen {
+        let mut watch = Watch::blind();
+        events
+            .into_iter()
+            .for_each(|event| watch.board.pin(Ok(event)));
+        watch.take()
+    }
+
+    #[test]
+    fn the_last_hint_of_a_file_counts() {
+        let create = Event::new(EventKind::Create(CreateKind::File)).add_path("/o/a.yaml".into());
+        let close = Event::new(EventKind::Access(AccessKind::Close(AccessMode::Write)))
+            .add_path("/o/a.yaml".into());
+        let seen = seen(vec![create, close]);
+        assert_eq!(seen.hints, [("/o".into(), "a.yaml".into(), Hint::Finished)]);
+        assert!(!seen.sweep);
+    }
+
+    #[test]
+    fn files_are_named_in_the_order_they_were_finished() {
+        let event = |kind, name: &str| Event::new(kind).add_path(format!("/o/{name}.yaml").into());
+        let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let begun = EventKind::Create(CreateKind::File);
+        let seen = seen(vec![
+            event(begun, "b"),
+            event(begun, "a"),
+            event(close, "a"),
+            event(close, "b"),
+        ]);
+        let names: Vec<_> = seen
+            .hints
+            .iter()
+            .map(|(_, name, _)| name.to_str())
+            .collect();
+        assert_eq!(names, [Some("a.yaml"), Some("b.yaml")]);
+    }
+
+    #[test]
+    fn an_overflow_without_a_path_asks_for_a_sweep() {
+        let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
+        assert!(seen(vec![overflow]).sweep);
+    }
+
+    #[test]
+    fn a_flood_of_hints_becomes_one_sweep() {
+        let finished = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+        let flood =
+            (0..=HINTS_MAX).map(|n| Event::new(finished).add_path(format!("/o/{n}.yaml").into()));
+        let seen = seen(flood.collect());
+        assert!(seen.sweep && seen.hints.len() <= HINTS_MAX);
+    }
+
+    /// Waits, without an end if there is none, for a hint of this file; earlier files may ring late.
+    fn wait_for(watch: &mut Watch, file: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        while !watch.take().hints.iter().any(|(_, name, _)| name == file) {
+            runtime.block_on(watch.rings());
+        }
+    }
+
+    #[test]
+    fn a_directory_made_anew_is_watched_anew() {
+        let root = tempfile::tempdir().expect("a directory");
+        let outbox = root.path().join("outbox");
+        let (mut watch, started) = Watch::start();
+        started.expect("events");
+        assert!(!watch.keep(&outbox).expect("nothing to watch"));
+        std::fs::create_dir(&outbox).expect("an outbox");
+        assert!(watch.keep(&outbox).expect("a watch"));
+        assert!(
+            !watch.keep(&outbox).expect("the same watch"),
+            "it is watched already"
+        );
+
+        std::fs::remove_dir(&outbox).expect("an empty outbox");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(watch.rings());
+        assert!(watch.take().sweep, "somebody has to look for the new one");
+        std::fs::create_dir(&outbox).expect("an outbox");
+        assert!(watch.keep(&outbox).expect("a watch"));
+        std::fs::write(outbox.join("a.yaml"), "text").expect("a file");
+        wait_for(&mut watch, "a.yaml");
+
+        std::fs::rename(&outbox, root.path().join("away")).expect("a rename");
+        std::fs::create_dir(&outbox).expect("an outbox");
+        assert!(
+            watch.keep(&outbox).expect("a watch"),
+            "another one has the name"
+        );
+        std::fs::write(outbox.join("b.yaml"), "text").expect("a file");
+        wait_for(&mut watch, "b.yaml");
+    }
+
+    #[test]
+    fn our_own_reading_rings_no_bell() {
+        let open =
+            Event::new(EventKind::Access(AccessKind::Open(AccessMode::Any))).add_path("/o".into());
+        assert_eq!(seen(vec![open]), Seen::default());
+    }
+}

@@ -1,0 +1,227 @@
+//! What `settled gc` removes: what is older than told, known to the ledger and delivered for certain; and nothing else.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::room::Room;
+use chrono::{DateTime, TimeDelta, Utc};
+use daemon::gc::{self, Mode, Sweep};
+use daemon::mailroom::Mailroom;
+use workspace::config::RetentionSection;
+
+const DAYS: RetentionSection = RetentionSection {
+    sent_days: Some(30),
+    archive_days: Some(30),
+    dead_letter_days: Some(30),
+    automatic: false,
+};
+
+/// Long after anything of a test was written.
+fn later() -> DateTime<Utc> {
+    Utc::now() + TimeDelta::days(31)
+}
+
+fn sweep(room: &Room, now: DateTime<Utc>, mode: Mode) -> Sweep {
+    gc::sweep(room.root(), &DAYS, now, mode).expect("a sweep")
+}
+
+/// Two questions, one of them read and archived, and one refused.
+fn after_some_mail() -> Room {
+    let room = Room::new();
+    room.ask("claude", "codex", "q-1");
+    room.ask("claude", "codex", "q-2");
+    room.ask("claude", "nobody", "q-3");
+    room.visit(1);
+    std::fs::rename(
+        room.path("agents/codex/inbox/q-1.yaml"),
+        room.path("agents/codex/archive/read.yaml"),
+    )
+    .expect("a delivered question");
+    room
+}
+
+fn files(root: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![root.to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() && !path.is_symlink() {
+                open.push(path);
+            } else {
+                found.insert(path);
+            }
+        }
+    }
+    found
+}
+
+/// The files that are gone, relative to the root.
+fn gone(room: &Room, before: &BTreeSet<PathBuf>) -> Vec<String> {
+    let now = files(room.root());
+    let gone = before.difference(&now);
+    gone.map(|path| {
+        path.strip_prefix(room.root())
+            .expect("below")
+            .display()
+            .to_string()
+    })
+    .collect()
+}
+
+const DONE_WITH: [&str; 5] = [
+    "agents/claude/dead_letter/q-3.report.yaml",
+    "agents/claude/dead_letter/q-3.yaml",
+    "agents/claude/sent/q-1.yaml",
+    "agents/claude/sent/q-2.yaml",
+    "agents/codex/archive/read.yaml",
+];
+
+#[test]
+fn what_is_old_and_done_with_goes_and_nothing_else() {
+    let room = after_some_mail();
+    let before = files(room.root());
+    let dry = sweep(&room, later(), Mode::DryRun);
+    assert_eq!(dry.sum(|shelf| shelf.gone).files, 5);
+    assert_eq!(gone(&room, &before), [""; 0], "a dry run removes nothing");
+    let done = sweep(&room, later(), Mode::Remove);
+    assert_eq!(
+        done.sum(|shelf| shelf.gone),
+        dry.sum(|shelf| shelf.gone),
+        "as the dry run said"
+    );
+    assert_eq!(gone(&room, &before), DONE_WITH);
+    assert_eq!(
+        sweep(&room, later(), Mode::Remove)
+            .sum(|shelf| shelf.gone)
+            .files,
+        0
+    );
+}
+
+#[test]
+fn nothing_goes_before_its_days_are_over() {
+    let room = after_some_mail();
+    let before = files(room.root());
+    // The files look old, but were moved where they lie today.
+    let done = sweep(&room, Utc::now() + TimeDelta::days(29), Mode::Remove);
+    assert_eq!(
+        (done.sum(|shelf| shelf.gone).files, gone(&room, &before)),
+        (0, Vec::new())
+    );
+    let keep = RetentionSection {
+        sent_days: Some(30),
+        ..RetentionSection::default()
+    };
+    gc::sweep(room.root(), &keep, later(), Mode::Remove).expect("a sweep");
+    assert_eq!(
+        gone(&room, &before),
+        DONE_WITH[2..4],
+        "of the others nothing was said"
+    );
+}
+
+#[test]
+fn what_no_record_knows_stays() {
+    let room = after_some_mail();
+    for file in [
+        "sent/mine.yaml",
+        "sent/.hidden.yaml",
+        "archive/notes.txt",
+        "dead_letter/other.yaml",
+    ] {
+        room.put(&format!("agents/claude/{file}"), "mine");
+    }
+    // The name of a known file, other bytes; and known bytes where no record put them.
+    room.put("agents/claude/sent/q-1.yaml", "other");
+    let q2 = std::fs::read_to_string(room.path("agents/claude/sent/q-2.yaml")).expect("a question");
+    room.put("agents/codex/sent/q-2.yaml", &q2);
+    std::fs::create_dir(room.path("agents/claude/sent/directory.yaml")).expect("a directory");
+    std::os::unix::fs::symlink("/etc/passwd", room.path("agents/claude/sent/link.yaml"))
+        .expect("a link");
+    let before = files(room.root());
+    let done = sweep(&room, later(), Mode::Remove);
+    assert_eq!(
+        gone(&room, &before),
+        [&DONE_WITH[..2], &DONE_WITH[3..]].concat()
+    );
+    assert_eq!(done.sum(|shelf| shelf.unknown).files, 5, "{done:?}");
+}
+
+#[test]
+fn no_link_in_the_place_of_a_shelf_is_followed() {
+    let room = after_some_mail();
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let sent = room.path("agents/claude/sent");
+    let moved = elsewhere.path().join("sent");
+    std::fs::create_dir(&moved).expect("a directory");
+    for name in ["q-1.yaml", "q-2.yaml"] {
+        std::fs::copy(sent.join(name), moved.join(name)).expect("a file");
+    }
+    std::fs::remove_dir_all(&sent).expect("a directory");
+    std::os::unix::fs::symlink(&moved, &sent).expect("a link");
+    let done = sweep(&room, later(), Mode::Remove);
+    assert_eq!(done.failed().count(), 1, "{done:?}");
+    assert_eq!(files(elsewhere.path()).len(), 2, "it was followed");
+}
+
+#[test]
+fn what_a_power_cut_could_undo_stays() {
+    let room = after_some_mail();
+    room.ask("claude", "codex", "q-4");
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    mailroom.sweep().expect("a sweep");
+    mailroom.pass(crate::room::at(60)).expect("a pass");
+    assert!(room.path("agents/claude/sent/q-4.yaml").exists());
+    let before = files(room.root());
+    // It is delivered and put away, and no checkpoint came yet; the daemon is still at work.
+    let done = sweep(&room, later(), Mode::Remove);
+    assert_eq!(gone(&room, &before), DONE_WITH);
+    assert_eq!(done.sum(|shelf| shelf.uncertain).files, 1, "{done:?}");
+    mailroom.checkpoint().expect("a checkpoint");
+    let done = sweep(&room, later(), Mode::Remove);
+    assert_eq!(done.sum(|shelf| shelf.gone).files, 1, "{done:?}");
+    assert!(!room.path("agents/claude/sent/q-4.yaml").exists());
+}
+
+#[test]
+fn what_is_gone_does_not_come_again_in_another_boot() {
+    let room = after_some_mail();
+    sweep(&room, later(), Mode::Remove);
+    let disk = std::sync::Arc::new(spool::FaultyDisk::new("another boot"));
+    let opened = spool::Spool::open(room.root(), disk, &mut |_| Ok(())).expect("a start");
+    assert!(
+        opened.recovery.new_boot && opened.recovery.pass.redelivered.is_empty(),
+        "{:?}",
+        opened.recovery
+    );
+    drop(opened);
+    for path in DONE_WITH {
+        assert!(!room.path(path).exists(), "{path} came again");
+    }
+    assert!(room.path("agents/codex/inbox/q-2.yaml").exists());
+}
+
+#[test]
+fn without_cursors_nothing_is_certain_and_a_damaged_ledger_ends_it() {
+    let room = after_some_mail();
+    let before = files(room.root());
+    let cursors = room.path(".settled/cursors");
+    std::fs::rename(&cursors, room.path("cursors")).expect("cursors");
+    std::fs::create_dir(&cursors).expect("a directory");
+    let done = sweep(&room, later(), Mode::Remove);
+    assert_eq!(
+        (
+            done.sum(|shelf| shelf.gone).files,
+            done.sum(|shelf| shelf.uncertain).files
+        ),
+        (0, 5)
+    );
+    std::fs::remove_dir(&cursors).expect("a directory");
+    std::fs::rename(room.path("cursors"), &cursors).expect("cursors");
+    let segment = room.path(".settled/ledger/00000000000000000001.jsonl");
+    let text = std::fs::read_to_string(&segment).expect("a segment");
+    std::fs::write(&segment, text.replacen("q-1", "q-9", 1)).expect("a segment");
+    gc::sweep(room.root(), &DAYS, later(), Mode::Remove).expect_err("the chain is broken");
+    assert_eq!(gone(&room, &before), [""; 0]);
+}

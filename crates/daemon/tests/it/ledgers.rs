@@ -1,0 +1,419 @@
+//! Old ledgers stay readable: each sample is a ledger as some version wrote it, and adds up to what it did then. A sample
+//! is written once and never again; a new form gets a new one beside it.
+//!
+//! `UPDATE=1` writes what is missing, and replaces nothing.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::room::Room;
+use daemon::mailroom::Mailroom;
+use serde_json::Value;
+use spool::Fold as _;
+use workspace::fold::Books;
+
+/// What writes a sample.
+type Story = fn() -> String;
+
+/// Every sample, and what writes it.
+const SAMPLES: [(&str, Story); 2] = [("v1", story), ("v1.pairs", story_of_pairs)];
+
+const SEGMENT: &str = ".settled/ledger/00000000000000000001.jsonl";
+
+fn samples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/ledgers")
+}
+
+/// A kept text; `make` writes it if there is none and that is wanted.
+fn kept(path: &Path, make: impl FnOnce() -> String) -> String {
+    if !path.exists() && std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, make()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    std::fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE=1 writes it", path.display()))
+}
+
+/// What happened in a ledger, in words: each record's kind and what is special about it.
+fn words(ledger: &str) -> BTreeSet<String> {
+    let mut words = BTreeSet::new();
+    for line in ledger.lines() {
+        let record: Value = serde_json::from_str(line).expect("a line of JSON");
+        let kind = record["kind"].as_str().expect("a kind");
+        words.insert(kind.to_owned());
+        let decision = &record["decision"];
+        for (what, is_so) in [
+            ("cost", !decision["refused"]["cost"].is_null()),
+            ("notice never", decision["refused"]["notice"] == "never"),
+            (
+                "notice withheld",
+                decision["refused"]["notice"] == "withheld",
+            ),
+            ("packet", !decision["accepted"]["packet"].is_null()),
+            ("letters", !decision["happened"]["letters"].is_null()),
+            (
+                "handoff",
+                !decision["happened"]["handoff"]["tasks"].is_null(),
+            ),
+            (
+                "withdrawn",
+                record["deliveries"].to_string().contains("withdrawn"),
+            ),
+            (
+                "text",
+                record["deliveries"].to_string().contains("\"text\""),
+            ),
+        ] {
+            if is_so {
+                words.insert(format!("{kind}: {what}"));
+            }
+        }
+    }
+    words
+}
+
+const EVERYTHING: [&str; 23] = [
+    "accepted",
+    "accepted: packet",
+    "accepted: text",
+    "deadline",
+    "deadline: letters",
+    "deadline: text",
+    "decided",
+    "decided: letters",
+    "decided: text",
+    "declined",
+    "duplicate",
+    "pull",
+    "pull: handoff",
+    "pull: letters",
+    "pull: text",
+    "refused",
+    "refused: cost",
+    "refused: notice never",
+    "refused: notice withheld",
+    "refused: text",
+    "refused: withdrawn",
+    "taken",
+    "turns",
+];
+
+fn packet(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../packets")
+        .join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A ledger with every kind of record, written by the program as it is now.
+fn story() -> String {
+    let room = Room::new();
+    let config = "[handoff]\nmode = \"full\"\ntarget = \"claude\"\n";
+    std::fs::write(room.path("settled.toml"), config).expect("a config");
+    room.put(
+        "packets/findings/20260213_review_loop_codex_r1.yaml",
+        &packet("findings/20260213_review_loop_codex_r1.yaml"),
+    );
+    let [request, feedback, addressed, lgtm] = ["request", "feedback", "addressed", "lgtm"]
+        .map(|word| packet(&format!("valid/review_{word}.yaml")));
+    let mut second = 0;
+    let mut happens = |path: &str, text: &str| {
+        second += 60;
+        room.put(path, text);
+        room.visit(second);
+    };
+    let order = |id: &str, event: &str| {
+        format!(
+            r#"{{"schema_version":1,"id":"{id}","asked_at":"2026-02-13T16:26:40Z","event":{event}}}"#
+        )
+    };
+    let of_person = |act: &str| {
+        format!(
+            r#"{{"person":{{"pr":"86","by":"ann","reason":"the blocker was ours","act":{act}}}}}"#
+        )
+    };
+    happens("agents/claude/outbox/request.yaml", &request);
+    happens("agents/claude/outbox/again.yaml", &request);
+    happens(
+        ".settled/orders/1.json",
+        &order("o-1", r#"{"taken":{"pr":"86"}}"#),
+    );
+    happens(
+        ".settled/orders/2.json",
+        &order("o-2", r#"{"turns":{"pr":"86","count":2}}"#),
+    );
+    // An approval over nothing that was recorded as failing passes; one that says itself that it fails costs an attempt.
+    happens(
+        "agents/codex/outbox/wrong.yaml",
+        &lgtm.replace("quality_gate_result: pass", "quality_gate_result: fail"),
+    );
+    happens("agents/codex/outbox/feedback.yaml", &feedback);
+    happens(
+        ".settled/orders/3.json",
+        &order("o-3", &of_person(r#"{"release":"F-009"}"#)),
+    );
+    happens("agents/claude/outbox/addressed.yaml", &addressed);
+    let lost = addressed
+        .replace("to: codex", "to: [codex, nobody]")
+        .replace("claude-002", "claude-009");
+    room.put("agents/codex/inbox/lost.yaml", &lost);
+    happens("agents/claude/outbox/lost.yaml", &lost);
+    happens(
+        "agents/claude/outbox/daemon.yaml",
+        &addressed
+            .replace("to: codex", "to: settled")
+            .replace("claude-002", "claude-010"),
+    );
+    for number in 0..40 {
+        room.ask("claude", "nobody", &format!("q-{number}"));
+    }
+    happens(
+        "agents/codex/outbox/question.yaml",
+        "id: \"c-1\"\nfrom: codex\nto: claude\ntype: question\npriority: P2\ncreated_at_utc: \"2026-02-13T10:00:00Z\"\nconversation_id: \"conv-20260213-codex-1\"\nsubject: \"Which?\"\nbody: \"?\"\n",
+    );
+    room.visit(3 * 24 * 3600);
+    second = 3 * 24 * 3600;
+    let mut happens = |path: &str, text: &str| {
+        second += 60;
+        room.put(path, text);
+        room.visit(second);
+    };
+    happens(
+        ".settled/orders/4.json",
+        &order("o-4", &of_person("\"reopen\"")),
+    );
+    happens(
+        ".settled/orders/5.json",
+        &order("o-5", &of_person(r#"{"hold":"F-003"}"#)),
+    );
+    happens(
+        ".settled/orders/6.json",
+        &order(
+            "o-6",
+            r#"{"pull":{"pr":"86","action":"synchronize","repo":"owner/name","head":"9b2f41c"}}"#,
+        ),
+    );
+    happens(
+        ".settled/orders/7.json",
+        &order(
+            "o-7",
+            r#"{"pull":{"pr":"86","action":"merged","author":"octocat"}}"#,
+        ),
+    );
+    std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
+}
+
+/// A ledger with a pair of commands that is over, and one that can be resumed.
+fn story_of_pairs() -> String {
+    let room = Room::new();
+    let mut second = 0;
+    let mut report = |pair: &str, what: &str| {
+        second += 60;
+        let event = format!(r#"{{"pair":{{"pair":"{pair}","what":{what}}}}}"#);
+        room.put(
+            ".settled/orders/1.json",
+            &format!(r#"{{"schema_version":1,"id":"o-{second}","asked_at":"2026-02-13T16:26:40Z","event":{event}}}"#),
+        );
+        room.visit(second);
+    };
+    let member = |agent: &str| format!(r#"{{"agent":"{agent}","command":"true","output":"text"}}"#);
+    let setup = format!(
+        r#"{{"opened":{{"author":{},"reviewer":{},"workdir":"/","task":"a task","iterations":20,"run_seconds":60,"seconds":600,"turns":40,"words":{{"done":"DONE","pass":"PASS","fail":"FAIL"}}}}}}"#,
+        member("claude"),
+        member("codex")
+    );
+    let run = |start: u8| {
+        format!(r#"{{"start":{start},"ms":1500,"turns":2,"said":"a word\nDONE\n","length":12}}"#)
+    };
+    for pair in ["pair-1", "pair-2"] {
+        report(pair, &setup);
+        report(pair, "\"started\"");
+        report(pair, r#"{"began":1}"#);
+        report(
+            pair,
+            &format!(
+                r#"{{"crashed":{{"why":"it ended with code 1","run":{}}}}}"#,
+                run(1)
+            ),
+        );
+        report(pair, r#"{"began":2}"#);
+        report(
+            pair,
+            &format!(r#"{{"ended":{{"signal":"done","run":{}}}}}"#, run(2)),
+        );
+        report(pair, r#"{"began":3}"#);
+    }
+    report(
+        "pair-1",
+        &format!(r#"{{"ended":{{"signal":"pass","run":{}}}}}"#, run(3)),
+    );
+    report(
+        "pair-2",
+        &format!(
+            r#"{{"interrupted":{{"why":"a person ended it","run":{}}}}}"#,
+            run(3)
+        ),
+    );
+    std::fs::read_to_string(room.path(SEGMENT)).expect("a segment")
+}
+
+/// The lines a snapshot of this workspace's ledger would have.
+fn added_up(root: &Path) -> String {
+    let (books, _) = Books::read(root).expect("a ledger this version reads");
+    lines(&books)
+}
+
+fn lines(books: &Books) -> String {
+    let mut text = String::new();
+    let mut line = |line: &[u8]| {
+        text += &String::from_utf8_lossy(line);
+        text.push('\n');
+        Ok(())
+    };
+    books.save(&mut line).expect("memory takes every line");
+    text
+}
+
+fn workspace_with(ledger: &str) -> Room {
+    let room = Room::new();
+    std::fs::write(room.path(SEGMENT), ledger).expect("a segment");
+    room
+}
+
+#[test]
+fn the_sample_has_every_kind_of_record() {
+    let ledger = kept(&samples().join("v1.jsonl"), story);
+    let words = words(&ledger);
+    let missing: Vec<&str> = EVERYTHING
+        .into_iter()
+        .filter(|word| !words.contains(*word))
+        .collect();
+    assert_eq!(missing, [""; 0], "found {words:?}");
+}
+
+#[test]
+fn what_is_written_today_has_no_kind_that_no_sample_has() {
+    for (name, make) in SAMPLES {
+        let ledger = kept(&samples().join(format!("{name}.jsonl")), make);
+        let (then, now) = (words(&ledger), words(&make()));
+        assert_eq!(
+            now.difference(&then).collect::<Vec<_>>(),
+            [""; 0],
+            "keep a new sample beside the old ones"
+        );
+    }
+}
+
+#[test]
+fn an_old_ledger_adds_up_to_what_it_did() {
+    for (name, make) in SAMPLES {
+        let ledger = kept(&samples().join(format!("{name}.jsonl")), make);
+        let room = workspace_with(&ledger);
+        let now = added_up(room.root());
+        let form = Books::default().form();
+        let number = form
+            .rsplit(' ')
+            .next()
+            .expect("a form ends with its number");
+        let then = kept(&samples().join(format!("{name}.form-{number}.txt")), || {
+            now.clone()
+        });
+        assert!(
+            then == now,
+            "{name} adds up otherwise, or is written otherwise, under the same form: raise FORM in fold.rs, so that no \
+             start takes up a snapshot of before\n--- then\n{then}\n--- now\n{now}"
+        );
+        let (verified, _) = spool::verify_with::<Books>(room.root()).expect("a whole ledger");
+        assert_eq!(verified.records as usize, ledger.lines().count());
+        Mailroom::open(room.root()).expect("a start");
+    }
+}
+
+#[test]
+fn a_snapshot_after_any_record_and_the_rest_are_the_whole() {
+    SAMPLES.iter().for_each(|(name, make)| {
+        every_snapshot_of(&kept(&samples().join(format!("{name}.jsonl")), make))
+    });
+}
+
+fn every_snapshot_of(ledger: &str) {
+    let room = workspace_with(ledger);
+    let mut whole = Books::default();
+    let mut kept_after = Vec::new();
+    let mut keep_all = |entry: &spool::Entry| {
+        kept_after.push(lines(&whole));
+        whole.add(entry)
+    };
+    spool::read_ledger(room.root(), &mut keep_all).expect("a ledger");
+    for (records, kept) in kept_after.iter().enumerate() {
+        let mut books = Books::default();
+        let mut lines = kept.lines().map(|line| line.as_bytes().to_vec());
+        books.restore(&mut lines).expect("lines of ours");
+        let mut rest = |entry: &spool::Entry| {
+            if entry.seq as usize > records {
+                books.add(entry)
+            } else {
+                Ok(())
+            }
+        };
+        spool::read_ledger(room.root(), &mut rest).expect("a ledger");
+        assert!(
+            books == whole,
+            "a snapshot after record {records} loses something"
+        );
+    }
+}
+
+#[test]
+fn a_snapshot_of_another_version_is_passed_over() {
+    let room = workspace_with(&kept(&samples().join("v1.jsonl"), story));
+    std::fs::write(
+        room.path("settled.toml"),
+        "[ledger]\nsnapshot_records = 1\n",
+    )
+    .expect("a config");
+    room.visit(4 * 24 * 3600);
+    let (now, folded) = Books::read(room.root()).expect("a ledger");
+    let records = folded.snapshot.expect("the visit made one");
+    let path = room.path(&format!(".settled/snapshots/{records:020}.snapshot"));
+    let text = std::fs::read_to_string(&path).expect("a snapshot");
+    for (ours, other) in [
+        ("\"v\":1", "\"v\":0"),
+        ("\"v\":1", "\"v\":2"),
+        ("settled 0.1.0 2", "settled 9.9.9 7"),
+    ] {
+        assert!(text.contains(ours), "{text}");
+        std::fs::write(&path, text.replacen(ours, other, 1)).expect("a snapshot");
+        let (mailroom, recovery) = Mailroom::open(room.root()).expect("a start");
+        assert_eq!(
+            (recovery.snapshot, recovery.passed_over.len()),
+            (None, 1),
+            "{other}"
+        );
+        drop(mailroom);
+        let (again, _) = Books::read(room.root()).expect("a ledger");
+        assert!(again == now, "{other}");
+    }
+}
+
+#[test]
+fn a_ledger_of_a_newer_version_says_so() {
+    let ledger = kept(&samples().join("v1.jsonl"), story);
+    let newer = format!(
+        "{ledger}{{\"v\":2,\"seq\":{}}}\n",
+        ledger.lines().count() + 1
+    );
+    let room = workspace_with(&newer);
+    let error = Mailroom::open(room.root())
+        .err()
+        .expect("a refusal")
+        .to_string();
+    assert!(
+        error.ends_with("has format version 2, this program reads up to 1"),
+        "{error}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(room.path(SEGMENT)).expect("a segment"),
+        newer,
+        "nothing was cut off"
+    );
+}

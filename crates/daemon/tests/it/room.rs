@@ -1,0 +1,74 @@
+//! A workspace that nobody serves but when the test says so, at instants that the test sets.
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use daemon::mailroom::Mailroom;
+use tempfile::TempDir;
+use workspace::clock::Moment;
+use workspace::directory;
+
+/// When every test begins, in seconds since 1970: 2026-02-13T16:26:40Z.
+const BEGIN: i64 = 1_771_000_000;
+
+pub(crate) struct Room {
+    root: TempDir,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+        directory::init(root.path(), &agents).expect("a workspace");
+        Self { root }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    /// Writes a file so that it was finished an hour before the tests begin.
+    pub(crate) fn put(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        std::fs::write(&path, text).expect("a file");
+        let file = File::options().write(true).open(&path).expect("the file");
+        let begin = UNIX_EPOCH + Duration::from_secs(BEGIN.unsigned_abs() - 3600);
+        file.set_modified(begin).expect("a file's time can be set");
+    }
+
+    /// Puts a message outside the review loop into an outbox.
+    pub(crate) fn ask(&self, from: &str, to: &str, id: &str) {
+        let text = format!(
+            "id: \"{id}\"\nfrom: {from}\nto: {to}\ntype: question\npriority: P2\n\
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nsubject: \"Which?\"\nbody: \"?\"\n"
+        );
+        self.put(&format!("agents/{from}/outbox/{id}.yaml"), &text);
+    }
+
+    /// A daemon that starts at this second, does what there is to do, makes it durable, and ends.
+    pub(crate) fn visit(&self, second: i64) {
+        let (mut mailroom, now) = (Mailroom::open(self.root()).expect("a start").0, at(second));
+        mailroom.sweep().expect("a sweep");
+        while mailroom.next_look().is_some() {
+            mailroom.pass(now).expect("a pass");
+        }
+        mailroom.keep_deadlines(now.utc, now).expect("deadlines");
+        mailroom.pass(now).expect("a pass");
+        mailroom.checkpoint().expect("a checkpoint");
+        mailroom.close();
+    }
+}
+
+pub(crate) fn at(second: i64) -> Moment {
+    let utc =
+        DateTime::<Utc>::from_timestamp(BEGIN, 0).expect("an instant") + TimeDelta::seconds(second);
+    Moment {
+        mono: second.unsigned_abs() * 1000,
+        utc,
+    }
+}

@@ -1,0 +1,388 @@
+//! What time does to a review, with clocks that the test sets: deadlines that pass while no daemon
+//! runs, and what lies in an outbox or has left an inbox by then.
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use daemon::mailroom::{Mailroom, Pass};
+use tempfile::TempDir;
+use workspace::clock::Moment;
+use workspace::directory;
+
+/// When every test begins, in seconds since 1970: 2026-02-13T16:26:40Z.
+const BEGIN: i64 = 1_771_000_000;
+
+/// The request's runtime, in seconds.
+const RUNTIME_S: i64 = 600;
+
+/// How long the reviewer of a P1 request may take to pick it up, in seconds.
+const PICK_UP_S: i64 = 24 * 3600;
+
+/// A workspace that nobody serves but when the test says so.
+struct Room {
+    root: TempDir,
+}
+
+impl Room {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let agents = ["claude", "codex"].map(|name| name.parse().expect("a name"));
+        directory::init(root.path(), &agents).expect("a workspace");
+        Self { root }
+    }
+
+    /// One in which a review is open since second 1.
+    fn with_an_open_review() -> Self {
+        let room = Self::new();
+        room.request();
+        assert_eq!(room.visit(1).accepted, 1);
+        room
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    /// Writes a message so that it was finished at this second.
+    fn post(&self, from: &str, to: &str, kind: &str, body: &str, second: u64) {
+        let path = self.path(&format!("agents/{from}/outbox/{kind}.yaml"));
+        let text = format!(
+            "id: \"{kind}\"\nfrom: {from}\nto: {to}\ntype: {kind}\npriority: P1\n\
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"{kind}\"\nbody: |\n  {body}\n"
+        );
+        std::fs::write(&path, text).expect("a message");
+        finish(&path, second);
+    }
+
+    fn request(&self) {
+        let body = format!(
+            "pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: {RUNTIME_S}"
+        );
+        self.post("claude", "codex", "review_request", &body, 0);
+    }
+
+    /// An approval, finished at this second.
+    fn approve(&self, second: u64) {
+        self.post(
+            "codex",
+            "claude",
+            "review_lgtm",
+            "quality_gate_result: pass\n  merge_ready: true",
+            second,
+        );
+    }
+
+    /// The reviewer moves its request out of the inbox.
+    fn take(&self) {
+        let [inbox, archive] = ["inbox", "archive"]
+            .map(|directory| self.path(&format!("agents/codex/{directory}/review_request.yaml")));
+        std::fs::rename(inbox, archive).expect("the reviewer takes its request");
+    }
+
+    fn open(&self) -> Mailroom {
+        Mailroom::open(self.root.path()).expect("a start").0
+    }
+
+    /// A daemon that starts at this second, does what there is to do, and ends.
+    fn visit(&self, second: i64) -> Pass {
+        let (mut mailroom, now) = (self.open(), at(second));
+        mailroom.sweep().expect("a sweep");
+        let mut done = mailroom.pass(now).expect("a pass");
+        done.events += mailroom
+            .keep_deadlines(now.utc, now)
+            .expect("deadlines")
+            .events;
+        mailroom.pass(now).expect("a pass");
+        done
+    }
+
+    /// Puts files into the reviewer's outbox, more than one batch of them, that were finished at this
+    /// second.
+    fn flood(&self, wave: u64, second: u64) {
+        for number in 0..300 {
+            let path = self.path(&format!("agents/codex/outbox/{wave}-{number:03}.yaml"));
+            std::fs::write(&path, "no message").expect("a file");
+            finish(&path, second);
+        }
+    }
+
+    /// The reviewer's runner says that all turns of the budget are used.
+    fn order_turns(&self) {
+        let order = format!(
+            r#"{{"schema_version":1,"id":"o-1","asked_at":"{}","event":{{"turns":{{"pr":"86","count":8}}}}}}"#,
+            begin().to_rfc3339()
+        );
+        std::fs::write(self.path(".settled/orders/o-1.json"), order).expect("an order");
+    }
+
+    /// The last record's kind and decision, as the ledger has them.
+    fn last(&self) -> (String, String) {
+        let mut last = (String::new(), String::new());
+        spool::read_ledger(self.root.path(), &mut |entry| {
+            last = (entry.kind.clone(), entry.decision.get().to_owned());
+            Ok(())
+        })
+        .expect("a ledger");
+        last
+    }
+
+    fn assert_last(&self, kind: &str, part: &str) {
+        let (last, decision) = self.last();
+        assert!(
+            last == kind && decision.contains(part),
+            "expected {kind} with {part}, found {last} {decision}"
+        );
+    }
+}
+
+fn begin() -> DateTime<Utc> {
+    DateTime::from_timestamp(BEGIN, 0).expect("an instant")
+}
+
+fn at(second: i64) -> Moment {
+    at_ms(second * 1_000)
+}
+
+fn at_ms(ms: i64) -> Moment {
+    Moment {
+        mono: ms.unsigned_abs(),
+        utc: begin() + TimeDelta::milliseconds(ms),
+    }
+}
+
+fn finish(path: &Path, second: u64) {
+    let begin = UNIX_EPOCH + Duration::from_secs(BEGIN.unsigned_abs());
+    let file = File::options().write(true).open(path).expect("the message");
+    file.set_modified(begin + Duration::from_secs(second))
+        .expect("a file's time can be set");
+}
+
+/// One turn of the daemon's loop.
+fn turn(mailroom: &mut Mailroom, ms: i64) -> Pass {
+    mailroom.sweep().expect("a sweep");
+    let mut done = mailroom.pass(at_ms(ms)).expect("a pass");
+    done.events += mailroom
+        .keep_deadlines_in_turn(at_ms(ms).utc, at_ms(ms))
+        .expect("deadlines")
+        .events;
+    done
+}
+
+#[test]
+fn an_answer_that_lay_in_the_outbox_counts_however_late_the_daemon_looks() {
+    let room = Room::with_an_open_review();
+    room.approve(60);
+    let pass = room.visit(30 * PICK_UP_S);
+    assert_eq!((pass.accepted, pass.events), (1, 0));
+    room.assert_last("accepted", "\"approved\"");
+}
+
+#[test]
+fn without_an_answer_the_review_is_escalated_at_the_next_start() {
+    let room = Room::with_an_open_review();
+    assert!(
+        room.visit(PICK_UP_S).is_empty(),
+        "it was opened at second 1"
+    );
+    assert_eq!(room.visit(PICK_UP_S + 1).events, 1);
+    room.assert_last("deadline", "reviewer_timeout");
+    room.approve(60);
+    assert_eq!(room.visit(PICK_UP_S + 2).refused, 1, "too late");
+}
+
+#[test]
+fn a_request_that_leaves_its_inbox_is_taken_and_its_seconds_count() {
+    let room = Room::with_an_open_review();
+    assert_eq!(room.visit(10).events, 0, "it still lies there");
+    room.take();
+    assert_eq!(room.visit(20).events, 1);
+    room.assert_last("taken", "\"taken_at\":\"2026-02-13T16:27:00Z\"");
+    assert!(room.visit(30).is_empty(), "it is taken once");
+
+    assert!(room.visit(20 + RUNTIME_S - 1).is_empty());
+    assert_eq!(room.visit(20 + RUNTIME_S).events, 1);
+    room.assert_last("deadline", "reviewer_budget_exceeded");
+}
+
+#[test]
+fn a_request_that_was_taken_counts_as_taken_also_when_another_replaces_it_before_the_next_sweep() {
+    let room = Room::with_an_open_review();
+    room.take();
+    let body = format!(
+        "pr: 86\n  branch: x\n  diff_summary: y\n  max_runtime_s_reviewer: {RUNTIME_S}\n  \
+         supersedes_message_id: review_request"
+    );
+    room.post("claude", "codex", "review_request", &body, 10);
+    let path = room.path("agents/claude/outbox/review_request.yaml");
+    let text = std::fs::read_to_string(&path).expect("the request");
+    std::fs::write(
+        &path,
+        text.replace("id: \"review_request\"", "id: \"again\""),
+    )
+    .expect("another id");
+    finish(&path, 10);
+    let pass = room.visit(20);
+    assert_eq!((pass.accepted, pass.events), (1, 1));
+    room.assert_last("taken", "\"taken_at\":\"2026-02-13T16:27:00Z\"");
+    assert!(room.visit(30).is_empty(), "it is taken once");
+    assert_eq!(room.visit(20 + RUNTIME_S).events, 1);
+}
+
+#[test]
+fn an_agent_that_leaves_the_roll_and_comes_back_is_heard_after_the_next_sweep() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    mailroom.sweep().expect("a sweep");
+    let [codex, away] = [room.path("agents/codex"), room.path("away")];
+    std::fs::rename(&codex, &away).expect("it leaves");
+    mailroom.sweep().expect("a sweep");
+    std::fs::rename(&away, &codex).expect("it comes back");
+    room.approve(60);
+    let file = spool::FileName::new("review_lgtm.yaml").expect("a name");
+    mailroom.hint("codex", &file, spool::Hint::Finished);
+    assert!(mailroom.pass(at(61)).expect("a pass").is_empty());
+    assert_eq!(turn(&mut mailroom, 63_000).accepted, 1);
+}
+
+#[test]
+fn an_order_waits_for_the_next_sweep_while_the_outboxes_cannot_be_listed() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    room.order_turns();
+    let [agents, away] = [room.path("agents"), room.path("away")];
+    std::fs::rename(&agents, &away).expect("they are gone");
+    for second in [10, 12] {
+        assert!(mailroom.pass(at(second)).expect("a pass").is_empty());
+        assert_eq!(
+            mailroom.next_wakeup(),
+            None,
+            "nothing is to be done before the next sweep"
+        );
+    }
+    std::fs::rename(&away, &agents).expect("they are back");
+    assert_eq!(turn(&mut mailroom, 14_000).events, 1);
+}
+
+#[test]
+fn a_request_that_left_while_no_daemon_ran_was_picked_up() {
+    let room = Room::with_an_open_review();
+    room.take();
+    assert_eq!(room.visit(2 * PICK_UP_S).events, 1);
+    room.assert_last("taken", "taken_at");
+}
+
+#[test]
+fn a_request_that_was_not_delivered_yet_is_not_taken() {
+    let room = Room::new();
+    let inbox = room.path("agents/codex/inbox");
+    std::fs::remove_dir(&inbox).expect("an empty inbox");
+    std::fs::write(&inbox, "in the way").expect("a file");
+    room.request();
+    let mut mailroom = room.open();
+    let look = |mailroom: &mut Mailroom, second| {
+        mailroom.sweep().expect("a sweep");
+        let pass = mailroom.pass(at(second)).expect("a pass");
+        (inbox.join("review_request.yaml").exists(), pass.events)
+    };
+    assert_eq!(
+        [1, 2].map(|second| look(&mut mailroom, second)),
+        [(false, 0), (false, 0)],
+        "parked"
+    );
+    std::fs::remove_file(&inbox).expect("what is in the way");
+    assert_eq!(
+        [60, 61].map(|second| look(&mut mailroom, second)),
+        [(true, 0), (true, 0)],
+        "it lies there now"
+    );
+    room.take();
+    assert_eq!(look(&mut mailroom, 62), (false, 1));
+}
+
+#[test]
+fn a_file_in_doubt_holds_an_order_up_but_not_for_long() {
+    let room = Room::with_an_open_review();
+    let mut mailroom = room.open();
+    // An answer whose packet is not there yet.
+    let body = "quality_gate_result: pass\n  merge_ready: true\n  findings_packet: packets/findings/r1.yaml";
+    room.post("codex", "claude", "review_lgtm", body, 2);
+    room.order_turns();
+    let events = |mailroom: &mut Mailroom, ms| mailroom.pass(at_ms(ms)).expect("a pass").events;
+    assert_eq!(
+        events(&mut mailroom, 3_200),
+        0,
+        "the answer may be whole in a moment"
+    );
+    assert!(mailroom.next_wakeup().is_some_and(|due| due <= 4_200));
+    assert_eq!(events(&mut mailroom, 4_199), 0);
+    assert_eq!(events(&mut mailroom, 4_200), 1, "a second is enough");
+    assert!(!room.path(".settled/orders/o-1.json").exists());
+}
+
+#[test]
+fn an_answer_behind_a_backlog_is_judged_before_a_deadline_that_passed_long_ago() {
+    let room = Room::with_an_open_review();
+    (1..=2).for_each(|wave| room.flood(wave, 2));
+    room.approve(60);
+    let (mut mailroom, late) = (room.open(), 30 * PICK_UP_S * 1_000);
+    let passes: Vec<Pass> = (0..4).map(|_| turn(&mut mailroom, late)).collect();
+    let sum = |of: fn(&Pass) -> usize| passes.iter().map(of).sum::<usize>();
+    assert_eq!(
+        (
+            sum(|pass| pass.accepted),
+            sum(|pass| pass.refused),
+            sum(|pass| pass.events)
+        ),
+        (1, 600, 0)
+    );
+}
+
+#[test]
+fn an_answer_behind_a_backlog_is_judged_before_an_order() {
+    let room = Room::with_an_open_review();
+    (1..=2).for_each(|wave| room.flood(wave, 2));
+    room.approve(60);
+    room.order_turns();
+    let mut mailroom = room.open();
+    let passes: Vec<Pass> = (0..4)
+        .map(|n| turn(&mut mailroom, 61_000 + n * 2_000))
+        .collect();
+    assert_eq!(passes.iter().map(|pass| pass.accepted).sum::<usize>(), 1);
+    room.assert_last("declined", "o-1");
+    assert!(!room.path(".settled/orders/o-1.json").exists());
+}
+
+#[test]
+fn a_flood_of_newer_files_puts_off_neither_a_deadline_nor_an_order_nor_a_take() {
+    for (what, ms) in [
+        ("deadline", 2 * PICK_UP_S * 1_000),
+        ("turns", 60_000),
+        ("taken", 60_000),
+    ] {
+        let room = Room::with_an_open_review();
+        match what {
+            "turns" => room.order_turns(),
+            "taken" => room.take(),
+            _ => {}
+        }
+        let mut mailroom = room.open();
+        let heard = (0..5).map(|wave| {
+            room.flood(wave, 50);
+            turn(
+                &mut mailroom,
+                ms + i64::try_from(wave).expect("few") * 1_000,
+            )
+            .events
+        });
+        assert_eq!(heard.sum::<usize>(), 1, "{what}");
+        assert_eq!(mailroom.next_look(), Some(0), "the flood goes on");
+        let mut kinds = Vec::new();
+        spool::read_ledger(room.root.path(), &mut |entry| {
+            kinds.push(entry.kind.clone());
+            Ok(())
+        })
+        .expect("a ledger");
+        assert!(kinds.iter().any(|kind| kind == what), "{what}");
+    }
+}

@@ -1,0 +1,206 @@
+//! The refused messages of a workspace: what lies in `dead_letter/` and why, by the reports there, so that an agent that
+//! may not read the ledger is told, too.
+//!
+//! What became of each is `refusals`' to say; sending one again is `retry`'s business.
+
+pub mod refusals;
+pub mod retry;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use message_schema::Report;
+use message_schema::id::AgentName;
+use serde::Serialize;
+use spool::{Digest, Layout, Mailbox, SpoolError};
+use workspace::fold::Books;
+
+use self::refusals::{Correction, Same};
+
+/// The largest file that is read, in bytes: a refused one may be of any size, and is then told by its report alone.
+const SIZE_MAX: u64 = 1 << 20;
+
+/// One refused message.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeadLetter {
+    /// Whose outbox it came from.
+    pub agent: AgentName,
+    /// Its name in `dead_letter/`; absent if only the report is left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The report's name.
+    pub report_file: String,
+    /// Why it was refused.
+    pub report: Report,
+    /// The record that accepted something in its place later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrected_by: Option<u64>,
+    /// What that has in common with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrected_same: Option<Same>,
+    /// Whether somebody has to do something about it; absent if the ledger cannot be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<bool>,
+}
+
+/// What lies in the mailboxes, and what could not be asked.
+#[derive(Debug)]
+pub struct Found {
+    /// The oldest refusal first.
+    pub letters: Vec<DeadLetter>,
+    /// Why the ledger could not be read, so that what was corrected is not known.
+    pub without_ledger: Option<SpoolError>,
+    /// The mailboxes that could not be read, and why.
+    pub unread: Vec<(PathBuf, io::Error)>,
+}
+
+/// Looks through the dead letters of these agents.
+pub fn of(root: &Path, agents: &[AgentName]) -> Found {
+    let (known, without_ledger) = match fates(root) {
+        Ok(fates) => (Some(fates), None),
+        Err(error) => (None, Some(error)),
+    };
+    let (mut letters, mut unread) = (Vec::new(), Vec::new());
+    for agent in agents {
+        let directory = directory(root, agent);
+        match in_directory(&directory, agent) {
+            Ok(found) => letters.extend(found),
+            Err(error) => unread.push((directory, error)),
+        }
+    }
+    if let Some(fates) = known {
+        for letter in &mut letters {
+            let fate = fates.get(&(letter.agent.clone(), letter.report_file.clone()));
+            letter.become_of(fate.copied().unwrap_or_default());
+        }
+    }
+    letters.sort_by(|a, b| {
+        let key = |letter: &DeadLetter| {
+            (
+                letter.report.received_at.to_string(),
+                letter.report_file.clone(),
+            )
+        };
+        key(a).cmp(&key(b))
+    });
+    Found {
+        letters,
+        without_ledger,
+        unread,
+    }
+}
+
+/// An agent's `dead_letter/`.
+pub fn directory(root: &Path, agent: &AgentName) -> PathBuf {
+    Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()))
+}
+
+/// What became of a dead letter. One the ledger does not know was laid there by somebody, who is not waited for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    corrected: Option<Correction>,
+    is_open: bool,
+}
+
+/// What became of each, by whose it is and the name of its report.
+fn fates(root: &Path) -> Result<HashMap<(AgentName, String), Fate>, SpoolError> {
+    let (books, _) = Books::read(root)?;
+    let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
+        let is_open = refusal.is_open(books.state());
+        let fate = Fate {
+            corrected: refusal.corrected,
+            is_open,
+        };
+        Some(((refusal.agent, refusal.report_file?), fate))
+    });
+    Ok(known.collect())
+}
+
+impl DeadLetter {
+    fn become_of(&mut self, Fate { corrected, is_open }: Fate) {
+        self.corrected_by = corrected.map(|correction| correction.by);
+        self.corrected_same = corrected.map(|correction| correction.same);
+        self.open = Some(is_open);
+    }
+
+    /// Whether somebody who says this word means it: its name, with or without the ending, or its id.
+    pub fn is_called(&self, word: &str) -> bool {
+        let is_id = self
+            .report
+            .message_id
+            .as_ref()
+            .is_some_and(|id| id.as_str() == word);
+        is_id
+            || self.report_file == word
+            || self
+                .file
+                .as_ref()
+                .is_some_and(|file| file == word || stem(file) == word)
+    }
+}
+
+fn stem(file: &str) -> &str {
+    file.rsplit_once('.').map_or(file, |(stem, _)| stem)
+}
+
+fn in_directory(directory: &Path, agent: &AgentName) -> io::Result<Vec<DeadLetter>> {
+    let listed = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        result => result?,
+    };
+    // Names of other bytes than UTF-8 are told as they can be shown, and cannot be asked for.
+    let mut names = Vec::new();
+    for entry in listed {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort_unstable();
+    let reports = names
+        .iter()
+        .filter(|name| name.contains(".report.") && name.ends_with(".yaml"));
+    let letters = reports.filter_map(|name| {
+        let report = Report::from_yaml(&bytes(&directory.join(name)).ok()??).ok()?;
+        let file = names
+            .iter()
+            .find(|file| *file != name && is_original(directory, file, name, &report))
+            .cloned();
+        Some(DeadLetter {
+            agent: agent.clone(),
+            file,
+            report_file: name.clone(),
+            report,
+            corrected_by: None,
+            corrected_same: None,
+            open: None,
+        })
+    });
+    Ok(letters.collect())
+}
+
+/// Whether a file is the one a report is about: of the same stem, and of the same bytes where they were read.
+fn is_original(directory: &Path, file: &str, report_file: &str, report: &Report) -> bool {
+    let is_beside = report_file
+        .split_once(".report.")
+        .is_some_and(|(of, _)| of == stem(file));
+    if !is_beside || file.contains(".report.") {
+        return false;
+    }
+    match bytes(&directory.join(file)) {
+        Ok(Some(bytes)) => {
+            report.digest == "unread" || Digest::of(&bytes).to_string() == report.digest
+        }
+        Ok(None) => report.digest == "unread",
+        // It is there, and whoever wants to see it will be told why not.
+        Err(_) => true,
+    }
+}
+
+/// The bytes of a regular file of a fitting size.
+fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let data = path.symlink_metadata()?;
+    if !data.is_file() || data.len() > SIZE_MAX {
+        Ok(None)
+    } else {
+        std::fs::read(path).map(Some)
+    }
+}

@@ -1,0 +1,287 @@
+//! What became of every refusal of the ledger of which something still lies in `dead_letter/`: whether it is open, so
+//! that somebody has to do something, or was corrected, taken away, or is over with its review.
+//!
+//! `status`, `why`, `problems` and `dead-letter list` all count as open what is open here.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{AgentName, PrNumber};
+use message_schema::line::is_one_line;
+use message_schema::{Code, Report};
+use review::{Phase, Record, ReviewKey, State};
+use serde::Serialize;
+use spool::{Away, Content, Entry, FileName, Layout, Mailbox, Original, SpoolError, VisitError};
+use workspace::fold::{self, Unreadable};
+use workspace::shell::quoted;
+
+use crate::standing::unjudged::About;
+
+/// So many of the newest are looked into for the pull request they name; what the daemon found of a message is known
+/// of all.
+const LOOKED_INTO_MAX: usize = 100;
+
+/// A message that was refused, and what became of it.
+#[derive(Debug)]
+pub struct Refusal {
+    /// When it was refused.
+    pub at: DateTime<Utc>,
+    /// Whose it is.
+    pub agent: AgentName,
+    /// The name it has in `dead_letter/`.
+    pub file: String,
+    /// The name of its report there.
+    pub report_file: Option<String>,
+    /// Why it was refused.
+    pub code: Code,
+    /// What to do about it, as its report says.
+    pub fix: Option<String>,
+    /// The review the daemon found it to belong to.
+    pub review: Option<String>,
+    /// The pull request it names, if it is one of the newest.
+    pub pr: Option<PrNumber>,
+    /// What was accepted in its place, if anything was.
+    pub corrected: Option<Correction>,
+    /// Whether the refused file is still there; whoever took it away is done with it.
+    is_there: bool,
+}
+
+/// What was accepted in place of a refused message.
+#[derive(Clone, Copy, Debug)]
+pub struct Correction {
+    /// The record that accepted it.
+    pub by: u64,
+    /// What both have in common.
+    pub same: Same,
+}
+
+/// What a corrected message has in common with the refused one, beside its sender; the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Same {
+    /// By the message's id.
+    Id,
+    /// By the file's name.
+    File,
+    /// By the review it belongs to.
+    Review,
+}
+
+impl Same {
+    /// What was accepted, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Id => "the same id",
+            Self::File => "a file of the same name",
+            Self::Review => "a message to the same review",
+        }
+    }
+}
+
+impl Refusal {
+    /// The words of the command that shows it. A name that would steer a terminal, or that looks like an option,
+    /// is not repeated.
+    pub fn show(&self) -> String {
+        if is_one_line(&self.file) && !self.file.starts_with('-') {
+            return format!("dead-letter show {}", quoted(self.file.as_ref()));
+        }
+        "dead-letter list".to_owned()
+    }
+
+    /// Whether somebody has to do something about it.
+    pub fn is_open(&self, state: &State) -> bool {
+        self.is_there && self.corrected.is_none() && !self.is_over(state)
+    }
+
+    /// Whether nothing can come of it any more: its review was closed.
+    fn is_over(&self, state: &State) -> bool {
+        let reviews = || state.reviews().filter(|(key, _)| self.is_about(key));
+        let is_closed = |phase: &Phase| match phase {
+            Phase::Closed(_) => true,
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. }
+            | Phase::Approved(_)
+            | Phase::Escalated(_) => false,
+        };
+        reviews().next().is_some() && reviews().all(|(_, review)| is_closed(&review.phase))
+    }
+
+    /// Whether it belongs to a review: the daemon found so, or it names the pull request and is of one of the two.
+    pub fn is_about(&self, key: &ReviewKey) -> bool {
+        match (&self.review, &self.pr) {
+            // The number first: it is cheaper to look for than the whole is to write.
+            (Some(review), _) => review.contains(key.pr.as_str()) && *review == key.to_string(),
+            (None, Some(pr)) => {
+                pr.same_pr(&key.pr) && (self.agent == key.author || self.agent == key.reviewer)
+            }
+            (None, None) => false,
+        }
+    }
+}
+
+/// Whether anything lies in a `dead_letter/`, so that the ledger is worth reading for it. One that cannot be
+/// looked into may hold something.
+pub(crate) fn is_any(root: &Path, agents: &[AgentName]) -> bool {
+    agents.iter().any(|agent| {
+        let directory = Layout::new(root).mailbox(&Mailbox::DeadLetter(agent.to_string()));
+        std::fs::read_dir(directory).is_ok_and(|mut listed| listed.next().is_some())
+    })
+}
+
+/// Reads the whole ledger for refusals of which the file or its report still lies in `dead_letter/`, oldest first.
+pub fn read(root: &Path) -> Result<Vec<Refusal>, SpoolError> {
+    let mut reading = Reading {
+        root,
+        refusals: Vec::new(),
+        marks: HashMap::new(),
+    };
+    spool::read_ledger(root, &mut |entry| {
+        reading.note(entry).map_err(VisitError::from)
+    })?;
+    Ok(reading.into_refusals())
+}
+
+/// The refusals so far, while the ledger is read.
+struct Reading<'a> {
+    root: &'a Path,
+    refusals: Vec<Refusal>,
+    /// Which of them, by place, each mark can correct.
+    marks: HashMap<Mark, Vec<usize>>,
+}
+
+/// Whose, of which kind, and the id, name or review itself.
+type Mark = (String, Same, String);
+
+impl Reading<'_> {
+    /// Follows what an entry does to them.
+    fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
+        let Some(original) = &entry.original else {
+            return Ok(());
+        };
+        match &original.away {
+            Away::Sent(_) => self.correct(entry, original),
+            Away::DeadLetter(file) => self.add(entry, original, file)?,
+        }
+        Ok(())
+    }
+
+    fn correct(&mut self, entry: &Entry, original: &Original) {
+        for mark in marks(original, entry.id.as_deref(), entry.review.as_deref()) {
+            let same = mark.1;
+            for at in self.marks.remove(&mark).unwrap_or_default() {
+                let corrected = &mut self.refusals[at].corrected;
+                // The id comes first in each entry, and is the surest in a later one, too.
+                if corrected.is_none() || same == Same::Id {
+                    *corrected = Some(Correction {
+                        by: entry.seq,
+                        same,
+                    });
+                }
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        entry: &Entry,
+        original: &Original,
+        file: &FileName,
+    ) -> Result<(), Unreadable> {
+        let directory =
+            Layout::new(self.root).mailbox(&Mailbox::DeadLetter(original.outbox.clone()));
+        let lies_there = |name: &FileName| directory.join(name).symlink_metadata().is_ok();
+        let (report_file, report) = report(entry).unzip();
+        let is_there = lies_there(file);
+        if !is_there && !report_file.is_some_and(lies_there) {
+            return Ok(());
+        }
+        let (record, at) = fold::decision(entry)?;
+        let Record::Refused { from, code, .. } = record else {
+            return Ok(());
+        };
+        let report = report.flatten();
+        let review = report.as_ref().and_then(|report| report.review.clone());
+        for mark in marks(original, entry.id.as_deref(), review.as_deref()) {
+            self.marks
+                .entry(mark)
+                .or_default()
+                .push(self.refusals.len());
+        }
+        self.refusals.push(Refusal {
+            at,
+            agent: from,
+            file: raw(file),
+            report_file: report_file.map(raw),
+            code,
+            fix: report.and_then(|report| {
+                report
+                    .violations
+                    .into_iter()
+                    .find_map(|violation| violation.fix)
+            }),
+            review,
+            pr: None,
+            corrected: None,
+            is_there,
+        });
+        Ok(())
+    }
+
+    fn into_refusals(mut self) -> Vec<Refusal> {
+        let uncorrected = self
+            .refusals
+            .iter_mut()
+            .rev()
+            .filter(|refusal| refusal.corrected.is_none());
+        for refusal in uncorrected.take(LOOKED_INTO_MAX) {
+            let mailbox = Mailbox::DeadLetter(refusal.agent.to_string());
+            refusal.pr =
+                About::of(&Layout::new(self.root).mailbox(&mailbox).join(&refusal.file)).pr;
+        }
+        self.refusals
+    }
+}
+
+/// The name as it lies there, where its `Display` is the one for terminals.
+fn raw(name: &FileName) -> String {
+    name.as_ref().to_string_lossy().into_owned()
+}
+
+fn marks(
+    original: &Original,
+    id: Option<&str>,
+    review: Option<&str>,
+) -> impl Iterator<Item = Mark> {
+    let mark = |same, text: &str| (original.outbox.clone(), same, text.to_owned());
+    let id = id.map(|id| mark(Same::Id, id));
+    let review = review.map(|review| mark(Same::Review, review));
+    [
+        id,
+        Some(mark(Same::File, &original.file.to_string())),
+        review,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The report's name and what it says as the record has it: the copy in `dead_letter/` may have been changed.
+fn report(entry: &Entry) -> Option<(&FileName, Option<Report>)> {
+    entry
+        .deliveries
+        .iter()
+        .find_map(|delivery| match (&delivery.mailbox, &delivery.content) {
+            (Mailbox::DeadLetter(_), Content::Text(text)) => {
+                Some((&delivery.file, Report::from_yaml(text.as_bytes()).ok()))
+            }
+            (
+                Mailbox::DeadLetter(_)
+                | Mailbox::Inbox(_)
+                | Mailbox::Packets(_)
+                | Mailbox::PullRequest(_),
+                Content::Original | Content::Text(_) | Content::Withdrawn(_),
+            ) => None,
+        })
+}

@@ -1,0 +1,203 @@
+//! A refused message sent once more: judged by the validator as it stands, then put back into its outbox in one step.
+//!
+//! The dead letter stays where it is. Whether the review takes the message now, only the daemon can say.
+
+use std::io;
+use std::path::Path;
+
+use message_schema::code::Finder;
+use message_schema::{Code, Level, Message};
+use serde::Serialize;
+use spool::{Disk as _, FileName, Open, Os};
+use validate_message::{PacketInput, Violations};
+
+use super::{DeadLetter, bytes, directory};
+
+/// The largest packet, in bytes, as the daemon has it.
+const PACKET_MAX: u64 = 256 * 1024;
+
+/// How many names are tried before it is given up.
+const NAMES_MAX: u32 = 1_000;
+
+/// What the validator says of a refused message now, and what only the daemon can say.
+#[derive(Debug, Serialize)]
+pub struct Outlook {
+    /// What still refuses it, by file and place; empty if nothing a file can show does.
+    pub still: Vec<String>,
+    /// Codes it was refused for that depend on where the review and the workspace stand.
+    pub may_pass: Vec<Code>,
+    /// Codes of these that a person has to do something about first.
+    pub not_by_itself: Vec<Code>,
+}
+
+/// Why nothing was put back.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSent {
+    /// The original is gone, or is nothing that can be read.
+    #[error(
+        "the refused file is not there any more, or is no regular file: only its report is left"
+    )]
+    NoOriginal,
+    /// A call failed.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The bytes of the original.
+pub fn original(root: &Path, letter: &DeadLetter) -> Result<Vec<u8>, NotSent> {
+    let file = letter.file.as_ref().ok_or(NotSent::NoOriginal)?;
+    let path = directory(root, &letter.agent).join(file);
+    let read = bytes(&path).map_err(|source| NotSent::Io {
+        what: format!("read {}", path.display()),
+        source,
+    })?;
+    read.ok_or(NotSent::NoOriginal)
+}
+
+/// Judges the original as it stands.
+pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
+    let file = letter.file.as_deref().unwrap_or(&letter.report.file);
+    let still = match message_schema::parse(original) {
+        Ok(message) => match check(root, &message) {
+            Ok(()) => Vec::new(),
+            Err(violations) => violations
+                .iter()
+                .filter(|violation| violation.level == Level::Error)
+                .map(|violation| violation.told(file))
+                .collect(),
+        },
+        Err(malformed) => Violations::from(malformed)
+            .iter()
+            .map(|violation| violation.told(file))
+            .collect(),
+    };
+    let mut may_pass: Vec<Code> = letter
+        .report
+        .violations
+        .iter()
+        .filter(|violation| {
+            violation.level == Level::Error && violation.code.finder() == Finder::Daemon
+        })
+        .map(|violation| violation.code)
+        .collect();
+    may_pass.sort_unstable_by_key(|code| code.as_str());
+    may_pass.dedup();
+    let not_by_itself = may_pass
+        .iter()
+        .copied()
+        .filter(|code| !code.is_retryable())
+        .collect();
+    Outlook {
+        still,
+        may_pass,
+        not_by_itself,
+    }
+}
+
+fn check(root: &Path, message: &Message) -> Result<(), Violations> {
+    let (packet, read);
+    let input = match message.packet_path() {
+        None => PacketInput::NotNamed,
+        Some(path) => {
+            packet = root.join(path.as_str());
+            match within(root, &packet) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => PacketInput::Missing,
+                Err(error) => PacketInput::Unsafe(error.to_string()),
+                Ok(size) if size > PACKET_MAX => PacketInput::TooLarge,
+                Ok(_) => match std::fs::read(&packet) {
+                    Ok(bytes) => {
+                        read = bytes;
+                        PacketInput::Bytes(&read)
+                    }
+                    Err(error) => PacketInput::Unsafe(error.to_string()),
+                },
+            }
+        }
+    };
+    validate_message::check(message, input).map(drop)
+}
+
+/// The size of a regular file that is reached by no link.
+fn within(root: &Path, path: &Path) -> io::Result<u64> {
+    let data = path.symlink_metadata()?;
+    let straight = root
+        .canonicalize()?
+        .join(path.strip_prefix(root).map_err(io::Error::other)?);
+    if !data.is_file() || path.canonicalize()? != straight {
+        return Err(io::Error::other(
+            "it is no regular file, or reached through a link",
+        ));
+    }
+    Ok(data.len())
+}
+
+/// Puts the bytes into the outbox they came from, under a free name, and says which. They show under it whole or not at
+/// all; a kill before leaves a hidden file.
+pub fn put_back(root: &Path, letter: &DeadLetter, original: &[u8]) -> Result<String, NotSent> {
+    let outbox = format!("agents/{}/outbox", letter.agent);
+    let failed = |what: &str| {
+        let what = format!("{what} {outbox}");
+        move |source| NotSent::Io { what, source }
+    };
+    let at = Os
+        .open_root(root)
+        .map_err(failed("open the workspace of"))?;
+    let dir = Os
+        .open_dir(&at, Path::new(&outbox))
+        .map_err(failed("open"))?;
+    let temporary = format!(".settled-retry-{}.tmp", std::process::id());
+    let temporary = Path::new(&temporary);
+    // A process of our number that was killed may have left one.
+    match Os.remove(&dir, temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(failed("write into")(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let written = || -> io::Result<String> {
+        let file = Os.open(&dir, temporary, Open::New)?;
+        let mut filled = 0;
+        while filled < original.len() {
+            filled += Os.write_at(&file, &original[filled..], filled as u64)?;
+        }
+        Os.sync_data(&file)?;
+        drop(file);
+        for n in 0..NAMES_MAX {
+            let name = name(&letter.report.file, n);
+            match Os.rename_new(&dir, temporary, &dir, Path::new(&name)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                result => {
+                    result?;
+                    Os.sync_dir(&dir)?;
+                    return Ok(name);
+                }
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    };
+    written().map_err(|error| {
+        // It is hidden, and nobody takes it for a message.
+        let _ = Os.remove(&dir, temporary);
+        failed("write into")(error)
+    })
+}
+
+/// The `n`-th name to try. One that cannot be a message's any more gets the ending of one.
+fn name(file: &str, n: u32) -> String {
+    let (stem, ending) = file.rsplit_once('.').unwrap_or((file, "yaml"));
+    let stem = if FileName::new(stem).is_ok() {
+        stem
+    } else {
+        "message"
+    };
+    if n == 0 {
+        format!("{stem}.{ending}")
+    } else {
+        format!("{stem}-retry{n}.{ending}")
+    }
+}

@@ -1,0 +1,174 @@
+//! The machine below the workspace: its disk, its clock, its events.
+
+use std::path::PathBuf;
+
+use chrono::{DateTime, Utc};
+use notify::{RecursiveMode, Watcher as _};
+use spool::{Layout, Since, Tail};
+use workspace::orders;
+
+use super::{Case, Checked, Said};
+
+/// Less than this many bytes or inodes free is told: a busy day of messages is far below.
+const BYTES_MIN: u64 = 100 * 1024 * 1024;
+const INODES_MIN: u64 = 10_000;
+
+/// Before this second, 2020-01-01, no clock is right.
+const EARLIEST: i64 = 1_577_836_800;
+
+/// File systems on which a lock, a rename or an event is not what it is on a local disk.
+#[cfg(target_os = "linux")]
+const DOUBTFUL: &[(u32, &str)] = &[
+    (0x6969, "NFS"),
+    (0x517b, "SMB"),
+    (0xfe53_4d42, "SMB"),
+    (0xff53_4d42, "CIFS"),
+    (0x6573_5546, "FUSE"),
+    (0x0102_1997, "9P"),
+    (0x00c3_6400, "Ceph"),
+    (0x5346_414f, "AFS"),
+    (0x786f_4256, "VirtualBox shared folder"),
+];
+
+/// Whether the file system is one that keeps what it promises.
+#[cfg(target_os = "linux")]
+pub(super) fn file_system(case: &Case<'_>) -> Checked {
+    let found = rustix::fs::statfs(case.root)
+        .map_err(|error| format!("the file system does not say its kind: {error}"))?;
+    // The type of the field differs between processors; the number has 32 bits.
+    let kind = u32::try_from(i128::from(found.f_type) & 0xffff_ffff).unwrap_or_default();
+    let doubtful = DOUBTFUL.iter().find(|(number, _)| *number == kind);
+    Ok(vec![match doubtful {
+        Some((_, name)) => Said::wrong(
+            format!(
+                "the workspace lies on {name}, where locks, renames and events are not to be trusted"
+            ),
+            "move the workspace to a local disk",
+        ),
+        None => Said::ok(format!("a local kind (0x{kind:x})")),
+    }])
+}
+
+/// Elsewhere the kinds have other numbers.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn file_system(_: &Case<'_>) -> Checked {
+    Ok(vec![Said::note(
+        "the kind of the file system is not looked at on this system",
+    )])
+}
+
+/// Whether there is room, for bytes and for files.
+pub(super) fn room(case: &Case<'_>) -> Checked {
+    let disk = rustix::fs::statvfs(case.root)
+        .map_err(|error| format!("the disk does not say its room: {error}"))?;
+    let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let mib = bytes / (1024 * 1024);
+    let mut said = Vec::new();
+    if bytes < BYTES_MIN {
+        said.push(Said::wrong(
+            format!("{mib} MiB are free"),
+            "free some room; `settled gc` removes what is done with",
+        ));
+    }
+    // Some file systems have no fixed number of inodes, and say 0 of 0.
+    if disk.f_files > 0 && disk.f_favail < INODES_MIN {
+        said.push(Said::wrong(
+            format!("{} more files fit", disk.f_favail),
+            "remove files; `settled gc` removes what is done with",
+        ));
+    }
+    if said.is_empty() {
+        said.push(Said::ok(format!("{mib} MiB are free")));
+    }
+    Ok(said)
+}
+
+/// Whether the clock can be right.
+pub(super) fn clock(case: &Case<'_>) -> Checked {
+    if case.now.timestamp() < EARLIEST {
+        return Ok(vec![Said::wrong(
+            format!("it is {}, says the clock", case.now),
+            "set the clock",
+        )]);
+    }
+    let Ok(last) = last_record(case) else {
+        return Ok(vec![Said::note(
+            "the clock was not held against the ledger, which cannot be read",
+        )]);
+    };
+    Ok(vec![match last {
+        Some(at) if at > case.now => Said::wrong(
+            format!(
+                "the clock is {} s behind the last record: deadlines wait for it",
+                (at - case.now).num_seconds()
+            ),
+            "set the clock",
+        ),
+        Some(_) | None => Said::ok("not behind the last record"),
+    }])
+}
+
+fn last_record(case: &Case<'_>) -> Result<Option<DateTime<Utc>>, spool::SpoolError> {
+    let end = Tail::open(case.root, Since::End)?.seq();
+    let mut last = None;
+    Tail::open(case.root, Since::Record(end.saturating_sub(1)))?.read(&mut |entry| {
+        last = Some(DateTime::parse_from_rfc3339(&entry.at)?.to_utc());
+        Ok(())
+    })?;
+    Ok(last)
+}
+
+/// Whether the directories can be watched: it is tried with a watch on each.
+pub(super) fn events(case: &Case<'_>) -> Checked {
+    let layout = Layout::new(case.root);
+    let mut directories: Vec<PathBuf> = case
+        .agents
+        .iter()
+        .map(|agent| layout.outbox(agent.as_str()))
+        .collect();
+    directories.extend([layout.packets("findings"), orders::directory(case.root)]);
+    let count = directories.len();
+    let limits = limits();
+    let fix = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl; until then a sweep finds all, later";
+    let mut watcher = match notify::recommended_watcher(|_: notify::Result<notify::Event>| ()) {
+        Ok(watcher) => watcher,
+        Err(error) => {
+            return Ok(vec![Said::wrong(
+                format!("no events are to be had{limits}: {error}"),
+                fix,
+            )]);
+        }
+    };
+    // As an agent the daemon's directories cannot be watched, and need not.
+    let own =
+        |directory: &PathBuf| rustix::fs::access(directory, rustix::fs::Access::READ_OK).is_ok();
+    for directory in directories.iter().filter(|directory| own(directory)) {
+        // A directory that is missing is the tree's trouble, and the daemon watches no link.
+        let is_there = directory.symlink_metadata().is_ok_and(|data| data.is_dir());
+        if is_there && let Err(error) = watcher.watch(directory, RecursiveMode::NonRecursive) {
+            let what = format!(
+                "{count} directories are to be watched{limits}, and {} cannot be: {error}",
+                directory.display()
+            );
+            return Ok(vec![Said::wrong(what, fix)]);
+        }
+    }
+    Ok(vec![Said::ok(format!(
+        "{count} directories can be watched{limits}"
+    ))])
+}
+
+/// The limits of the kernel, where it has any that can be read.
+fn limits() -> String {
+    let read = |name| std::fs::read_to_string(format!("/proc/sys/fs/inotify/{name}")).ok();
+    match (read("max_user_watches"), read("max_user_instances")) {
+        (Some(watches), Some(instances)) => {
+            format!(
+                " (at most {} watches and {} watchers a user)",
+                watches.trim(),
+                instances.trim()
+            )
+        }
+        (Some(_), None) | (None, Some(_)) | (None, None) => String::new(),
+    }
+}

@@ -1,0 +1,165 @@
+//! What may keep a workspace from working, each thing with its fix. A new check is one function in `CHECKS`.
+
+mod ledger;
+mod machine;
+mod tools;
+mod tree;
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::AgentName;
+use serde::Serialize;
+
+/// Whose workspace is looked at, as whom, and whether what can be mended is.
+pub struct Case<'a> {
+    /// The workspace.
+    pub root: &'a Path,
+    /// The agent that asks; the daemon's user if there is none.
+    pub agent: Option<&'a AgentName>,
+    /// The agents that have mailboxes.
+    pub agents: &'a [AgentName],
+    /// When it is checked.
+    pub now: DateTime<Utc>,
+    /// Whether what can be mended safely is mended.
+    pub mends: bool,
+    /// Writes a command of ours as it is run for this workspace.
+    pub spell: &'a dyn Fn(&str) -> String,
+}
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// Which check.
+    check: &'static str,
+    /// How serious it is.
+    pub state: State,
+    /// What was found, in one sentence.
+    pub what: String,
+    /// What mends it: a command, or what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
+}
+
+/// How it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// To be known; nobody has to do anything.
+    Note,
+    /// It was not as it should be, and is now.
+    Mended,
+    /// Somebody has to do something.
+    Wrong,
+    /// The check itself failed, so nothing is known.
+    Failed,
+}
+
+impl State {
+    /// The word on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Mended => "mended",
+            Self::Wrong => "wrong",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One thing a check found, before it is known which check it was.
+struct Said {
+    state: State,
+    what: String,
+    fix: Option<String>,
+}
+
+impl Said {
+    fn ok(what: impl Into<String>) -> Self {
+        Self {
+            state: State::Ok,
+            what: what.into(),
+            fix: None,
+        }
+    }
+
+    fn note(what: impl Into<String>) -> Self {
+        Self {
+            state: State::Note,
+            what: what.into(),
+            fix: None,
+        }
+    }
+
+    fn mended(what: impl Into<String>) -> Self {
+        Self {
+            state: State::Mended,
+            what: what.into(),
+            fix: None,
+        }
+    }
+
+    fn wrong(what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self {
+            state: State::Wrong,
+            what: what.into(),
+            fix: Some(fix.into()),
+        }
+    }
+}
+
+/// What a check gives, or why it could not look.
+type Checked = Result<Vec<Said>, String>;
+
+type Check = (&'static str, fn(&Case<'_>) -> Checked);
+
+/// Every check, in the order in which one thing can be the cause of the next.
+const CHECKS: &[Check] = &[
+    ("workspace", tree::complete),
+    ("config", tree::config),
+    ("access", tree::access),
+    ("users", tree::users),
+    ("leftovers", tree::leftovers),
+    ("file_system", machine::file_system),
+    ("room", machine::room),
+    ("clock", machine::clock),
+    ("events", machine::events),
+    ("ledger", ledger::whole),
+    ("snapshot", ledger::snapshot),
+    ("serving", ledger::serving),
+    ("troubles", ledger::troubles),
+    ("service", tools::service),
+    ("tools", tools::tools),
+];
+
+/// Runs every check.
+pub fn examine(case: &Case<'_>) -> Vec<Finding> {
+    let run = |(check, run): &Check| {
+        let said = run(case).unwrap_or_else(|why| {
+            vec![Said {
+                state: State::Failed,
+                what: why,
+                fix: None,
+            }]
+        });
+        said.into_iter()
+            .map(|Said { state, what, fix }| Finding {
+                check,
+                state,
+                what,
+                fix,
+            })
+            .collect::<Vec<_>>()
+    };
+    CHECKS.iter().flat_map(run).collect()
+}
+
+impl Finding {
+    /// The check's name.
+    pub fn check(&self) -> &'static str {
+        self.check
+    }
+}

@@ -1,0 +1,318 @@
+//! The directories and files of the workspace: are they there, whose are they, what was left behind.
+
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use message_schema::id::AgentName;
+use rustix::fs::Access;
+use spool::{Layout, Mailbox};
+use workspace::config::{Config, ConfigError};
+use workspace::{directory, orders};
+
+use super::{Case, Checked, Said};
+
+/// A temporary file is left over once it is so old.
+const LEFT_OVER: Duration = Duration::from_secs(24 * 3600);
+
+/// Whether the tree is complete.
+pub(super) fn complete(case: &Case<'_>) -> Checked {
+    if case.agents.is_empty() {
+        return Ok(vec![Said::wrong(
+            "no agent has mailboxes",
+            (case.spell)("init --agents claude,codex"),
+        )]);
+    }
+    let names: Vec<&str> = case.agents.iter().map(AgentName::as_str).collect();
+    let mut missing = Layout::new(case.root).missing(&names);
+    for path in [
+        orders::directory(case.root),
+        case.root.join(workspace::config::FILE),
+    ] {
+        if is_absent(&path) {
+            missing.push(
+                path.strip_prefix(case.root)
+                    .map_or(path.clone(), Path::to_owned),
+            );
+        }
+    }
+    if missing.is_empty() {
+        return Ok(vec![Said::ok(format!(
+            "complete, with {} agents",
+            case.agents.len()
+        ))]);
+    }
+    let listed = missing
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect::<Vec<_>>()
+        .join(", ");
+    if missing.iter().any(|path| path.ends_with("ledger")) && has_history(case.root) {
+        // An empty one would be taken for a workspace in which nothing ever happened.
+        let why =
+            format!("missing: {listed}; there were records: put the ledger back from a backup");
+        return Ok(vec![Said::wrong(why, (case.spell)("ledger verify"))]);
+    }
+    if case.mends {
+        directory::init(case.root, case.agents)
+            .map_err(|error| format!("cannot make {listed}: {error}"))?;
+        return Ok(vec![Said::mended(format!("made {listed}"))]);
+    }
+    Ok(vec![Said::wrong(
+        format!("missing: {listed}"),
+        (case.spell)("doctor --fix"),
+    )])
+}
+
+/// Whether something was decided here once: cursors and snapshots follow the ledger.
+fn has_history(root: &Path) -> bool {
+    let own = Layout::new(root).own();
+    ["cursors", "snapshots"].iter().any(|name| {
+        std::fs::read_dir(own.join(name)).is_ok_and(|mut entries| entries.next().is_some())
+    })
+}
+
+fn is_absent(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Whether the config can be used, and names nobody who is not there.
+pub(super) fn config(case: &Case<'_>) -> Checked {
+    match Config::load(case.root) {
+        Ok(config) => {
+            let strangers: Vec<String> = config
+                .strangers(case.agents)
+                .into_iter()
+                .map(ToString::to_string)
+                .collect();
+            Ok(vec![match strangers.join(", ") {
+                none if none.is_empty() => Said::ok("settled.toml is valid"),
+                names => Said::note(format!(
+                    "settled.toml is valid and names agents without mailboxes: {names}"
+                )),
+            }])
+        }
+        Err(ConfigError::Unreadable { source, .. })
+            if case.agent.is_some() && source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            Ok(vec![Said::note("settled.toml is the daemon's to read")])
+        }
+        Err(error @ ConfigError::Unreadable { .. }) => Err(error.to_string()),
+        Err(error @ ConfigError::Invalid { .. }) => Ok(vec![Said::wrong(
+            error.to_string(),
+            "mend that line of settled.toml",
+        )]),
+    }
+}
+
+/// Whether whoever asks can write where it has to: the agent that is named, else the daemon.
+pub(super) fn access(case: &Case<'_>) -> Checked {
+    let (who, wanted) = match case.agent {
+        Some(agent) => (agent.to_string(), of_agent(case.root, agent.as_str())),
+        None => ("the daemon".to_owned(), of_daemon(case)),
+    };
+    let denied: Vec<String> = wanted
+        .iter()
+        .filter(|(path, access)| {
+            matches!(
+                rustix::fs::access(path, *access),
+                Err(rustix::io::Errno::ACCESS | rustix::io::Errno::ROFS)
+            )
+        })
+        .map(|(path, _)| {
+            path.strip_prefix(case.root)
+                .unwrap_or(path)
+                .display()
+                .to_string()
+        })
+        .collect();
+    let uid = rustix::process::getuid().as_raw();
+    if denied.is_empty() {
+        return Ok(vec![Said::ok(format!(
+            "as {who} (uid {uid}), all that is to be written can be"
+        ))]);
+    }
+    let what = format!("as {who} (uid {uid}), no access to {}", denied.join(", "));
+    Ok(vec![Said::wrong(
+        what,
+        format!(
+            "run it as the user it belongs to, or `{}` as root",
+            (case.spell)("init --separate-users")
+        ),
+    )])
+}
+
+fn of_agent(root: &Path, agent: &str) -> Vec<(PathBuf, Access)> {
+    let home = root.join("agents").join(agent);
+    let write = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let read = Access::READ_OK | Access::EXEC_OK;
+    let writes = ["outbox", "inbox", "archive"].map(|name| (home.join(name), write));
+    let reads = ["sent", "dead_letter"].map(|name| (home.join(name), read));
+    let findings = (
+        Layout::new(root).packets("findings"),
+        Access::WRITE_OK | Access::EXEC_OK,
+    );
+    writes.into_iter().chain(reads).chain([findings]).collect()
+}
+
+fn of_daemon(case: &Case<'_>) -> Vec<(PathBuf, Access)> {
+    let layout = Layout::new(case.root);
+    let write = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let mut wanted = vec![
+        (layout.own(), write),
+        (layout.ledger(), write),
+        (layout.packets("briefs"), write),
+        (layout.packets("handoff"), write),
+        (layout.packets("findings"), write),
+    ];
+    for agent in case.agents {
+        let home = layout.agents().join(agent.as_str());
+        wanted.extend(
+            ["outbox", "inbox", "sent", "dead_letter"].map(|name| (home.join(name), write)),
+        );
+    }
+    wanted
+}
+
+/// Whether mailboxes belong to whom the config says, where agents are users of their own.
+pub(super) fn users(case: &Case<'_>) -> Checked {
+    let users = match Config::load(case.root) {
+        Ok(config) => config.users(),
+        Err(_) => {
+            return Ok(vec![Said::note(
+                "not looked at: settled.toml says whose mailboxes are, and cannot be read",
+            )]);
+        }
+    };
+    if users.is_empty() {
+        return Ok(vec![Said::note(
+            "agents are no users of their own: whoever is one of them can write as any",
+        )]);
+    }
+    let layout = Layout::new(case.root);
+    let mut wrong = Vec::new();
+    for (agent, user) in &users {
+        if let Ok(data) = layout.outbox(agent.as_str()).symlink_metadata() {
+            if data.uid() != *user {
+                wrong.push(format!(
+                    "the outbox of {agent} is uid {}'s, expected uid {user}",
+                    data.uid()
+                ));
+            }
+            if data.mode() & 0o002 != 0 {
+                wrong.push(format!("everybody can write into the outbox of {agent}"));
+            }
+        }
+        let inbox = layout.mailbox(&Mailbox::Inbox(agent.to_string()));
+        if inbox
+            .symlink_metadata()
+            .is_ok_and(|data| data.mode() & 0o007 != 0)
+        {
+            wrong.push(format!("everybody can get into the inbox of {agent}"));
+        }
+    }
+    if layout
+        .own()
+        .symlink_metadata()
+        .is_ok_and(|data| data.mode() & 0o077 != 0)
+    {
+        wrong.push("others than the daemon get into .settled".to_owned());
+    }
+    let fix = format!("{}, as root", (case.spell)("init --separate-users"));
+    let said: Vec<Said> = wrong
+        .into_iter()
+        .map(|what| Said::wrong(what, fix.as_str()))
+        .collect();
+    Ok(if said.is_empty() {
+        vec![Said::ok(format!(
+            "{} agents are users of their own",
+            users.len()
+        ))]
+    } else {
+        said
+    })
+}
+
+/// Temporary files in mailboxes that nobody needs any more.
+pub(super) fn leftovers(case: &Case<'_>) -> Checked {
+    let (mut removed, mut left) = (Vec::new(), Vec::new());
+    for agent in case.agents {
+        for directory in ["outbox", "inbox", "dead_letter"] {
+            let directory = case
+                .root
+                .join("agents")
+                .join(agent.as_str())
+                .join(directory);
+            // What cannot be listed is told by `access`.
+            for entry in std::fs::read_dir(&directory)
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                if !is_old(&entry.path(), &name)
+                    || !is_unneeded(case, agent.as_str(), &directory, &name)
+                {
+                    continue;
+                }
+                let path = entry.path();
+                let shown = path
+                    .strip_prefix(case.root)
+                    .unwrap_or(&path)
+                    .display()
+                    .to_string();
+                if case.mends {
+                    std::fs::remove_file(&path)
+                        .map_err(|error| format!("cannot remove {shown}: {error}"))?;
+                    removed.push(shown);
+                } else {
+                    left.push(shown);
+                }
+            }
+        }
+    }
+    Ok(match (removed.is_empty(), left.is_empty()) {
+        (true, true) => vec![Said::ok("no temporary file was left behind")],
+        (false, _) => vec![Said::mended(format!("removed {}", removed.join(", ")))],
+        (true, false) => vec![Said::wrong(
+            format!("left behind for over a day: {}", left.join(", ")),
+            (case.spell)("doctor --fix"),
+        )],
+    })
+}
+
+fn is_old(path: &Path, name: &str) -> bool {
+    let age = || {
+        SystemTime::now()
+            .duration_since(path.symlink_metadata().ok()?.modified().ok()?)
+            .ok()
+    };
+    name.starts_with(".settled-")
+        && name.ends_with(".tmp")
+        && age().is_some_and(|age| age > LEFT_OVER)
+}
+
+/// Whether nothing depends on it. That the daemon's own is gone tells the next start that it was delivered, so it may go
+/// only when the mailbox's cursor says that it was.
+fn is_unneeded(case: &Case<'_>, agent: &str, directory: &Path, name: &str) -> bool {
+    let middle = name
+        .trim_start_matches(".settled-")
+        .trim_end_matches(".tmp");
+    if middle.starts_with("retry-") {
+        return true;
+    }
+    let (seq, n) = middle.split_once('.').unwrap_or((middle, "0"));
+    let (Ok(seq), Ok(n)) = (seq.parse(), n.parse()) else {
+        return false;
+    };
+    let mailbox = if directory.ends_with("inbox") {
+        Mailbox::Inbox(agent.to_owned())
+    } else if directory.ends_with("dead_letter") {
+        Mailbox::DeadLetter(agent.to_owned())
+    } else {
+        return false;
+    };
+    spool::has_delivered(case.root, &mailbox, seq, n) == Some(true)
+}

@@ -1,0 +1,9 @@
+//! How a mailroom stands, and why: reviews, threads, problems, the life of one message, verdicts and
+//! the state of the installation. Reads only and never takes the lock.
+
+pub mod dead_letter;
+pub mod doctor;
+pub mod sieve;
+pub mod standing;
+pub mod trace;
+pub mod verdict;

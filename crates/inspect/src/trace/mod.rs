@@ -1,0 +1,202 @@
+//! The whole life of a message, from where it was written to what answered it, each step with its evidence: a record
+//! of the ledger or a file. What neither shows is said to be not known.
+//!
+//! `told` reads the ledger, `places` the directories, `steps` makes the steps of both.
+
+mod places;
+mod steps;
+mod told;
+
+use std::path::Path;
+
+use message_schema::id::{AgentName, MessageId};
+use serde::Serialize;
+
+/// Everything that was found of one id.
+#[derive(Debug, Serialize)]
+pub struct Trace {
+    /// The id that was asked for.
+    pub id: String,
+    /// One for each sender that used it; senders number their messages themselves.
+    pub messages: Vec<Life>,
+    /// Why the ledger could not be asked, if it could not: then only the directories were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_ledger: Option<String>,
+}
+
+/// The life of one message.
+#[derive(Debug, Serialize)]
+pub struct Life {
+    /// Whose outbox it came from, or `settled`; absent where nothing proves the sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Its type, where it is known.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The review it moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
+    /// What happened to it, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One step of a life.
+#[derive(Debug, Serialize)]
+pub struct Step {
+    /// Which.
+    pub step: Stage,
+    /// Whether it was taken.
+    pub state: Known,
+    /// Whom it is about, where there may be several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// When, where a record or a file's stamp says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// What is known of it, in a few words.
+    pub what: String,
+    /// The record that says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<u64>,
+    /// The file that says so, relative to the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The digest of the bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// The steps of a life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Its sender wrote it.
+    Written,
+    /// It waits to be judged.
+    Waiting,
+    /// The daemon accepted it.
+    Accepted,
+    /// The daemon refused it.
+    Refused,
+    /// It repeated a message accepted before.
+    Duplicate,
+    /// It lies in a mailbox.
+    Delivered,
+    /// Its recipient took it.
+    Taken,
+    /// Its recipient answered it.
+    Answered,
+}
+
+impl Stage {
+    /// The word on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Waiting => "waiting",
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+            Self::Duplicate => "duplicate",
+            Self::Delivered => "delivered",
+            Self::Taken => "taken",
+            Self::Answered => "answered",
+        }
+    }
+}
+
+/// Whether a step was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Known {
+    /// It happened.
+    Yes,
+    /// It did not happen.
+    No,
+    /// Nothing says so, and nothing the contrary.
+    Unknown,
+}
+
+impl Step {
+    fn new(step: Stage, state: Known, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Self {
+            step,
+            state,
+            agent: None,
+            at: None,
+            what,
+            record: None,
+            path: None,
+            digest: None,
+        }
+    }
+
+    fn of(self, agent: &str) -> Self {
+        Self {
+            agent: Some(agent.to_owned()),
+            ..self
+        }
+    }
+
+    fn by_record(self, seq: u64, at: &str) -> Self {
+        Self {
+            record: Some(seq),
+            at: Some(at.to_owned()),
+            ..self
+        }
+    }
+
+    fn by_file(self, path: impl Into<String>) -> Self {
+        Self {
+            path: Some(path.into()),
+            ..self
+        }
+    }
+}
+
+/// Finds everything about an id, of one sender if it is named.
+pub fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> Trace {
+    let (told, without_ledger) = match told::read(root, id, from) {
+        Ok(told) => (told, None),
+        Err(error) => (Vec::new(), Some(workspace::error::chain(&error))),
+    };
+    let mut messages: Vec<Life> = told
+        .iter()
+        .map(|told| steps::life(root, id, told))
+        .collect();
+    for (agent, step) in places::waiting(root, id, from) {
+        match messages
+            .iter_mut()
+            .find(|life| life.from.as_deref() == Some(agent.as_str()))
+        {
+            Some(life) => life.steps.push(step),
+            None => messages.push(alone(Some(agent), step)),
+        }
+    }
+    if messages.is_empty() {
+        let refused = places::refused(root, id, from).into_iter();
+        messages.extend(refused.map(|(agent, step)| alone(Some(agent), step)));
+        // Whoever laid a file into an inbox is not known, so it is of no sender that could be named.
+        if from.is_none() {
+            messages.extend(
+                places::unproven(root, id)
+                    .into_iter()
+                    .map(|step| alone(None, step)),
+            );
+        }
+    }
+    Trace {
+        id: id.to_string(),
+        messages,
+        without_ledger,
+    }
+}
+
+fn alone(from: Option<String>, step: Step) -> Life {
+    Life {
+        from,
+        kind: None,
+        review: None,
+        steps: vec![step],
+    }
+}

@@ -1,0 +1,192 @@
+//! What the directories show of a message: where a delivered file lies now, and files under an id that no record
+//! speaks of.
+
+use std::io;
+use std::path::Path;
+
+use message_schema::Report;
+use message_schema::id::{AgentName, MessageId};
+use spool::{Digest, FileName};
+use workspace::directory;
+
+use super::{Known, Stage, Step};
+
+/// The largest file that is looked into, in bytes; more than is ever delivered.
+const SIZE_MAX: u64 = 1 << 20;
+
+/// Where a file of an inbox may lie once its reader has it.
+const TAKEN: [&str; 3] = ["inbox/taken", "archive", "inbox/archive"];
+
+/// Where a delivered file lies.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// Where it was delivered; the path relative to the root.
+    Inbox(String),
+    /// Where its reader put it.
+    Left(String),
+    /// In none of these places.
+    Gone,
+    /// That cannot be seen; why.
+    Unreadable(String),
+}
+
+/// Looks for a file that record `seq` made in an inbox. Only one of the same bytes is it.
+pub(super) fn of_delivered(
+    root: &Path,
+    agent: &str,
+    file: &FileName,
+    seq: u64,
+    digest: &Digest,
+) -> Place {
+    for directory in ["inbox"].iter().chain(&TAKEN) {
+        for name in file.variants(seq) {
+            let path = format!("agents/{agent}/{directory}/{name}");
+            let full = root.join("agents").join(agent).join(directory).join(&name);
+            match read(&full) {
+                Ok(Some(bytes)) if Digest::of(&bytes) == *digest => {
+                    return if *directory == "inbox" {
+                        Place::Inbox(path)
+                    } else {
+                        Place::Left(path)
+                    };
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    return Place::Unreadable(format!("agents/{agent}/{directory}: {error}"));
+                }
+            }
+        }
+    }
+    Place::Gone
+}
+
+/// The files under this id that wait in outboxes, each with its agent.
+pub(super) fn waiting(
+    root: &Path,
+    id: &MessageId,
+    from: Option<&AgentName>,
+) -> Vec<(String, Step)> {
+    let serving = match spool::is_served(root) {
+        Some(true) => "in the outbox; a daemon is serving and has not judged it yet",
+        Some(false) => "in the outbox, until a daemon serves",
+        None => "in the outbox; whether a daemon is serving is not known",
+    };
+    let step = |path| Step::new(Stage::Waiting, Known::Yes, serving).by_file(path);
+    with_id(root, "outbox", id, from)
+        .into_iter()
+        .map(|(agent, path)| (agent, step(path)))
+        .collect()
+}
+
+/// The refused files whose report names this id, each with its agent.
+pub(super) fn refused(
+    root: &Path,
+    id: &MessageId,
+    from: Option<&AgentName>,
+) -> Vec<(String, Step)> {
+    let mut found = Vec::new();
+    for (agent, name, bytes) in files(root, "dead_letter", from) {
+        let Some(report) = Report::from_yaml(&bytes)
+            .ok()
+            .filter(|report| report.message_id.as_ref() == Some(id))
+        else {
+            continue;
+        };
+        let what = format!("{}: {}", report.refused, report.summary);
+        let step = Step::new(Stage::Refused, Known::Yes, what)
+            .by_file(format!("agents/{agent}/dead_letter/{name}"));
+        let at = Some(report.received_at.to_string());
+        found.push((
+            agent,
+            Step {
+                at,
+                digest: Some(report.digest),
+                ..step
+            },
+        ));
+    }
+    found
+}
+
+/// The files under this id in inboxes, which nothing accounts for.
+pub(super) fn unproven(root: &Path, id: &MessageId) -> Vec<Step> {
+    let step = |(agent, path): (String, String)| {
+        let what = "lies in the inbox without a proven sender: no record made it";
+        Step::new(Stage::Delivered, Known::Unknown, what)
+            .of(&agent)
+            .by_file(path)
+    };
+    ["inbox"]
+        .iter()
+        .chain(&TAKEN)
+        .flat_map(|directory| with_id(root, directory, id, None))
+        .map(step)
+        .collect()
+}
+
+fn with_id(
+    root: &Path,
+    directory: &str,
+    id: &MessageId,
+    of: Option<&AgentName>,
+) -> Vec<(String, String)> {
+    let is_it = |bytes: &[u8]| {
+        // Most files do not even hold the letters, and need not be read as YAML.
+        bytes
+            .windows(id.as_str().len())
+            .any(|window| window == id.as_str().as_bytes())
+            && message_schema::parse(bytes).is_ok_and(|message| message.id().as_ref() == Some(id))
+    };
+    files(root, directory, of)
+        .filter(|(.., bytes)| is_it(bytes))
+        .map(|(agent, name, _)| {
+            let path = format!("agents/{agent}/{directory}/{name}");
+            (agent, path)
+        })
+        .collect()
+}
+
+/// The files in a directory of each agent, or of one, that can be read; with agent and name.
+fn files<'a>(
+    root: &'a Path,
+    directory: &'a str,
+    of: Option<&'a AgentName>,
+) -> impl Iterator<Item = (String, FileName, Vec<u8>)> + 'a {
+    let agents = directory::agents(root).unwrap_or_default();
+    let agents = agents
+        .into_iter()
+        .filter(move |agent| of.is_none_or(|of| of == agent));
+    agents.flat_map(move |agent| {
+        let directory = root.join("agents").join(agent.as_str()).join(directory);
+        let mut names: Vec<FileName> = std::fs::read_dir(&directory)
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| FileName::new(entry.ok()?.file_name().into_encoded_bytes()).ok())
+            .filter(|name| !name.as_bytes().starts_with(b"."))
+            .collect();
+        names.sort_unstable();
+        names.into_iter().filter_map(move |name| {
+            let bytes = read(&directory.join(&name)).ok()??;
+            Some((agent.to_string(), name, bytes))
+        })
+    })
+}
+
+/// The bytes of a regular file; nothing if there is none of a fitting size.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let is_absent = |error: &io::Error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+        )
+    };
+    match path.symlink_metadata() {
+        Ok(data) if data.is_file() && data.len() <= SIZE_MAX => match std::fs::read(path) {
+            Err(error) if is_absent(&error) => Ok(None),
+            result => result.map(Some),
+        },
+        Ok(_) => Ok(None),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,278 @@
+//! What the ledger tells of one id: the records that judged it, those that show it was taken, and what answered it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use message_schema::envelope::MessageType;
+use message_schema::id::{AgentName, MessageId};
+use review::{Accepted, Event, Happened, Letter, Notice, Record, ReviewKey, Says};
+use spool::{Content, Delivery, Digest, Entry, SpoolError};
+use workspace::fold;
+
+/// What the ledger tells of one message of one sender.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// Whose outbox it lay in, or `settled`.
+    pub(super) from: String,
+    /// Every record that judged a file under this id, in order; of a letter the record that wrote it.
+    pub(super) records: Vec<(Entry, Record)>,
+    /// The record by which the request counts as taken.
+    pub(super) taken: Option<(u64, String)>,
+    /// What answered it, by who answered.
+    pub(super) answers: BTreeMap<AgentName, Answer>,
+}
+
+/// A message that answers another one.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) how: How,
+    pub(super) id: MessageId,
+    pub(super) seq: u64,
+    pub(super) at: String,
+}
+
+/// How it is known that it answers; the surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum How {
+    Parent,
+    NextOfReview,
+    Conversation,
+}
+
+impl How {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Parent => "names it as its parent",
+            Self::NextOfReview => "is the review's next response",
+            Self::Conversation => "is of the same conversation",
+        }
+    }
+}
+
+/// Reads the whole ledger for one id.
+pub(super) fn read(
+    root: &Path,
+    id: &MessageId,
+    from: Option<&AgentName>,
+) -> Result<Vec<Told>, SpoolError> {
+    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+    let is_wanted = |sender: &str| from.is_none_or(|from| from.as_str() == sender);
+    spool::read_ledger(root, &mut |entry| {
+        let is_judged = entry.id.as_deref() == Some(id.as_str());
+        if !is_judged && told.is_empty() && !entry.decision.get().contains(id.as_str()) {
+            return Ok(());
+        }
+        let (record, _) = fold::decision(entry)?;
+        told.values_mut()
+            .for_each(|told| told.hear(entry, &record, id));
+        let sender = match &entry.original {
+            Some(original) if is_judged => Some(original.outbox.as_str()),
+            Some(_) | None if writes(&record, id) => Some(message_schema::envelope::DAEMON),
+            Some(_) | None => None,
+        };
+        if let Some(sender) = sender.filter(|sender| is_wanted(sender)) {
+            let new = || Told {
+                from: sender.to_owned(),
+                records: Vec::new(),
+                taken: None,
+                answers: BTreeMap::new(),
+            };
+            told.entry(sender.to_owned())
+                .or_insert_with(new)
+                .records
+                .push((entry.clone(), record));
+        }
+        Ok(())
+    })?;
+    Ok(told.into_values().collect())
+}
+
+impl Told {
+    /// The record that accepted it, if one did.
+    pub(super) fn accepted(&self) -> Option<&Accepted> {
+        self.records.iter().find_map(|(_, record)| match record {
+            Record::Accepted(accepted) => Some(&**accepted),
+            Record::Duplicate { .. }
+            | Record::Refused { .. }
+            | Record::Happened(_)
+            | Record::Declined { .. } => None,
+        })
+    }
+
+    /// Takes in a later record.
+    fn hear(&mut self, entry: &Entry, record: &Record, id: &MessageId) {
+        match record {
+            Record::Accepted(answer) => {
+                let Some(how) = self.how(entry, answer, id) else {
+                    return;
+                };
+                let new = Answer {
+                    how,
+                    id: answer.id.clone(),
+                    seq: entry.seq,
+                    at: entry.at.clone(),
+                };
+                self.answer(answer.from.clone(), new);
+            }
+            Record::Happened(happened) => self.hear_of(entry, happened),
+            Record::Duplicate { .. } | Record::Refused { .. } | Record::Declined { .. } => {}
+        }
+    }
+
+    fn answer(&mut self, by: AgentName, new: Answer) {
+        if self
+            .answers
+            .get(&by)
+            .is_none_or(|before| new.how < before.how)
+        {
+            self.answers.insert(by, new);
+        }
+    }
+
+    /// How an accepted message answers this one, if it does.
+    fn how(&self, entry: &Entry, answer: &Accepted, id: &MessageId) -> Option<How> {
+        let to_us = answer.to.iter().any(|to| to.as_str() == self.from);
+        if to_us && parent(entry).as_deref() == Some(id.as_str()) {
+            return Some(How::Parent);
+        }
+        let own = self
+            .accepted()
+            .filter(|own| own.to.contains(&answer.from))?;
+        let review = |accepted: &Accepted| accepted.step.as_ref().map(|step| step.review.clone());
+        let is_next = follows(own.kind, answer.kind)
+            && review(own) == review(answer)
+            && review(own).is_some();
+        if is_next
+            && self
+                .answers
+                .values()
+                .all(|answer| answer.how == How::Conversation)
+        {
+            return Some(How::NextOfReview);
+        }
+        (to_us && own.conversation.is_some() && own.conversation == answer.conversation)
+            .then_some(How::Conversation)
+    }
+
+    /// Notes that the request was taken, or that the daemon answered in its reviewer's place.
+    fn hear_of(&mut self, entry: &Entry, happened: &Happened) {
+        let Some(own) = self
+            .accepted()
+            .filter(|own| own.kind == MessageType::ReviewRequest)
+        else {
+            return;
+        };
+        let Some(review) = own.step.as_ref().map(|step| step.review.clone()) else {
+            return;
+        };
+        let is_over = self
+            .answers
+            .values()
+            .any(|answer| answer.how <= How::NextOfReview);
+        if is_over || !happened.steps.iter().any(|step| step.review == review) {
+            return;
+        }
+        if is_take(&happened.event) && self.taken.is_none() {
+            self.taken = Some((entry.seq, entry.at.clone()));
+        }
+        if let Some(letter) = happened
+            .letters
+            .iter()
+            .find(|letter| is_in_place(letter, &review))
+        {
+            let how = How::NextOfReview;
+            let answer = Answer {
+                how,
+                id: letter.id.clone(),
+                seq: entry.seq,
+                at: entry.at.clone(),
+            };
+            self.answer(
+                AgentName::new(message_schema::envelope::DAEMON).expect("it is a name"),
+                answer,
+            );
+        }
+    }
+}
+
+fn is_take(event: &Event) -> bool {
+    match event {
+        Event::Taken(_) | Event::Turns { .. } | Event::Started(_) => true,
+        Event::Deadline { .. }
+        | Event::Failed { .. }
+        | Event::Pull(_)
+        | Event::Person(_)
+        | Event::Pair(_) => false,
+    }
+}
+
+fn is_in_place(letter: &Letter, of: &ReviewKey) -> bool {
+    match &letter.says {
+        Says::BudgetSpent { review, .. } => review == of,
+        Says::Escalated { .. }
+        | Says::Closed { .. }
+        | Says::Decided { .. }
+        | Says::Handoff { .. } => false,
+    }
+}
+
+/// Whether a message of the one type waits for one of the other.
+fn follows(own: MessageType, answer: MessageType) -> bool {
+    use MessageType::{ReviewAddressed, ReviewFeedback, ReviewLgtm, ReviewRequest};
+    match own {
+        ReviewRequest => answer == ReviewFeedback || answer == ReviewLgtm,
+        ReviewFeedback => answer == ReviewAddressed || answer == ReviewRequest,
+        ReviewAddressed
+        | ReviewLgtm
+        | MessageType::Notification
+        | MessageType::Question
+        | MessageType::TaskRequest
+        | MessageType::FollowUp
+        | MessageType::Handoff
+        | MessageType::HandoffComplete
+        | MessageType::BrainstormRequest
+        | MessageType::BrainstormFollowup => false,
+    }
+}
+
+/// The message an accepted one says it answers.
+fn parent(entry: &Entry) -> Option<String> {
+    let text = entry.original.as_ref()?.text.as_ref()?;
+    if !text.contains("parent_message_id") {
+        return None;
+    }
+    let message = message_schema::parse(text.as_bytes()).ok()?;
+    message
+        .root()
+        .field_text("parent_message_id")
+        .map(str::to_owned)
+}
+
+/// Whether the daemon wrote a letter under this id with the record.
+fn writes(record: &Record, id: &MessageId) -> bool {
+    let is_it = |letters: &[Letter]| letters.iter().any(|letter| letter.id == *id);
+    match record {
+        Record::Refused { cost, notice, .. } => {
+            let is_notice = match notice {
+                Notice::Sent { id: own, .. } => own == id,
+                Notice::Withheld | Notice::Never => false,
+            };
+            is_notice || cost.as_ref().is_some_and(|cost| is_it(&cost.letters))
+        }
+        Record::Happened(happened) => is_it(&happened.letters),
+        Record::Accepted(_) | Record::Duplicate { .. } | Record::Declined { .. } => false,
+    }
+}
+
+/// The digest of what a delivery brings, and whether it is the message under this id.
+pub(super) fn brings(entry: &Entry, delivery: &Delivery, id: &MessageId) -> Option<Digest> {
+    match &delivery.content {
+        Content::Original => entry.original.as_ref().and_then(|original| original.digest),
+        // A letter opens with its id, as every message we write.
+        Content::Text(text) => {
+            let message = message_schema::parse(text.as_bytes()).ok()?;
+            (message.id()? == *id).then(|| Digest::of(text.as_bytes()))
+        }
+        Content::Withdrawn(_) => None,
+    }
+}

@@ -1,0 +1,226 @@
+//! Which records of a ledger concern a pull request: all that move one of its reviews or tell of it, whoever the
+//! reviewer is, since generations and reviews are counted over all of them; and the records that handed off what it
+//! is to fix.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use message_schema::id::{AgentName, PrNumber, Repo};
+use review::{Event, Record, Step, TaskId};
+use spool::{Digest, Entry, SpoolError};
+use workspace::config::{self, Config};
+use workspace::directory;
+use workspace::fold::{self, Books};
+
+use super::file::{self, Anchor, Header, PolicyThen, Role};
+use super::standing::{self, NoAnswer};
+
+/// What was written down.
+#[derive(Clone, Debug)]
+pub struct Exported {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// The digest of all of it.
+    pub seal: Digest,
+    /// Where the ledger ended.
+    pub anchor: Anchor,
+    /// How many records are in it.
+    pub records: usize,
+}
+
+/// Why nothing was.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The ledger or the workspace cannot be read.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// The config cannot be read or used.
+    #[error(transparent)]
+    Config(#[from] config::ConfigError),
+    /// A line of the ledger would not be written again as it stands there.
+    #[error(
+        "record {seq} of the ledger was written in another form, and cannot be copied byte for byte"
+    )]
+    OtherForm {
+        /// Its number.
+        seq: u64,
+    },
+    /// There is no such review.
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+}
+
+/// Copies the records that concern a pull request, without the lock.
+pub fn export(
+    root: &Path,
+    pr: &PrNumber,
+    repo: Option<&Repo>,
+    reviewers: &[AgentName],
+    now: DateTime<Utc>,
+) -> Result<Exported, ExportError> {
+    let pr = pr.to_canonical();
+    let (books, _) = Books::read(root)?;
+    standing::find(books.state(), &pr, repo, reviewers)?;
+    let toml = text_of_config(root)?;
+    let agents = directory::agents(root)?;
+    let mut copy = Copy {
+        pr: pr.clone(),
+        picked: Vec::new(),
+        dispatches: BTreeMap::new(),
+        last: None,
+        bad: None,
+    };
+    let verified = spool::read_ledger(root, &mut |entry| copy.look(entry).map_err(Into::into))?;
+    copy.check(verified.last);
+    if let Some(seq) = copy.bad {
+        return Err(ExportError::OtherForm { seq });
+    }
+    let records = copy.records();
+    let anchor = Anchor {
+        records: verified.records,
+        last: verified.last,
+    };
+    let header = Header {
+        pr,
+        repo: repo.cloned(),
+        reviewers: reviewers.to_vec(),
+        exported_at: now.to_rfc3339_opts(SecondsFormat::Secs, true),
+        by: format!("settled {}", env!("CARGO_PKG_VERSION")),
+        ledger: anchor.clone(),
+        policy: PolicyThen {
+            taken: "at_export".to_owned(),
+            toml,
+        },
+        agents,
+    };
+    let (bytes, seal) = file::write(&header, &records);
+    Ok(Exported {
+        bytes,
+        seal,
+        anchor,
+        records: records.len(),
+    })
+}
+
+/// The config's text, which can be used.
+fn text_of_config(root: &Path) -> Result<Option<String>, config::ConfigError> {
+    let path = root.join(config::FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Config::parse(&text, &path).map(|_| Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(config::ConfigError::Unreadable { path, source }),
+    }
+}
+
+/// What was found so far.
+struct Copy {
+    pr: PrNumber,
+    picked: Vec<(Entry, Vec<TaskId>)>,
+    /// Every record of other pull requests that handed something off, by its tasks.
+    dispatches: BTreeMap<TaskId, Entry>,
+    /// The record before, if it may be copied.
+    last: Option<(u64, Digest)>,
+    /// A record that cannot be copied.
+    bad: Option<u64>,
+}
+
+impl Copy {
+    fn look(&mut self, entry: &Entry) -> Result<(), fold::Unreadable> {
+        self.check(entry.prev);
+        let (record, _) = fold::decision(entry)?;
+        let steps = steps(&record);
+        let concerns = steps.iter().any(|step| step.review.pr == self.pr)
+            || event(&record)
+                .and_then(pr_of)
+                .is_some_and(|pr| pr.to_canonical() == self.pr);
+        let tasks: Vec<TaskId> = tasks(&record).collect();
+        if concerns || !tasks.is_empty() {
+            self.last = Some((entry.seq, Digest::of(&entry.to_line())));
+        }
+        if concerns {
+            let fixes = steps.iter().filter_map(|step| step.fixes.clone()).collect();
+            self.picked.push((entry.clone(), fixes));
+        } else {
+            self.dispatches
+                .extend(tasks.into_iter().map(|task| (task, entry.clone())));
+        }
+        Ok(())
+    }
+
+    /// The line that follows names the digest of the one before: what we would write has the same.
+    fn check(&mut self, named: Digest) {
+        if let Some((seq, digest)) = self.last.take()
+            && digest != named
+        {
+            self.bad = self.bad.or(Some(seq));
+        }
+    }
+
+    /// The records in the order of the ledger, each once.
+    fn records(self) -> Vec<(Role, Entry)> {
+        let Self {
+            picked, dispatches, ..
+        } = self;
+        let given = picked
+            .iter()
+            .flat_map(|(_, fixes)| fixes)
+            .filter_map(|task| dispatches.get(task));
+        let given: BTreeMap<u64, (Role, Entry)> = given
+            .map(|entry| (entry.seq, (Role::Given, entry.clone())))
+            .collect();
+        let judged = picked
+            .into_iter()
+            .map(|(entry, _)| (entry.seq, (Role::Judged, entry)));
+        given
+            .into_iter()
+            .chain(judged)
+            .collect::<BTreeMap<_, _>>()
+            .into_values()
+            .collect()
+    }
+}
+
+fn steps(record: &Record) -> Vec<&Step> {
+    match record {
+        Record::Accepted(accepted) => accepted.step.iter().collect(),
+        Record::Refused { cost, .. } => cost.iter().map(|cost| &cost.step).collect(),
+        Record::Happened(happened) => happened.steps.iter().collect(),
+        Record::Duplicate { .. } | Record::Declined { .. } => Vec::new(),
+    }
+}
+
+fn event(record: &Record) -> Option<&Event> {
+    match record {
+        Record::Happened(happened) => Some(&happened.event),
+        Record::Declined { event, .. } => Some(event),
+        Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => None,
+    }
+}
+
+fn tasks(record: &Record) -> impl Iterator<Item = TaskId> {
+    let handoff = match record {
+        Record::Happened(happened) => happened.handoff.as_ref(),
+        Record::Accepted(_)
+        | Record::Duplicate { .. }
+        | Record::Refused { .. }
+        | Record::Declined { .. } => None,
+    };
+    handoff
+        .into_iter()
+        .flat_map(|handoff| &handoff.tasks)
+        .map(|task| task.id.clone())
+}
+
+fn pr_of(event: &Event) -> Option<&PrNumber> {
+    match event {
+        Event::Deadline { review, .. } => Some(&review.pr),
+        Event::Taken(which)
+        | Event::Turns { which, .. }
+        | Event::Started(which)
+        | Event::Failed { which, .. } => Some(&which.pr),
+        Event::Pull(pull) => Some(&pull.pr),
+        Event::Person(decision) => Some(&decision.which.pr),
+        Event::Pair(_) => None,
+    }
+}

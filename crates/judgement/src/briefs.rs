@@ -1,0 +1,71 @@
+//! The brief that lies beside a delivered request, and the one that takes its place when a person decides
+//! meanwhile: its file's name and its text.
+
+use message_schema::envelope::MessageType;
+use message_schema::{escaped_json, flow, render_lines};
+use review::{Brief, Event, Policy, Record, State};
+use spool::{Content, Delivery, FileName, Mailbox};
+
+use crate::moment::Moment;
+use crate::names::{NameBook, Shelf};
+
+/// The file a record makes beside a request it accepts, or for an open one when a person decides about
+/// its review, for the schema of the old one would ask for a thread that is settled, or forbid one that
+/// is open again. `state` is the state after the record.
+pub fn of(
+    record: &Record,
+    state: &State,
+    policy: &Policy,
+    (seq, moment): (u64, Moment),
+    names: &mut NameBook,
+) -> Option<Delivery> {
+    let step = match record {
+        Record::Accepted(accepted) if accepted.kind == MessageType::ReviewRequest => {
+            accepted.step.as_ref()
+        }
+        Record::Happened(happened) => match &happened.event {
+            Event::Person(_) => happened.steps.first(),
+            Event::Deadline { .. }
+            | Event::Taken(_)
+            | Event::Turns { .. }
+            | Event::Started(_)
+            | Event::Failed { .. }
+            | Event::Pull(_)
+            | Event::Pair(_) => None,
+        },
+        Record::Accepted(_)
+        | Record::Duplicate { .. }
+        | Record::Refused { .. }
+        | Record::Declined { .. } => None,
+    };
+    let brief = review::brief(state, policy, &step?.review, moment.utc)?;
+    let mailbox = Mailbox::Packets("briefs".to_owned());
+    let file = names.choose(Shelf::Mailbox(&mailbox), &name(&brief), seq);
+    Some(Delivery {
+        mailbox,
+        file,
+        content: Content::Text(text(&brief)),
+    })
+}
+
+fn name(brief: &Brief) -> FileName {
+    let Brief {
+        pr,
+        author,
+        reviewer,
+        round,
+        ..
+    } = brief;
+    FileName::new(format!("{pr}_{author}_{reviewer}_r{round}.yaml"))
+        .expect("a number and two agent names are at most 180 bytes without a slash")
+}
+
+/// One line for each field and each thread; the schema on the last one, where a program takes it.
+pub fn text(brief: &Brief) -> String {
+    let json = format!(
+        "{}response_schema: {}\n",
+        render_lines(brief),
+        escaped_json(&brief.response_schema)
+    );
+    flow(&json)
+}

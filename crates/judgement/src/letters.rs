@@ -1,0 +1,197 @@
+//! What the daemon itself writes to agents. Every letter is a message like any other, signed
+//! `settled`; here is what they share, and the notice of a refusal. What the others say is written
+//! in the modules below.
+
+pub mod budget;
+pub mod handoff;
+pub mod news;
+
+use message_schema::body::Body;
+use message_schema::envelope::{DAEMON, Envelope, MessageType, Priority, Recipients, Timestamp};
+use message_schema::id::{AgentName, MessageId, PrNumber};
+use message_schema::{Message, Report, line, render_message};
+
+/// A body holds at most 20 000 characters; a longer one is cut and points to the whole.
+const BODY_CHARS_MAX: usize = 20_000;
+
+/// A subject holds at most 200 characters.
+const SUBJECT_CHARS_MAX: usize = 200;
+
+/// A letter's envelope fields that are fixed by the record.
+#[derive(Clone, Copy, Debug)]
+pub struct Letter<'a> {
+    /// Its id.
+    pub id: &'a MessageId,
+    /// Whom it is for.
+    pub to: &'a AgentName,
+    /// When it is written.
+    pub at: Timestamp,
+}
+
+/// What a letter says.
+#[derive(Debug)]
+struct Said {
+    kind: MessageType,
+    priority: Priority,
+    subject: String,
+    body: Body,
+    related_pr: Option<PrNumber>,
+    related_packet: Option<String>,
+    parent_message_id: Option<String>,
+}
+
+/// Tells the owner of an outbox that a message was refused, with the report as the body.
+pub fn notice(
+    letter: &Letter<'_>,
+    report: &Report,
+    about: Option<&Message>,
+    summed_up: u32,
+) -> String {
+    let earlier = match summed_up {
+        0 => String::new(),
+        count => format!("{count} earlier refusals were not announced; see dead_letter/.\n"),
+    };
+    let body = earlier + &report.to_yaml();
+    let said = Said {
+        related_pr: about.and_then(Message::related_pr),
+        parent_message_id: about.and_then(Message::id).map(String::from),
+        ..notification(
+            format!(
+                "Refused: {} ({})",
+                one_line(&report.file, 120),
+                report.refused
+            ),
+            fitted(body, "the whole report stands in dead_letter/"),
+        )
+    };
+    write(letter, said)
+}
+
+fn notification(subject: String, body: String) -> Said {
+    Said {
+        kind: MessageType::Notification,
+        priority: Priority::P1,
+        subject,
+        body: Body::Text(body),
+        related_pr: None,
+        related_packet: None,
+        parent_message_id: None,
+    }
+}
+
+fn write(letter: &Letter<'_>, said: Said) -> String {
+    let envelope = Envelope {
+        id: letter.id.clone(),
+        from: daemon(),
+        to: Recipients::One(letter.to.clone()),
+        kind: said.kind,
+        priority: said.priority,
+        created_at_utc: letter.at,
+        related_pr: said.related_pr,
+        subject: one_line(&said.subject, SUBJECT_CHARS_MAX),
+        related_packet: said.related_packet,
+        conversation_id: None,
+        parent_message_id: said.parent_message_id,
+        context_keys: None,
+        expires_at: None,
+        channel: None,
+        autonomy_hint: None,
+        model: None,
+        turns: None,
+        input_tokens: None,
+        output_tokens: None,
+        wall_time_s: None,
+        est_cost_usd: None,
+        body: String::new(),
+        auth: None,
+    };
+    render_message(&envelope, &said.body)
+}
+
+fn daemon() -> AgentName {
+    AgentName::new(DAEMON).expect("the daemon's name is within the grammar of agent names")
+}
+
+/// The body, cut where it is longer than a body may be, with word of where the whole is.
+fn fitted(body: String, whole: &str) -> String {
+    if body.chars().count() <= BODY_CHARS_MAX {
+        return body;
+    }
+    let rest = format!("\n(cut: {whole})\n");
+    body.chars()
+        .take(BODY_CHARS_MAX - rest.chars().count())
+        .collect::<String>()
+        + &rest
+}
+
+/// A text of somebody else's as a part of a line: at most so many characters, and none that would
+/// break out of it.
+fn one_line(text: &str, chars_max: usize) -> String {
+    let shown = |c: char| if line::is_trap(c) { ' ' } else { c };
+    text.chars().map(shown).take(chars_max).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use message_schema::schema::Schema;
+    use message_schema::{Code, coerce, parse};
+
+    use super::*;
+
+    fn report(file: &str, to: &AgentName, at: Timestamp) -> Report {
+        Report {
+            schema_version: 1,
+            file: file.to_owned(),
+            digest: "unread".to_owned(),
+            message_id: None,
+            from_outbox: to.clone(),
+            received_at: at,
+            refused: Code::Empty,
+            summary: String::new(),
+            retryable: true,
+            violations: Vec::new(),
+            review: None,
+            legal_next: Vec::new(),
+            attempts_left: None,
+            next_command: None,
+        }
+    }
+
+    #[test]
+    fn a_notice_keeps_the_rules_whatever_the_refused_file_is_called() {
+        let to = AgentName::new("claude").expect("a name");
+        let at = Timestamp::parse("2026-02-13T10:00:00Z").expect("an instant");
+        for file in [
+            "x\u{202e}lmay.yaml",
+            "x\u{2028}\u{85}\u{1b}[2J.yaml",
+            &"\u{200f}".repeat(255),
+        ] {
+            let letter = Letter {
+                id: &MessageId::new("settled-1").expect("an id"),
+                to: &to,
+                at,
+            };
+            let text = notice(&letter, &report(file, &to, at), None, 0);
+            let message = parse(text.as_bytes()).expect("readable");
+            let subject = coerce(message.root(), Schema::Envelope.shape())["subject"].clone();
+            let subject = subject.as_str().expect("a text");
+            assert!(
+                line::is_one_line(subject) && subject.ends_with("(empty)"),
+                "{subject:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_body_is_cut_where_a_body_ends_and_says_so() {
+        let whole = "ä".repeat(BODY_CHARS_MAX);
+        assert_eq!(fitted(whole.clone(), "elsewhere"), whole);
+        let cut = fitted(whole + "x", "elsewhere");
+        assert_eq!(cut.chars().count(), BODY_CHARS_MAX);
+        assert!(
+            cut.ends_with("ä\n(cut: elsewhere)\n"),
+            "{}",
+            &cut[cut.len() - 40..]
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! The feedback a reviewer did not give: its budget for the round is spent, and the daemon writes
+//! the `review_feedback` in its place, with a packet that carries the open threads.
+
+use message_schema::body::{Body, Escalation, ReviewFeedback};
+use message_schema::envelope::{DAEMON, MessageType, Timestamp};
+use message_schema::id::{FindingId, PacketPath};
+use message_schema::packet::{Finding, FindingsPacket, Status, Summary};
+use message_schema::render_packet;
+use review::{Deadline, Event, Invocation, Review, ReviewKey, Thread};
+
+use super::{Letter, Said, one_line, write};
+
+/// The largest packet, in bytes, that the daemon itself would read.
+const PACKET_BYTES_MAX: usize = 256 * 1024;
+
+/// What is left of a title where the whole would make the packet too large, in characters.
+const BRIEF_TITLE_CHARS: usize = 80;
+
+/// The reviewer's round that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Spent<'a> {
+    /// The review.
+    pub key: &'a ReviewKey,
+    /// The review while its request was still open.
+    pub review: &'a Review,
+    /// The round.
+    pub round: u32,
+    /// What happened; `None` when it was a message that was refused.
+    pub event: Option<&'a Event>,
+}
+
+/// A packet and how many of its findings block.
+#[derive(Debug)]
+pub struct Carried {
+    /// The packet's text.
+    pub text: String,
+    blocking: usize,
+}
+
+/// The packet with the open threads.
+pub fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
+    let whole = open_findings(spent.review, carried);
+    let blocking = whole
+        .iter()
+        .filter(|finding| finding.counts_as_blocking())
+        .count();
+    let packet = |findings: Vec<Finding>| FindingsPacket {
+        packet_id: Some(name.to_owned()),
+        source_review_packet: None,
+        reviewer: Some(DAEMON.to_owned()),
+        round: Some(spent.round),
+        created_at_utc: Some(at),
+        reviewed_sha: None,
+        summary: Some(Summary {
+            verdict: Some(verdict(spent)),
+            blocking_count: u32::try_from(blocking).ok(),
+            non_blocking_count: u32::try_from(findings.len() - blocking).ok(),
+        }),
+        findings,
+        qa_validation: None,
+    };
+    let text = render_packet(&packet(whole));
+    if text.len() <= PACKET_BYTES_MAX {
+        return Carried { text, blocking };
+    }
+    // The whole of each finding stands in the packet it was raised in.
+    Carried {
+        text: render_packet(&packet(open_findings(spent.review, in_brief))),
+        blocking,
+    }
+}
+
+/// The message that names the packet.
+pub fn feedback(
+    letter: &Letter<'_>,
+    spent: &Spent<'_>,
+    carried: &Carried,
+    path: PacketPath,
+) -> String {
+    let ReviewKey { pr, reviewer, .. } = spent.key;
+    let request = spent
+        .review
+        .phase
+        .invocation()
+        .map(|open| String::from(open.request.clone()));
+    let related_packet = Some(path.as_str().to_owned());
+    let feedback = ReviewFeedback {
+        findings_packet: path,
+        round: spent.round,
+        blocking_count: u32::try_from(carried.blocking).expect("a packet has few findings"),
+        escalation: Some(Escalation::ReviewerBudgetExceeded),
+        validated_head: None,
+        withheld_side_effects: None,
+        telemetry: None,
+    };
+    let said = Said {
+        kind: MessageType::ReviewFeedback,
+        priority: spent.review.priority,
+        subject: format!(
+            "Review feedback: round {} (#{pr}), the budget of {reviewer} is spent",
+            spent.round
+        ),
+        body: Body::Feedback(feedback),
+        related_pr: Some(pr.clone()),
+        related_packet,
+        parent_message_id: request,
+    };
+    write(letter, said)
+}
+
+/// What the reviewer had, and what became of it.
+fn verdict(spent: &Spent<'_>) -> String {
+    let reviewer = &spent.key.reviewer;
+    let had = |open: &Invocation| match spent.event {
+        Some(Event::Deadline {
+            which: Deadline::Runtime,
+            ..
+        }) => {
+            format!(
+                "{reviewer} gave no response within {} seconds",
+                open.runtime_s.get()
+            )
+        }
+        Some(
+            Event::Deadline {
+                which: Deadline::PickUp | Deadline::Author,
+                ..
+            }
+            | Event::Taken(_)
+            | Event::Turns { .. }
+            | Event::Started(_)
+            | Event::Failed { .. }
+            | Event::Pull(_)
+            | Event::Person(_)
+            | Event::Pair(_),
+        ) => format!(
+            "{reviewer} gave no response within {} turns",
+            open.turns.get()
+        ),
+        None => format!(
+            "the approval of {reviewer} declares more than its {} turns",
+            open.turns.get()
+        ),
+    };
+    let had = spent
+        .review
+        .phase
+        .invocation()
+        .map_or_else(|| format!("{reviewer} gave no response"), had);
+    format!("{had}; the threads are carried as they stand, and a person decides")
+}
+
+fn open_findings(review: &Review, find: fn(&FindingId, &Thread) -> Finding) -> Vec<Finding> {
+    review
+        .open_threads()
+        .map(|(id, thread)| find(id, thread))
+        .collect()
+}
+
+/// A thread as the packet shows it.
+fn carried(id: &FindingId, thread: &Thread) -> Finding {
+    let fate = &thread.fate;
+    // A thread known by neither title nor recommendation is known by what it expects.
+    let is_nameless = thread.title.is_none() && fate.recommendation.is_none();
+    Finding {
+        title: thread.title.clone(),
+        category: fate.category.clone(),
+        expected: thread.words.clone().filter(|_| is_nameless),
+        recommendation: fate.recommendation.clone(),
+        fingerprint: thread.fingerprint.clone(),
+        target: fate.target.clone(),
+        ..in_brief(id, thread)
+    }
+}
+
+/// A thread with no more than what names it.
+fn in_brief(id: &FindingId, thread: &Thread) -> Finding {
+    let title = thread
+        .title
+        .as_deref()
+        .map(|title| one_line(title, BRIEF_TITLE_CHARS));
+    Finding {
+        title,
+        ..thread.restated(id, Status::Open)
+    }
+}

@@ -1,0 +1,282 @@
+//! Word of a review: it is with a person, it ended with its pull request, a person decided. Says who
+//! and why, and what its reader can do next.
+
+use std::collections::BTreeMap;
+
+use message_schema::envelope::Timestamp;
+use message_schema::id::{AgentName, FindingId};
+use message_schema::line::escaped;
+use review::{
+    Act, CloseReason, EscalationReason, Event, Handoff, PairNews, PairStep, PersonsDecision, Phase,
+    PullEvent, Review, ReviewKey,
+};
+
+use super::{Letter, Said, fitted, notification, one_line, write};
+
+/// A person's name and reason as they are repeated: at most so many characters.
+const WORDS_CHARS_MAX: usize = 1_000;
+
+/// The review a letter is about, as the record leaves it.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// Its key.
+    pub key: &'a ReviewKey,
+    /// How the record leaves it.
+    pub review: &'a Review,
+    /// What happened, if it was no message.
+    pub event: Option<&'a Event>,
+    /// What was handed off by it.
+    pub handoff: Option<&'a Handoff>,
+}
+
+/// The review was handed to a person.
+pub fn escalated(letter: &Letter<'_>, about: &About<'_>, reason: &EscalationReason) -> String {
+    let subject = format!("Review {} is with a person: {reason}", about.key);
+    let decided = about
+        .decision()
+        .map_or_else(String::new, |decision| told(decision, about) + "\n");
+    let why = why_escalated(about, reason);
+    let told = format!(
+        "{decided}The review {} was handed to a person: {why}.\n",
+        about.key
+    );
+    about.write(letter, subject, &told)
+}
+
+/// The pull request was closed.
+pub fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason) -> String {
+    let subject = format!("Review {} is closed: {}", about.key, reason.word());
+    let head = match about.event {
+        Some(Event::Pull(PullEvent {
+            head: Some(head), ..
+        })) => format!(" at {}", head.as_str()),
+        Some(
+            Event::Pull(PullEvent { head: None, .. })
+            | Event::Deadline { .. }
+            | Event::Taken(_)
+            | Event::Turns { .. }
+            | Event::Started(_)
+            | Event::Failed { .. }
+            | Event::Person(_)
+            | Event::Pair(_),
+        )
+        | None => String::new(),
+    };
+    let what = match reason {
+        CloseReason::Merged => "was merged",
+        CloseReason::NotMerged => "was closed without being merged",
+        CloseReason::Commented => "was commented on in its last round",
+    };
+    let ended = format!(
+        "Pull request {}{head} {what}. With it ended the review {} in round {}; nobody waits for you any more.\n",
+        about.key.pr, about.key, about.review.round
+    );
+    let handed_off = about
+        .handoff
+        .map_or_else(String::new, |handoff| handed_off(handoff, about.key));
+    about.write(letter, subject, &(ended + &handed_off))
+}
+
+/// A person decided, and the reader moves next.
+pub fn decided(letter: &Letter<'_>, about: &About<'_>) -> String {
+    let word = about
+        .decision()
+        .map_or("decided", |decision| decision.act.word());
+    let subject = format!("Review {}: {word} by a person", about.key);
+    let told = about.decision().map_or_else(
+        || "A person decided.".to_owned(),
+        |decision| told(decision, about),
+    );
+    let now = format!(
+        "The review {} is now {}.\n",
+        about.key,
+        about.review.phase.word()
+    );
+    about.write(letter, subject, &format!("{told}\n{now}"))
+}
+
+impl About<'_> {
+    fn decision(&self) -> Option<&PersonsDecision> {
+        match self.event {
+            Some(Event::Person(decision)) => Some(decision),
+            Some(
+                Event::Deadline { .. }
+                | Event::Taken(_)
+                | Event::Turns { .. }
+                | Event::Started(_)
+                | Event::Failed { .. }
+                | Event::Pull(_)
+                | Event::Pair(_),
+            )
+            | None => None,
+        }
+    }
+
+    /// What became of the reviewer's command.
+    fn failure(&self, reviewer: &AgentName, round: u32) -> String {
+        let why = match self.event {
+            Some(
+                Event::Failed { why, .. }
+                | Event::Pair(PairNews {
+                    what: PairStep::Crashed { why, .. },
+                    ..
+                }),
+            ) => format!(" ({})", escaped(why)),
+            Some(
+                Event::Deadline { .. }
+                | Event::Taken(_)
+                | Event::Turns { .. }
+                | Event::Started(_)
+                | Event::Pull(_)
+                | Event::Person(_)
+                | Event::Pair(_),
+            )
+            | None => String::new(),
+        };
+        format!("the command of {reviewer} ended round {round} without a response{why}")
+    }
+
+    fn write(&self, letter: &Letter<'_>, subject: String, told: &str) -> String {
+        let body = format!("{told}{}", self.next(letter.to));
+        let said = Said {
+            related_pr: Some(self.key.pr.clone()),
+            ..notification(subject, fitted(body, "`settled status` shows the review"))
+        };
+        write(letter, said)
+    }
+
+    /// What comes next, and until when.
+    fn next(&self, reader: &AgentName) -> String {
+        let mut text = "\nWhat comes next:\n".to_owned();
+        for next in self.review.legal_next(self.key) {
+            text += &format!("- {next}\n");
+        }
+        if let Phase::Escalated(_) = self.review.phase {
+            text += &format!(
+                "Nothing is asked of {reader} until then. A person can reopen the review, grant a round after the \
+                 last one, or settle its threads.\n"
+            );
+        }
+        if let Some((at, _)) = self.review.deadline() {
+            let at = Timestamp::from_utc(at);
+            text += &format!("The review waits until {at}; after that it is handed to a person.\n");
+        }
+        text
+    }
+}
+
+fn why_escalated(about: &About<'_>, reason: &EscalationReason) -> String {
+    let ReviewKey {
+        author, reviewer, ..
+    } = about.key;
+    let round = about.review.round;
+    match reason {
+        EscalationReason::MaxRoundsExceeded => {
+            format!("round {round} was the last one, and the quality gate does not pass")
+        }
+        EscalationReason::ReviewerBudgetExceeded => {
+            format!("the turns or seconds {reviewer} had for round {round} are spent")
+        }
+        EscalationReason::ReviewerTimeout => {
+            format!("{reviewer} did not take the request of round {round} in time")
+        }
+        EscalationReason::AuthorTimeout => {
+            format!("{author} did not move in time; round {round} was the last one opened")
+        }
+        EscalationReason::ProtocolViolation => {
+            format!("the last response {reviewer} could try in round {round} was refused too")
+        }
+        EscalationReason::BlockerHeld => {
+            "nothing blocking is open any more, but something blocking is with a person".to_owned()
+        }
+        EscalationReason::InvocationFailed => about.failure(reviewer, round),
+        EscalationReason::Cancelled => format!("{reviewer} was called off in round {round}"),
+        EscalationReason::Reviewer(text) => {
+            format!("{reviewer} says: {}", one_line(text, WORDS_CHARS_MAX))
+        }
+    }
+}
+
+/// Who decided what, and why.
+fn told(decision: &PersonsDecision, about: &About<'_>) -> String {
+    let PersonsDecision {
+        by, reason, act, ..
+    } = decision;
+    let thread = |id: &FindingId| one_line(id.as_str(), WORDS_CHARS_MAX);
+    let what = match act {
+        Act::Reopen => {
+            format!(
+                "opened the review again; it is in generation {} now",
+                about.review.generation
+            )
+        }
+        Act::Cancel => format!(
+            "called {} off: no response is waited for",
+            about.key.reviewer
+        ),
+        Act::Grant { rounds } => {
+            format!(
+                "granted {rounds} more round; round {} is the last one now",
+                about.review.last_round()
+            )
+        }
+        Act::Resolve(id) => format!("resolved {}", thread(id)),
+        Act::WontFix(id) => format!("decided that {} stays as it is", thread(id)),
+        Act::Queue(id) => {
+            format!(
+                "queued {}: it is handed off once the pull request is merged",
+                thread(id)
+            )
+        }
+        Act::Hold(id) => format!(
+            "took {}: it is with a person and needs no action",
+            thread(id)
+        ),
+        Act::Release(id) => format!("gave {} back: it is open again", thread(id)),
+        Act::Drop(id) => format!(
+            "took {} out of the queue: it is not handed off for that",
+            thread(id)
+        ),
+    };
+    let (by, reason) = (
+        one_line(by, WORDS_CHARS_MAX),
+        one_line(reason, WORDS_CHARS_MAX),
+    );
+    format!("{by} {what}.\nThe reason: {reason}")
+}
+
+/// What became of the findings of one review when its pull request ended.
+fn handed_off(handoff: &Handoff, key: &ReviewKey) -> String {
+    let mut text = String::new();
+    for task in &handoff.tasks {
+        let of_review = task
+            .findings
+            .iter()
+            .filter(|finding| finding.review == *key);
+        let ids: Vec<String> = of_review
+            .map(|finding| one_line(finding.id.as_str(), 200))
+            .collect();
+        if !ids.is_empty() {
+            text += &format!(
+                "Handed off to {} as {}: {}.\n",
+                task.target,
+                task.id,
+                ids.join(", ")
+            );
+        }
+    }
+    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    for stays in handoff.left.iter().filter(|left| left.review == *key) {
+        *left.entry(stays.why.word()).or_default() += 1;
+    }
+    for (why, count) in left {
+        text += &format!("Not handed off ({why}): {count}.\n");
+    }
+    if handoff.dropped > 0 {
+        text += &format!(
+            "Findings of this pull request that a person had queued and that go nowhere now: {}.\n",
+            handoff.dropped
+        );
+    }
+    text
+}

@@ -1,0 +1,112 @@
+//! Which file names the ledger has used in which mailbox, so that a delivered file's name is
+//! chosen once, when the decision is made.
+
+use std::collections::HashSet;
+
+use spool::{Away, Content, Delivery, Digest, Entry, FileName, Mailbox};
+
+/// The used names, kept as hashes: eight bytes a name. Two names that share a hash only cost the
+/// second one its plain name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct NameBook {
+    used: HashSet<u64>,
+}
+
+/// A directory names are unique in.
+#[derive(Clone, Copy, Debug)]
+pub enum Shelf<'a> {
+    /// A mailbox files are delivered to.
+    Mailbox(&'a Mailbox),
+    /// An agent's `sent/`.
+    Sent(&'a str),
+}
+
+impl NameBook {
+    /// Remembers every name a record uses.
+    pub fn note(&mut self, entry: &Entry) {
+        for delivery in entry
+            .deliveries
+            .iter()
+            .filter(|delivery| makes_a_file(delivery))
+        {
+            self.used
+                .insert(hash(Shelf::Mailbox(&delivery.mailbox), &delivery.file));
+        }
+        if let Some(original) = &entry.original {
+            match &original.away {
+                Away::Sent(file) => self.used.insert(hash(Shelf::Sent(&original.outbox), file)),
+                Away::DeadLetter(file) => {
+                    let mailbox = Mailbox::DeadLetter(original.outbox.clone());
+                    self.used.insert(hash(Shelf::Mailbox(&mailbox), file))
+                }
+            };
+        }
+    }
+
+    /// Whether the ledger ever used the name there.
+    pub(crate) fn has_used(&self, shelf: Shelf<'_>, name: &FileName) -> bool {
+        self.used.contains(&hash(shelf, name))
+    }
+
+    /// The wanted name if the ledger never used it there, else the one with the record's number.
+    pub fn choose(&mut self, shelf: Shelf<'_>, wanted: &FileName, seq: u64) -> FileName {
+        let name = if self.used.contains(&hash(shelf, wanted)) {
+            wanted.numbered(seq)
+        } else {
+            wanted.clone()
+        };
+        self.used.insert(hash(shelf, &name));
+        name
+    }
+}
+
+impl NameBook {
+    /// The hashes, in order.
+    pub fn hashes(&self) -> Vec<u64> {
+        let mut hashes: Vec<u64> = self.used.iter().copied().collect();
+        hashes.sort_unstable();
+        hashes
+    }
+
+    /// Remembers names by their hashes.
+    pub fn extend(&mut self, hashes: impl IntoIterator<Item = u64>) {
+        self.used.extend(hashes);
+    }
+}
+
+fn makes_a_file(delivery: &Delivery) -> bool {
+    match delivery.content {
+        Content::Original | Content::Text(_) => true,
+        Content::Withdrawn(_) => false,
+    }
+}
+
+/// The same in every build, for snapshots keep it; no shelf's name has the separator in it.
+fn hash(shelf: Shelf<'_>, file: &FileName) -> u64 {
+    let mut text = match shelf {
+        Shelf::Mailbox(mailbox) => mailbox.to_string(),
+        Shelf::Sent(agent) => format!("{agent}/sent"),
+    }
+    .into_bytes();
+    text.push(0);
+    text.extend_from_slice(file.as_bytes());
+    let digest = Digest::of(&text).bytes();
+    u64::from_be_bytes(digest[..8].try_into().expect("eight of 32 bytes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_plain_once_and_numbered_after() {
+        let mut names = NameBook::default();
+        let inbox = Mailbox::Inbox("codex".to_owned());
+        let file = FileName::new("a.yaml").expect("a name");
+        let mut choose = |seq| names.choose(Shelf::Mailbox(&inbox), &file, seq).to_string();
+        assert_eq!(
+            [choose(1), choose(2), choose(3)],
+            ["a.yaml", "a.2.yaml", "a.3.yaml"]
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! What the daemon itself sends: from a record to the files its letters make, each in the mailbox or
+//! the folder where its reader looks for it. What a letter says is the business of `letters`.
+
+use message_schema::envelope::Timestamp;
+use message_schema::id::{AgentName, MessageId, PacketPath};
+use review::{Cost, Event, Handoff, Happened, Letter, Review, ReviewKey, Says, State, Step};
+use spool::{Content, Delivery, FileName, Mailbox};
+
+use crate::letters::{self, budget, handoff, news};
+use crate::moment::Moment;
+use crate::names::{NameBook, Shelf};
+use crate::snapshot;
+
+/// The record whose files are written, and what stands around it.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// The number it will get.
+    pub seq: u64,
+    /// When it was decided.
+    pub moment: Moment,
+    /// The state it was decided on: the record is not applied yet.
+    pub state: &'a State,
+    /// The agents that have a mailbox.
+    pub agents: &'a [AgentName],
+}
+
+/// What the daemon writes about.
+#[derive(Clone, Copy, Debug)]
+pub enum Occasion<'a> {
+    /// An event.
+    Happened(&'a Happened),
+    /// A refusal that cost the review something.
+    Refused(&'a Cost),
+}
+
+impl<'a> Occasion<'a> {
+    fn letters(self) -> &'a [Letter] {
+        match self {
+            Self::Happened(happened) => &happened.letters,
+            Self::Refused(cost) => &cost.letters,
+        }
+    }
+
+    fn step_of(self, key: &ReviewKey) -> Option<&'a Step> {
+        match self {
+            Self::Happened(happened) => happened.steps.iter().find(|step| step.review == *key),
+            Self::Refused(cost) => Some(&cost.step).filter(|step| step.review == *key),
+        }
+    }
+
+    fn event(self) -> Option<&'a Event> {
+        match self {
+            Self::Happened(happened) => Some(&happened.event),
+            Self::Refused(_) => None,
+        }
+    }
+
+    fn handoff(self) -> Option<&'a Handoff> {
+        match self {
+            Self::Happened(happened) => happened.handoff.as_ref(),
+            Self::Refused(_) => None,
+        }
+    }
+}
+
+impl Outgoing<'_> {
+    /// The files the letters of a record make. A letter to an agent that has no mailbox any more is
+    /// in the record and nowhere else: a file that could never be made would be tried for ever.
+    pub fn letters(&self, occasion: Occasion<'_>, names: &mut NameBook) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        for (number, letter) in occasion.letters().iter().enumerate() {
+            if self.agents.contains(&letter.to) {
+                deliveries.extend(self.letter(letter, number, occasion, names));
+            } else {
+                tracing::warn!(to = %letter.to, id = letter.id.as_str(), seq = self.seq, "an agent without a mailbox gets no letter");
+            }
+        }
+        deliveries
+    }
+
+    fn letter(
+        &self,
+        letter: &Letter,
+        number: usize,
+        occasion: Occasion<'_>,
+        names: &mut NameBook,
+    ) -> Vec<Delivery> {
+        let head = self.head(&letter.id, &letter.to);
+        let mut deliveries = Vec::new();
+        let (what, text) = match &letter.says {
+            Says::Escalated { review, reason } => {
+                let after = self.after(review, occasion);
+                (
+                    "escalated",
+                    news::escalated(&head, &about(review, &after, occasion), reason),
+                )
+            }
+            Says::Closed { review, reason } => {
+                let after = self.after(review, occasion);
+                (
+                    "closed",
+                    news::closed(&head, &about(review, &after, occasion), *reason),
+                )
+            }
+            Says::Decided { review } => {
+                let after = self.after(review, occasion);
+                (
+                    "decided",
+                    news::decided(&head, &about(review, &after, occasion)),
+                )
+            }
+            Says::BudgetSpent { review, round } => {
+                let before = self.before(review);
+                let spent = budget::Spent {
+                    key: review,
+                    review: before,
+                    round: *round,
+                    event: occasion.event(),
+                };
+                // The id is random, so that nobody else's packet can have the name already.
+                let name = format!("pr{}_r{round}_{}", review.pr, letter.id.as_str());
+                let packet = budget::packet(&spent, &name, head.at);
+                let (path, delivery) =
+                    packet_of("findings", &name, packet.text.clone(), names, self.seq);
+                deliveries.push(delivery);
+                let path =
+                    PacketPath::new(path).expect("a folder and a plain name are a packet path");
+                ("feedback", budget::feedback(&head, &spent, &packet, path))
+            }
+            Says::Handoff { task } => {
+                let tasks = occasion.handoff().map_or(&[][..], |handoff| &handoff.tasks);
+                let task = tasks
+                    .iter()
+                    .find(|dispatched| dispatched.id == *task)
+                    .expect("a handoff letter is about a task of its record");
+                let text = handoff::packet(task, head.at);
+                let (path, delivery) =
+                    packet_of("handoff", task.id.as_str(), text, names, self.seq);
+                deliveries.push(delivery);
+                ("handoff", handoff::message(&head, task, path))
+            }
+        };
+        deliveries.push(self.posted(&letter.to, what, number, text, names));
+        deliveries
+    }
+
+    fn before(&self, key: &ReviewKey) -> &Review {
+        self.state
+            .review(key)
+            .expect("a letter is about a review that the state has")
+    }
+
+    fn after(&self, key: &ReviewKey, occasion: Occasion<'_>) -> Review {
+        let before = self.before(key);
+        occasion.step_of(key).map_or_else(
+            || before.clone(),
+            |step| before.after(step, self.moment.utc),
+        )
+    }
+
+    /// The envelope fields of a letter of this record.
+    pub fn head<'l>(&self, id: &'l MessageId, to: &'l AgentName) -> letters::Letter<'l> {
+        letters::Letter {
+            id,
+            to,
+            at: Timestamp::from_utc(self.moment.utc),
+        }
+    }
+
+    /// A file of the daemon's own in an agent's inbox; `number` tells the letters of one record apart.
+    pub fn posted(
+        &self,
+        to: &AgentName,
+        what: &str,
+        number: usize,
+        text: String,
+        names: &mut NameBook,
+    ) -> Delivery {
+        let further = if number == 0 {
+            String::new()
+        } else {
+            format!("-{number}")
+        };
+        let name = format!("{}_settled_{what}_{}{further}.yaml", self.stamp(), self.seq);
+        delivery(Mailbox::Inbox(to.to_string()), name, text, names, self.seq)
+    }
+
+    /// The snapshot that an event of a pull request leaves.
+    pub fn snapshot(&self, event: &Event, names: &mut NameBook) -> Option<Delivery> {
+        let Event::Pull(event) = event else {
+            return None;
+        };
+        let name = format!("{}_{}_{}.yaml", self.stamp(), event.action.word(), self.seq);
+        let text = snapshot::text(event, Timestamp::from_utc(self.moment.utc));
+        let mailbox = Mailbox::PullRequest(String::from(event.pr.to_canonical()));
+        Some(delivery(mailbox, name, text, names, self.seq))
+    }
+
+    fn stamp(&self) -> impl std::fmt::Display {
+        self.moment.utc.format("%Y%m%d%H%M%S")
+    }
+}
+
+fn about<'a>(key: &'a ReviewKey, review: &'a Review, occasion: Occasion<'a>) -> news::About<'a> {
+    news::About {
+        key,
+        review,
+        event: occasion.event(),
+        handoff: occasion.handoff(),
+    }
+}
+
+/// A packet in its folder, and the path by which a message names it.
+fn packet_of(
+    folder: &str,
+    name: &str,
+    text: String,
+    names: &mut NameBook,
+    seq: u64,
+) -> (String, Delivery) {
+    let delivery = delivery(
+        Mailbox::Packets(folder.to_owned()),
+        format!("{name}.yaml"),
+        text,
+        names,
+        seq,
+    );
+    (format!("packets/{folder}/{}", delivery.file), delivery)
+}
+
+fn delivery(
+    mailbox: Mailbox,
+    name: String,
+    text: String,
+    names: &mut NameBook,
+    seq: u64,
+) -> Delivery {
+    let wanted =
+        FileName::new(name).expect("digits, words and the daemon's own ids are a file name");
+    let file = names.choose(Shelf::Mailbox(&mailbox), &wanted, seq);
+    Delivery {
+        mailbox,
+        file,
+        content: Content::Text(text),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,233 @@
+//! A workspace with a real spool, and the state of its reviews: events in, files out.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::envelope::Recipients;
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
+use message_schema::message::parse;
+use review::{
+    Act, ContentDigest, Decision, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent,
+    Record, State, Told, Which,
+};
+use spool::{Layout, Os, Spool};
+use tempfile::TempDir;
+use validate_message::{PacketInput, Valid, check, check_delivered};
+
+use crate::draft;
+use crate::moment::Moment;
+use crate::names::NameBook;
+use crate::outgoing::Outgoing;
+
+pub(super) const REQUEST: &str = include_str!("../../../../../packets/valid/review_request.yaml");
+pub(super) const FEEDBACK: &str = include_str!("../../../../../packets/valid/review_feedback.yaml");
+pub(super) const PACKET: &str =
+    include_str!("../../../../../packets/findings/20260213_review_loop_codex_r1.yaml");
+pub(super) const ADDRESSED: &str =
+    include_str!("../../../../../packets/valid/review_addressed.yaml");
+
+/// A workspace, the state of its reviews, and time as a number the test moves.
+pub(super) struct Room {
+    pub(super) root: TempDir,
+    pub(super) spool: Spool,
+    pub(super) state: State,
+    pub(super) policy: Policy,
+    names: NameBook,
+    pub(super) now: DateTime<Utc>,
+    sent: u8,
+    letters: u32,
+}
+
+pub(super) fn agent(name: &str) -> AgentName {
+    AgentName::new(name).expect("an agent name")
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        let agents = ["claude", "codex", "gemini", "gpt"];
+        let root = tempfile::tempdir().expect("a directory");
+        Layout::init(root.path(), &agents).expect("a tree");
+        let spool = Spool::open(root.path(), Arc::new(Os), &mut |_| Ok(()))
+            .expect("a start")
+            .spool;
+        let now = DateTime::parse_from_rfc3339("2026-02-13T10:00:00Z")
+            .expect("an instant")
+            .to_utc();
+        let agents = agents.map(|name| (agent(name), [].into())).into();
+        let policy = Policy {
+            agents,
+            ..Policy::default()
+        };
+        Self {
+            root,
+            spool,
+            state: State::default(),
+            policy,
+            names: NameBook::default(),
+            now,
+            sent: 0,
+            letters: 0,
+        }
+    }
+
+    /// The review of pull request 86 after its first feedback was addressed and asked about again.
+    pub(super) fn in_round_two() -> Self {
+        let mut room = Self::new();
+        room.post(REQUEST, None);
+        room.post(FEEDBACK, Some(PACKET));
+        room.post(ADDRESSED, None);
+        room.post(&REQUEST.replace("-001", "-003"), None);
+        room
+    }
+
+    pub(super) fn post(&mut self, text: &str, packet: Option<&str>) {
+        self.now += TimeDelta::seconds(1);
+        self.sent += 1;
+        let message = parse(text.as_bytes()).expect("readable");
+        let packet = packet.map_or(PacketInput::NotNamed, |text| {
+            PacketInput::Bytes(text.as_bytes())
+        });
+        let valid =
+            check(&message, packet).unwrap_or_else(|violations| panic!("{text}\n{violations:?}"));
+        let posted = Posted {
+            outbox: &valid.envelope().from.clone(),
+            digest: ContentDigest([self.sent; 32]),
+            valid: &valid,
+        };
+        match review::decide(&self.state, &self.policy, posted, self.now) {
+            Ok(decision @ Decision::Accept(_)) => {
+                review::apply(&mut self.state, &decision.into_record(), self.now);
+            }
+            Ok(Decision::Duplicate(_)) => panic!("{text}\nis a duplicate"),
+            Err(refusal) => panic!("{text}\n{:?}", refusal.faults),
+        }
+    }
+
+    /// Hears the event, commits its record and delivers its files.
+    pub(super) fn hear(&mut self, event: &Event) -> Record {
+        self.now += TimeDelta::seconds(1);
+        let Self {
+            letters,
+            state,
+            policy,
+            names,
+            now,
+            spool,
+            ..
+        } = self;
+        let mut ids = || {
+            *letters += 1;
+            MessageId::new(format!("settled-{letters}")).expect("an id")
+        };
+        let record = review::hear(state, policy, Told { order: None, event }, *now, &mut ids);
+        let agents: Vec<AgentName> = policy.agents.keys().cloned().collect();
+        let moment = Moment { mono: 0, utc: *now };
+        let outgoing = Outgoing {
+            seq: spool.next_seq(),
+            moment,
+            state,
+            agents: &agents,
+        };
+        let draft = draft::of_event(&record, &outgoing, names);
+        spool
+            .commit(spool.next_seq(), vec![draft])
+            .expect("a commit");
+        let pass = spool.deliver(0).expect("a pass");
+        assert!(pass.parked.is_empty(), "{:?}", pass.parked);
+        review::apply(state, &record, *now);
+        record
+    }
+
+    /// The reviewer takes the request and lets its seconds pass.
+    pub(super) fn overrun(&mut self) {
+        self.hear(&Event::Taken(which()));
+        self.now += TimeDelta::seconds(600);
+        let (_, key) = self.state.next_deadline().expect("a deadline");
+        let which = review::Deadline::Runtime;
+        self.hear(&Event::Deadline {
+            review: key.clone(),
+            which,
+        });
+    }
+
+    pub(super) fn pull(&mut self, action: PullAction) -> Record {
+        self.hear(&Event::Pull(PullEvent {
+            repo: None,
+            pr: PrNumber::new("86").expect("a number"),
+            action,
+            author: Some("a-person".to_owned()),
+            head: Some(CommitSha::new("def5678").expect("a commit")),
+        }))
+    }
+
+    pub(super) fn person(&mut self, act: Act) -> Record {
+        let (by, reason) = ("alice".to_owned(), "the release\nwaits for it".to_owned());
+        self.hear(&Event::Person(PersonsDecision {
+            which: which(),
+            by,
+            reason,
+            act,
+        }))
+    }
+
+    pub(super) fn path(&self, relative: &str) -> PathBuf {
+        self.root.path().join(relative)
+    }
+
+    pub(super) fn names(&self, directory: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path(directory)) else {
+            return Vec::new();
+        };
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("a text")
+        };
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    }
+
+    /// The last letter in the inbox, which keeps every rule of a delivered message.
+    pub(super) fn letter(&self, to: &str) -> (String, Valid) {
+        let inbox = format!("agents/{to}/inbox");
+        let file = self.names(&inbox).pop().expect("a letter");
+        let text = read(&self.path(&inbox).join(file));
+        let message = parse(text.as_bytes()).expect("readable");
+        let packet = message
+            .packet_path()
+            .map(|path| read(&self.path(path.as_str())));
+        let input = packet.as_ref().map_or(PacketInput::NotNamed, |text| {
+            PacketInput::Bytes(text.as_bytes())
+        });
+        let valid = check_delivered(&message, input).unwrap_or_else(|violations| {
+            panic!("{text}\n{violations:?}");
+        });
+        assert!(
+            valid.warnings().is_empty(),
+            "{text}\n{:?}",
+            valid.warnings()
+        );
+        assert_eq!(valid.envelope().to, Recipients::One(agent(to)));
+        (text, valid)
+    }
+}
+
+pub(super) fn which() -> Which {
+    Which {
+        pr: PrNumber::new("86").expect("a number"),
+        repo: None,
+        reviewer: Some(agent("codex")),
+    }
+}
+
+pub(super) fn finding(id: &str) -> FindingId {
+    FindingId::new(id).expect("an id")
+}
+
+pub(super) fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}

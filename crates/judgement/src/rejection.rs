@@ -1,0 +1,343 @@
+//! A message that will not be delivered, whatever stage found the reason: what its sender is told.
+
+use message_schema::envelope::Timestamp;
+use message_schema::id::AgentName;
+use message_schema::report::REPORT_VERSION;
+use message_schema::yaml::Node;
+use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
+use review::{Costs, Fault, Refusal, ReviewKey};
+use spool::{FileName, Unfit};
+use validate_message::{Packet, Violations};
+
+/// So much of a sentence or a value that repeats what an agent wrote, in characters: a title may be as
+/// long as its packet, and a report names hundreds of them.
+const WORDS_CHARS_MAX: usize = 1_000;
+
+/// Why a file is refused, in the words of the report.
+#[derive(Debug)]
+pub struct Rejection {
+    /// The code it is filed under.
+    pub code: Code,
+    /// Every violation.
+    pub violations: Vec<ReportedViolation>,
+    /// Whether a corrected message can succeed.
+    pub retryable: bool,
+    /// The review it belongs to.
+    pub review: Option<ReviewKey>,
+    /// What it costs the reviewer.
+    pub costs: Costs,
+    /// What can be sent next and by whom.
+    pub legal_next: Vec<String>,
+}
+
+impl Rejection {
+    /// Nothing was read: the entry in the outbox is not fit to be.
+    pub fn unread(unfit: Unfit, file: &FileName) -> Self {
+        let code = match unfit {
+            Unfit::TooLarge(_) => Code::TooLarge,
+            Unfit::Symlink | Unfit::Directory | Unfit::Special | Unfit::HardLink => Code::NotAFile,
+        };
+        Self::unfit(
+            code,
+            file,
+            &unfit.to_string(),
+            "write a regular file into the outbox",
+        )
+    }
+
+    fn unfit(code: Code, file: &FileName, found: &str, fix: &str) -> Self {
+        let violation = ReportedViolation {
+            message: code.sentence().trim_end_matches('.').to_owned(),
+            found: Some(found.to_owned()),
+            expected: Some("a regular file of at most 256 KiB with one name".to_owned()),
+            fix: Some(fix.to_owned()),
+            ..bare(code, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
+    /// Nothing was read: the file belongs to `found`, and what `expected` does not own it did not write.
+    pub fn of_another(found: u32, expected: u32, file: &FileName) -> Self {
+        let violation = ReportedViolation {
+            message: "the file belongs to another user than `settled.toml` names for this agent"
+                .to_owned(),
+            found: Some(format!("uid {found}")),
+            expected: Some(format!("uid {expected}")),
+            fix: Some(format!(
+                "write it as the user with uid {expected}; if the agent runs as another user, mend its `uid` in \
+                 settled.toml"
+            )),
+            ..bare(Code::WrongOwner, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
+    /// The packet was not read: it belongs to somebody else.
+    pub fn packet_of_another(
+        found: u32,
+        expected: u32,
+        message: &Message,
+        file: &FileName,
+    ) -> Self {
+        let path = message.packet_path();
+        let path = path
+            .as_ref()
+            .map_or("findings_packet", |path| path.as_str());
+        let place = match message.read_body() {
+            ReadBody::Mapping(body) => Some(place_in(body, "findings_packet")),
+            ReadBody::Unread | ReadBody::Malformed(_) => None,
+        };
+        let violation = ReportedViolation {
+            message: format!("the packet `{path}` belongs to another user than its sender"),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
+            field: Some("body.findings_packet".to_owned()),
+            found: Some(format!("uid {found}")),
+            expected: Some(format!("uid {expected}, or the daemon's")),
+            fix: Some(
+                "write a packet of your own under a name that is free, and name that".to_owned(),
+            ),
+            ..bare(Code::WrongOwner, file)
+        };
+        Self::of_file(vec![violation])
+    }
+
+    /// The reader stopped.
+    pub fn malformed(malformed: Malformed, file: &FileName) -> Self {
+        let violations = Violations::from(malformed);
+        Self::of_file(
+            violations
+                .iter()
+                .map(|violation| violation.reported(&file.to_string()))
+                .collect(),
+        )
+    }
+
+    /// The validator found something; a forged sender is told in the same breath, and first.
+    pub fn violations(
+        violations: &Violations,
+        message: &Message,
+        outbox: &AgentName,
+        file: &FileName,
+    ) -> Self {
+        let forged = message
+            .from()
+            .and_then(|from| review::sender_fault(&from, outbox));
+        let forged = forged.map(|fault| told(&fault, message, None, file));
+        let reported = violations
+            .iter()
+            .map(|violation| violation.reported(&file.to_string()));
+        Self::of_file(forged.into_iter().chain(reported).collect())
+    }
+
+    /// The rules of the review, or of the post office, do not admit it now.
+    pub fn refusal(
+        refusal: Refusal,
+        message: &Message,
+        packet: Option<&Packet>,
+        file: &FileName,
+    ) -> Self {
+        let tree =
+            packet.and_then(|packet| message_schema::parse_packet(packet.text.as_bytes()).ok());
+        let packet = packet.map(|packet| packet.path.as_str()).zip(tree.as_ref());
+        Self {
+            code: refusal.code(),
+            violations: refusal
+                .faults
+                .iter()
+                .map(|fault| told(fault, message, packet, file))
+                .collect(),
+            retryable: refusal.retryable,
+            review: refusal.review.map(|key| *key),
+            costs: refusal.costs,
+            legal_next: refusal.legal_next,
+        }
+    }
+
+    /// What is left to say when this refusal cost the last attempt: nothing can be corrected any
+    /// more, and what was advised before it would be refused.
+    pub fn is_final(&mut self) {
+        self.retryable = false;
+        self.legal_next = vec!["a person decides".to_owned()];
+        self.violations
+            .iter_mut()
+            .for_each(|violation| violation.fix = None);
+    }
+
+    fn of_file(violations: Vec<ReportedViolation>) -> Self {
+        let first = violations
+            .iter()
+            .find(|violation| violation.level == Level::Error);
+        let code = first
+            .or(violations.first())
+            .expect("a refusal names at least one violation")
+            .code;
+        Self {
+            code,
+            violations,
+            retryable: true,
+            review: None,
+            costs: Costs::Nothing,
+            legal_next: Vec::new(),
+        }
+    }
+
+    /// One sentence on why.
+    pub fn summary(&self) -> String {
+        let errors = self
+            .violations
+            .iter()
+            .filter(|violation| violation.level == Level::Error);
+        let more = errors.count().saturating_sub(1);
+        let first = self
+            .violations
+            .iter()
+            .find(|violation| violation.code == self.code);
+        let sentence = first.map_or_else(
+            || self.code.sentence().to_owned(),
+            |first| first.message.clone(),
+        );
+        match more {
+            0 => sentence,
+            _ => format!("{sentence} (and {more} more)"),
+        }
+    }
+
+    /// The report that stands beside the original.
+    pub fn report(&self, about: &About<'_>) -> Report {
+        Report {
+            schema_version: REPORT_VERSION,
+            file: about.file.to_string(),
+            digest: about.digest.clone().unwrap_or_else(|| "unread".to_owned()),
+            message_id: about.message.and_then(Message::id),
+            from_outbox: about.outbox.clone(),
+            received_at: about.received_at,
+            refused: self.code,
+            summary: self.summary(),
+            retryable: self.retryable,
+            violations: self.violations.clone(),
+            review: self.review.as_ref().map(ToString::to_string),
+            legal_next: self.legal_next.clone(),
+            attempts_left: about.attempts_left,
+            next_command: Some(format!("settled explain {}", self.code)),
+        }
+    }
+}
+
+/// The file a report is about.
+#[derive(Debug)]
+pub struct About<'a> {
+    /// Its name in the outbox.
+    pub file: &'a FileName,
+    /// Its digest, if it was read.
+    pub digest: Option<String>,
+    /// The message, if it could be read.
+    pub message: Option<&'a Message>,
+    /// Whose outbox it lay in.
+    pub outbox: &'a AgentName,
+    /// When it was judged.
+    pub received_at: Timestamp,
+    /// Attempts left after it, if it cost one.
+    pub attempts_left: Option<u32>,
+}
+
+fn bare(code: Code, file: &FileName) -> ReportedViolation {
+    ReportedViolation {
+        code,
+        message: String::new(),
+        file: file.to_string(),
+        line: None,
+        column: None,
+        field: None,
+        found: None,
+        expected: None,
+        fix: None,
+        level: Level::Error,
+    }
+}
+
+/// A fault in the words of the report, at the place it speaks of: in the packet or in the message.
+fn told(
+    fault: &Fault,
+    message: &Message,
+    packet: Option<(&str, &Node)>,
+    file: &FileName,
+) -> ReportedViolation {
+    let field = fault.field.as_deref().unwrap_or_default();
+    let in_packet =
+        packet.filter(|_| field.starts_with("findings") || field.starts_with("qa_validation"));
+    let place = match (in_packet, field.strip_prefix("body."), message.read_body()) {
+        (Some((_, tree)), _, _) => Some(place_in(tree, field)),
+        (None, Some(field), ReadBody::Mapping(body)) => Some(place_in(body, field)),
+        (None, Some(_), ReadBody::Unread | ReadBody::Malformed(_)) => None,
+        (None, None, _) => (!field.is_empty()).then(|| place_in(message.root(), field)),
+    };
+    let clause = fault.clause.map_or_else(String::new, |clause| {
+        format!("clause {}: ", clause.as_str())
+    });
+    ReportedViolation {
+        message: cut(format!("{clause}{}", fault.message)),
+        file: in_packet.map_or_else(|| file.to_string(), |(path, _)| path.to_owned()),
+        line: place.map(|place| place.line),
+        column: place.map(|place| place.column),
+        field: fault.field.clone(),
+        found: fault.found.clone().map(cut),
+        expected: fault.expected.clone(),
+        fix: fault.fix.clone(),
+        ..bare(fault.code, file)
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(WORDS_CHARS_MAX) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// Where a dotted field such as `findings[2].action` stands, or the nearest thing around it.
+fn place_in(tree: &Node, field: &str) -> Place {
+    let mut node = tree;
+    for step in field.split(['.', '[']) {
+        let next = match step
+            .strip_suffix(']')
+            .and_then(|index| index.parse::<usize>().ok())
+        {
+            Some(index) => node.items().get(index),
+            None => node.field(step).map(|field| &field.value),
+        };
+        match next {
+            Some(next) => node = next,
+            None => break,
+        }
+    }
+    node.place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_repeats_no_more_of_a_title_than_anybody_reads() {
+        let whole = "ä".repeat(WORDS_CHARS_MAX);
+        assert_eq!(cut(whole.clone()), whole);
+        assert_eq!(cut(whole.clone() + "more"), whole + "…");
+    }
+
+    #[test]
+    fn a_field_is_found_where_it_stands_or_next_to_it() {
+        let text = "findings:\n  - id: F-1\n    severity: P1\n  - id: F-2\n    action: reply\n";
+        let tree = message_schema::parse_packet(text.as_bytes()).expect("a mapping");
+        let place = |field| place_in(&tree, field).to_string();
+        assert_eq!(place("findings[1].action"), "5:13");
+        assert_eq!(
+            place("findings[0].action"),
+            "2:5",
+            "the finding that lacks it"
+        );
+        assert_eq!(place("findings"), "2:3");
+        assert_eq!(place("qa_validation.commands_run"), "1:1");
+    }
+}

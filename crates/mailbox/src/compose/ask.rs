@@ -1,0 +1,388 @@
+//! What a reviewer is asked: the brief of each request that is open with it, out of the ledger where that can be read, else
+//! out of `packets/briefs/`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{AgentName, FindingId, MessageId, PrNumber, Repo, RepoPath};
+use message_schema::limit::Rounds;
+use message_schema::packet::{Action, LineRange, Severity, Stance};
+use message_schema::schema::Schema;
+use message_schema::{ReadBody, coerce, parse};
+use review::{Dialogue, Phase, Profile, Review, ReviewKey, Thread, ThreadMode};
+use serde::Deserialize;
+use serde_json::Value;
+use spool::Layout;
+use workspace::config::{Config, ConfigError};
+
+use super::packet::read;
+use super::standing::Standings;
+
+/// One open request, as its reviewer has to answer it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Ask {
+    /// The repository, where the requests name one.
+    #[serde(default)]
+    pub repo: Option<Repo>,
+    /// The pull request.
+    pub pr: PrNumber,
+    /// Who asks.
+    pub author: AgentName,
+    /// Who is asked.
+    pub reviewer: AgentName,
+    /// The request.
+    pub request: MessageId,
+    /// The round.
+    pub round: u32,
+    /// The round within its generation.
+    pub round_of_generation: u32,
+    /// How many rounds this generation may take.
+    pub rounds_of_generation: u32,
+    /// Whether no round follows.
+    pub last_round: bool,
+    /// Whether an lgtm can pass as far as threads go.
+    pub lgtm_possible: bool,
+    /// What is left of the round's means.
+    pub budget: Budget,
+    /// The blocking threads that are with a person.
+    #[serde(default)]
+    pub held_threads: Vec<Held>,
+    /// The threads that need an action.
+    pub open_threads: Vec<Open>,
+    /// The files to look at first.
+    #[serde(default)]
+    pub look_first: Vec<String>,
+    /// The commands that an lgtm must record as passing.
+    #[serde(default)]
+    pub validation_commands: Vec<String>,
+    /// The JSON Schema of the response.
+    pub response_schema: Value,
+    /// The whole brief, as it stands in its file.
+    #[serde(skip)]
+    pub whole: Value,
+    /// What silence says; nothing where that cannot be known.
+    #[serde(skip)]
+    pub silence: Silence,
+    /// Whether every action has to be written out.
+    #[serde(skip)]
+    pub explicit: bool,
+    /// Whether the quality gate may only advise.
+    #[serde(skip)]
+    pub advised: bool,
+    /// The review itself, where the ledger can be read.
+    #[serde(skip)]
+    review: Option<Review>,
+}
+
+/// What is left of a round's means.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Budget {
+    /// Turns left.
+    pub turns_left: u16,
+    /// Seconds left.
+    pub runtime_s_left: u32,
+    /// When the request must have been taken.
+    #[serde(default)]
+    pub take_by: Option<String>,
+    /// When the answer must be there.
+    #[serde(default)]
+    pub answer_by: Option<String>,
+    /// Responses that may still be refused.
+    pub attempts_left: u8,
+}
+
+/// A thread no response can act on.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Held {
+    /// The thread.
+    pub id: FindingId,
+    /// With whom, and by which action.
+    pub state: String,
+}
+
+/// A thread that needs an action.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Open {
+    /// The thread.
+    pub id: FindingId,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Whether it blocks approval.
+    pub blocking: bool,
+    /// One line on what it is.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// The file it is in.
+    #[serde(default)]
+    pub file: Option<RepoPath>,
+    /// The lines it covers.
+    #[serde(default)]
+    pub lines: Option<LineRange>,
+    /// The stance the reviewer took last.
+    pub stance: Stance,
+    /// How often that stance was repeated.
+    pub round_count: u8,
+    /// How many replies were given.
+    pub replies: u8,
+    /// What may be done now.
+    pub legal: Legal,
+}
+
+/// The legal actions, by the stance taken with them.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Legal {
+    /// The author should change something.
+    pub seeks_change: Vec<Action>,
+    /// Nothing need change.
+    pub accepts: Vec<Action>,
+}
+
+/// What the response's silence about an open thread says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Silence {
+    /// Nothing, or it cannot be known what: each thread is to be named.
+    #[default]
+    Nothing,
+    /// That what the author reported is resolved: these threads, or all.
+    Resolves(Option<BTreeSet<FindingId>>),
+}
+
+/// Why it cannot be said what is asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The policy.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The briefs.
+    #[error("packets/briefs: {0}")]
+    Briefs(#[from] io::Error),
+}
+
+/// Every request that is open with this agent as its reviewer.
+pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>, AskError> {
+    // An agent with a user of its own may read neither the ledger nor the policy: then nothing is presumed of either, and
+    // what the daemon makes of an answer is its word.
+    let config = match Config::load(root) {
+        Err(ConfigError::Unreadable { source, .. })
+            if source.kind() == io::ErrorKind::PermissionDenied =>
+        {
+            None
+        }
+        config => Some(config?),
+    };
+    let known = config
+        .as_ref()
+        .and_then(|config| Some((config, Standings::read(root, me)?)));
+    let mut asks = match known {
+        Some((config, standings)) => of_ledger(root, config, &standings, me, now),
+        None => of_files(root, me)?,
+    };
+    for ask in &mut asks {
+        ask.explicit = config
+            .as_ref()
+            .is_some_and(|config| config.threads == ThreadMode::Explicit);
+        ask.advised = config
+            .as_ref()
+            .is_none_or(|config| config.profile == Profile::Advisory);
+    }
+    Ok(asks)
+}
+
+fn of_ledger(
+    root: &Path,
+    config: &Config,
+    standings: &Standings,
+    me: &AgentName,
+    now: DateTime<Utc>,
+) -> Vec<Ask> {
+    let policy = config.policy(workspace::directory::agents(root).unwrap_or_default());
+    let mut asks = Vec::new();
+    for (key, review) in standings
+        .mine(None, None)
+        .filter(|(key, _)| key.reviewer == *me)
+    {
+        let Some(brief) = review::brief(standings.books().state(), &policy, key, now) else {
+            continue;
+        };
+        let mut whole =
+            serde_json::to_value(&brief).expect("a brief has text keys and plain values");
+        whole["response_schema"] =
+            serde_json::from_str(&brief.response_schema).expect("a schema of ours is JSON");
+        let ask = Ask::read(whole).expect("a brief of this version");
+        let addressed = review
+            .phase
+            .invocation()
+            .and_then(|open| open.addressed.as_ref());
+        let silence = match (policy.threads, addressed) {
+            (ThreadMode::Inferred, Some(report)) if report.findings.is_empty() => {
+                Silence::Resolves(None)
+            }
+            (ThreadMode::Inferred, Some(report)) => {
+                Silence::Resolves(Some(report.findings.iter().cloned().collect()))
+            }
+            (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::Nothing,
+        };
+        asks.push(Ask {
+            silence,
+            review: Some(review.clone()),
+            ..ask
+        });
+    }
+    asks
+}
+
+/// The newest brief of each review that this agent has not answered, as far as its own `sent/` tells. The daemon may
+/// have closed the request meanwhile; then it refuses the answer, and says so.
+fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
+    let directory = Layout::new(root).packets("briefs");
+    let listed = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut newest: BTreeMap<_, ((u32, u64), Ask)> = BTreeMap::new();
+    for entry in listed {
+        let path = entry?.path();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        if name.starts_with('.') || !name.contains(&format!("_{me}_r")) {
+            continue;
+        }
+        let whole = read(&path)
+            .ok()
+            .and_then(|bytes| serde_yaml::from_slice::<Value>(&bytes).ok());
+        let Some(ask) = whole.and_then(|whole| Ask::read(whole).ok()) else {
+            continue;
+        };
+        if ask.reviewer != *me {
+            continue;
+        }
+        // A later brief of the same round has a number in its name.
+        let number = name
+            .rsplit('.')
+            .nth(1)
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(0);
+        let age = (ask.round, number);
+        let key = (ask.repo.clone(), ask.pr.clone(), ask.author.clone());
+        if newest.get(&key).is_none_or(|(known, _)| *known < age) {
+            newest.insert(key, (age, ask));
+        }
+    }
+    let answered = answered(root, me);
+    let asks = newest.into_values().map(|(_, ask)| ask);
+    Ok(asks
+        .filter(|ask| !answered.contains(&(ask.pr.to_canonical(), ask.round)))
+        .collect())
+}
+
+/// The rounds this agent has given its one response to.
+fn answered(root: &Path, me: &AgentName) -> BTreeSet<(PrNumber, u32)> {
+    let sent = Layout::new(root).agents().join(me.as_str()).join("sent");
+    let files = std::fs::read_dir(sent).into_iter().flatten().flatten();
+    let rounds = files.filter_map(|file| {
+        let message = parse(&read(&file.path()).ok()?).ok()?;
+        let kind = message.kind().filter(|kind| kind.is_terminal_response())?;
+        let (schema, ReadBody::Mapping(body)) = (Schema::of_body(kind)?, message.read_body())
+        else {
+            return None;
+        };
+        let round = coerce(body, schema.shape())["round"].as_u64()?;
+        Some((
+            message.related_pr()?.to_canonical(),
+            u32::try_from(round).ok()?,
+        ))
+    });
+    rounds.collect()
+}
+
+impl Ask {
+    fn read(whole: Value) -> serde_json::Result<Self> {
+        let ask = Self::deserialize(&whole)?;
+        Ok(Self { whole, ..ask })
+    }
+
+    /// The open thread of that id.
+    pub fn thread(&self, id: &str) -> Option<&Open> {
+        self.open_threads
+            .iter()
+            .find(|thread| thread.id.as_str() == id)
+    }
+
+    /// Whether a response that does not name the thread resolves it.
+    pub fn is_resolved_by_silence(&self, open: &Open) -> bool {
+        match &self.silence {
+            Silence::Resolves(ids) => ids.as_ref().is_none_or(|ids| ids.contains(&open.id)),
+            Silence::Nothing => false,
+        }
+    }
+
+    /// The review's key.
+    pub fn key(&self) -> ReviewKey {
+        ReviewKey::new(
+            self.repo.as_ref(),
+            &self.pr,
+            self.author.clone(),
+            self.reviewer.clone(),
+        )
+    }
+
+    /// The review: out of the ledger, or with what the brief says of its open threads.
+    pub fn review(&self, now: DateTime<Utc>) -> Review {
+        self.review.clone().unwrap_or_else(|| Review {
+            generation: 1,
+            rounds: Rounds::default(),
+            granted: 0,
+            first_round: self.round + 1 - self.round_of_generation,
+            round: self.round,
+            phase: Phase::Awaiting { due: now },
+            since: now,
+            closed_by: None,
+            threads: self
+                .open_threads
+                .iter()
+                .map(|open| (open.id.clone(), open.thread()))
+                .collect(),
+            commit: None,
+            declared_head: None,
+            priority: message_schema::envelope::Priority::P2,
+            asked: 1,
+            given_back: Vec::new(),
+            fixes: None,
+        })
+    }
+}
+
+impl Open {
+    fn thread(&self) -> Thread {
+        let Self {
+            stance,
+            round_count,
+            replies,
+            ..
+        } = *self;
+        Thread {
+            severity: self.severity,
+            blocking: self.blocking,
+            title: self.title.clone(),
+            file: self.file.clone(),
+            lines: self.lines,
+            ..Thread::discussed(Dialogue {
+                stance,
+                round_count,
+                replies,
+            })
+        }
+    }
+
+    /// The actions that may be taken with this stance, or with that of last time.
+    pub fn legal(&self, stance: Option<Stance>) -> &[Action] {
+        match stance.unwrap_or(self.stance) {
+            Stance::SeeksChange => &self.legal.seeks_change,
+            Stance::Accepts => &self.legal.accepts,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Writing for others to read: a whole file or none, under a name nobody has.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use message_schema::id::{AgentName, MessageId};
+use spool::Layout;
+use workspace::replaced::rename_new;
+
+use super::draft::Checked;
+use super::packet::Packet;
+
+/// What the daemon's user must be able to do with a file, whatever the writer's umask says.
+const OTHERS_READ: u32 = 0o440;
+
+/// Why a message was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum PostError {
+    /// A packet took the name that was planned for this one; plan again.
+    #[error("the name {} was taken meanwhile", .0.display())]
+    PacketTaken(PathBuf),
+    /// A message of that name lies in the outbox.
+    #[error("{} is there already", .0.display())]
+    Taken(PathBuf),
+    /// The disk.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The name of a message's file. An id may begin with a dot, and a file with such a name is left alone by the daemon.
+pub fn file_name(id: &MessageId) -> String {
+    let hidden = if id.as_str().starts_with('.') {
+        "_"
+    } else {
+        ""
+    };
+    format!("{hidden}{id}.yaml")
+}
+
+/// Where a message of that id is written.
+pub fn path(root: &Path, agent: &AgentName, id: &MessageId) -> PathBuf {
+    Layout::new(root).outbox(agent.as_str()).join(file_name(id))
+}
+
+/// Writes the packet, then the message. A kill between the two leaves a packet nobody points to, which the next try uses;
+/// once this returns, the message is on the disk.
+pub fn write(root: &Path, agent: &AgentName, message: &Checked) -> Result<PathBuf, PostError> {
+    if let Packet::New(new) = &message.packet {
+        let path = root.join(new.path.as_str());
+        new.write(root).map_err(|source| {
+            let is_taken = source.kind() == io::ErrorKind::AlreadyExists;
+            if is_taken {
+                PostError::PacketTaken(path)
+            } else {
+                PostError::Io { path, source }
+            }
+        })?;
+    }
+    let path = path(root, agent, &message.id);
+    match write_new(&path, message.text.as_bytes()) {
+        Ok(()) => Ok(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(PostError::Taken(path)),
+        Err(source) => Err(PostError::Io { path, source }),
+    }
+}
+
+/// Writes a file under a hidden name, syncs it and gives it its own, which nobody may have. A kill before the rename
+/// leaves a file that nobody reads.
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let directory = path
+        .parent()
+        .expect("a file of a workspace lies in a directory");
+    let temporary = directory.join(format!(".{}.tmp", workspace::clock::new_name()));
+    let written = File::create_new(&temporary).and_then(|mut file| {
+        let mode = file.metadata()?.permissions().mode();
+        file.set_permissions(Permissions::from_mode(mode & 0o7777 | OTHERS_READ))?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        rename_new(&temporary, path)?;
+        File::open(directory)?.sync_all()
+    });
+    if written.is_err() {
+        // What is left of it has a name nobody reads.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written
+}

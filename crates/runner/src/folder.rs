@@ -1,0 +1,236 @@
+//! `.settled/runs/<id>/`: what a command was started with, who it was, what it printed and what came of it. Answers
+//! for the files and for their number; only the owner of `.settled` can look into them.
+//!
+//! `run.json` lies there before anything is started, `process.json` before the agent is, and `end.json` once
+//! nothing of it runs any more: a folder without the last is of a run that was cut off.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use spool::Layout;
+
+use crate::stream::{Form, Reader, Said};
+use crate::tree::Process;
+
+/// How many folders are kept; older ones are removed.
+const KEPT_MAX: usize = 200;
+
+/// What a keeper starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Where it is started.
+    pub workdir: PathBuf,
+    /// Whether it reads the prompt on standard input.
+    pub reads_prompt: bool,
+    /// The form of its output.
+    pub output: Form,
+    /// The seconds after which it is ended, whatever anybody says.
+    pub seconds_max: u64,
+}
+
+/// Who runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Processes {
+    /// The run of the machine.
+    pub boot: String,
+    /// Whoever keeps the agent.
+    pub keeper: Option<Process>,
+    /// The agent itself.
+    pub agent: Option<Process>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// How the agent ended.
+    pub how: How,
+    /// What it said.
+    pub said: Said,
+}
+
+/// How an agent ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// By itself, with this code.
+    Code(i32),
+    /// By this signal, which was not ours.
+    Signal(i32),
+    /// By us: it was told to, or its time was over.
+    Ended,
+    /// It could not be started.
+    NotStarted(String),
+}
+
+/// One run's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    /// The folder at that path.
+    pub fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
+    /// Makes the folder of a run, and removes the oldest ones beyond those that are kept, but none of a run that goes
+    /// on.
+    pub fn make(root: &Path, id: &str) -> io::Result<Self> {
+        let runs = runs(root);
+        DirBuilder::new()
+            .mode(0o700)
+            .recursive(true)
+            .create(&runs)?;
+        let folders = all(root)?;
+        for old in folders
+            .iter()
+            .take((folders.len() + 1).saturating_sub(KEPT_MAX))
+        {
+            if !old.processes().keeper.is_some_and(Process::is_running) {
+                old.remove();
+            }
+        }
+        Self::make_at(&runs.join(id))
+    }
+
+    /// Makes a folder at a path that is free.
+    pub fn make_at(path: &Path) -> io::Result<Self> {
+        DirBuilder::new().mode(0o700).create(path)?;
+        Ok(Self(path.to_owned()))
+    }
+
+    /// Removes it. One that cannot be removed keeps no command from its start.
+    pub fn remove(&self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!(folder = %self.0.display(), %error, "the folder of a run cannot be removed");
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The id of the run.
+    pub fn id(&self) -> &str {
+        self.0
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default()
+    }
+
+    /// The prompt.
+    pub fn prompt(&self) -> PathBuf {
+        self.0.join("prompt.md")
+    }
+
+    /// The brief.
+    pub fn brief(&self) -> PathBuf {
+        self.0.join("brief.yaml")
+    }
+
+    /// The request.
+    pub fn request(&self) -> PathBuf {
+        self.0.join("request.yaml")
+    }
+
+    /// Writes a text for the agent.
+    pub fn write(path: &Path, text: &str) -> io::Result<()> {
+        new_file(path)?.write_all(text.as_bytes())
+    }
+
+    /// A file for what it prints.
+    pub fn log(&self, name: &str) -> io::Result<File> {
+        new_file(&self.0.join(name))
+    }
+
+    /// What was started, as whoever started it said.
+    pub fn run<T: DeserializeOwned>(&self) -> io::Result<T> {
+        self.read("run.json")
+    }
+
+    /// What the keeper starts.
+    pub fn launch(&self) -> io::Result<Launch> {
+        self.read("run.json")
+    }
+
+    /// Says what is started.
+    pub fn tell_run(&self, run: &impl Serialize) -> io::Result<()> {
+        self.tell("run.json", run)
+    }
+
+    /// Who runs, if that is known.
+    pub fn processes(&self) -> Processes {
+        self.read("process.json").unwrap_or_default()
+    }
+
+    /// Says who runs.
+    pub(crate) fn tell_processes(&self, processes: &Processes) -> io::Result<()> {
+        self.tell("process.json", processes)
+    }
+
+    /// What came of it, if it is over.
+    pub fn end(&self) -> Option<End> {
+        self.read("end.json").ok()
+    }
+
+    /// Says what came of it.
+    pub(crate) fn tell_end(&self, end: &End) -> io::Result<()> {
+        self.tell("end.json", end)
+    }
+
+    /// What the stored output says, as far as it goes.
+    pub fn printed(&self, form: Form) -> io::Result<Said> {
+        let mut reader = Reader::new(form);
+        reader.read(&std::fs::read(self.0.join("stdout"))?);
+        Ok(reader.finish())
+    }
+
+    /// Whole or not at all, for a reader as well as after a kill.
+    fn tell(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        let temporary = self.0.join(format!(".{name}.tmp"));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)?;
+        file.write_all(&serde_json::to_vec(value).expect("text keys and plain values are JSON"))?;
+        std::fs::rename(&temporary, self.0.join(name))
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<T> {
+        Ok(serde_json::from_slice(&std::fs::read(self.0.join(name))?)?)
+    }
+}
+
+/// Every run's folder, oldest first: an id begins with its time.
+pub fn all(root: &Path) -> io::Result<Vec<Folder>> {
+    let listed = match std::fs::read_dir(runs(root)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut folders = Vec::new();
+    for entry in listed {
+        folders.push(entry?.path());
+    }
+    folders.sort_unstable();
+    Ok(folders.into_iter().map(Folder).collect())
+}
+
+fn runs(root: &Path) -> PathBuf {
+    Layout::new(root).own().join("runs")
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}

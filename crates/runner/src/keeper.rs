@@ -1,0 +1,222 @@
+//! The process that keeps one agent: it starts the command, stores what is printed, counts turns, and ends all of
+//! it, whatever the agent has started and wherever that has gone. What an answer means is not its business.
+//!
+//! It is a process of its own so that everything below it is the agent's. The daemon holds the other end of its
+//! standard input: when that closes, because the daemon says so or is gone, the agent is ended.
+
+use std::fs::File;
+use std::io::{self, Read, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+
+use crate::folder::{End, Folder, How, Launch, Processes};
+use crate::stream::{Reader, Said};
+use crate::tree::{self, Process};
+
+/// The most that is stored of what an agent prints, in bytes; the rest is read and dropped.
+const STDOUT_MAX: u64 = 8 * 1024 * 1024;
+const STDERR_MAX: u64 = 1024 * 1024;
+
+/// How long an agent that is told to end may take.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long what it leaves behind may take.
+const GRACE_OF_THE_REST: Duration = Duration::from_millis(500);
+
+/// How long its output may take to end once nothing of it runs.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What a keeper hears.
+enum News {
+    /// The agent ended.
+    Exited(io::Result<ExitStatus>),
+    /// The daemon wants it ended, or is gone.
+    Told,
+    /// So many turns are completed.
+    Turns(u16),
+    /// The output is over.
+    Said(Said),
+}
+
+/// Keeps the agent of this folder until nothing of it runs, and says what came of it in the folder.
+pub fn keep(folder: &Folder) -> io::Result<()> {
+    // A terminal's Ctrl-C is for the daemon, which ends its agents in its own way. A keeper that leads a session
+    // already is fine as well.
+    let _ = rustix::process::setsid();
+    tree::become_reaper();
+    let run = folder.launch()?;
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let keeper = Process::of(own);
+    let mut processes = Processes {
+        boot: tree::boot(),
+        keeper,
+        agent: None,
+    };
+    folder.tell_processes(&processes)?;
+    let (tell, news) = channel();
+    let end = match start(&run, folder, &tell) {
+        Ok(agent) => {
+            processes.agent = Process::of(agent.id().cast_signed());
+            folder.tell_processes(&processes)?;
+            see_through(agent, &run, tell, &news, own)
+        }
+        Err(error) => {
+            let said = Said {
+                text: String::new(),
+                unreadable: None,
+                turns: 0,
+            };
+            End {
+                how: How::NotStarted(error.to_string()),
+                said,
+            }
+        }
+    };
+    tree::reap(&[]);
+    folder.tell_end(&end)
+}
+
+fn start(run: &Launch, folder: &Folder, tell: &Sender<News>) -> io::Result<Child> {
+    let (program, arguments) = run
+        .command
+        .split_first()
+        .ok_or_else(|| io::Error::other("the command is empty"))?;
+    let prompt = if run.reads_prompt {
+        Some(std::fs::read(folder.prompt())?)
+    } else {
+        None
+    };
+    let (stdout, stderr) = (folder.log("stdout")?, folder.log("stderr")?);
+    let mut child = Command::new(program)
+        .args(arguments)
+        .current_dir(&run.workdir)
+        .process_group(0)
+        .stdin(if prompt.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let (Some(prompt), Some(mut stdin)) = (prompt, child.stdin.take()) {
+        // An agent that does not read it answers for that.
+        thread::spawn(move || stdin.write_all(&prompt));
+    }
+    let out = child.stdout.take().expect("it was piped");
+    let err = child.stderr.take().expect("it was piped");
+    let (reader, told) = (Reader::new(run.output), tell.clone());
+    thread::spawn(move || listen(out, stdout, reader, &told));
+    thread::spawn(move || store(err, stderr, STDERR_MAX, &mut |_| ()));
+    Ok(child)
+}
+
+fn see_through(
+    mut agent: Child,
+    run: &Launch,
+    tell: Sender<News>,
+    news: &Receiver<News>,
+    own: i32,
+) -> End {
+    let group = Pid::from_child(&agent);
+    let until = Instant::now() + Duration::from_secs(run.seconds_max);
+    let told = tell.clone();
+    thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        told.send(News::Told)
+    });
+    thread::spawn(move || tell.send(News::Exited(agent.wait())));
+    let mut said = None;
+    let how = loop {
+        match news.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(News::Exited(Ok(status))) => break how(status),
+            Ok(News::Turns(turns)) => report(turns),
+            Ok(News::Said(words)) => said = Some(words),
+            Ok(News::Exited(Err(_)) | News::Told) | Err(_) => break How::Ended,
+        }
+    };
+    let is_over = how != How::Ended;
+    // The number of a group whose leader is waited for may be given again; below the keeper it is found anyway.
+    let group = (!is_over || cfg!(not(target_os = "linux"))).then_some(group);
+    tree::end(
+        || kept(own),
+        group,
+        if is_over { GRACE_OF_THE_REST } else { GRACE },
+    );
+    let last = Instant::now() + LAST_WORDS;
+    while said.is_none()
+        && let Ok(heard) = news.recv_timeout(last.saturating_duration_since(Instant::now()))
+    {
+        match heard {
+            News::Said(words) => said = Some(words),
+            News::Exited(_) | News::Told | News::Turns(_) => {}
+        }
+    }
+    let said = said.unwrap_or_else(|| Said {
+        text: String::new(),
+        unreadable: Some("its output did not end with it".to_owned()),
+        turns: 0,
+    });
+    End { how, said }
+}
+
+/// What runs below. Once nothing does, what is over is taken away: its group would seem to be there still, and the whole
+/// grace would be waited for.
+fn kept(own: i32) -> Vec<Process> {
+    let below = tree::below(own);
+    if below.is_empty() {
+        tree::reap(&[]);
+    }
+    below
+}
+
+fn how(status: ExitStatus) -> How {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => How::Code(code),
+        (None, signal) => How::Signal(signal.unwrap_or(0)),
+    }
+}
+
+/// Tells the daemon, one number a line. One that is gone hears nothing.
+fn report(turns: u16) {
+    let mut out = io::stdout();
+    let _ = writeln!(out, "{turns}").and_then(|()| out.flush());
+}
+
+fn listen(out: impl Read, file: File, mut reader: Reader, tell: &Sender<News>) {
+    let mut told = 0;
+    store(out, file, STDOUT_MAX, &mut |bytes| {
+        reader.read(bytes);
+        if reader.completed() > told {
+            told = reader.completed();
+            // Nobody listens any more once the keeper is done.
+            let _ = tell.send(News::Turns(told));
+        }
+    });
+    let _ = tell.send(News::Said(reader.finish()));
+}
+
+/// Reads all of it and stores the first `max` bytes. What cannot be stored, on a full disk, is read all the same.
+fn store(mut from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u8])) {
+    let mut buffer = [0; 64 * 1024];
+    let mut left = max;
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => {
+                let bytes = &buffer[..count];
+                let stored = usize::try_from(left).unwrap_or(usize::MAX).min(count);
+                left -= stored as u64;
+                let _ = file.write_all(&bytes[..stored]);
+                seen(bytes);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The start of a keeper, and what it is heard to say: the same for the daemon's agents and for pairs of commands.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+
+use message_schema::id::AgentName;
+
+use crate::folder::Folder;
+use crate::tree;
+
+/// The word by which our own program is a keeper; not a command for people.
+pub const KEEPER: &str = "keep-run";
+
+/// What is heard of a keeper: the turns of its agent so far, or that it is silent from now on.
+#[derive(Clone, Copy, Debug)]
+pub enum Note {
+    /// So many turns are completed.
+    Turns(u16),
+    /// Its output has ended, and nothing more comes from it.
+    Silent,
+}
+
+/// Whom a command is started for.
+pub struct For<'a> {
+    /// The workspace.
+    pub root: &'a Path,
+    /// Whose name the command answers under.
+    pub agent: &'a AgentName,
+    /// The name of the run.
+    pub run: &'a str,
+    /// What stands in its environment besides.
+    pub env: &'a BTreeMap<String, String>,
+}
+
+/// Starts the keeper of a folder that says what is to be run. It ends the agent when its standard input is closed.
+pub fn keeper(folder: &Folder, it: &For<'_>) -> io::Result<Child> {
+    tree::become_reaper();
+    Command::new(own_program()?)
+        .arg(KEEPER)
+        .arg(folder.path())
+        .envs(it.env)
+        .env("PATH", path(it.env)?)
+        .env("SETTLED_ROOT", it.root)
+        .env("SETTLED_AGENT", it.agent.as_str())
+        .env("SETTLED_RUN", it.run)
+        .env("SETTLED_BRIEF", folder.brief())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+}
+
+/// Tells what is heard of a keeper, on a thread of its own, until it is silent.
+pub fn listen(heard: ChildStdout, mut tell: impl FnMut(Note) + Send + 'static) {
+    thread::spawn(move || {
+        let notes = BufReader::new(heard).lines().map_while(Result::ok);
+        let turns = notes.filter_map(|line| line.parse().ok()).map(Note::Turns);
+        turns.chain([Note::Silent]).for_each(&mut tell);
+    });
+}
+
+/// Our own program, also after another version took its name.
+pub fn own_program() -> io::Result<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if running.exists() {
+        Ok(running)
+    } else {
+        std::env::current_exe()
+    }
+}
+
+/// The path that is given, or our own, with the place of `settled` at its end: an agent answers by it.
+fn path(env: &BTreeMap<String, String>) -> io::Result<OsString> {
+    let own = std::env::current_exe()?;
+    let known = env
+        .get("PATH")
+        .map(OsString::from)
+        .or_else(|| std::env::var_os("PATH"));
+    let known = known.unwrap_or_default();
+    let places = std::env::split_paths(&known).chain(own.parent().map(Path::to_owned));
+    std::env::join_paths(places).map_err(io::Error::other)
+}

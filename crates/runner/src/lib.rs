@@ -1,0 +1,13 @@
+//! Processes of agents: starts one, reads its output, counts its turns, and ends it with everything
+//! it started. Knows no ledger: what a run is for and what its words are worth is others' business.
+//!
+//! `launch` starts a `keeper`, the process that keeps one agent; `tree` ends all that runs below it;
+//! `stream` reads what it prints; `folder` is where a run leaves what it was and what it said.
+
+pub mod folder;
+pub mod keeper;
+pub mod launch;
+pub mod orphans;
+pub mod prompt;
+pub mod stream;
+pub mod tree;

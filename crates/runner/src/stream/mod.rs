@@ -1,0 +1,186 @@
+//! What a command prints while it works, read line by line: how many turns are completed, and what it says last.
+//! Knows the forms of the command-line agents that print one JSON object a line; starts nothing and judges nothing.
+
+mod claude;
+mod codex;
+mod gemini;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The longest line that is read, in bytes; of a longer one nothing is.
+const LINE_MAX: usize = 4 * 1024 * 1024;
+
+/// The longest last words that are kept, in bytes: as much as a message may have.
+const SAID_MAX: usize = 256 * 1024;
+
+/// The form of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// Text without a form: the whole of it is what is said, and no turn can be told.
+    #[default]
+    Text,
+    /// `claude -p --output-format stream-json --verbose`.
+    Claude,
+    /// `codex exec --json`.
+    Codex,
+    /// `gemini --output-format stream-json`.
+    Gemini,
+}
+
+/// What one line says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Line {
+    /// The turn it belongs to has begun with it: the turn before is completed.
+    begins_turn: bool,
+    /// Words of the agent, and whether they go on from the last ones.
+    words: Option<(String, bool)>,
+    /// The end of the whole: whether it went well.
+    end: Option<Result<(), String>>,
+}
+
+/// An output as far as it was read.
+#[derive(Debug)]
+pub struct Reader {
+    form: Form,
+    line: Vec<u8>,
+    is_line_too_long: bool,
+    /// The id of the last turn, where the form has one.
+    last: Option<String>,
+    begun: u16,
+    words: Vec<u8>,
+    is_cut: bool,
+    end: Option<Result<(), String>>,
+}
+
+/// What an output came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    /// The last words.
+    pub text: String,
+    /// Why they are not to be read, if so.
+    pub unreadable: Option<String>,
+    /// The turns that were begun; all are over with the output.
+    pub turns: u16,
+}
+
+impl Reader {
+    /// Reads an output of this form.
+    pub fn new(form: Form) -> Self {
+        let (line, words) = (Vec::new(), Vec::new());
+        Self {
+            form,
+            line,
+            is_line_too_long: false,
+            last: None,
+            begun: 0,
+            words,
+            is_cut: false,
+            end: None,
+        }
+    }
+
+    /// Reads on.
+    pub fn read(&mut self, bytes: &[u8]) {
+        if self.form == Form::Text {
+            return self.keep(bytes);
+        }
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match piece.split_last() {
+                Some((b'\n', rest)) => {
+                    self.gather(rest);
+                    self.take_line();
+                }
+                Some(_) | None => self.gather(piece),
+            }
+        }
+    }
+
+    /// The turns that are completed for certain: each was followed by another. The one that brings the answer is
+    /// not among them before the answer was looked at.
+    pub fn completed(&self) -> u16 {
+        self.begun.saturating_sub(1)
+    }
+
+    /// The output is over.
+    pub fn finish(mut self) -> Said {
+        self.take_line();
+        let unfinished = match (self.form, &self.end) {
+            (Form::Text, _) | (_, Some(Ok(()))) => None,
+            (_, Some(Err(why))) => Some(why.clone()),
+            (Form::Claude | Form::Codex | Form::Gemini, None) => {
+                Some("its output has no end".to_owned())
+            }
+        };
+        let cut = self
+            .is_cut
+            .then(|| format!("it says more than {SAID_MAX} bytes"));
+        let text = String::from_utf8(self.words);
+        let bytes = text.is_err().then(|| "it is no UTF-8 text".to_owned());
+        let unreadable = unfinished.or(cut).or(bytes);
+        Said {
+            text: text.unwrap_or_default(),
+            unreadable,
+            turns: self.begun,
+        }
+    }
+
+    fn gather(&mut self, bytes: &[u8]) {
+        if self.line.len() + bytes.len() > LINE_MAX {
+            self.is_line_too_long = true;
+            self.line.clear();
+        }
+        if !self.is_line_too_long {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    /// A line that is no JSON object says nothing: agents print notes of their own in between.
+    fn take_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        let is_whole = !std::mem::take(&mut self.is_line_too_long);
+        let Some(value) = serde_json::from_slice::<Value>(&line)
+            .ok()
+            .filter(|_| is_whole)
+        else {
+            return;
+        };
+        let read = match self.form {
+            Form::Claude => claude::read(&value, &mut self.last),
+            Form::Codex => codex::read(&value),
+            Form::Gemini => gemini::read(&value, &mut self.last),
+            Form::Text => return,
+        };
+        let Line {
+            begins_turn,
+            words,
+            end,
+        } = read;
+        self.begun = self.begun.saturating_add(u16::from(begins_turn));
+        if let Some((words, goes_on)) = words {
+            if !goes_on {
+                self.words.clear();
+                self.is_cut = false;
+            }
+            self.keep(words.as_bytes());
+        }
+        self.end = end.or(self.end.take());
+    }
+
+    /// Keeps the last of what is said.
+    fn keep(&mut self, bytes: &[u8]) {
+        self.words.extend_from_slice(bytes);
+        if self.words.len() > SAID_MAX {
+            self.is_cut = true;
+            self.words.drain(..self.words.len() - SAID_MAX);
+        }
+    }
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Outputs in the documented forms (`tests/fixtures/stream`), whole and in pieces.
+
+use super::*;
+
+const CLAUDE: &str = include_str!("../../../../tests/fixtures/stream/claude.jsonl");
+const CODEX: &str = include_str!("../../../../tests/fixtures/stream/codex.jsonl");
+const GEMINI: &str = include_str!("../../../../tests/fixtures/stream/gemini.jsonl");
+
+/// What an output in pieces of so many bytes comes to, and the turns that were completed before its end.
+fn read(form: Form, output: &str, piece: usize) -> (Said, u16) {
+    let mut reader = Reader::new(form);
+    output
+        .as_bytes()
+        .chunks(piece)
+        .for_each(|bytes| reader.read(bytes));
+    let completed = reader.completed();
+    (reader.finish(), completed)
+}
+
+fn whole(form: Form, output: &str) -> Said {
+    read(form, output, usize::MAX).0
+}
+
+#[test]
+fn turns_and_last_words_are_read_whatever_pieces_they_come_in() {
+    for (form, output, turns, text) in [
+        (Form::Claude, CLAUDE, 2, "Nothing is left.\n\nPASS"),
+        (Form::Codex, CODEX, 1, "Nothing is left.\nPASS"),
+        (Form::Gemini, GEMINI, 2, "Nothing is left.\nPASS"),
+    ] {
+        for piece in [1, 7, 100, usize::MAX] {
+            let said = Said {
+                text: text.to_owned(),
+                unreadable: None,
+                turns,
+            };
+            assert_eq!(
+                read(form, output, piece),
+                (said, turns - 1),
+                "{form:?} in pieces of {piece}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_output_by_a_schema_is_the_answer() {
+    let output = include_str!("../../../../tests/fixtures/stream/claude_schema.jsonl");
+    assert_eq!(
+        whole(Form::Claude, output).text,
+        r#"{"response":{"verdict":"lgtm"}}"#
+    );
+}
+
+#[test]
+fn an_older_codex_is_read_too() {
+    let output = include_str!("../../../../tests/fixtures/stream/codex_old.jsonl");
+    assert_eq!(whole(Form::Codex, output).text, "FAIL");
+}
+
+#[test]
+fn an_output_that_ends_in_an_error_or_not_at_all_is_unreadable_whatever_it_says() {
+    let cut = |output: &str| {
+        output
+            .rsplit_once('{')
+            .map_or_else(String::new, |(head, _)| head.to_owned())
+    };
+    for (form, output) in [
+        (
+            Form::Claude,
+            include_str!("../../../../tests/fixtures/stream/claude_error.jsonl").to_owned(),
+        ),
+        (
+            Form::Codex,
+            include_str!("../../../../tests/fixtures/stream/codex_failed.jsonl").to_owned(),
+        ),
+        (
+            Form::Gemini,
+            include_str!("../../../../tests/fixtures/stream/gemini_failed.jsonl").to_owned(),
+        ),
+        (Form::Claude, cut(CLAUDE)),
+        (Form::Gemini, cut(GEMINI)),
+        (Form::Codex, "PASS\n".to_owned()),
+        (Form::Claude, String::new()),
+    ] {
+        assert!(
+            whole(form, &output).unreadable.is_some(),
+            "{form:?}: {output}"
+        );
+    }
+}
+
+#[test]
+fn of_text_the_last_is_kept_and_a_cut_is_told() {
+    let said = whole(Form::Text, "all good\nPASS\n");
+    assert_eq!(
+        (said.text.as_str(), said.unreadable),
+        ("all good\nPASS\n", None)
+    );
+    let flood = "x".repeat(SAID_MAX + 1);
+    let said = whole(Form::Text, &flood);
+    assert!(said.text.len() == SAID_MAX && said.unreadable.is_some());
+    assert!(
+        Reader::new(Form::Text).finish().unreadable.is_none(),
+        "silence is no output to be read"
+    );
+}
+
+#[test]
+fn a_line_without_end_costs_no_memory_and_hides_nothing_behind_it() {
+    let output = format!("{}\n{CLAUDE}", "x".repeat(LINE_MAX + 1));
+    assert_eq!(read(Form::Claude, &output, 64 * 1024).0.turns, 2);
+}

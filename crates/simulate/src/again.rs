@@ -1,0 +1,264 @@
+//! One recorded decision after the other, judged again from what came before it: does each follow? Unlike `replay`,
+//! which goes its own way under another policy, the first that does not follow ends it.
+//!
+//! What is not in a record cannot be judged: a refused message's text, the ids the daemon made for its letters, and
+//! how many tasks the rest of the ledger holds. The ids are taken as recorded; of a refusal, what it cost is judged.
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{AgentName, MessageId};
+use review::{
+    Accepted, Cost, Costs, Event, Handoff, Happened, Letter, Notice, Policy, Record, Refused,
+    State, Told,
+};
+use spool::Entry;
+use validate_message::PacketInput;
+use workspace::fold;
+
+use super::judge::Bench;
+use super::outcome;
+use super::table::Ids;
+
+/// A state that only grows by decisions that follow from it.
+pub struct Again {
+    policy: Policy,
+    state: State,
+}
+
+/// A recorded decision that does not follow.
+#[derive(Debug)]
+pub struct Unlike {
+    /// What is recorded.
+    pub recorded: String,
+    /// What the rules say of it.
+    pub judged: String,
+}
+
+impl Again {
+    /// Starts with an empty state.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            state: State::default(),
+        }
+    }
+
+    /// Where every review stands now.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Judges one record and adds it to the state.
+    pub fn judge(&mut self, entry: &Entry) -> Result<(), Unlike> {
+        let (then, at) = readable(entry)?;
+        let now = match &then {
+            Record::Accepted(accepted) => self.message(entry, accepted, at)?,
+            Record::Happened(happened) => {
+                let ids = happened.letters.iter().map(|letter| &letter.id);
+                self.hear(&happened.event, happened.order.as_ref(), at, ids)
+            }
+            Record::Declined { event, order, .. } => {
+                self.hear(event, order.as_ref(), at, [].into_iter())
+            }
+            Record::Refused {
+                cost: Some(cost), ..
+            } => self.refused(&then, cost, at),
+            Record::Refused { cost: None, .. } | Record::Duplicate { .. } => {
+                return Err(Unlike::new(&then, "nothing: it moves no review".to_owned()));
+            }
+        };
+        if comparable(&then) != comparable(&now) {
+            return Err(Unlike::new(&then, lines(&now)));
+        }
+        review::apply(&mut self.state, &then, at);
+        Ok(())
+    }
+
+    /// Takes the tasks of a record as they stand, and nothing else of it.
+    pub fn take_tasks(&mut self, entry: &Entry) -> Result<(), Unlike> {
+        let (then, at) = readable(entry)?;
+        let Record::Happened(happened) = &then else {
+            return Err(Unlike::new(
+                &then,
+                "nothing: it hands nothing off".to_owned(),
+            ));
+        };
+        let Happened { event, handoff, .. } = &**happened;
+        let tasks = handoff
+            .as_ref()
+            .map(|handoff| handoff.tasks.clone())
+            .unwrap_or_default();
+        // A task of a pull request that is judged comes with its own record.
+        let is_judged = |task: &review::Task| {
+            self.state
+                .reviews()
+                .any(|(key, _)| key.pr == task.pr.to_canonical())
+        };
+        if tasks.is_empty() || tasks.iter().any(is_judged) {
+            return Err(Unlike::new(
+                &then,
+                "nothing: it hands nothing off from elsewhere".to_owned(),
+            ));
+        }
+        let handoff = Some(Handoff {
+            tasks,
+            ..Handoff::default()
+        });
+        let event = event.clone();
+        let bare = Happened {
+            event,
+            order: None,
+            steps: Vec::new(),
+            letters: Vec::new(),
+            handoff,
+            pair: None,
+        };
+        review::apply(&mut self.state, &Record::Happened(Box::new(bare)), at);
+        Ok(())
+    }
+
+    fn message(
+        &mut self,
+        entry: &Entry,
+        accepted: &Accepted,
+        at: DateTime<Utc>,
+    ) -> Result<Record, Unlike> {
+        let none = || {
+            Unlike::bare(
+                "an accepted message",
+                "nothing: its text is not in the record",
+            )
+        };
+        let original = entry.original.as_ref().ok_or_else(none)?;
+        let text = original.text.as_ref().ok_or_else(none)?;
+        let outbox = AgentName::new(original.outbox.as_str()).map_err(|_| none())?;
+        let mut fresh = Ids::default();
+        let Self { policy, state } = self;
+        let mut bench = Bench {
+            state,
+            policy,
+            now: at,
+            ids: &mut || fresh.next(),
+        };
+        let judgement = bench.judge(&outbox, text.as_bytes(), |message| {
+            match (message.packet_path(), &accepted.packet) {
+                (None, _) => PacketInput::NotNamed,
+                (Some(_), Some(packet)) => PacketInput::Bytes(packet.as_bytes()),
+                (Some(_), None) => PacketInput::Missing,
+            }
+        });
+        Ok(judgement.record)
+    }
+
+    fn hear<'i>(
+        &self,
+        event: &Event,
+        order: Option<&MessageId>,
+        at: DateTime<Utc>,
+        mut ids: impl Iterator<Item = &'i MessageId>,
+    ) -> Record {
+        let mut fresh = Ids::default();
+        let mut next = || ids.next().cloned().unwrap_or_else(|| fresh.next());
+        review::hear(
+            &self.state,
+            &self.policy,
+            Told { order, event },
+            at,
+            &mut next,
+        )
+    }
+
+    /// The refusal that costs what is recorded, if the rules know one.
+    fn refused(&self, then: &Record, cost: &Cost, at: DateTime<Utc>) -> Record {
+        let Record::Refused { from, code, .. } = then else {
+            return then.clone();
+        };
+        let fresh = Ids::default().next();
+        let announcement = cost
+            .letters
+            .first()
+            .map_or(&fresh, |letter: &Letter| &letter.id);
+        let of = |costs| {
+            let refused = Refused {
+                outbox: from,
+                code: *code,
+                costs: Some((&cost.step.review, costs)),
+                to_daemon: false,
+                is_review: true,
+                parent: None,
+                notice: &fresh,
+                announcement,
+            };
+            review::refuse(&self.state, &refused, at)
+        };
+        let [attempt, invocation] = [Costs::Attempt, Costs::Invocation].map(of);
+        if comparable(&invocation) == comparable(then) {
+            invocation
+        } else {
+            attempt
+        }
+    }
+}
+
+impl Unlike {
+    fn new(recorded: &Record, judged: String) -> Self {
+        Self {
+            recorded: lines(recorded),
+            judged,
+        }
+    }
+
+    fn bare(recorded: &str, judged: &str) -> Self {
+        Self {
+            recorded: recorded.to_owned(),
+            judged: judged.to_owned(),
+        }
+    }
+}
+
+fn readable(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unlike> {
+    fold::decision(entry).map_err(|error| Unlike::bare("a record", &error.to_string()))
+}
+
+fn lines(record: &Record) -> String {
+    let lines: Vec<String> = outcome::record(record)
+        .into_iter()
+        .map(|outcome| outcome.line)
+        .collect();
+    lines.join("; ")
+}
+
+/// The record without what cannot follow: warnings, which move nothing, whether a sender was told, and the number a
+/// new task got among all of the ledger.
+fn comparable(record: &Record) -> String {
+    let json = |record: &Record| {
+        serde_json::to_string(record).expect("records have text keys and plain values")
+    };
+    match record {
+        Record::Accepted(accepted) => json(&Record::Accepted(Box::new(Accepted {
+            warnings: Vec::new(),
+            ..(**accepted).clone()
+        }))),
+        Record::Refused {
+            from,
+            code,
+            cost,
+            notice: _,
+        } => json(&Record::Refused {
+            from: from.clone(),
+            code: *code,
+            cost: cost.clone(),
+            notice: Notice::Never,
+        }),
+        Record::Happened(happened) => {
+            let tasks = happened
+                .handoff
+                .iter()
+                .flat_map(|handoff| &handoff.tasks)
+                .enumerate();
+            tasks.fold(json(record), |text, (n, task)| {
+                text.replace(&format!("\"{}\"", task.id), &format!("\"task {n}\""))
+            })
+        }
+        Record::Duplicate { .. } | Record::Declined { .. } => json(record),
+    }
+}

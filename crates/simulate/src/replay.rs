@@ -1,0 +1,387 @@
+//! A ledger under another policy: every message and every event it tells of is judged again, in its
+//! order and at its time, and what would have been decided otherwise is told.
+//!
+//! Two states are folded side by side: what was, and what would have been. The daemon keeps a
+//! deadline when it looks; where a review went its own way, its deadlines are kept at their instant.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use message_schema::Message;
+use message_schema::id::{AgentName, MessageId};
+use review::{Accepted, Event, Policy, Record, ReviewKey, State, Told};
+use serde::Serialize;
+use spool::{Away, Digest, Entry, Layout, Mailbox, Original, SpoolError};
+use validate_message::PacketInput;
+use workspace::fold::{self, Unreadable};
+
+use super::judge::Bench;
+use super::outcome;
+use super::table::Ids;
+
+/// What a ledger would have come to under another policy.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Replay {
+    /// Records read.
+    pub records: usize,
+    /// Records that would say the same.
+    pub same: usize,
+    /// What would have been decided otherwise, in order.
+    pub different: Vec<Difference>,
+    /// Refused messages that are gone, so that nobody can judge them again: the records' numbers.
+    pub not_replayed: Vec<u64>,
+    /// Reviews that would stand elsewhere at the end.
+    pub reviews: Vec<Standing>,
+}
+
+/// A decision that would have been another one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Difference {
+    /// The record; `None` for a deadline that only the other policy has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// When, RFC 3339.
+    pub at: String,
+    /// The message's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// What was decided, one fact a line.
+    pub then: Vec<String>,
+    /// What would be decided.
+    pub now: Vec<String>,
+}
+
+/// A review that would stand elsewhere.
+#[derive(Clone, Debug, Serialize)]
+pub struct Standing {
+    /// Which.
+    pub review: String,
+    /// Where it stands, if it was opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub then: Option<String>,
+    /// Where it would stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub now: Option<String>,
+}
+
+/// Judges the ledger of a workspace again under a policy.
+pub fn replay(root: &Path, policy: Policy) -> Result<Replay, SpoolError> {
+    let mut twice = Twice::new(root, policy);
+    spool::read_ledger(root, &mut |entry| twice.entry(entry).map_err(Into::into))?;
+    Ok(twice.end())
+}
+
+/// What was and what would have been, side by side.
+struct Twice {
+    root: PathBuf,
+    policy: Policy,
+    then: State,
+    now: State,
+    /// Reviews that do not stand where they stood.
+    apart: BTreeSet<ReviewKey>,
+    /// The texts of accepted messages, which their duplicates do not repeat, and their packets.
+    accepted: BTreeMap<(AgentName, MessageId), (String, Option<String>)>,
+    written: Ids,
+    replay: Replay,
+}
+
+impl Twice {
+    fn new(root: &Path, policy: Policy) -> Self {
+        Self {
+            root: root.to_owned(),
+            policy,
+            then: State::default(),
+            now: State::default(),
+            apart: BTreeSet::new(),
+            accepted: BTreeMap::new(),
+            written: Ids::default(),
+            replay: Replay::default(),
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry) -> Result<(), Unreadable> {
+        let (then, at) = fold::decision(entry)?;
+        self.keep_own_deadlines(at);
+        self.replay.records += 1;
+        let now = self.again(entry, &then, at);
+        review::apply(&mut self.then, &then, at);
+        if let Some(now) = &now {
+            review::apply(&mut self.now, now, at);
+        }
+        let [was, is] =
+            [Some(&then), now.as_ref()].map(|record| record.map_or_else(Vec::new, lines));
+        if self.replay.not_replayed.last() == Some(&entry.seq) {
+            // Nobody can tell.
+        } else if was == is {
+            self.replay.same += 1;
+        } else {
+            self.replay.different.push(Difference {
+                seq: Some(entry.seq),
+                at: entry.at.clone(),
+                id: entry.id.clone(),
+                then: was,
+                now: is,
+            });
+        }
+        for key in touched(&then).chain(now.iter().flat_map(touched)) {
+            self.compare(key);
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, key: &ReviewKey) {
+        if self.then.review(key) == self.now.review(key) {
+            self.apart.remove(key);
+        } else {
+            self.apart.insert(key.clone());
+        }
+    }
+
+    /// What would be decided of what the record tells; `None` where nothing would happen, or nobody
+    /// can tell.
+    fn again(&mut self, entry: &Entry, then: &Record, at: DateTime<Utc>) -> Option<Record> {
+        match then {
+            Record::Accepted(accepted) => {
+                let text = entry
+                    .original
+                    .as_ref()
+                    .and_then(|original| original.text.clone())?;
+                let Accepted {
+                    from, id, packet, ..
+                } = &**accepted;
+                self.accepted
+                    .insert((from.clone(), id.clone()), (text.clone(), packet.clone()));
+                Some(self.judge(from, text.as_bytes(), packet.as_deref(), at))
+            }
+            Record::Duplicate { from, id } => {
+                let (text, packet) = self.accepted.get(&(from.clone(), id.clone())).cloned()?;
+                Some(self.judge(from, text.as_bytes(), packet.as_deref(), at))
+            }
+            Record::Refused { from, .. } => self.refused_again(entry, then, from, at),
+            // A deadline is no input: where the review went its own way, it has its own.
+            Record::Happened(happened) => {
+                let is_own =
+                    deadline_of(&happened.event).is_some_and(|review| self.apart.contains(review));
+                (!is_own).then(|| self.hear(&happened.event, happened.order.as_ref(), at))
+            }
+            Record::Declined { event, order, .. } => Some(self.hear(event, order.as_ref(), at)),
+        }
+    }
+
+    /// A refused message is read where it was put away. One that was never read is refused under
+    /// any policy; of one that is gone, only its cost to a review that stands where it stood is known.
+    fn refused_again(
+        &mut self,
+        entry: &Entry,
+        then: &Record,
+        from: &AgentName,
+        at: DateTime<Utc>,
+    ) -> Option<Record> {
+        let original = entry.original.as_ref()?;
+        if original.digest.is_none() {
+            return Some(then.clone());
+        }
+        if let Some(bytes) = self.dead_letter(original) {
+            return Some(self.judge(from, &bytes, None, at));
+        }
+        self.replay.not_replayed.push(entry.seq);
+        let is_apart = touched(then).any(|key| self.apart.contains(key));
+        (!is_apart).then(|| then.clone())
+    }
+
+    fn dead_letter(&self, original: &Original) -> Option<Vec<u8>> {
+        let Away::DeadLetter(file) = &original.away else {
+            return None;
+        };
+        let mailbox =
+            Layout::new(&self.root).mailbox(&Mailbox::DeadLetter(original.outbox.clone()));
+        let bytes = std::fs::read(mailbox.join(file.to_string())).ok()?;
+        (Some(Digest::of(&bytes)) == original.digest).then_some(bytes)
+    }
+
+    /// Judges a message; a packet the ledger does not hold is read where it lies now.
+    fn judge(
+        &mut self,
+        outbox: &AgentName,
+        bytes: &[u8],
+        packet: Option<&str>,
+        at: DateTime<Utc>,
+    ) -> Record {
+        let Self {
+            root,
+            policy,
+            now: state,
+            written,
+            ..
+        } = self;
+        let lies = |message: &Message| {
+            let path = message.packet_path()?;
+            match packet {
+                Some(text) => Some(Some(text.as_bytes().to_vec())),
+                None => Some(std::fs::read(root.join(path.as_str())).ok()),
+            }
+        };
+        let read = message_schema::parse(bytes)
+            .ok()
+            .and_then(|message| lies(&message));
+        let mut bench = Bench {
+            state,
+            policy,
+            now: at,
+            ids: &mut || written.next(),
+        };
+        let judgement = bench.judge(outbox, bytes, |_| match &read {
+            None => PacketInput::NotNamed,
+            Some(None) => PacketInput::Missing,
+            Some(Some(bytes)) => PacketInput::Bytes(bytes),
+        });
+        judgement.record
+    }
+
+    fn hear(&mut self, event: &Event, order: Option<&MessageId>, at: DateTime<Utc>) -> Record {
+        let Self {
+            policy,
+            now: state,
+            written,
+            ..
+        } = self;
+        review::hear(state, policy, Told { order, event }, at, &mut || {
+            written.next()
+        })
+    }
+
+    /// Keeps the deadlines of the reviews that went their own way, up to an instant and without it.
+    fn keep_own_deadlines(&mut self, until: DateTime<Utc>) {
+        loop {
+            let own = self.apart.iter().filter_map(|key| {
+                let (at, which) = self.now.review(key)?.deadline()?;
+                (at < until).then(|| (at, key.clone(), which))
+            });
+            let Some((at, review, which)) = own.min_by_key(|(at, ..)| *at) else {
+                return;
+            };
+            let record = self.hear(
+                &Event::Deadline {
+                    review: review.clone(),
+                    which,
+                },
+                None,
+                at,
+            );
+            review::apply(&mut self.now, &record, at);
+            self.replay.different.push(Difference {
+                seq: None,
+                at: at.to_rfc3339_opts(SecondsFormat::Millis, true),
+                id: None,
+                then: Vec::new(),
+                now: lines(&record),
+            });
+            self.compare(&review);
+        }
+    }
+
+    fn end(mut self) -> Replay {
+        let stands = |state: &State, key: &ReviewKey| {
+            state
+                .review(key)
+                .map(|review| outcome::phase(&review.phase, review.round))
+        };
+        self.replay.reviews = self
+            .apart
+            .iter()
+            .map(|key| Standing {
+                review: key.to_string(),
+                then: stands(&self.then, key),
+                now: stands(&self.now, key),
+            })
+            .filter(|standing| standing.then != standing.now)
+            .collect();
+        self.replay
+    }
+}
+
+fn deadline_of(event: &Event) -> Option<&ReviewKey> {
+    match event {
+        Event::Deadline { review, .. } => Some(review),
+        Event::Taken(_)
+        | Event::Turns { .. }
+        | Event::Started(_)
+        | Event::Failed { .. }
+        | Event::Pull(_)
+        | Event::Person(_)
+        | Event::Pair(_) => None,
+    }
+}
+
+fn lines(record: &Record) -> Vec<String> {
+    outcome::record(record)
+        .into_iter()
+        .map(|outcome| outcome.line)
+        .collect()
+}
+
+/// The reviews a record moves.
+fn touched(record: &Record) -> impl Iterator<Item = &ReviewKey> {
+    let (one, many) = match record {
+        Record::Accepted(accepted) => (accepted.step.as_ref(), &[][..]),
+        Record::Refused { cost, .. } => (cost.as_ref().map(|cost| &cost.step), &[][..]),
+        Record::Happened(happened) => (None, &happened.steps[..]),
+        Record::Duplicate { .. } | Record::Declined { .. } => (None, &[][..]),
+    };
+    one.into_iter().chain(many).map(|step| &step.review)
+}
+
+/// The replay for a person.
+pub fn told(replay: &Replay) -> String {
+    let mut out = String::new();
+    let mut both = |head: String, then: &[String], now: &[String]| {
+        out += &format!("{head}\n");
+        for (word, lines) in [("then", then), ("now ", now)] {
+            let nothing = ["nothing".to_owned()];
+            for line in if lines.is_empty() {
+                &nothing[..]
+            } else {
+                lines
+            } {
+                out += &format!("  {word}  {line}\n");
+            }
+        }
+    };
+    for Difference {
+        seq,
+        at,
+        id,
+        then,
+        now,
+    } in &replay.different
+    {
+        let seq = seq.map_or_else(|| "-".to_owned(), |seq| seq.to_string());
+        let id = id
+            .as_deref()
+            .map_or_else(String::new, |id| format!("  {id}"));
+        both(format!("{seq}  {at}{id}"), then, now);
+    }
+    for Standing { review, then, now } in &replay.reviews {
+        both(
+            format!("at the end: {review}"),
+            then.as_slice(),
+            now.as_slice(),
+        );
+    }
+    let Replay {
+        records,
+        same,
+        different,
+        not_replayed,
+        reviews,
+        ..
+    } = replay;
+    let (different, gone, elsewhere) = (different.len(), not_replayed.len(), reviews.len());
+    out + &format!(
+        "{records} records, {same} the same, {different} different, {gone} that cannot be replayed; {elsewhere} reviews stand elsewhere\n"
+    )
+}
+
+#[cfg(test)]
+mod tests;

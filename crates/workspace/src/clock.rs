@@ -1,0 +1,77 @@
+//! The only place that asks for the time.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, SubsecRound, Utc};
+pub use judgement::moment::Moment;
+use message_schema::id::{AgentName, MessageId};
+
+/// A clock that never goes back, beside the time of day.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    /// Starts the clock.
+    pub fn start() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+
+    /// How long ago the clock was started.
+    pub fn passed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Reads both clocks.
+    pub fn read(&self) -> Moment {
+        let passed = self.start.elapsed().as_millis();
+        Moment {
+            mono: u64::try_from(passed).unwrap_or(u64::MAX),
+            utc: now(),
+        }
+    }
+}
+
+/// How long the machine has been up, by the clock that supervisors compare with their own.
+pub fn since_boot() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let part = |number: i64| u64::try_from(number).unwrap_or(0);
+    Duration::from_secs(part(now.tv_sec)) + Duration::from_nanos(part(now.tv_nsec))
+}
+
+/// The time of day, cut to the millisecond.
+pub fn now() -> DateTime<Utc> {
+    Utc::now().trunc_subsecs(3)
+}
+
+/// A new id for a message of the daemon's own.
+pub fn new_message_id() -> MessageId {
+    let ulid = ulid::Ulid::generate();
+    MessageId::new(format!("settled-{ulid}")).expect("a ULID is within the alphabet of message ids")
+}
+
+/// A new id for an order.
+pub fn new_order_id() -> MessageId {
+    let ulid = ulid::Ulid::generate();
+    MessageId::new(format!("order-{ulid}")).expect("a ULID is within the alphabet of message ids")
+}
+
+/// A new id for a message an agent has written by a command: in the order of time, readable, and nobody else's.
+pub fn new_id_of(agent: &AgentName, at: DateTime<Utc>) -> MessageId {
+    let chance = new_name().split_off(18);
+    MessageId::new(format!(
+        "{}-{agent}-{chance}",
+        at.format("%Y%m%dT%H%M%S%3fZ")
+    ))
+    .expect(
+        "an instant, an agent's name and a part of a ULID are within the alphabet of message ids",
+    )
+}
+
+/// A name nobody else has: 26 letters and digits.
+pub fn new_name() -> String {
+    ulid::Ulid::generate().to_string().to_lowercase()
+}

@@ -1,0 +1,261 @@
+//! `settled.toml`: policy and limits. Every key is optional, none is guessed: an unknown key or a
+//! value out of range is an error with line and column, and nothing starts on half a config.
+
+mod field;
+mod handoff;
+mod ledger;
+mod metrics;
+mod retention;
+mod runner;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use ::runner::stream::Form;
+use message_schema::id::AgentName;
+use message_schema::limit::Rounds;
+use review::{
+    FilesPerHour, GatePolicy, MessagesPerHour, OpenReviews, Policy, Profile, Role, RuntimeClock,
+    ThreadMode,
+};
+use serde::Deserialize;
+
+pub use self::handoff::HandoffSection;
+pub use self::ledger::LedgerSection;
+pub use self::metrics::{Listen, MetricsSection};
+pub use self::retention::RetentionSection;
+pub use self::runner::{Concurrent, Input, RunnerSection};
+
+/// The file's name in the workspace.
+pub const FILE: &str = "settled.toml";
+
+/// What `settled init` writes: every key with its default, commented out.
+pub const TEMPLATE: &str = include_str!("settled.toml");
+
+/// The config as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct Config {
+    /// Whether the quality gate decides or advises.
+    #[serde(deserialize_with = "field::profile")]
+    pub profile: Profile,
+    /// When a reviewer's seconds begin to count.
+    #[serde(deserialize_with = "field::runtime_clock")]
+    pub runtime_clock: RuntimeClock,
+    /// How silence about an open thread is read.
+    #[serde(deserialize_with = "field::threads")]
+    pub threads: ThreadMode,
+    /// Round limits.
+    pub rounds: RoundsSection,
+    /// The quality gate.
+    pub gate: GateSection,
+    /// What is handed off once a pull request is merged, and to whom.
+    pub handoff: HandoffSection,
+    /// Rates.
+    pub limits: LimitsSection,
+    /// The ledger's segments and snapshots.
+    pub ledger: LedgerSection,
+    /// How long what is done with is kept.
+    pub retention: RetentionSection,
+    /// Where the counts can be read.
+    pub metrics: MetricsSection,
+    /// The commands of agents, all together.
+    #[serde(deserialize_with = "runner::section")]
+    pub runner: RunnerSection,
+    /// What is set per agent; an agent needs no entry.
+    #[serde(deserialize_with = "field::agents")]
+    pub agents: BTreeMap<AgentName, AgentSection>,
+}
+
+/// `[rounds]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct RoundsSection {
+    /// Rounds per generation: 1 to 3.
+    #[serde(deserialize_with = "field::rounds")]
+    pub max: Rounds,
+}
+
+/// `[gate]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct GateSection {
+    /// Whether an approval without any recorded validation command is refused.
+    pub require_validation: bool,
+    /// Commands that must be recorded as passing.
+    #[serde(deserialize_with = "field::commands")]
+    pub validation_commands: Vec<String>,
+}
+
+/// `[limits]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct LimitsSection {
+    /// Messages outside the review loop, per hour and pair: 1 to 10 000.
+    #[serde(deserialize_with = "field::messages_per_hour")]
+    pub messages_per_hour: MessagesPerHour,
+    /// Files out of one outbox per hour, before only open reviews go on: 1 to 1 000 000.
+    #[serde(deserialize_with = "field::files_per_hour")]
+    pub files_per_hour: FilesPerHour,
+    /// Reviews of one author that are open with one reviewer at a time: 1 to 1 000 000.
+    #[serde(deserialize_with = "field::open_reviews")]
+    pub open_reviews: OpenReviews,
+}
+
+/// `[agents.<name>]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct AgentSection {
+    /// The parts the agent may take; none named means both.
+    pub roles: BTreeSet<Role>,
+    /// The user the agent runs as: what belongs to another user is not from it. 1 to 4294967294.
+    #[serde(deserialize_with = "field::uid")]
+    pub uid: Option<u32>,
+    /// The program the daemon starts for each request to this agent, and its arguments; none is started if it is empty.
+    /// In an argument `{prompt}` stands for the prompt and `{brief}` for the path of the brief.
+    #[serde(deserialize_with = "runner::command")]
+    pub command: Vec<String>,
+    /// Where the command is started, from the workspace on; the workspace itself unless told.
+    pub workdir: PathBuf,
+    /// What its environment has besides that of the daemon.
+    #[serde(deserialize_with = "runner::env")]
+    pub env: BTreeMap<String, String>,
+    /// The template of its prompt, from the workspace on; the built-in one if it is empty.
+    pub prompt: PathBuf,
+    /// What it is given on standard input.
+    #[serde(deserialize_with = "field::input")]
+    pub stdin: Input,
+    /// The form of its output.
+    #[serde(deserialize_with = "field::output")]
+    pub output: Form,
+    /// How many of its commands run at a time: 1 to 64.
+    #[serde(deserialize_with = "runner::concurrent_of_agent")]
+    pub concurrent: Concurrent,
+}
+
+/// A config that cannot be used, and where.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file is there but cannot be read.
+    #[error("{path}: {source}", path = path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not a valid config (`config_invalid`).
+    #[error("{path}:{line}:{column}: config_invalid: {message}", path = path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The column in characters, from 1.
+        column: usize,
+        /// What is wrong and what would have been accepted.
+        message: String,
+    },
+}
+
+impl Config {
+    /// Reads the workspace's config; a workspace without one has the defaults.
+    pub fn load(root: &Path) -> Result<Self, ConfigError> {
+        let path = root.join(FILE);
+        match std::fs::read(&path) {
+            Ok(bytes) => Self::from_bytes(&bytes, &path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(source) => Err(ConfigError::Unreadable { path, source }),
+        }
+    }
+
+    /// Reads a config from the bytes of its file; `path` is for the error only.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, ConfigError> {
+        Self::parse(text_of(bytes, path)?, path)
+    }
+
+    /// Reads a config from its text; `path` is for the error only.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+        toml::from_str(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            let (line, column) = line_and_column(text, offset);
+            let message = error.message().replace('\n', " ");
+            ConfigError::Invalid {
+                path: path.to_owned(),
+                line,
+                column,
+                message,
+            }
+        })
+    }
+
+    /// The agents that are named and have no mailbox: perhaps not yet, perhaps a slip of the pen.
+    pub fn strangers<'c>(&'c self, agents: &[AgentName]) -> BTreeSet<&'c AgentName> {
+        let named = self.agents.keys().chain(self.handoff.agents());
+        named.filter(|name| !agents.contains(name)).collect()
+    }
+
+    /// The user of each agent that has one of its own.
+    pub fn users(&self) -> BTreeMap<AgentName, u32> {
+        self.agents
+            .iter()
+            .filter_map(|(name, agent)| Some((name.clone(), agent.uid?)))
+            .collect()
+    }
+
+    /// The rules' view of the config, for the agents that have a mailbox.
+    pub fn policy(&self, agents: impl IntoIterator<Item = AgentName>) -> Policy {
+        let roles = |name: &AgentName| self.agents.get(name).map(|agent| agent.roles.clone());
+        Policy {
+            agents: agents
+                .into_iter()
+                .map(|name| {
+                    let roles = roles(&name).unwrap_or_default();
+                    (name, roles)
+                })
+                .collect(),
+            rounds: self.rounds.max,
+            threads: self.threads,
+            gate: GatePolicy {
+                require_validation: self.gate.require_validation,
+                validation_commands: self.gate.validation_commands.clone(),
+            },
+            messages_per_hour: self.limits.messages_per_hour,
+            files_per_hour: self.limits.files_per_hour,
+            open_reviews: self.limits.open_reviews,
+            profile: self.profile,
+            runtime_clock: self.runtime_clock,
+            handoff: self.handoff.policy(),
+        }
+    }
+}
+
+fn text_of<'b>(bytes: &'b [u8], path: &Path) -> Result<&'b str, ConfigError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+        let (line, column) = line_and_column(good, good.len());
+        let message = "the bytes from here on are not UTF-8 text".to_owned();
+        ConfigError::Invalid {
+            path: path.to_owned(),
+            line,
+            column,
+            message,
+        }
+    })
+}
+
+fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    // A byte order mark stands in no column.
+    let before = before.strip_prefix('\u{feff}').unwrap_or(before);
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .map_or(0, |tail| tail.chars().count())
+        + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! How each value of `settled.toml` is read: what is accepted, and the words in which the rest is
+//! refused. The place of a value is added by `config`.
+
+use std::collections::BTreeMap;
+
+use message_schema::id::AgentName;
+use message_schema::limit::Rounds;
+use message_schema::packet::Severity;
+use review::{
+    FilesPerHour, HandoffMode, MessagesPerHour, OpenReviews, Profile, RuntimeClock, ThreadMode,
+};
+use runner::stream::Form;
+use serde::de::value::StringDeserializer;
+use serde::de::{Error, IntoDeserializer};
+use serde::{Deserialize, Deserializer};
+
+use super::{AgentSection, Input};
+
+pub(super) fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rounds, D::Error> {
+    let number = integer(deserializer, "rounds.max", "1, 2 or 3")?;
+    u64::try_from(number)
+        .ok()
+        .and_then(|n| Rounds::new(n).ok())
+        .ok_or_else(|| Error::custom(format!("rounds.max is {number}, expected 1, 2 or 3")))
+}
+
+pub(super) fn messages_per_hour<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<MessagesPerHour, D::Error> {
+    let number = integer(deserializer, "limits.messages_per_hour", "1 to 10000")?;
+    u64::try_from(number)
+        .ok()
+        .and_then(MessagesPerHour::new)
+        .ok_or_else(|| {
+            Error::custom(format!(
+                "limits.messages_per_hour is {number}, expected 1 to 10000"
+            ))
+        })
+}
+
+pub(super) fn files_per_hour<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<FilesPerHour, D::Error> {
+    let number = integer(deserializer, "limits.files_per_hour", "1 to 1000000")?;
+    u64::try_from(number)
+        .ok()
+        .and_then(FilesPerHour::new)
+        .ok_or_else(|| {
+            Error::custom(format!(
+                "limits.files_per_hour is {number}, expected 1 to 1000000"
+            ))
+        })
+}
+
+pub(super) fn open_reviews<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<OpenReviews, D::Error> {
+    let number = integer(deserializer, "limits.open_reviews", "1 to 1000000")?;
+    u64::try_from(number)
+        .ok()
+        .and_then(OpenReviews::new)
+        .ok_or_else(|| {
+            Error::custom(format!(
+                "limits.open_reviews is {number}, expected 1 to 1000000"
+            ))
+        })
+}
+
+/// Root is no agent's user, for nothing keeps it out of anything; the last number means none.
+pub(super) fn uid<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let number = integer(deserializer, "uid", "1 to 4294967294")?;
+    let uid = u32::try_from(number)
+        .ok()
+        .filter(|uid| (1..u32::MAX).contains(uid));
+    uid.map(Some)
+        .ok_or_else(|| Error::custom(format!("uid is {number}, expected 1 to 4294967294")))
+}
+
+fn integer<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    range: &str,
+) -> Result<i64, D::Error> {
+    i64::deserialize(deserializer).map_err(|_| {
+        Error::custom(format!(
+            "{key} is not an integer, expected an integer, {range}"
+        ))
+    })
+}
+
+/// A number of a range.
+pub(super) fn within<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    range: std::ops::RangeInclusive<u64>,
+) -> Result<u64, D::Error> {
+    let expected = format!("{} to {}", range.start(), range.end());
+    let number = integer(deserializer, key, &expected)?;
+    let fits = u64::try_from(number)
+        .ok()
+        .filter(|number| range.contains(number));
+    fits.ok_or_else(|| Error::custom(format!("{key} is {number}, expected {expected}")))
+}
+
+/// One of the words of a setting; the key and the words are told in the error.
+fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    expected: &str,
+) -> Result<T, D::Error> {
+    let text = text(deserializer, key, expected)?;
+    let value: StringDeserializer<serde::de::value::Error> = text.clone().into_deserializer();
+    T::deserialize(value)
+        .map_err(|_| Error::custom(format!("{key} is \"{text}\", expected {expected}")))
+}
+
+pub(super) fn text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    key: &str,
+    expected: &str,
+) -> Result<String, D::Error> {
+    String::deserialize(deserializer)
+        .map_err(|_| Error::custom(format!("{key} is not a text, expected {expected}")))
+}
+
+pub(super) fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Profile, D::Error> {
+    word(deserializer, "profile", "\"gate\" or \"advisory\"")
+}
+
+pub(super) fn runtime_clock<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<RuntimeClock, D::Error> {
+    word(deserializer, "runtime_clock", "\"take\" or \"delivery\"")
+}
+
+pub(super) fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ThreadMode, D::Error> {
+    word(deserializer, "threads", "\"inferred\" or \"explicit\"")
+}
+
+pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Input, D::Error> {
+    word(deserializer, "stdin", "\"prompt\" or \"closed\"")
+}
+
+pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Form, D::Error> {
+    word(
+        deserializer,
+        "output",
+        "\"text\", \"claude\", \"codex\" or \"gemini\"",
+    )
+}
+
+pub(super) fn handoff_mode<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<HandoffMode, D::Error> {
+    word(
+        deserializer,
+        "handoff.mode",
+        "\"off\", \"threshold\" or \"full\"",
+    )
+}
+
+pub(super) fn handoff_threshold<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Severity, D::Error> {
+    word(
+        deserializer,
+        "handoff.threshold",
+        "\"P0\", \"P1\", \"P2\" or \"P3\"",
+    )
+}
+
+pub(super) fn commands<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
+    let commands = Vec::<String>::deserialize(deserializer)?;
+    no_blank(&commands, "command", "a command line").map_err(Error::custom)?;
+    Ok(commands)
+}
+
+/// The reader knows the place of the list, not of its items, so the first blank one is numbered.
+pub(super) fn no_blank(items: &[String], item: &str, expected: &str) -> Result<(), String> {
+    match items.iter().position(|text| text.trim().is_empty()) {
+        Some(at) => Err(format!("{item} {} is blank, expected {expected}", at + 1)),
+        None => Ok(()),
+    }
+}
+
+/// An agent that can have a mailbox.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+struct Agent(AgentName);
+
+impl TryFrom<String> for Agent {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        match AgentName::new(text) {
+            Ok(name) if name.is_daemon() => {
+                Err("`settled` is the daemon's own name and no agent's".to_owned())
+            }
+            Ok(name) => Ok(Self(name)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+pub(super) fn agents<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<AgentName, AgentSection>, D::Error> {
+    let agents = BTreeMap::<Agent, AgentSection>::deserialize(deserializer)?;
+    let mut users = BTreeMap::new();
+    for (agent, section) in &agents {
+        // What the daemon starts has the daemon's user, and what it wrote would not be from the agent.
+        if section.uid.is_some() && !section.command.is_empty() {
+            let what = format!(
+                "agent {} has a uid and a command, expected one of the two",
+                agent.0
+            );
+            return Err(Error::custom(what));
+        }
+        // A user that two agents share proves neither of them.
+        if let Some(uid) = section.uid
+            && let Some(other) = users.insert(uid, &agent.0)
+        {
+            let what = format!(
+                "agents {other} and {} have the same uid {uid}, expected one each",
+                agent.0
+            );
+            return Err(Error::custom(what));
+        }
+    }
+    Ok(agents
+        .into_iter()
+        .map(|(agent, section)| (agent.0, section))
+        .collect())
+}

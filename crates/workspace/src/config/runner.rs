@@ -1,0 +1,155 @@
+//! `[runner]`, and what an agent's section says of the command that the daemon starts for it.
+
+use std::collections::BTreeMap;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+
+use super::field;
+
+/// `[runner]`
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct RunnerSection {
+    /// Commands that run at a time, of all agents: 1 to 64.
+    #[serde(deserialize_with = "concurrent")]
+    pub concurrent: u64,
+    /// How long before its time is over a command is told of in the log, in seconds: 0 (never) to 86 400.
+    #[serde(deserialize_with = "warn_s")]
+    pub warn_s: u64,
+    /// The last line by which a reviewer approves.
+    #[serde(deserialize_with = "word")]
+    pub pass: String,
+    /// The last line by which it gives up.
+    #[serde(deserialize_with = "word")]
+    pub fail: String,
+    /// The last line by which an author says that it is ready; from a reviewer it is no verdict.
+    #[serde(deserialize_with = "word")]
+    pub done: String,
+}
+
+impl Default for RunnerSection {
+    fn default() -> Self {
+        let review::SignalWords { done, pass, fail } = review::SignalWords::default();
+        Self {
+            concurrent: 2,
+            warn_s: 60,
+            pass,
+            fail,
+            done,
+        }
+    }
+}
+
+impl RunnerSection {
+    /// The words that count as signals.
+    pub fn words(&self) -> review::SignalWords {
+        let Self {
+            done, pass, fail, ..
+        } = self.clone();
+        review::SignalWords { done, pass, fail }
+    }
+}
+
+/// Words that are the same would let the one who gives up approve.
+pub(super) fn section<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<RunnerSection, D::Error> {
+    let section = RunnerSection::deserialize(deserializer)?;
+    if section.words().are_distinct() {
+        return Ok(section);
+    }
+    Err(Error::custom(
+        "two of done, pass and fail of [runner] are the same word, expected three",
+    ))
+}
+
+/// What an agent's command is given on standard input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// The prompt.
+    #[default]
+    Prompt,
+    /// Nothing: it is closed.
+    Closed,
+}
+
+/// How many commands of one agent run at a time: 1 to 64, 1 unless told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Concurrent(pub u64);
+
+impl Default for Concurrent {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+fn concurrent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    field::within(deserializer, "runner.concurrent", 1..=64)
+}
+
+pub(super) fn concurrent_of_agent<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Concurrent, D::Error> {
+    field::within(deserializer, "concurrent", 1..=64).map(Concurrent)
+}
+
+fn warn_s<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    field::within(deserializer, "runner.warn_s", 0..=86_400)
+}
+
+/// A word is compared with a whole line, so one with white space around it, or of several lines, would never be met.
+fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let expected = "one word on a line of its own";
+    let word = field::text(deserializer, "a word of [runner]", expected)?;
+    if word.trim() != word || word.is_empty() || !message_schema::line::is_one_line(&word) {
+        let found = message_schema::line::escaped(&word);
+        return Err(Error::custom(format!(
+            "a word of [runner] is `{found}`, expected {expected}"
+        )));
+    }
+    Ok(word)
+}
+
+pub(super) fn command<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let expected = "a list of texts: a program and its arguments";
+    let command = Vec::<String>::deserialize(deserializer)
+        .map_err(|_| Error::custom(format!("command is no list of texts, expected {expected}")))?;
+    if command
+        .first()
+        .is_some_and(|program| program.trim().is_empty())
+    {
+        return Err(Error::custom(format!(
+            "command names no program, expected {expected}"
+        )));
+    }
+    no_nul(command.iter()).map_err(Error::custom)?;
+    Ok(command)
+}
+
+pub(super) fn env<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
+    let env = BTreeMap::<String, String>::deserialize(deserializer).map_err(|_| {
+        Error::custom("env is no table of texts, expected one, such as { LANG = \"C\" }")
+    })?;
+    if let Some(name) = env
+        .keys()
+        .find(|name| name.is_empty() || name.contains('='))
+    {
+        return Err(Error::custom(format!(
+            "env names `{name}`, expected a name without `=`"
+        )));
+    }
+    no_nul(env.iter().flat_map(|(name, value)| [name, value])).map_err(Error::custom)?;
+    Ok(env)
+}
+
+fn no_nul<'t>(mut texts: impl Iterator<Item = &'t String>) -> Result<(), &'static str> {
+    if texts.any(|text| text.contains('\0')) {
+        Err("a text has a NUL, expected none")
+    } else {
+        Ok(())
+    }
+}

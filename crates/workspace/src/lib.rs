@@ -1,0 +1,16 @@
+//! What a mailroom's directory holds and allows: its config, the index folded from its ledger, the
+//! orders that wait, its agents and their users. Judges nothing and serves nobody.
+
+pub mod clock;
+pub mod config;
+pub mod directory;
+pub mod error;
+pub mod fold;
+pub mod orders;
+pub mod proofs;
+pub mod replaced;
+pub mod separate;
+pub mod shell;
+pub mod troubles;
+pub mod untaken;
+pub mod users;

@@ -1,0 +1,281 @@
+//! Orders: what a person or a runner tells the daemon, one file each in `.settled/orders/`. Writes
+//! them durably and reads them back; what they do to a review is the rules' to say.
+//!
+//! Whoever can write there decides like a person, so nobody but the owner of `.settled` can.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use message_schema::id::MessageId;
+use review::Event;
+use serde::{Deserialize, Serialize};
+use spool::Layout;
+
+pub use self::check::{TEXT_MAX, check, is_fit};
+
+/// The version of the file's form.
+const VERSION: u32 = 1;
+
+/// The directory below `.settled`.
+const ORDERS: &str = "orders";
+
+/// Where files that are no orders go, below the orders.
+const UNREADABLE: &str = "unreadable";
+
+/// The largest order, in bytes.
+const SIZE_MAX: u64 = 256 * 1024;
+
+/// How long, in milliseconds, a file that is no order may still become one: not every writer renames
+/// it in whole.
+const PATIENCE_MS: i64 = 2_000;
+
+/// The write permissions of everybody but the owner.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Something a person or a runner asks for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// The version of the form: 1.
+    pub schema_version: u32,
+    /// Its id; one id counts once.
+    pub id: MessageId,
+    /// When it was asked.
+    pub asked_at: DateTime<Utc>,
+    /// What happened or is decided; never a deadline, which is the daemon's own.
+    pub event: Event,
+}
+
+/// Why a file is not read as an order.
+#[derive(Debug, thiserror::Error)]
+pub enum NoOrder {
+    /// It is none and never will be.
+    #[error("{0}")]
+    Unfit(String),
+    /// It was written just now and may not be whole; read again.
+    #[error("{0}; it may still be written")]
+    Young(String),
+    /// The disk; tried again.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Order {
+    /// An order as this version writes it.
+    pub fn new(id: MessageId, asked_at: DateTime<Utc>, event: Event) -> Self {
+        Self {
+            schema_version: VERSION,
+            id,
+            asked_at,
+            event,
+        }
+    }
+
+    /// Reads an order; the error says what would have been accepted.
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let order: Self = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+        if order.schema_version != VERSION {
+            return Err(format!(
+                "schema_version is {}, expected {VERSION}",
+                order.schema_version
+            ));
+        }
+        check(&order.event).map(|()| order)
+    }
+
+    /// The file's name: sorted by name, orders are sorted by time.
+    fn file_name(&self) -> String {
+        format!(
+            "{}_{}.json",
+            self.asked_at.format("%Y%m%dT%H%M%S%3fZ"),
+            self.id
+        )
+    }
+}
+
+/// Where orders lie.
+pub fn directory(root: &Path) -> PathBuf {
+    Layout::new(root).own().join(ORDERS)
+}
+
+/// Makes the place for orders, if it is missing, and sees to it that nobody but the owner can write
+/// there. Says whether it made it.
+pub fn make(root: &Path) -> io::Result<bool> {
+    let own = Layout::new(root).own();
+    made(DirBuilder::new().mode(0o755).create(&own))?;
+    let is_new = made(DirBuilder::new().mode(0o700).create(own.join(ORDERS)))?;
+    for directory in [own.join(ORDERS), own] {
+        let data = directory.symlink_metadata()?;
+        if !data.is_dir() {
+            let what = format!("{} is not a directory", directory.display());
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
+        }
+        // A workspace made under a generous umask: whoever can rename a directory in `.settled` can
+        // put orders of its own in the place of this one.
+        if data.mode() & OTHERS_WRITE != 0 {
+            std::fs::set_permissions(
+                &directory,
+                Permissions::from_mode(data.mode() & 0o7777 & !OTHERS_WRITE),
+            )?;
+        }
+    }
+    Ok(is_new)
+}
+
+fn made(result: io::Result<()>) -> io::Result<bool> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes an order so that it survives a power cut, and gives its path. The daemon removes the file
+/// once the order is in the ledger.
+pub fn write(root: &Path, order: &Order) -> io::Result<PathBuf> {
+    make(root)?;
+    let directory = directory(root);
+    let path = directory.join(order.file_name());
+    let temporary = directory.join(format!(".{}.tmp", order.file_name()));
+    let text = serde_json::to_string(order).expect("orders have text keys and plain values") + "\n";
+    let written = File::create_new(&temporary).and_then(|mut file| {
+        // A daemon of another user has to read what root wrote; the directory lets nobody else in.
+        file.set_permissions(Permissions::from_mode(0o644))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&temporary, &path)?;
+        File::open(&directory)?.sync_all()
+    });
+    if written.is_err() {
+        // What is left of it has a name nobody reads.
+        let _ = std::fs::remove_file(&temporary);
+    }
+    written.map(|()| path)
+}
+
+/// The names of the orders that wait, oldest first. Dotfiles and other endings than `.json` are left
+/// alone. It is an error if others than the owner could have written there.
+pub fn waiting(root: &Path) -> io::Result<Vec<OsString>> {
+    let directory = directory(root);
+    let listed = match std::fs::read_dir(&directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    for place in [&directory, &Layout::new(root).own()] {
+        if place.symlink_metadata()?.mode() & OTHERS_WRITE != 0 {
+            let what = format!("others than its owner can write to {}", place.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
+    }
+    let mut names = Vec::new();
+    for entry in listed {
+        let name = entry?.file_name();
+        let bytes = name.as_bytes();
+        if !bytes.starts_with(b".") && bytes.ends_with(b".json") {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Reads a waiting order; `None` if it is gone.
+pub fn read(root: &Path, name: &OsStr, now: DateTime<Utc>) -> Result<Option<Order>, NoOrder> {
+    let directory = directory(root);
+    let path = directory.join(name);
+    let looked = directory
+        .symlink_metadata()
+        .and_then(|own| Ok((own, path.symlink_metadata()?)));
+    let (own, data) = match looked {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        looked => looked?,
+    };
+    if let Some(why) = unfit(&data, &own) {
+        return Err(NoOrder::Unfit(why));
+    }
+    if name.to_str().is_none() {
+        return Err(NoOrder::Unfit("its name is no text".to_owned()));
+    }
+    let mut text = Vec::new();
+    OpenOptions::new()
+        .read(true)
+        .open(&path)?
+        .take(SIZE_MAX)
+        .read_to_end(&mut text)?;
+    Order::parse(&text).map(Some).map_err(|why| {
+        let age = now.timestamp_millis() - (data.mtime() * 1_000 + data.mtime_nsec() / 1_000_000);
+        if (0..PATIENCE_MS).contains(&age) {
+            NoOrder::Young(why)
+        } else {
+            NoOrder::Unfit(why)
+        }
+    })
+}
+
+/// Why such a file is not even opened. Between the look and the opening nobody can exchange it who
+/// could not write an order of its own.
+fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
+    if !data.is_file() {
+        return Some("it is not a regular file".to_owned());
+    }
+    if data.len() > SIZE_MAX {
+        return Some(format!(
+            "it has {} bytes, expected at most {SIZE_MAX}",
+            data.len()
+        ));
+    }
+    // Root may give orders to a daemon of another user.
+    if data.uid() != own.uid() && data.uid() != 0 {
+        return Some(format!(
+            "it belongs to user {}, expected {} or root",
+            data.uid(),
+            own.uid()
+        ));
+    }
+    None
+}
+
+/// Moves what is no order out of the way, where a person can look at it; under the next free number if
+/// something of its name lies there.
+pub fn put_aside(root: &Path, name: &OsStr) -> io::Result<()> {
+    let directory = directory(root);
+    let aside = directory.join(UNREADABLE);
+    made(DirBuilder::new().mode(0o700).create(&aside))?;
+    let mut free = aside.join(name);
+    for number in 1_u32.. {
+        match free.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            taken => taken?,
+        };
+        let mut numbered = name.to_owned();
+        numbered.push(format!(".{number}"));
+        free = aside.join(numbered);
+    }
+    std::fs::rename(directory.join(name), free)
+}
+
+/// Where a file of that name is, if it was found to be no order.
+pub fn is_put_aside(root: &Path, name: &OsStr) -> bool {
+    directory(root)
+        .join(UNREADABLE)
+        .join(name)
+        .symlink_metadata()
+        .is_ok()
+}
+
+/// Removes an order that is in the ledger. A kill or a power cut before this leaves one that is known
+/// by its id.
+pub fn remove(root: &Path, name: &OsStr) -> io::Result<()> {
+    match std::fs::remove_file(directory(root).join(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}

@@ -1,0 +1,79 @@
+//! What an order may ask for: nothing that is the daemon's own to see, and no text that the ledger does not take.
+
+use message_schema::line;
+use review::{Event, PairStep, TASK_MAX, TRANSCRIPT_MAX};
+
+/// The longest name and the longest reason in an order, in characters.
+pub const TEXT_MAX: usize = 500;
+
+/// Whether an order may ask for this; the error says what it may.
+pub fn check(event: &Event) -> Result<(), String> {
+    match event {
+        Event::Deadline { .. } => Err("a deadline is the daemon's own to see".to_owned()),
+        Event::Person(decision) => fit("the name of who decides", &decision.by)
+            .and_then(|()| fit("the reason", &decision.reason)),
+        Event::Pull(event) => event
+            .author
+            .as_deref()
+            .map_or(Ok(()), |author| fit("the author", author)),
+        Event::Started(_) | Event::Failed { .. } => {
+            Err("what becomes of a command is the daemon's own to see".to_owned())
+        }
+        Event::Taken(_) | Event::Turns { .. } => Ok(()),
+        Event::Pair(news) => check_pair(&news.what),
+    }
+}
+
+fn check_pair(step: &PairStep) -> Result<(), String> {
+    let run = match step {
+        PairStep::Opened(setup) => {
+            let is_fit = setup.task.len() <= TASK_MAX && !setup.task.trim().is_empty();
+            return if is_fit {
+                Ok(())
+            } else {
+                Err(format!(
+                    "the task is expected to have 1 to {TASK_MAX} bytes"
+                ))
+            };
+        }
+        PairStep::Started
+        | PairStep::Began(_)
+        | PairStep::Resumed
+        | PairStep::Dropped
+        | PairStep::NotStarted { .. } => None,
+        PairStep::Ended { run, .. } | PairStep::Crashed { run, .. } => Some(run),
+        PairStep::Interrupted { run, .. } => run.as_ref(),
+    };
+    let why = match step {
+        PairStep::NotStarted { why }
+        | PairStep::Crashed { why, .. }
+        | PairStep::Interrupted { why, .. } => Some(why),
+        PairStep::Opened(_)
+        | PairStep::Started
+        | PairStep::Began(_)
+        | PairStep::Resumed
+        | PairStep::Dropped
+        | PairStep::Ended { .. } => None,
+    };
+    why.map_or(Ok(()), |why| fit("the reason", why))?;
+    if run.is_some_and(|run| run.said.chars().count() > TRANSCRIPT_MAX) {
+        return Err(format!(
+            "what was said is expected to have at most {TRANSCRIPT_MAX} characters"
+        ));
+    }
+    Ok(())
+}
+
+/// Whether the ledger takes this text of a person: one line that says something.
+pub fn is_fit(text: &str) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= TEXT_MAX && line::is_one_line(text)
+}
+
+fn fit(what: &str, text: &str) -> Result<(), String> {
+    if is_fit(text) {
+        return Ok(());
+    }
+    Err(format!(
+        "{what} is expected to have 1 to {TEXT_MAX} characters on one line"
+    ))
+}

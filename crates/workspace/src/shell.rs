@@ -1,0 +1,27 @@
+//! Words of a command line as a shell reads them: for the commands that answers tell people to run.
+
+use std::ffi::OsStr;
+
+/// A word as a shell takes it for one.
+pub fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
+        let quoted = |word: &str| quoted(word.as_ref());
+        assert_eq!(quoted("./mailroom"), "./mailroom");
+        assert_eq!(quoted("my mail"), "'my mail'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

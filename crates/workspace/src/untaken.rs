@@ -1,0 +1,98 @@
+//! The open requests that no reviewer has taken yet, and where each was delivered: a request that
+//! leaves its inbox is taken. A fold of the ledger, like the state it stands beside.
+
+use std::collections::BTreeMap;
+
+use message_schema::envelope::MessageType;
+use review::{Phase, Record, ReviewKey, Step};
+use serde::{Deserialize, Serialize};
+use spool::{Entry, FileName, Mailbox};
+
+/// The untaken requests by review: the open one of each, and those it replaced in the same round. Whoever
+/// takes a replaced one has begun as well.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Untaken(BTreeMap<ReviewKey, Vec<Delivered>>);
+
+/// Where a request was delivered.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// The reviewer's inbox.
+    pub mailbox: Mailbox,
+    /// The name the record gave it.
+    pub file: FileName,
+    /// The record's number.
+    pub seq: u64,
+}
+
+impl Untaken {
+    /// Follows what an entry does to open requests.
+    pub fn note(&mut self, entry: &Entry, record: &Record) {
+        for step in steps(record) {
+            match &step.phase {
+                Phase::Reviewing(open) if open.taken_at.is_none() => {
+                    // Only a request brings a new file; a refused response leaves the old one where it is.
+                    if let Some(delivered) = request(entry, record) {
+                        self.0
+                            .entry(step.review.clone())
+                            .or_default()
+                            .push(delivered);
+                    }
+                }
+                Phase::Reviewing(_)
+                | Phase::Awaiting { .. }
+                | Phase::Fixing { .. }
+                | Phase::Addressed { .. }
+                | Phase::Approved(_)
+                | Phase::Escalated(_)
+                | Phase::Closed(_) => {
+                    self.0.remove(&step.review);
+                }
+            }
+        }
+    }
+
+    /// Puts back what was known of a review.
+    pub fn restore(&mut self, review: ReviewKey, delivered: Vec<Delivered>) {
+        self.0.insert(review, delivered);
+    }
+
+    /// The untaken requests of each review.
+    pub fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &[Delivered])> {
+        self.0
+            .iter()
+            .map(|(key, delivered)| (key, delivered.as_slice()))
+    }
+}
+
+fn steps(record: &Record) -> &[Step] {
+    match record {
+        Record::Accepted(accepted) => accepted.step.as_slice(),
+        Record::Refused { cost, .. } => cost
+            .as_ref()
+            .map_or(&[][..], |cost| std::slice::from_ref(&cost.step)),
+        Record::Happened(happened) => &happened.steps,
+        Record::Duplicate { .. } | Record::Declined { .. } => &[],
+    }
+}
+
+fn request(entry: &Entry, record: &Record) -> Option<Delivered> {
+    let is_request = match record {
+        Record::Accepted(accepted) => accepted.kind == MessageType::ReviewRequest,
+        Record::Duplicate { .. }
+        | Record::Refused { .. }
+        | Record::Happened(_)
+        | Record::Declined { .. } => false,
+    };
+    let inbox = entry
+        .deliveries
+        .iter()
+        .find(|delivery| match delivery.mailbox {
+            Mailbox::Inbox(_) => is_request,
+            Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => false,
+        })?;
+    Some(Delivered {
+        mailbox: inbox.mailbox.clone(),
+        file: inbox.file.clone(),
+        seq: entry.seq,
+    })
+}

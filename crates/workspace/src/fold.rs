@@ -13,7 +13,7 @@ use crate::proofs::Proofs;
 use crate::untaken::{Delivered, Untaken};
 
 /// The form of the lines below, and of all they are made of, to be raised with every change in it or
-/// in how a record is added up. `tests/ledgers.rs` fails where that was forgotten.
+/// in how a record is added up. `tests/it/ledgers.rs` of the daemon fails where that was forgotten.
 const FORM: u32 = 2;
 
 /// How many names stand in one line.

@@ -1,0 +1,80 @@
+//! How much one agent may ask of the others: mail outside the review loop, and new reviews. A message of
+//! a review that is open is never held up here: how many of those there can be is known in advance, and a
+//! review that cannot go on would end for a reason that is not its own.
+
+use message_schema::Code;
+
+use super::case::Case;
+use crate::words::key::ReviewKey;
+use crate::words::refusal::{Fault, Refusal};
+
+/// The limits of a message outside the review loop.
+pub(super) fn check_post(case: &Case<'_>) -> Result<(), Refusal> {
+    check_rate(case)?;
+    too_many_messages(case).map_or(Ok(()), |fault| Err(fault.refuses()))
+}
+
+/// What stands against opening a review or its next generation now.
+pub(super) fn against_opening(case: &Case<'_>, key: &ReviewKey) -> Option<Fault> {
+    too_many_messages(case).or_else(|| backlog_full(case, key))
+}
+
+fn too_many_messages(case: &Case<'_>) -> Option<Fault> {
+    let (outbox, volume) = (case.posted.outbox, &case.state.post.volume);
+    let limit = case.policy.files_per_hour.get();
+    let found = volume.in_the_last_hour(outbox, case.now);
+    (found >= limit).then(|| {
+        let again = volume
+            .is_below_at(outbox, limit, case.now)
+            .format("%Y-%m-%dT%H:%M:%SZ");
+        Fault::new(
+            Code::TooManyMessages,
+            format!("{found} files have come out of the outbox of `{outbox}` within the last hour"),
+        )
+        .field("from")
+        .found(found)
+        .expected(format!("fewer than {limit} an hour, refused ones included"))
+        .fix(format!(
+            "send it again after {again}; messages of reviews that are open are still taken"
+        ))
+    })
+}
+
+fn backlog_full(case: &Case<'_>, key: &ReviewKey) -> Option<Fault> {
+    let limit = case.policy.open_reviews.get();
+    let found = case
+        .state
+        .reviews
+        .open_between(&key.author, &key.reviewer)
+        .len();
+    (found >= limit).then(|| {
+        let (author, reviewer) = (&key.author, &key.reviewer);
+        Fault::new(
+            Code::BacklogFull,
+            format!("{found} reviews of `{author}` with `{reviewer}` are open"),
+        )
+        .field("to")
+        .found(found)
+        .expected(format!("fewer than {limit} at a time"))
+        .fix("send it again when one of them has ended, or ask another reviewer")
+    })
+}
+
+fn check_rate(case: &Case<'_>) -> Result<(), Refusal> {
+    let from = &case.envelope().from;
+    let limit = case.policy.messages_per_hour.get();
+    for to in case.envelope().to.names() {
+        if case.state.post.in_the_last_hour(from, to, case.now) >= limit {
+            return Err(Fault::new(
+                Code::RateLimited,
+                format!("`{from}` has sent `{to}` {limit} messages within the last hour"),
+            )
+            .field("to")
+            .found(limit)
+            .expected(format!("at most {limit} an hour outside the review loop"))
+            .fix("wait, or put several things into one message")
+            .refuses());
+        }
+    }
+    Ok(())
+}

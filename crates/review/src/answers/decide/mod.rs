@@ -1,0 +1,190 @@
+//! What a correct message does now: looks at the state, answers, changes nothing.
+//!
+//! First the post office (whose outbox, whose id, to whom), then the review the message belongs
+//! to, then the rules of its type, one file each.
+
+mod addressed;
+mod belongs;
+mod budget;
+mod case;
+mod feedback;
+mod lgtm;
+mod limits;
+mod request;
+
+use chrono::{DateTime, Utc};
+use message_schema::Code;
+use message_schema::body::Body;
+use message_schema::envelope::DAEMON;
+use message_schema::id::{AgentName, MessageId};
+
+pub use self::case::Posted;
+use self::case::{Answer, Case};
+use crate::parts::state::State;
+use crate::words::policy::Policy;
+use crate::words::record::{Accepted, ContentDigest, Record};
+use crate::words::refusal::{Fault, Refusal, outside_review};
+
+/// What is to be done with a message that is not refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// It goes to its recipients.
+    Accept(Box<Accepted>),
+    /// It was accepted before; the file is put away without notice or effect.
+    Duplicate(Record),
+}
+
+impl Decision {
+    /// What the ledger keeps of it.
+    pub fn into_record(self) -> Record {
+        match self {
+            Self::Accept(accepted) => Record::Accepted(accepted),
+            Self::Duplicate(record) => record,
+        }
+    }
+}
+
+/// Decides on one message. Time is handed in; nothing is changed.
+pub fn decide(
+    state: &State,
+    policy: &Policy,
+    posted: Posted<'_>,
+    now: DateTime<Utc>,
+) -> Result<Decision, Refusal> {
+    let case = Case {
+        state,
+        policy,
+        posted,
+        now,
+    };
+    let envelope = case.envelope();
+
+    check_sender(&case)?;
+    if let Some(record) = state
+        .post
+        .check_id(&envelope.from, &envelope.id, posted.digest)?
+    {
+        return Ok(Decision::Duplicate(record));
+    }
+    let unsendable: Vec<Fault> = recipient_faults(&case)
+        .into_iter()
+        .chain(expiry_fault(&case))
+        .collect();
+    if !unsendable.is_empty() {
+        return Err(outside_review(unsendable));
+    }
+
+    let answer = match posted.valid.body() {
+        Body::Request(body) => Some(request::decide(&case, body)?),
+        Body::Feedback(body) => Some(feedback::decide(&case, body)?),
+        Body::Addressed(body) => Some(addressed::decide(&case, body)?),
+        Body::Lgtm(body) => Some(lgtm::decide(&case, body)?),
+        Body::Text(_) => {
+            limits::check_post(&case)?;
+            None
+        }
+    };
+    Ok(accept(&case, answer))
+}
+
+/// The record of a message that was accepted before, byte for byte, from this very outbox: whatever
+/// has become of its packet since, it is a duplicate. Asked before the message is checked.
+pub fn repeated(
+    state: &State,
+    outbox: &AgentName,
+    id: &MessageId,
+    digest: ContentDigest,
+) -> Option<Record> {
+    state.post.check_id(outbox, id, digest).ok().flatten()
+}
+
+fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {
+    let envelope = case.envelope();
+    let (step, mut warnings) = answer.map_or((None, Vec::new()), |a| (Some(a.step), a.warnings));
+    warnings.extend(
+        case.posted
+            .valid
+            .warnings()
+            .iter()
+            .map(|warning| warning.message.clone()),
+    );
+    Decision::Accept(Box::new(Accepted {
+        from: envelope.from.clone(),
+        id: envelope.id.clone(),
+        digest: case.posted.digest,
+        to: envelope.to.names().to_vec(),
+        kind: envelope.kind,
+        conversation: envelope.conversation_id.clone(),
+        step,
+        warnings,
+        packet: case.posted.valid.packet().map(|packet| packet.text.clone()),
+    }))
+}
+
+fn check_sender(case: &Case<'_>) -> Result<(), Refusal> {
+    sender_fault(&case.envelope().from, case.posted.outbox)
+        .map_or(Ok(()), |fault| Err(fault.refuses()))
+}
+
+/// What is wrong with a message that names another sender than the owner of its outbox. Public
+/// because a message with other violations should hear of this one in the same breath.
+pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
+    (from != owner).then(|| {
+        Fault::new(
+            Code::SenderMismatch,
+            format!("the message says it is from `{from}`, but it lies in the outbox of `{owner}`"),
+        )
+        .field("from")
+        .found(from)
+        .expected(owner.as_str())
+        .fix(format!(
+            "write `from: {owner}`: an agent speaks only for itself"
+        ))
+    })
+}
+
+fn recipient_faults(case: &Case<'_>) -> Vec<Fault> {
+    let (daemon, agents): (Vec<_>, Vec<_>) = case
+        .envelope()
+        .to
+        .names()
+        .iter()
+        .partition(|name| name.is_daemon());
+    let to_daemon = daemon.first().map(|_| {
+        Fault::new(Code::NotForTheDaemon, format!("`{DAEMON}` reads no mail"))
+            .field("to")
+            .found(DAEMON)
+            .expected("an agent of this workspace")
+            .fix(format!("leave `{DAEMON}` out of `to`"))
+    });
+    let unknown: Vec<&str> = agents
+        .into_iter()
+        .filter(|name| !case.policy.agents.contains_key(*name))
+        .map(AgentName::as_str)
+        .collect();
+    let to_unknown = (!unknown.is_empty()).then(|| {
+        let known: Vec<&str> = case.policy.agents.keys().map(AgentName::as_str).collect();
+        Fault::new(
+            Code::UnknownRecipient,
+            format!("`{}` is not an agent of this workspace", unknown.join("`, `")),
+        )
+        .field("to")
+        .found(unknown.join(", "))
+        .expected(format!("one of {}", known.join(", ")))
+        .fix("name an agent that has a mailbox, or have the mailbox made with `settled init --agents`")
+    });
+    to_daemon.into_iter().chain(to_unknown).collect()
+}
+
+fn expiry_fault(case: &Case<'_>) -> Option<Fault> {
+    let at = case
+        .envelope()
+        .expires_at
+        .filter(|at| at.utc() <= case.now)?;
+    let fault = Fault::new(Code::Expired, format!("the message expired at {at}"));
+    let fault = fault
+        .field("expires_at")
+        .found(at)
+        .expected("an instant that has not passed");
+    Some(fault.fix("send it again with a later expires_at, or without one"))
+}

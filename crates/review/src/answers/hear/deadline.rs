@@ -1,0 +1,55 @@
+//! A deadline has come: the daemon ends the wait, and a person decides.
+
+use message_schema::Code;
+
+use super::context::{Answer, No, Room};
+use crate::words::deadline::Deadline;
+use crate::words::key::ReviewKey;
+use crate::words::phase::{EscalationReason, Phase};
+use crate::words::record::{Says, Step};
+
+pub(super) fn hear(room: &mut Room<'_>, key: &ReviewKey, which: Deadline) -> Result<Answer, No> {
+    let review = room
+        .state
+        .review(key)
+        .filter(|review| match review.deadline() {
+            Some((at, armed)) => armed == which && at <= room.now,
+            None => false,
+        });
+    let Some(review) = review else {
+        return Err(No::new(
+            Code::ReviewClosed,
+            "the review waits for no such deadline",
+        ));
+    };
+    let reason = match which {
+        Deadline::PickUp => EscalationReason::ReviewerTimeout,
+        Deadline::Runtime => EscalationReason::ReviewerBudgetExceeded,
+        Deadline::Author => EscalationReason::AuthorTimeout,
+    };
+    let letters = match which {
+        Deadline::Runtime => {
+            let says = Says::BudgetSpent {
+                review: key.clone(),
+                round: review.round,
+            };
+            vec![room.letter(&key.author, says)]
+        }
+        Deadline::PickUp | Deadline::Author => {
+            let says = Says::Escalated {
+                review: key.clone(),
+                reason: reason.clone(),
+            };
+            vec![
+                room.letter(&key.author, says.clone()),
+                room.letter(&key.reviewer, says),
+            ]
+        }
+    };
+    let step = Step::to(key, review.round, Phase::Escalated(reason));
+    Ok(Answer {
+        steps: vec![step],
+        letters,
+        ..Answer::default()
+    })
+}

@@ -1,0 +1,128 @@
+//! What is reported of a reviewer at work: that it took its request, the turns it completed, that its command
+//! was started, and that it failed.
+
+use message_schema::Code;
+
+use super::context::{Answer, No, Room};
+use crate::parts::review::Review;
+use crate::words::event::Which;
+use crate::words::key::ReviewKey;
+use crate::words::phase::{EscalationReason, Invocation, Phase};
+use crate::words::record::{Letter, Says, Step};
+
+/// The request is taken: its seconds count from now on. Taken again, nothing changes.
+pub(super) fn taken(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
+    let (key, review, open) = open_request(room, which)?;
+    if open.taken_at.is_some() {
+        return Ok(Answer::default());
+    }
+    let phase = Phase::Reviewing(Invocation {
+        taken_at: Some(room.now),
+        ..open.clone()
+    });
+    Ok(Answer {
+        steps: vec![Step::to(key, review.round, phase)],
+        ..Answer::default()
+    })
+}
+
+/// Turns were completed. The first one is a take; the last one of the budget, without a response,
+/// ends the invocation.
+pub(super) fn turns(room: &mut Room<'_>, which: &Which, count: u16) -> Result<Answer, No> {
+    let (key, review, open) = open_request(room, which)?;
+    if count == 0 {
+        return Err(No::new(Code::DecisionInvalid, "no turn was counted"));
+    }
+    let turns_taken = open.turns_taken.saturating_add(count).min(open.turns.get());
+    let taken_at = open.taken_at.or(Some(room.now));
+    let now = Invocation {
+        turns_taken,
+        taken_at,
+        ..open.clone()
+    };
+    if now.turns_left() > 0 {
+        return Ok(Answer {
+            steps: vec![Step::to(key, review.round, Phase::Reviewing(now))],
+            ..Answer::default()
+        });
+    }
+    let says = Says::BudgetSpent {
+        review: key.clone(),
+        round: review.round,
+    };
+    let phase = Phase::Escalated(EscalationReason::ReviewerBudgetExceeded);
+    Ok(Answer {
+        steps: vec![Step::to(key, review.round, phase)],
+        letters: vec![room.letter(&key.author, says)],
+        ..Answer::default()
+    })
+}
+
+/// The reviewer's command is about to be started. The first start is a take; after the last one nothing is left
+/// but a response or a person.
+pub(super) fn started(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
+    let (key, review, open) = open_request(room, which)?;
+    if open.starts_left() == 0 {
+        let why = format!(
+            "the command of {} was started {} times in this round",
+            key.reviewer, open.starts
+        );
+        return Err(No::new(Code::DecisionInvalid, why));
+    }
+    let taken_at = open.taken_at.or(Some(room.now));
+    let now = Invocation {
+        starts: open.starts + 1,
+        taken_at,
+        ..open.clone()
+    };
+    Ok(Answer {
+        steps: vec![Step::to(key, review.round, Phase::Reviewing(now))],
+        ..Answer::default()
+    })
+}
+
+/// The reviewer's command came to nothing: a person decides. It is never a pass.
+pub(super) fn failed(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
+    let (key, review, _) = open_request(room, which)?;
+    let (step, letters) = given_up(room, key, review);
+    Ok(Answer {
+        steps: vec![step],
+        letters: letters.into(),
+        ..Answer::default()
+    })
+}
+
+/// Nobody is left to answer the open request: it is with a person, and both agents are told.
+pub(super) fn given_up(
+    room: &mut Room<'_>,
+    key: &ReviewKey,
+    review: &Review,
+) -> (Step, [Letter; 2]) {
+    let reason = EscalationReason::InvocationFailed;
+    let says = Says::Escalated {
+        review: key.clone(),
+        reason: reason.clone(),
+    };
+    let letters = [&key.author, &key.reviewer].map(|agent| room.letter(agent, says.clone()));
+    (
+        Step::to(key, review.round, Phase::Escalated(reason)),
+        letters,
+    )
+}
+
+fn open_request<'a>(
+    room: &Room<'a>,
+    which: &Which,
+) -> Result<(&'a ReviewKey, &'a Review, &'a Invocation), No> {
+    let (key, review) = room.find_at_work(which)?;
+    match review.phase.invocation() {
+        Some(open) => Ok((key, review, open)),
+        None => Err(No::new(
+            Code::NoOpenRequest,
+            format!(
+                "the review {key} is {}: no request waits for its reviewer",
+                review.phase.word()
+            ),
+        )),
+    }
+}

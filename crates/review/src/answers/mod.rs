@@ -1,0 +1,9 @@
+//! The third floor: the answers a caller gets. Each looks at the whole state; only `apply` and
+//! `persist` change or rebuild it.
+
+pub(crate) mod apply;
+pub(crate) mod brief;
+pub(crate) mod decide;
+pub(crate) mod hear;
+pub(crate) mod keep;
+pub(crate) mod refuse;

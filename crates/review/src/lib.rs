@@ -4,7 +4,7 @@
 //! ```text
 //! decide(state, policy, posted, now) -> Decision | Refusal      looks and answers, changes nothing
 //! refuse(state, policy, refused, now) -> Record                 what a refusal costs
-//! hear(state, policy, told, now) -> Record                      what an event does: a person, a pull request, a turn
+//! on_event(state, policy, reported, now) -> Record             what an event does: a person, a pull request, a turn
 //! due(state, now) -> Option<Record>                             what the daemon does when a deadline has come
 //! brief(state, policy, key, now) -> Option<Brief>               what a reviewer is told with its request
 //! apply(state, record, at)                                      changes, cannot fail
@@ -13,7 +13,7 @@
 //! The crate has three floors, and a file imports only from its own floor or from one below it:
 //!
 //! ```text
-//! answers   decide, refuse, on events, brief, apply, keep: what a caller asks for; looks at the whole state
+//! answers   decide, refuse, on_event, brief, apply, keep: what a caller asks for; looks at the whole state
 //! parts     review, threads of a response, gate, handoff, pulls, the state: what the records add up to,
 //!           and the rules that judge one part of it
 //! words     key, policy, refusal, thread, phase, pair, event, record: what a record says, as plain values
@@ -37,8 +37,8 @@ pub use answers::brief::{
     NitAnswer, NotAResponse, OpenThread, StructuredResponse, ThreadAnswer, Verdict, Written, brief,
 };
 pub use answers::decide::{Decision, Posted, decide, repeated, sender_fault};
-pub use answers::hear::{Told, due, hear};
 pub use answers::keep::{NotAPiece, Restoring};
+pub use answers::on_event::{ReportedEvent, due, on_event};
 pub use answers::refuse::{Refused, refuse};
 pub use parts::isolated::{Cycle, gate, threads};
 pub use parts::open_pair::OpenPair;

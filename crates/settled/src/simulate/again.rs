@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Accepted, Cost, Costs, Event, Handoff, Happened, Letter, Notice, Policy, Record, Refused,
-    State, Told,
+    ReportedEvent, State,
 };
 use spool::Entry;
 use validate_message::PacketInput;
@@ -157,10 +157,10 @@ impl Again {
     ) -> Record {
         let mut fresh = Ids::default();
         let mut next = || ids.next().cloned().unwrap_or_else(|| fresh.next());
-        review::hear(
+        review::on_event(
             &self.state,
             &self.policy,
-            Told { order, event },
+            ReportedEvent { order, event },
             at,
             &mut next,
         )

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use message_schema::Message;
 use message_schema::id::{MessageId, PrNumber};
-use review::{Event, Policy, Record, Restoring, State, Told};
+use review::{Event, Policy, Record, ReportedEvent, Restoring, State};
 use validate_message::PacketInput;
 
 use super::compose::{Laid, Mail};
@@ -119,7 +119,7 @@ impl Table {
 
     /// Something else happens.
     pub(super) fn hear(&mut self, event: &Event) -> Vec<Outcome> {
-        let told = Told { order: None, event };
+        let told = ReportedEvent { order: None, event };
         let Self {
             state,
             policy,
@@ -127,7 +127,7 @@ impl Table {
             written,
             ..
         } = self;
-        let record = review::hear(state, policy, told, *now, &mut || written.next());
+        let record = review::on_event(state, policy, told, *now, &mut || written.next());
         let outcomes = outcome::record(&record);
         self.apply(record);
         outcomes

@@ -15,7 +15,7 @@ use crate::words::phase::{Approval, Phase};
 use crate::words::record::Step;
 use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
 
-/// Told with an approval that is stale from the start.
+/// ReportedEvent with an approval that is stale from the start.
 const STALE: &str = "the approval is stale: the pull request is known to stand at another commit";
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refusal> {

@@ -1,5 +1,5 @@
 //! Pairs of commands as the ledger has them: how one was set up, what is reported of it, and what is left of its
-//! means. Where each report leads is `hear::pair`'s to say, and the states a pair goes through are `pair`'s.
+//! means. Where each report leads is `on_event::pair`'s to say, and the states a pair goes through are `pair`'s.
 
 use std::fmt;
 

@@ -156,7 +156,7 @@ fn what_a_fix_leaves_undone_is_not_handed_off_again() {
         author: None,
         head: None,
     });
-    table.hear(&merged).expect("merged");
+    table.on_event(&merged).expect("merged");
     let (tasks, left) = table.handoff();
     assert!(tasks.is_empty());
     assert_eq!(
@@ -264,7 +264,7 @@ fn the_fifth_review_approves_or_escalates_whoever_gives_it() {
             reason,
             act,
         };
-        let declined = table.hear(&Event::Person(decision));
+        let declined = table.on_event(&Event::Person(decision));
         assert_eq!(
             declined,
             Err("iteration_limit_exceeded".to_owned()),

@@ -11,15 +11,15 @@ mod reviewer;
 use chrono::{DateTime, Utc};
 use message_schema::id::MessageId;
 
-use self::context::{Answer, No, Room};
+use self::context::{Consequences, Declined, EventContext};
 use crate::parts::state::State;
 use crate::words::event::Event;
 use crate::words::policy::Policy;
 use crate::words::record::{Happened, Record};
 
-/// An event as the daemon is told of it.
+/// An event as a person, a runner or the daemon reports it.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct ReportedEvent<'a> {
     /// The id it was asked under, by a person or a runner.
     pub order: Option<&'a MessageId>,
     /// What happened.
@@ -28,32 +28,32 @@ pub struct Told<'a> {
 
 /// What an event does to the reviews it concerns, or why it does nothing. `ids` gives a fresh
 /// message id for each letter the daemon writes about it.
-pub fn hear(
+pub fn on_event(
     state: &State,
     policy: &Policy,
-    told: Told<'_>,
+    reported: ReportedEvent<'_>,
     now: DateTime<Utc>,
     ids: &mut dyn FnMut() -> MessageId,
 ) -> Record {
-    let mut room = Room {
+    let mut context = EventContext {
         state,
         policy,
         now,
         ids,
     };
-    let answer = match told.event {
-        Event::Deadline { review, which } => deadline::hear(&mut room, review, *which),
-        Event::Taken(which) => reviewer::taken(&mut room, which),
-        Event::Turns { which, count } => reviewer::turns(&mut room, which, *count),
-        Event::Started(which) => reviewer::started(&mut room, which),
-        Event::Failed { which, .. } => reviewer::failed(&mut room, which),
-        Event::Pull(pull) => pull::hear(&mut room, pull),
-        Event::Person(decision) => person::hear(&mut room, decision),
-        Event::Pair(news) => pair::hear(&mut room, news),
+    let answer = match reported.event {
+        Event::Deadline { review, which } => deadline::on_event(&mut context, review, *which),
+        Event::Taken(which) => reviewer::taken(&mut context, which),
+        Event::Turns { which, count } => reviewer::turns(&mut context, which, *count),
+        Event::Started(which) => reviewer::started(&mut context, which),
+        Event::Failed { which, .. } => reviewer::failed(&mut context, which),
+        Event::Pull(pull) => pull::on_event(&mut context, pull),
+        Event::Person(decision) => person::on_event(&mut context, decision),
+        Event::Pair(news) => pair::on_event(&mut context, news),
     };
-    let (event, order) = (told.event.clone(), told.order.cloned());
+    let (event, order) = (reported.event.clone(), reported.order.cloned());
     match answer {
-        Ok(Answer {
+        Ok(Consequences {
             steps,
             letters,
             handoff,
@@ -66,7 +66,7 @@ pub fn hear(
             handoff,
             pair,
         })),
-        Err(No { code, why }) => Record::Declined {
+        Err(Declined { code, why }) => Record::Declined {
             event,
             order,
             code,
@@ -90,10 +90,10 @@ pub fn due(
         which,
     };
     (at <= now).then(|| {
-        hear(
+        on_event(
             state,
             policy,
-            Told {
+            ReportedEvent {
                 order: None,
                 event: &event,
             },

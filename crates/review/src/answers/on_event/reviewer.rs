@@ -3,7 +3,7 @@
 
 use message_schema::Code;
 
-use super::context::{Answer, No, Room};
+use super::context::{Consequences, Declined, EventContext};
 use crate::parts::review::Review;
 use crate::words::event::Which;
 use crate::words::key::ReviewKey;
@@ -11,39 +11,46 @@ use crate::words::phase::{EscalationReason, Invocation, Phase};
 use crate::words::record::{Letter, Says, Step};
 
 /// The request is taken: its seconds count from now on. Taken again, nothing changes.
-pub(super) fn taken(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
-    let (key, review, open) = open_request(room, which)?;
+pub(super) fn taken(
+    context: &mut EventContext<'_>,
+    which: &Which,
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
     if open.taken_at.is_some() {
-        return Ok(Answer::default());
+        return Ok(Consequences::default());
     }
     let phase = Phase::Reviewing(Invocation {
-        taken_at: Some(room.now),
+        taken_at: Some(context.now),
         ..open.clone()
     });
-    Ok(Answer {
+    Ok(Consequences {
         steps: vec![Step::to(key, review.round, phase)],
-        ..Answer::default()
+        ..Consequences::default()
     })
 }
 
 /// Turns were completed. The first one is a take; the last one of the budget, without a response,
 /// ends the invocation.
-pub(super) fn turns(room: &mut Room<'_>, which: &Which, count: u16) -> Result<Answer, No> {
-    let (key, review, open) = open_request(room, which)?;
+pub(super) fn turns(
+    context: &mut EventContext<'_>,
+    which: &Which,
+    count: u16,
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
     if count == 0 {
-        return Err(No::new(Code::DecisionInvalid, "no turn was counted"));
+        return Err(Declined::new(Code::DecisionInvalid, "no turn was counted"));
     }
     let turns_taken = open.turns_taken.saturating_add(count).min(open.turns.get());
-    let taken_at = open.taken_at.or(Some(room.now));
+    let taken_at = open.taken_at.or(Some(context.now));
     let now = Invocation {
         turns_taken,
         taken_at,
         ..open.clone()
     };
     if now.turns_left() > 0 {
-        return Ok(Answer {
+        return Ok(Consequences {
             steps: vec![Step::to(key, review.round, Phase::Reviewing(now))],
-            ..Answer::default()
+            ..Consequences::default()
         });
     }
     let says = Says::BudgetSpent {
@@ -51,50 +58,56 @@ pub(super) fn turns(room: &mut Room<'_>, which: &Which, count: u16) -> Result<An
         round: review.round,
     };
     let phase = Phase::Escalated(EscalationReason::ReviewerBudgetExceeded);
-    Ok(Answer {
+    Ok(Consequences {
         steps: vec![Step::to(key, review.round, phase)],
-        letters: vec![room.letter(&key.author, says)],
-        ..Answer::default()
+        letters: vec![context.letter(&key.author, says)],
+        ..Consequences::default()
     })
 }
 
 /// The reviewer's command is about to be started. The first start is a take; after the last one nothing is left
 /// but a response or a person.
-pub(super) fn started(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
-    let (key, review, open) = open_request(room, which)?;
+pub(super) fn started(
+    context: &mut EventContext<'_>,
+    which: &Which,
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
     if open.starts_left() == 0 {
         let why = format!(
             "the command of {} was started {} times in this round",
             key.reviewer, open.starts
         );
-        return Err(No::new(Code::DecisionInvalid, why));
+        return Err(Declined::new(Code::DecisionInvalid, why));
     }
-    let taken_at = open.taken_at.or(Some(room.now));
+    let taken_at = open.taken_at.or(Some(context.now));
     let now = Invocation {
         starts: open.starts + 1,
         taken_at,
         ..open.clone()
     };
-    Ok(Answer {
+    Ok(Consequences {
         steps: vec![Step::to(key, review.round, Phase::Reviewing(now))],
-        ..Answer::default()
+        ..Consequences::default()
     })
 }
 
 /// The reviewer's command came to nothing: a person decides. It is never a pass.
-pub(super) fn failed(room: &mut Room<'_>, which: &Which) -> Result<Answer, No> {
-    let (key, review, _) = open_request(room, which)?;
-    let (step, letters) = given_up(room, key, review);
-    Ok(Answer {
+pub(super) fn failed(
+    context: &mut EventContext<'_>,
+    which: &Which,
+) -> Result<Consequences, Declined> {
+    let (key, review, _) = open_request(context, which)?;
+    let (step, letters) = given_up(context, key, review);
+    Ok(Consequences {
         steps: vec![step],
         letters: letters.into(),
-        ..Answer::default()
+        ..Consequences::default()
     })
 }
 
 /// Nobody is left to answer the open request: it is with a person, and both agents are told.
 pub(super) fn given_up(
-    room: &mut Room<'_>,
+    context: &mut EventContext<'_>,
     key: &ReviewKey,
     review: &Review,
 ) -> (Step, [Letter; 2]) {
@@ -103,7 +116,7 @@ pub(super) fn given_up(
         review: key.clone(),
         reason: reason.clone(),
     };
-    let letters = [&key.author, &key.reviewer].map(|agent| room.letter(agent, says.clone()));
+    let letters = [&key.author, &key.reviewer].map(|agent| context.letter(agent, says.clone()));
     (
         Step::to(key, review.round, Phase::Escalated(reason)),
         letters,
@@ -111,13 +124,13 @@ pub(super) fn given_up(
 }
 
 fn open_request<'a>(
-    room: &Room<'a>,
+    context: &EventContext<'a>,
     which: &Which,
-) -> Result<(&'a ReviewKey, &'a Review, &'a Invocation), No> {
-    let (key, review) = room.find_at_work(which)?;
+) -> Result<(&'a ReviewKey, &'a Review, &'a Invocation), Declined> {
+    let (key, review) = context.find_at_work(which)?;
     match review.phase.invocation() {
         Some(open) => Ok((key, review, open)),
-        None => Err(No::new(
+        None => Err(Declined::new(
             Code::NoOpenRequest,
             format!(
                 "the review {key} is {}: no request waits for its reviewer",

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use message_schema::Code;
 use message_schema::id::Repo;
 
-use super::context::{Answer, No, Room};
+use super::context::{Consequences, Declined, EventContext};
 use crate::parts::handoff;
 use crate::parts::review::Review;
 use crate::words::event::{PullAction, PullEvent};
@@ -14,8 +14,11 @@ use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Phase};
 use crate::words::record::{Says, Step};
 
-pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Result<Answer, No> {
-    let state = room.state;
+pub(super) fn on_event(
+    context: &mut EventContext<'_>,
+    event: &PullEvent,
+) -> Result<Consequences, Declined> {
+    let state = context.state;
     let reviews: Vec<(&ReviewKey, &Review)> = state.of_pr(event.repo.as_ref(), &event.pr).collect();
     // What is merged is handed off, and that cannot be taken back: no repository is guessed.
     let repos: BTreeSet<&Repo> = reviews
@@ -29,7 +32,7 @@ pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Result<Answer, No>
             event.pr,
             names.join(", ")
         );
-        return Err(No::new(Code::ReviewAmbiguous, why));
+        return Err(Declined::new(Code::ReviewAmbiguous, why));
     }
     let mut steps: BTreeMap<&ReviewKey, Step> = BTreeMap::new();
     let mut letters = Vec::new();
@@ -42,7 +45,7 @@ pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Result<Answer, No>
                 review: (*key).clone(),
                 reason: *reason,
             };
-            letters.push(room.letter(mover, says));
+            letters.push(context.letter(mover, says));
         }
         steps.insert(key, Step::to(key, review.round, phase));
     }
@@ -51,7 +54,7 @@ pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Result<Answer, No>
         let pull = state.pull(event.repo.as_ref(), &event.pr)?;
         pull.author.as_deref()
     });
-    let judged = handoff::judge(event, author, &reviews, room.policy, state.tasks.len());
+    let judged = handoff::judge(event, author, &reviews, context.policy, state.tasks.len());
     for (key, threads) in judged.threads {
         let review = reviews
             .iter()
@@ -64,14 +67,14 @@ pub(super) fn hear(room: &mut Room<'_>, event: &PullEvent) -> Result<Answer, No>
         step.threads = threads;
     }
     for task in &judged.handoff.tasks {
-        letters.push(room.letter(
+        letters.push(context.letter(
             &task.target,
             Says::Handoff {
                 task: task.id.clone(),
             },
         ));
     }
-    Ok(Answer {
+    Ok(Consequences {
         steps: steps.into_values().collect(),
         letters,
         handoff: Some(judged.handoff),

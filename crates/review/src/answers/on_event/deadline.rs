@@ -2,22 +2,26 @@
 
 use message_schema::Code;
 
-use super::context::{Answer, No, Room};
+use super::context::{Consequences, Declined, EventContext};
 use crate::words::deadline::Deadline;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{EscalationReason, Phase};
 use crate::words::record::{Says, Step};
 
-pub(super) fn hear(room: &mut Room<'_>, key: &ReviewKey, which: Deadline) -> Result<Answer, No> {
-    let review = room
+pub(super) fn on_event(
+    context: &mut EventContext<'_>,
+    key: &ReviewKey,
+    which: Deadline,
+) -> Result<Consequences, Declined> {
+    let review = context
         .state
         .review(key)
         .filter(|review| match review.deadline() {
-            Some((at, armed)) => armed == which && at <= room.now,
+            Some((at, armed)) => armed == which && at <= context.now,
             None => false,
         });
     let Some(review) = review else {
-        return Err(No::new(
+        return Err(Declined::new(
             Code::ReviewClosed,
             "the review waits for no such deadline",
         ));
@@ -33,7 +37,7 @@ pub(super) fn hear(room: &mut Room<'_>, key: &ReviewKey, which: Deadline) -> Res
                 review: key.clone(),
                 round: review.round,
             };
-            vec![room.letter(&key.author, says)]
+            vec![context.letter(&key.author, says)]
         }
         Deadline::PickUp | Deadline::Author => {
             let says = Says::Escalated {
@@ -41,15 +45,15 @@ pub(super) fn hear(room: &mut Room<'_>, key: &ReviewKey, which: Deadline) -> Res
                 reason: reason.clone(),
             };
             vec![
-                room.letter(&key.author, says.clone()),
-                room.letter(&key.reviewer, says),
+                context.letter(&key.author, says.clone()),
+                context.letter(&key.reviewer, says),
             ]
         }
     };
     let step = Step::to(key, review.round, Phase::Escalated(reason));
-    Ok(Answer {
+    Ok(Consequences {
         steps: vec![step],
         letters,
-        ..Answer::default()
+        ..Consequences::default()
     })
 }

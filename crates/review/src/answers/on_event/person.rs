@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use message_schema::Code;
 use message_schema::id::FindingId;
 
-use super::context::{Answer, No, Room};
+use super::context::{Consequences, Declined, EventContext};
 use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
 use crate::words::deadline::patience;
 use crate::words::event::{Act, PersonsDecision};
@@ -16,12 +16,15 @@ use crate::words::phase::{EscalationReason, Phase};
 use crate::words::record::{Generation, Says, Step};
 use crate::words::thread::{Fate, Hold, Thread, ThreadState};
 
-pub(super) fn hear(room: &mut Room<'_>, decision: &PersonsDecision) -> Result<Answer, No> {
-    let (key, review) = room.find(&decision.which)?;
+pub(super) fn on_event(
+    context: &mut EventContext<'_>,
+    decision: &PersonsDecision,
+) -> Result<Consequences, Declined> {
+    let (key, review) = context.find(&decision.which)?;
     let step = match &decision.act {
-        Act::Reopen => reopen(room, key, review)?,
+        Act::Reopen => reopen(context, key, review)?,
         Act::Cancel => cancel(key, review)?,
-        Act::Grant { rounds } => grant(room, key, review, *rounds)?,
+        Act::Grant { rounds } => grant(context, key, review, *rounds)?,
         Act::Resolve(id) | Act::WontFix(id) => {
             let thread = Thread {
                 state: ThreadState::Resolved,
@@ -59,7 +62,7 @@ pub(super) fn hear(room: &mut Room<'_>, decision: &PersonsDecision) -> Result<An
     };
     let ends = step.phase.is_final() && !review.phase.is_final();
     let letters = match (&step.phase, step.phase.mover_of(key)) {
-        (_, Some(mover)) => vec![room.letter(
+        (_, Some(mover)) => vec![context.letter(
             mover,
             Says::Decided {
                 review: key.clone(),
@@ -70,38 +73,38 @@ pub(super) fn hear(room: &mut Room<'_>, decision: &PersonsDecision) -> Result<An
                 review: key.clone(),
                 reason: reason.clone(),
             };
-            vec![room.letter(&key.author, says)]
+            vec![context.letter(&key.author, says)]
         }
         (_, None) => Vec::new(),
     };
-    Ok(Answer {
+    Ok(Consequences {
         steps: vec![step],
         letters,
-        ..Answer::default()
+        ..Consequences::default()
     })
 }
 
 /// The author owes the request of the next generation; what was held is open again.
-fn reopen(room: &Room<'_>, key: &ReviewKey, review: &Review) -> Result<Step, No> {
+fn reopen(context: &EventContext<'_>, key: &ReviewKey, review: &Review) -> Result<Step, Declined> {
     if !review.phase.is_final() {
         let why = format!(
             "the review {key} is {} and needs no reopening",
             review.phase.word()
         );
-        return Err(No::new(Code::DecisionInvalid, why));
+        return Err(Declined::new(Code::DecisionInvalid, why));
     }
-    if room.state.generations_used(key.repo.as_ref(), &key.pr) >= GENERATIONS_MAX {
+    if context.state.generations_used(key.repo.as_ref(), &key.pr) >= GENERATIONS_MAX {
         let why = format!(
             "pull request {} has used its {GENERATIONS_MAX} generations",
             key.pr
         );
-        return Err(No::new(Code::IterationLimitExceeded, why));
+        return Err(Declined::new(Code::IterationLimitExceeded, why));
     }
-    check_may_go_on(room, key)?;
+    check_may_go_on(context, key)?;
     Ok(Step {
         opens: Some(Generation {
             number: review.generation + 1,
-            rounds: room.policy.rounds,
+            rounds: context.policy.rounds,
         }),
         threads: released(review),
         given_back: true,
@@ -109,7 +112,7 @@ fn reopen(room: &Room<'_>, key: &ReviewKey, review: &Review) -> Result<Step, No>
             key,
             review.round + 1,
             Phase::Awaiting {
-                due: room.now + patience(review.priority),
+                due: context.now + patience(review.priority),
             },
         )
     })
@@ -117,13 +120,13 @@ fn reopen(room: &Room<'_>, key: &ReviewKey, review: &Review) -> Result<Step, No>
 
 /// The open request is called off. What lies in an outbox by then was judged before; what comes later finds
 /// the invocation closed.
-fn cancel(key: &ReviewKey, review: &Review) -> Result<Step, No> {
+fn cancel(key: &ReviewKey, review: &Review) -> Result<Step, Declined> {
     if review.phase.invocation().is_none() {
         let why = format!(
             "the review {key} is {}: no reviewer is at work",
             review.phase.word()
         );
-        return Err(No::new(Code::DecisionInvalid, why));
+        return Err(Declined::new(Code::DecisionInvalid, why));
     }
     Ok(Step::to(
         key,
@@ -134,9 +137,14 @@ fn cancel(key: &ReviewKey, review: &Review) -> Result<Step, No> {
 
 /// One more round. A review that ended because its rounds were over goes on with the author, and
 /// with what was held: with a blocker left to a person, the round could end in no approval.
-fn grant(room: &Room<'_>, key: &ReviewKey, review: &Review, rounds: u8) -> Result<Step, No> {
+fn grant(
+    context: &EventContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+    rounds: u8,
+) -> Result<Step, Declined> {
     if rounds != 1 {
-        return Err(No::new(
+        return Err(Declined::new(
             Code::DecisionInvalid,
             format!("{rounds} rounds were granted, expected 1"),
         ));
@@ -144,7 +152,7 @@ fn grant(room: &Room<'_>, key: &ReviewKey, review: &Review, rounds: u8) -> Resul
     let (phase, threads) = match &review.phase {
         Phase::Escalated(EscalationReason::MaxRoundsExceeded) => (
             Phase::Fixing {
-                due: room.now + patience(review.priority),
+                due: context.now + patience(review.priority),
             },
             released(review),
         ),
@@ -152,14 +160,14 @@ fn grant(room: &Room<'_>, key: &ReviewKey, review: &Review, rounds: u8) -> Resul
             let why = format!(
                 "the rounds of {key} are not what ended it; `settled reopen` opens it again"
             );
-            return Err(No::new(Code::DecisionInvalid, why));
+            return Err(Declined::new(Code::DecisionInvalid, why));
         }
         open @ (Phase::Awaiting { .. }
         | Phase::Reviewing(_)
         | Phase::Fixing { .. }
         | Phase::Addressed { .. }) => (open.clone(), BTreeMap::new()),
     };
-    check_may_go_on(room, key)?;
+    check_may_go_on(context, key)?;
     Ok(Step {
         granted: rounds,
         given_back: true,
@@ -180,20 +188,20 @@ fn released(review: &Review) -> BTreeMap<FindingId, Thread> {
 }
 
 /// Refuses to give back what agents could not go on with, or was given back too often.
-fn check_may_go_on(room: &Room<'_>, key: &ReviewKey) -> Result<(), No> {
-    if room.state.has_no_review_left(key.repo.as_ref(), &key.pr) {
+fn check_may_go_on(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), Declined> {
+    if context.state.has_no_review_left(key.repo.as_ref(), &key.pr) {
         let why = format!(
             "fix pull request {} has had its {FIX_REVIEWS_MAX} reviews",
             key.pr
         );
-        return Err(No::new(Code::IterationLimitExceeded, why));
+        return Err(Declined::new(Code::IterationLimitExceeded, why));
     }
-    check_given_back(room, key)
+    check_given_back(context, key)
 }
 
-fn check_given_back(room: &Room<'_>, key: &ReviewKey) -> Result<(), No> {
-    let since = room.now - TimeDelta::hours(24);
-    let reviews = room.state.of_pr(key.repo.as_ref(), &key.pr);
+fn check_given_back(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), Declined> {
+    let since = context.now - TimeDelta::hours(24);
+    let reviews = context.state.of_pr(key.repo.as_ref(), &key.pr);
     let times = reviews
         .flat_map(|(_, review)| &review.given_back)
         .filter(|at| **at > since)
@@ -205,7 +213,7 @@ fn check_given_back(room: &Room<'_>, key: &ReviewKey) -> Result<(), No> {
         "pull request {} was given back to the agents {times} times within 24 hours",
         key.pr
     );
-    Err(No::new(Code::ReopenLimitExceeded, why))
+    Err(Declined::new(Code::ReopenLimitExceeded, why))
 }
 
 /// The step that changes one thread. When nothing blocking is left open but something blocking is
@@ -235,9 +243,9 @@ fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread)
     }
 }
 
-fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, No> {
+fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, Declined> {
     match &thread.fate.task {
-        Some(task) => Err(No::new(
+        Some(task) => Err(Declined::new(
             Code::DecisionInvalid,
             format!("`{id}` was handed off before, as {task}"),
         )),
@@ -252,7 +260,7 @@ fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, No> {
 }
 
 /// Taken back whatever state the thread is in: what a person queued and then resolved is still queued.
-fn dropped(review: &Review, id: &FindingId) -> Result<Thread, No> {
+fn dropped(review: &Review, id: &FindingId) -> Result<Thread, Declined> {
     let thread = in_state(review, id, "known", |_| true)?;
     match &thread.fate {
         Fate { queued: true, .. } => Ok(Thread {
@@ -266,16 +274,16 @@ fn dropped(review: &Review, id: &FindingId) -> Result<Thread, No> {
             task: Some(task), ..
         } => {
             let why = format!("`{id}` was handed off as {task}, which cannot be taken back");
-            Err(No::new(Code::DecisionInvalid, why))
+            Err(Declined::new(Code::DecisionInvalid, why))
         }
-        Fate { .. } => Err(No::new(
+        Fate { .. } => Err(Declined::new(
             Code::DecisionInvalid,
             format!("`{id}` is not queued"),
         )),
     }
 }
 
-fn unsettled<'a>(review: &'a Review, id: &FindingId) -> Result<&'a Thread, No> {
+fn unsettled<'a>(review: &'a Review, id: &FindingId) -> Result<&'a Thread, Declined> {
     in_state(review, id, "open, held or deferred", |thread| {
         thread.state != ThreadState::Resolved
     })
@@ -286,9 +294,9 @@ fn in_state<'a>(
     id: &FindingId,
     expected: &str,
     is_so: impl Fn(&Thread) -> bool,
-) -> Result<&'a Thread, No> {
+) -> Result<&'a Thread, Declined> {
     let Some(thread) = review.threads.get(id) else {
-        return Err(No::new(
+        return Err(Declined::new(
             Code::ThreadUnknown,
             format!("`{id}` is no thread of this review"),
         ));
@@ -300,5 +308,5 @@ fn in_state<'a>(
         "thread `{id}` is {}, expected one that is {expected}",
         thread.state.word()
     );
-    Err(No::new(Code::ThreadNotOpen, why))
+    Err(Declined::new(Code::ThreadNotOpen, why))
 }

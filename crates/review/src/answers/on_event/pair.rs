@@ -3,48 +3,51 @@
 
 use message_schema::Code;
 
-use super::context::{Answer, No, Room};
+use super::context::{Consequences, Declined, EventContext};
 use super::reviewer;
 use crate::parts::open_pair::OpenPair;
 use crate::words::pair::machine::{Pair, PairEvent, PairFailure, Signal};
 use crate::words::pair::record::{PairNews, PairSetup, PairStanding, PairStep, Transcript};
 use crate::words::pair::state::{InvalidTransition, Run};
 
-pub(super) fn hear(room: &mut Room<'_>, news: &PairNews) -> Result<Answer, No> {
-    let known = room.state.pair(&news.pair);
+pub(super) fn on_event(
+    context: &mut EventContext<'_>,
+    news: &PairNews,
+) -> Result<Consequences, Declined> {
+    let known = context.state.pair(&news.pair);
     let standing = match (&news.what, known) {
         (PairStep::Opened(_), Some(_)) => {
             Err(invalid(format!("the pair {} is there already", news.pair)))
         }
-        (PairStep::Opened(setup), None) => open(room, setup),
-        (_, Some(known)) => go_on(room, known, &news.what),
+        (PairStep::Opened(setup), None) => open(context, setup),
+        (_, Some(known)) => go_on(context, known, &news.what),
         (_, None) => Err(invalid(format!("no pair {} is there to go on", news.pair))),
     }?;
-    let mut answer = Answer {
+    let mut answer = Consequences {
         pair: Some(standing),
-        ..Answer::default()
+        ..Consequences::default()
     };
     if let Some(known) = known
         && standing.pair.run() == Run::Failed
         && !standing.pair.can_resume()
     {
-        give_up(room, known, &mut answer);
+        give_up(context, known, &mut answer);
     }
     Ok(answer)
 }
 
 /// Whoever was to answer does not any more: what the pair asked of its reviewer is with a person. It is never a pass.
-fn give_up(room: &mut Room<'_>, known: &OpenPair, answer: &mut Answer) {
-    let state = room.state;
+fn give_up(context: &mut EventContext<'_>, known: &OpenPair, answer: &mut Consequences) {
+    let state = context.state;
     for (key, review) in known.asked(state.reviews()) {
-        let (step, letters) = reviewer::given_up(room, key, review);
+        let (step, letters) = reviewer::given_up(context, key, review);
         answer.letters.extend(letters);
         answer.steps.push(step);
     }
 }
 
-fn open(room: &Room<'_>, setup: &PairSetup) -> Result<PairStanding, No> {
-    let agents = &room.policy.agents;
+fn open(context: &EventContext<'_>, setup: &PairSetup) -> Result<PairStanding, Declined> {
+    let agents = &context.policy.agents;
     if let Some(member) = setup
         .members()
         .find(|member| !agents.contains_key(&member.agent))
@@ -79,30 +82,38 @@ fn open(room: &Room<'_>, setup: &PairSetup) -> Result<PairStanding, No> {
     Ok(PairStanding::new(setup))
 }
 
-fn go_on(room: &Room<'_>, known: &OpenPair, step: &PairStep) -> Result<PairStanding, No> {
+fn go_on(
+    context: &EventContext<'_>,
+    known: &OpenPair,
+    step: &PairStep,
+) -> Result<PairStanding, Declined> {
     let standing = known.standing;
     match step {
         PairStep::Opened(_) => Err(invalid("a pair is opened once")),
         PairStep::Started => moved(standing, PairEvent::Started),
         PairStep::NotStarted { .. } => moved(standing, PairEvent::StartFailed),
-        PairStep::Began(start) => begin(room, standing, *start),
+        PairStep::Began(start) => begin(context, standing, *start),
         PairStep::Ended { signal, run } => {
             let used = used(standing, run)?;
             let approves = *signal == Signal::Pass && standing.pair.run() == Run::Reviewing;
             // What came to a person meanwhile is no longer the reviewer's to approve.
-            if approves && known.is_left_to_a_person(room.state.reviews()) {
+            if approves && known.is_left_to_a_person(context.state.reviews()) {
                 return Ok(PairStanding {
                     pair: used.pair.failed(PairFailure::WithAPerson),
                     ..used
                 });
             }
             // Only what the ledger itself has of a review approves it.
-            let is_gated = approves && known.has_open_review(room.state.reviews());
+            let is_gated = approves && known.has_open_review(context.state.reviews());
             let signal = if is_gated { Signal::None } else { *signal };
-            Ok(bounded(room, known, moved(used, PairEvent::Ended(signal))?))
+            Ok(bounded(
+                context,
+                known,
+                moved(used, PairEvent::Ended(signal))?,
+            ))
         }
         PairStep::Crashed { run, .. } => Ok(bounded(
-            room,
+            context,
             known,
             moved(used(standing, run)?, PairEvent::Crashed)?,
         )),
@@ -118,7 +129,11 @@ fn go_on(room: &Room<'_>, known: &OpenPair, step: &PairStep) -> Result<PairStand
     }
 }
 
-fn begin(room: &Room<'_>, standing: PairStanding, start: u16) -> Result<PairStanding, No> {
+fn begin(
+    context: &EventContext<'_>,
+    standing: PairStanding,
+    start: u16,
+) -> Result<PairStanding, Declined> {
     if !matches!(standing.pair.run(), Run::Working | Run::Reviewing) {
         return Err(invalid(format!(
             "the pair is {}: no command has its turn",
@@ -134,13 +149,13 @@ fn begin(room: &Room<'_>, standing: PairStanding, start: u16) -> Result<PairStan
     }
     Ok(PairStanding {
         starts: start,
-        began_at: Some(room.now),
+        began_at: Some(context.now),
         ..standing
     })
 }
 
 /// What is left once the run that goes on has used this much; a run that does not go on has no end.
-fn used(standing: PairStanding, run: &Transcript) -> Result<PairStanding, No> {
+fn used(standing: PairStanding, run: &Transcript) -> Result<PairStanding, Declined> {
     if standing.began_at.is_none() || run.start != standing.starts {
         return Err(invalid(format!(
             "run {} of the pair does not go on",
@@ -151,11 +166,11 @@ fn used(standing: PairStanding, run: &Transcript) -> Result<PairStanding, No> {
 }
 
 /// A pair that would go on although a person has the review, or nothing is left, goes on no longer.
-fn bounded(room: &Room<'_>, known: &OpenPair, now: PairStanding) -> PairStanding {
+fn bounded(context: &EventContext<'_>, known: &OpenPair, now: PairStanding) -> PairStanding {
     if now.pair.run().is_terminal() {
         return now;
     }
-    let failure = if known.is_left_to_a_person(room.state.reviews()) {
+    let failure = if known.is_left_to_a_person(context.state.reviews()) {
         PairFailure::WithAPerson
     } else if now.is_spent() {
         PairFailure::BudgetSpent
@@ -168,15 +183,17 @@ fn bounded(room: &Room<'_>, known: &OpenPair, now: PairStanding) -> PairStanding
     }
 }
 
-fn moved(standing: PairStanding, event: PairEvent) -> Result<PairStanding, No> {
+fn moved(standing: PairStanding, event: PairEvent) -> Result<PairStanding, Declined> {
     let after = |pair: Pair| PairStanding { pair, ..standing };
     standing
         .pair
         .after(event)
         .map(after)
-        .map_err(|error: InvalidTransition| No::new(Code::InvalidTransition, error.to_string()))
+        .map_err(|error: InvalidTransition| {
+            Declined::new(Code::InvalidTransition, error.to_string())
+        })
 }
 
-fn invalid(why: impl Into<String>) -> No {
-    No::new(Code::DecisionInvalid, why)
+fn invalid(why: impl Into<String>) -> Declined {
+    Declined::new(Code::DecisionInvalid, why)
 }

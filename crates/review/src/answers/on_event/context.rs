@@ -14,7 +14,7 @@ use crate::words::record::{Letter, Says, Step};
 use crate::words::task::Handoff;
 
 /// What the rules look at.
-pub(super) struct Room<'a> {
+pub(super) struct EventContext<'a> {
     pub(super) state: &'a State,
     pub(super) policy: &'a Policy,
     pub(super) now: DateTime<Utc>,
@@ -23,7 +23,7 @@ pub(super) struct Room<'a> {
 
 /// What an event does.
 #[derive(Default)]
-pub(super) struct Answer {
+pub(super) struct Consequences {
     pub(super) steps: Vec<Step>,
     pub(super) letters: Vec<Letter>,
     pub(super) handoff: Option<Handoff>,
@@ -31,12 +31,12 @@ pub(super) struct Answer {
 }
 
 /// Why an event does nothing.
-pub(super) struct No {
+pub(super) struct Declined {
     pub(super) code: Code,
     pub(super) why: String,
 }
 
-impl No {
+impl Declined {
     pub(super) fn new(code: Code, why: impl Into<String>) -> Self {
         Self {
             code,
@@ -45,7 +45,7 @@ impl No {
     }
 }
 
-impl<'a> Room<'a> {
+impl<'a> EventContext<'a> {
     pub(super) fn letter(&mut self, to: &AgentName, says: Says) -> Letter {
         Letter {
             id: (self.ids)(),
@@ -55,13 +55,16 @@ impl<'a> Room<'a> {
     }
 
     /// The review a person means: the only one of the name. Which of several is never guessed.
-    pub(super) fn find(&self, which: &Which) -> Result<(&'a ReviewKey, &'a Review), No> {
+    pub(super) fn find(&self, which: &Which) -> Result<(&'a ReviewKey, &'a Review), Declined> {
         self.find_among(which, |_| true)
     }
 
     /// The review whose reviewer is at work: the only one of the name with an open request, or the
     /// only one at all.
-    pub(super) fn find_at_work(&self, which: &Which) -> Result<(&'a ReviewKey, &'a Review), No> {
+    pub(super) fn find_at_work(
+        &self,
+        which: &Which,
+    ) -> Result<(&'a ReviewKey, &'a Review), Declined> {
         self.find_among(which, |review| review.phase.invocation().is_some())
             .or_else(|_| self.find(which))
     }
@@ -70,7 +73,7 @@ impl<'a> Room<'a> {
         &self,
         which: &Which,
         admits: impl Fn(&Review) -> bool,
-    ) -> Result<(&'a ReviewKey, &'a Review), No> {
+    ) -> Result<(&'a ReviewKey, &'a Review), Declined> {
         let state = self.state;
         let named = state
             .of_pr(which.repo.as_ref(), &which.pr)
@@ -83,7 +86,7 @@ impl<'a> Room<'a> {
             .filter(|(_, review)| admits(review));
         let named: Vec<_> = named.collect();
         match named.as_slice() {
-            [] => Err(No::new(
+            [] => Err(Declined::new(
                 Code::NoOpenRequest,
                 format!("pull request {} has no such review", which.pr),
             )),
@@ -94,7 +97,7 @@ impl<'a> Room<'a> {
                     "which review is meant: {}? name the reviewer or the repository",
                     names.join(", ")
                 );
-                Err(No::new(Code::ReviewAmbiguous, why))
+                Err(Declined::new(Code::ReviewAmbiguous, why))
             }
         }
     }

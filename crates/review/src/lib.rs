@@ -13,7 +13,7 @@
 //! The crate has three floors, and a file imports only from its own floor or from one below it:
 //!
 //! ```text
-//! answers   decide, refuse, on_event, brief, apply, keep: what a caller asks for; looks at the whole state
+//! answers   decide, refuse, on_event, brief, apply, persist: what a caller asks for; looks at the whole state
 //! parts     review, threads of a response, gate, handoff, pulls, the state: what the records add up to,
 //!           and the rules that judge one part of it
 //! words     key, policy, refusal, thread, phase, pair, event, record: what a record says, as plain values
@@ -37,8 +37,8 @@ pub use answers::brief::{
     NitAnswer, NotAResponse, OpenThread, StructuredResponse, ThreadAnswer, Verdict, Written, brief,
 };
 pub use answers::decide::{Decision, Posted, decide, repeated, sender_fault};
-pub use answers::keep::{NotAPiece, Restoring};
 pub use answers::on_event::{ReportedEvent, due, on_event};
+pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, refuse};
 pub use parts::isolated::{Cycle, gate, threads};
 pub use parts::open_pair::OpenPair;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use review::{Record, Restoring, ReviewKey, State};
+use review::{Record, Restore, ReviewKey, State};
 use spool::{Entry, Fold, Folded, SpoolError, VisitError};
 
 use crate::names::NameBook;
@@ -97,7 +97,7 @@ impl Fold for Books {
 
     fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
         self.clear();
-        let mut state = Restoring::default();
+        let mut state = Restore::default();
         for line in lines {
             let space = line
                 .iter()

@@ -17,24 +17,24 @@ use crate::words::record::{Accepted, Generation, Happened, Letter, Record, Step}
 /// Adds one record to the state. Cannot fail: whatever the ledger holds has been decided.
 pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
     match record {
-        Record::Accepted(accepted) => accept(state, accepted, at),
+        Record::Accepted(accepted) => apply_accepted(state, accepted, at),
         Record::Duplicate { .. } => {}
         Record::Refused {
             from, cost, notice, ..
         } => {
-            state.post.volume.count(from, at);
-            state.post.tell(from, notice, at);
+            state.admission.rate.count(from, at);
+            state.admission.record_notice(from, notice, at);
             if let Some(cost) = cost {
-                wrote(state, &cost.letters);
-                take(state, &cost.step, Closer::Daemon, at);
+                remember_ids(state, &cost.letters);
+                apply_step(state, &cost.step, Closer::Daemon, at);
             }
         }
-        Record::Happened(happened) => happen(state, happened, at),
+        Record::Happened(happened) => apply_event(state, happened, at),
         Record::Declined { order, .. } => state.orders.extend(order.clone()),
     }
 }
 
-fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
+fn apply_accepted(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     let Accepted {
         from,
         id,
@@ -46,7 +46,7 @@ fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
         ..
     } = accepted;
     if let Some(step) = step {
-        take(state, step, closer(*kind), at);
+        apply_step(state, step, closer(*kind), at);
     }
     let review = step
         .as_ref()
@@ -58,10 +58,10 @@ fn accept(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
             .or_default()
             .insert(Arc::clone(key));
     }
-    state.post.volume.count(from, at);
-    state.post.accept(from, id, *digest, review);
+    state.admission.rate.count(from, at);
+    state.admission.accept(from, id, *digest, review);
     if !kind.is_review() {
-        to.iter().for_each(|to| state.post.count(from, to, at));
+        to.iter().for_each(|to| state.admission.count(from, to, at));
     }
 }
 
@@ -74,17 +74,17 @@ fn closer(kind: MessageType) -> Closer {
     }
 }
 
-fn happen(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
+fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
     state.orders.extend(happened.order.clone());
     if let Event::Pull(event) = &happened.event {
         state.pulls.note(event);
     }
     if let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) {
-        pair(state, news, standing, at);
+        apply_pair(state, news, standing, at);
     }
-    wrote(state, &happened.letters);
+    remember_ids(state, &happened.letters);
     for step in &happened.steps {
-        take(state, step, Closer::Daemon, at);
+        apply_step(state, step, Closer::Daemon, at);
     }
     for task in happened.handoff.iter().flat_map(|handoff| &handoff.tasks) {
         state.tasks.insert(task.id.clone(), task.clone());
@@ -92,7 +92,7 @@ fn happen(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
 }
 
 /// A pair that is over for good takes no room any more.
-fn pair(state: &mut State, news: &PairNews, standing: PairStanding, at: DateTime<Utc>) {
+fn apply_pair(state: &mut State, news: &PairNews, standing: PairStanding, at: DateTime<Utc>) {
     let is_over = standing.pair.run().is_terminal() && !standing.pair.can_resume();
     if let PairStep::Opened(setup) = &news.what {
         let open = OpenPair {
@@ -108,18 +108,20 @@ fn pair(state: &mut State, news: &PairNews, standing: PairStanding, at: DateTime
     }
 }
 
-fn wrote(state: &mut State, letters: &[Letter]) {
+fn remember_ids(state: &mut State, letters: &[Letter]) {
     letters
         .iter()
-        .for_each(|letter| state.post.wrote(&letter.id));
+        .for_each(|letter| state.admission.add_daemon_id(&letter.id));
 }
 
 /// A step of an unknown review that opens nothing cannot come from `decide` and is passed over.
-fn take(state: &mut State, step: &Step, closer: Closer, at: DateTime<Utc>) {
-    let make = step.opens.map(|generation| opened(generation, step, at));
-    state
-        .reviews
-        .change(&step.review, make, |review| review.take(step, closer, at));
+fn apply_step(state: &mut State, step: &Step, closer: Closer, at: DateTime<Utc>) {
+    let make = step
+        .opens
+        .map(|generation| first_review(generation, step, at));
+    state.reviews.change(&step.review, make, |review| {
+        review.apply_step(step, closer, at)
+    });
 }
 
 impl Review {
@@ -127,11 +129,11 @@ impl Review {
     /// step can promise.
     pub fn after(&self, step: &Step, at: DateTime<Utc>) -> Self {
         let mut review = self.clone();
-        review.take(step, Closer::Daemon, at);
+        review.apply_step(step, Closer::Daemon, at);
         review
     }
 
-    fn take(&mut self, step: &Step, closer: Closer, at: DateTime<Utc>) {
+    fn apply_step(&mut self, step: &Step, closer: Closer, at: DateTime<Utc>) {
         if let Some(generation) = step.opens {
             // A person who reopens a review opens the generation, and its first request fixes the rounds.
             if generation.number != self.generation {
@@ -184,7 +186,7 @@ impl Review {
 }
 
 /// A review as its first step makes it.
-fn opened(generation: Generation, step: &Step, at: DateTime<Utc>) -> Review {
+fn first_review(generation: Generation, step: &Step, at: DateTime<Utc>) -> Review {
     Review {
         generation: generation.number,
         rounds: generation.rounds,

@@ -4,6 +4,6 @@
 pub(crate) mod apply;
 pub(crate) mod brief;
 pub(crate) mod decide;
-pub(crate) mod keep;
 pub(crate) mod on_event;
+pub(crate) mod persist;
 pub(crate) mod refuse;

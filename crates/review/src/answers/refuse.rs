@@ -33,17 +33,19 @@ pub struct Refused<'a> {
 
 /// What the refusal costs and whether its sender is told.
 pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> Record {
-    let post = &state.post;
+    let admission = &state.admission;
     // A notice about mail to the daemon, or about an answer to a notice, would start a loop.
     // A review message that cites a notice as its parent is a correction, and its sender must hear.
-    let answers_notice = refused.parent.is_some_and(|parent| post.is_daemons(parent));
+    let answers_notice = refused
+        .parent
+        .is_some_and(|parent| admission.is_daemons(parent));
     let quiet = refused.to_daemon || (answers_notice && !refused.is_review);
     let notice = if quiet {
         Notice::Never
-    } else if post.may_be_told(refused.outbox, now) {
+    } else if admission.may_notify(refused.outbox, now) {
         Notice::Sent {
             id: refused.notice.clone(),
-            summed_up: post.withheld(refused.outbox),
+            summed_up: admission.withheld(refused.outbox),
         }
     } else {
         Notice::Withheld

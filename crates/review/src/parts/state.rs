@@ -6,8 +6,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber, Repo};
 
+use crate::parts::admission::Admission;
 use crate::parts::open_pair::OpenPair;
-use crate::parts::post::Post;
 use crate::parts::pulls::{Pull, Pulls};
 use crate::parts::review::{FIX_REVIEWS_MAX, Review};
 use crate::parts::reviews::Reviews;
@@ -20,7 +20,7 @@ use crate::words::task::Task;
 /// The fold of all records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
-    pub(crate) post: Post,
+    pub(crate) admission: Admission,
     pub(crate) reviews: Reviews,
     /// The reviews each conversation was about; one may be held with several reviewers.
     pub(crate) conversations: BTreeMap<ConversationId, BTreeSet<Arc<ReviewKey>>>,
@@ -103,7 +103,7 @@ impl State {
 
     /// How many messages were accepted.
     pub fn accepted(&self) -> u64 {
-        self.post.accepted()
+        self.admission.accepted()
     }
 
     /// The generations this pull request has used, over all its reviewers.
@@ -160,6 +160,6 @@ impl State {
         sender: &AgentName,
         id: &MessageId,
     ) -> Option<&ReviewKey> {
-        self.post.review_of(sender, id)
+        self.admission.review_of(sender, id)
     }
 }

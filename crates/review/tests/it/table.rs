@@ -6,8 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Act, ContentDigest, Decision, Event, Fault, PersonsDecision, Policy, Posted, PullAction,
-    PullEvent, Rank, Record, Refused, ReportedEvent, Restoring, Review, State, Which, apply,
-    decide, due, on_event, refuse,
+    PullEvent, Rank, Record, Refused, ReportedEvent, Restore, Review, State, Which, apply, decide,
+    due, on_event, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -49,7 +49,7 @@ impl Default for Table {
 
 /// A state that was written as lines and read back.
 pub(crate) fn kept(state: &State) -> State {
-    let mut restoring = Restoring::default();
+    let mut restoring = Restore::default();
     let mut line = |line: &[u8]| restoring.take(line);
     state
         .write_lines(&mut line)

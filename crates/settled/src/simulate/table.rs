@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use message_schema::Message;
 use message_schema::id::{MessageId, PrNumber};
-use review::{Event, Policy, Record, ReportedEvent, Restoring, State};
+use review::{Event, Policy, Record, ReportedEvent, Restore, State};
 use validate_message::PacketInput;
 
 use super::compose::{Laid, Mail};
@@ -30,7 +30,7 @@ pub(super) struct Table {
 
 /// A state that a snapshot kept.
 fn kept(state: &State) -> Result<State, String> {
-    let mut restoring = Restoring::default();
+    let mut restoring = Restore::default();
     let kept = state.write_lines(&mut |line| restoring.take(line));
     kept.map_err(|error| error.to_string())
         .map(|()| restoring.into_state())

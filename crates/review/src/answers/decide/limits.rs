@@ -9,7 +9,7 @@ use crate::words::key::ReviewKey;
 use crate::words::refusal::{Fault, Refusal};
 
 /// The limits of a message outside the review loop.
-pub(super) fn check_post(case: &Case<'_>) -> Result<(), Refusal> {
+pub(super) fn check_text(case: &Case<'_>) -> Result<(), Refusal> {
     check_rate(case)?;
     too_many_messages(case).map_or(Ok(()), |fault| Err(fault.refuses()))
 }
@@ -20,11 +20,11 @@ pub(super) fn against_opening(case: &Case<'_>, key: &ReviewKey) -> Option<Fault>
 }
 
 fn too_many_messages(case: &Case<'_>) -> Option<Fault> {
-    let (outbox, volume) = (case.posted.outbox, &case.state.post.volume);
+    let (outbox, rate) = (case.posted.outbox, &case.state.admission.rate);
     let limit = case.policy.files_per_hour.get();
-    let found = volume.in_the_last_hour(outbox, case.now);
+    let found = rate.in_the_last_hour(outbox, case.now);
     (found >= limit).then(|| {
-        let again = volume
+        let again = rate
             .is_below_at(outbox, limit, case.now)
             .format("%Y-%m-%dT%H:%M:%SZ");
         Fault::new(
@@ -64,7 +64,7 @@ fn check_rate(case: &Case<'_>) -> Result<(), Refusal> {
     let from = &case.envelope().from;
     let limit = case.policy.messages_per_hour.get();
     for to in case.envelope().to.names() {
-        if case.state.post.in_the_last_hour(from, to, case.now) >= limit {
+        if case.state.admission.in_the_last_hour(from, to, case.now) >= limit {
             return Err(Fault::new(
                 Code::RateLimited,
                 format!("`{from}` has sent `{to}` {limit} messages within the last hour"),

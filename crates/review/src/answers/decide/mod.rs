@@ -1,6 +1,6 @@
 //! What a correct message does now: looks at the state, answers, changes nothing.
 //!
-//! First the post office (whose outbox, whose id, to whom), then the review the message belongs
+//! First admission (whose outbox, whose id, to whom), then the review the message belongs
 //! to, then the rules of its type, one file each.
 
 mod addressed;
@@ -61,7 +61,7 @@ pub fn decide(
 
     check_sender(&case)?;
     if let Some(record) = state
-        .post
+        .admission
         .check_id(&envelope.from, &envelope.id, posted.digest)?
     {
         return Ok(Decision::Duplicate(record));
@@ -80,7 +80,7 @@ pub fn decide(
         Body::Addressed(body) => Some(addressed::decide(&case, body)?),
         Body::Lgtm(body) => Some(lgtm::decide(&case, body)?),
         Body::Text(_) => {
-            limits::check_post(&case)?;
+            limits::check_text(&case)?;
             None
         }
     };
@@ -95,7 +95,7 @@ pub fn repeated(
     id: &MessageId,
     digest: ContentDigest,
 ) -> Option<Record> {
-    state.post.check_id(outbox, id, digest).ok().flatten()
+    state.admission.check_id(outbox, id, digest).ok().flatten()
 }
 
 fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {

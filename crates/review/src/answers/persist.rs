@@ -13,12 +13,12 @@ use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, ConversationId, MessageId, PrNumber};
 use serde::{Deserialize, Serialize};
 
+use crate::parts::admission::{AcceptedMessage, Admission, Notices};
 use crate::parts::open_pair::OpenPair;
-use crate::parts::post::{Known, Notices, Post};
 use crate::parts::pulls::OfNumber;
+use crate::parts::rate::FileRate;
 use crate::parts::review::Review;
 use crate::parts::state::State;
-use crate::parts::volume::Volume;
 use crate::words::key::ReviewKey;
 use crate::words::pair::record::PairId;
 use crate::words::record::ContentDigest;
@@ -28,16 +28,16 @@ use crate::words::task::Task;
 const IDS_PER_LINE: usize = 256;
 
 /// An accepted message: its id, its digest, and the number of its review.
-type Message<'a> = (Cow<'a, MessageId>, ContentDigest, Option<usize>);
+type MessageRow<'a> = (Cow<'a, MessageId>, ContentDigest, Option<usize>);
 
 /// One line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Piece<'a> {
+enum StateLine<'a> {
     /// A review; they are numbered from 0 in the order of their lines.
     Review(Cow<'a, ReviewKey>, Box<Cow<'a, Review>>),
     /// Accepted messages of one sender.
-    Messages(Cow<'a, AgentName>, Vec<Message<'a>>),
+    Messages(Cow<'a, AgentName>, Vec<MessageRow<'a>>),
     /// How many messages were accepted.
     Accepted(u64),
     /// When one agent wrote to another, of the kinds that are limited.
@@ -49,7 +49,8 @@ enum Piece<'a> {
     /// What an agent was told of refusals.
     Notices(Cow<'a, AgentName>, Cow<'a, Notices>),
     /// What came out of every outbox within the last hour.
-    Volume(Cow<'a, Volume>),
+    #[serde(rename = "volume")]
+    Rate(Cow<'a, FileRate>),
     /// Ids of the daemon's own messages.
     DaemonIds(Vec<Cow<'a, MessageId>>),
     /// The reviews a conversation was about, by number.
@@ -66,7 +67,7 @@ enum Piece<'a> {
 
 /// A line that is no part of a state.
 #[derive(Debug, thiserror::Error)]
-pub enum NotAPiece {
+pub enum RestoreError {
     /// It cannot be read.
     #[error("the line is no part of a state")]
     Unreadable(#[from] serde_json::Error),
@@ -80,7 +81,7 @@ impl State {
     /// state gives the same lines.
     pub fn write_lines<E>(&self, line: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let Self {
-            post,
+            admission,
             reviews,
             conversations,
             pulls,
@@ -91,36 +92,39 @@ impl State {
         let mut numbers = BTreeMap::new();
         for (number, (key, review)) in reviews.iter().enumerate() {
             numbers.insert(key, number);
-            tell(
-                &Piece::Review(Cow::Borrowed(key), Box::new(Cow::Borrowed(review))),
+            write(
+                &StateLine::Review(Cow::Borrowed(key), Box::new(Cow::Borrowed(review))),
                 line,
             )?;
         }
-        post.write_lines(&numbers, line)?;
+        admission.write_lines(&numbers, line)?;
         for (id, keys) in conversations {
             let keys = keys.iter().map(|key| numbers[&**key]).collect();
-            tell(&Piece::Conversation(Cow::Borrowed(id), keys), line)?;
+            write(&StateLine::Conversation(Cow::Borrowed(id), keys), line)?;
         }
         for (pr, pull) in &pulls.0 {
-            tell(&Piece::Pull(Cow::Borrowed(pr), Cow::Borrowed(pull)), line)?;
+            write(
+                &StateLine::Pull(Cow::Borrowed(pr), Cow::Borrowed(pull)),
+                line,
+            )?;
         }
         for task in tasks.values() {
-            tell(&Piece::Task(Cow::Borrowed(task)), line)?;
+            write(&StateLine::Task(Cow::Borrowed(task)), line)?;
         }
         for (id, pair) in pairs {
-            tell(
-                &Piece::PairOfCommands(Cow::Borrowed(id), Box::new(Cow::Borrowed(pair))),
+            write(
+                &StateLine::PairOfCommands(Cow::Borrowed(id), Box::new(Cow::Borrowed(pair))),
                 line,
             )?;
         }
         let orders: Vec<Cow<'_, MessageId>> = orders.iter().map(Cow::Borrowed).collect();
         orders
             .chunks(IDS_PER_LINE)
-            .try_for_each(|ids| tell(&Piece::Orders(ids.to_vec()), line))
+            .try_for_each(|ids| write(&StateLine::Orders(ids.to_vec()), line))
     }
 }
 
-impl Post {
+impl Admission {
     fn write_lines<E>(
         &self,
         numbers: &BTreeMap<&ReviewKey, usize>,
@@ -131,58 +135,63 @@ impl Post {
             accepted,
             pairs,
             notices,
-            volume,
+            rate,
             daemon_ids,
         } = self;
-        tell(&Piece::Accepted(*accepted), line)?;
+        write(&StateLine::Accepted(*accepted), line)?;
         for (sender, messages) in known {
             let number = |key: &Option<Arc<ReviewKey>>| key.as_deref().map(|key| numbers[key]);
-            let messages: Vec<Message<'_>> = messages
+            let messages: Vec<MessageRow<'_>> = messages
                 .iter()
-                .map(|(id, Known { digest, review })| (Cow::Borrowed(id), *digest, number(review)))
+                .map(|(id, AcceptedMessage { digest, review })| {
+                    (Cow::Borrowed(id), *digest, number(review))
+                })
                 .collect();
             for messages in messages.chunks(IDS_PER_LINE) {
-                tell(
-                    &Piece::Messages(Cow::Borrowed(sender), messages.to_vec()),
+                write(
+                    &StateLine::Messages(Cow::Borrowed(sender), messages.to_vec()),
                     line,
                 )?;
             }
         }
         for ((from, to), times) in pairs {
-            tell(
-                &Piece::Pair(Cow::Borrowed(from), Cow::Borrowed(to), Cow::Borrowed(times)),
+            write(
+                &StateLine::Pair(Cow::Borrowed(from), Cow::Borrowed(to), Cow::Borrowed(times)),
                 line,
             )?;
         }
         for (agent, notices) in notices {
-            tell(
-                &Piece::Notices(Cow::Borrowed(agent), Cow::Borrowed(notices)),
+            write(
+                &StateLine::Notices(Cow::Borrowed(agent), Cow::Borrowed(notices)),
                 line,
             )?;
         }
-        tell(&Piece::Volume(Cow::Borrowed(volume)), line)?;
+        write(&StateLine::Rate(Cow::Borrowed(rate)), line)?;
         let ids: Vec<Cow<'_, MessageId>> = daemon_ids.iter().map(Cow::Borrowed).collect();
         ids.chunks(IDS_PER_LINE)
-            .try_for_each(|ids| tell(&Piece::DaemonIds(ids.to_vec()), line))
+            .try_for_each(|ids| write(&StateLine::DaemonIds(ids.to_vec()), line))
     }
 }
 
-fn tell<E>(piece: &Piece<'_>, line: &mut dyn FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-    line(&serde_json::to_vec(piece).expect("text keys and plain values are JSON"))
+fn write<E>(
+    content: &StateLine<'_>,
+    line: &mut dyn FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    line(&serde_json::to_vec(content).expect("text keys and plain values are JSON"))
 }
 
 /// A state that is being put together again from its lines, in their order.
 #[derive(Debug, Default)]
-pub struct Restoring {
+pub struct Restore {
     state: State,
     keys: Vec<Arc<ReviewKey>>,
 }
 
-impl Restoring {
+impl Restore {
     /// Adds one line. After an error the state is of no use.
-    pub fn take(&mut self, line: &[u8]) -> Result<(), NotAPiece> {
+    pub fn take(&mut self, line: &[u8]) -> Result<(), RestoreError> {
         let State {
-            post,
+            admission,
             reviews,
             conversations,
             pulls,
@@ -194,44 +203,46 @@ impl Restoring {
             self.keys
                 .get(number)
                 .cloned()
-                .ok_or(NotAPiece::UnknownReview(number))
+                .ok_or(RestoreError::UnknownReview(number))
         };
         let own = |ids: Vec<Cow<'static, MessageId>>| ids.into_iter().map(Cow::into_owned);
         match serde_json::from_slice(line)? {
-            Piece::Review(key, review) => {
+            StateLine::Review(key, review) => {
                 self.keys.push(reviews.open_new(&key, review.into_owned()));
             }
-            Piece::Messages(sender, messages) => {
-                let known = post.known.entry(sender.into_owned()).or_default();
+            StateLine::Messages(sender, messages) => {
+                let known = admission.known.entry(sender.into_owned()).or_default();
                 for (id, digest, review) in messages {
                     let review = review.map(key).transpose()?;
-                    known.insert(id.into_owned(), Known { digest, review });
+                    known.insert(id.into_owned(), AcceptedMessage { digest, review });
                 }
             }
-            Piece::Accepted(count) => post.accepted = count,
-            Piece::Pair(from, to, times) => {
-                post.pairs
+            StateLine::Accepted(count) => admission.accepted = count,
+            StateLine::Pair(from, to, times) => {
+                admission
+                    .pairs
                     .insert((from.into_owned(), to.into_owned()), times.into_owned());
             }
-            Piece::Notices(agent, notices) => {
-                post.notices
+            StateLine::Notices(agent, notices) => {
+                admission
+                    .notices
                     .insert(agent.into_owned(), notices.into_owned());
             }
-            Piece::Volume(volume) => post.volume = volume.into_owned(),
-            Piece::DaemonIds(ids) => post.daemon_ids.extend(own(ids)),
-            Piece::Conversation(id, numbers) => {
+            StateLine::Rate(rate) => admission.rate = rate.into_owned(),
+            StateLine::DaemonIds(ids) => admission.daemon_ids.extend(own(ids)),
+            StateLine::Conversation(id, numbers) => {
                 let keys = numbers.into_iter().map(key).collect::<Result<_, _>>()?;
                 conversations.insert(id.into_owned(), keys);
             }
-            Piece::Pull(pr, pull) => {
+            StateLine::Pull(pr, pull) => {
                 pulls.0.insert(pr.into_owned(), pull.into_owned());
             }
-            Piece::Task(task) => {
+            StateLine::Task(task) => {
                 let task = task.into_owned();
                 tasks.insert(task.id.clone(), task);
             }
-            Piece::Orders(ids) => orders.extend(own(ids)),
-            Piece::PairOfCommands(id, pair) => {
+            StateLine::Orders(ids) => orders.extend(own(ids)),
+            StateLine::PairOfCommands(id, pair) => {
                 pairs.insert(id.into_owned(), pair.into_owned());
             }
         }

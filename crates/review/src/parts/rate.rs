@@ -12,9 +12,9 @@ const WINDOW_MIN: i64 = 60;
 
 /// What came out of every outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Volume(BTreeMap<AgentName, VecDeque<(i64, u32)>>);
+pub(crate) struct FileRate(BTreeMap<AgentName, VecDeque<(i64, u32)>>);
 
-impl Volume {
+impl FileRate {
     /// Counts one file; what lies an hour back is forgotten. A clock that was set back counts on in the
     /// minute it had reached.
     pub(crate) fn count(&mut self, outbox: &AgentName, at: DateTime<Utc>) {
@@ -79,19 +79,19 @@ mod tests {
     fn a_file_counts_for_an_hour_and_the_count_costs_nothing() {
         let agent = AgentName::new("claude").expect("a name");
         let at = |seconds| DateTime::from_timestamp(seconds, 0).expect("an instant");
-        let mut volume = Volume::default();
+        let mut rate = FileRate::default();
         for second in 0..7_200 {
-            volume.count(&agent, at(second));
+            rate.count(&agent, at(second));
         }
-        assert_eq!(volume.in_the_last_hour(&agent, at(7_199)), 3_600);
-        assert_eq!(volume.0[&agent].len(), 60);
-        assert_eq!(volume.is_below_at(&agent, 3_600, at(7_199)), at(7_200));
-        assert_eq!(volume.in_the_last_hour(&agent, at(7_200)), 3_540);
-        assert_eq!(volume.is_below_at(&agent, 1, at(7_199)), at(10_740));
-        assert_eq!(volume.in_the_last_hour(&agent, at(10_800)), 0);
-        volume.count(&agent, at(60));
+        assert_eq!(rate.in_the_last_hour(&agent, at(7_199)), 3_600);
+        assert_eq!(rate.0[&agent].len(), 60);
+        assert_eq!(rate.is_below_at(&agent, 3_600, at(7_199)), at(7_200));
+        assert_eq!(rate.in_the_last_hour(&agent, at(7_200)), 3_540);
+        assert_eq!(rate.is_below_at(&agent, 1, at(7_199)), at(10_740));
+        assert_eq!(rate.in_the_last_hour(&agent, at(10_800)), 0);
+        rate.count(&agent, at(60));
         assert_eq!(
-            volume.in_the_last_hour(&agent, at(7_199)),
+            rate.in_the_last_hour(&agent, at(7_199)),
             3_601,
             "a clock set back forgets nothing"
         );

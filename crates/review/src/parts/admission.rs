@@ -1,5 +1,6 @@
-//! The post office: which ids are taken, how often two agents write to each other, and how often
-//! one agent is told of a refusal. It knows nothing of reviews beyond their keys.
+//! What decides whether a message is admitted before any rule of reviews is asked: which ids are
+//! taken, how often two agents write to each other, and how many notices of refusals an agent was
+//! sent. It knows nothing of reviews beyond their keys.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use message_schema::Code;
 use message_schema::id::{AgentName, MessageId};
 use serde::{Deserialize, Serialize};
 
-use crate::parts::volume::Volume;
+use crate::parts::rate::FileRate;
 use crate::words::key::ReviewKey;
 use crate::words::record::{ContentDigest, Notice, Record};
 use crate::words::refusal::{Fault, Refusal};
@@ -19,19 +20,19 @@ pub(crate) const NOTICES_PER_MINUTE: usize = 30;
 
 /// What has passed through the mailroom.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Post {
-    pub(crate) known: BTreeMap<AgentName, BTreeMap<MessageId, Known>>,
+pub(crate) struct Admission {
+    pub(crate) known: BTreeMap<AgentName, BTreeMap<MessageId, AcceptedMessage>>,
     pub(crate) accepted: u64,
     pub(crate) pairs: BTreeMap<(AgentName, AgentName), VecDeque<DateTime<Utc>>>,
     pub(crate) notices: BTreeMap<AgentName, Notices>,
     /// What came out of every outbox, refused or not.
-    pub(crate) volume: Volume,
+    pub(crate) rate: FileRate,
     pub(crate) daemon_ids: BTreeSet<MessageId>,
 }
 
 /// An accepted message.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct AcceptedMessage {
     pub(crate) digest: ContentDigest,
     pub(crate) review: Option<Arc<ReviewKey>>,
 }
@@ -44,7 +45,7 @@ pub(crate) struct Notices {
 }
 
 /// What the ledger knows of an id.
-pub(crate) enum Seen {
+pub(crate) enum IdStatus {
     /// Nothing.
     New,
     /// The same bytes were accepted.
@@ -53,16 +54,21 @@ pub(crate) enum Seen {
     Other,
 }
 
-impl Post {
+impl Admission {
     pub(crate) fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    pub(crate) fn seen(&self, sender: &AgentName, id: &MessageId, digest: ContentDigest) -> Seen {
+    pub(crate) fn status_of(
+        &self,
+        sender: &AgentName,
+        id: &MessageId,
+        digest: ContentDigest,
+    ) -> IdStatus {
         match self.known.get(sender).and_then(|ids| ids.get(id)) {
-            None => Seen::New,
-            Some(known) if known.digest == digest => Seen::Same,
-            Some(_) => Seen::Other,
+            None => IdStatus::New,
+            Some(known) if known.digest == digest => IdStatus::Same,
+            Some(_) => IdStatus::Other,
         }
     }
 
@@ -73,13 +79,13 @@ impl Post {
         id: &MessageId,
         digest: ContentDigest,
     ) -> Result<Option<Record>, Refusal> {
-        match self.seen(from, id, digest) {
-            Seen::New => Ok(None),
-            Seen::Same => Ok(Some(Record::Duplicate {
+        match self.status_of(from, id, digest) {
+            IdStatus::New => Ok(None),
+            IdStatus::Same => Ok(Some(Record::Duplicate {
                 from: from.clone(),
                 id: id.clone(),
             })),
-            Seen::Other => Err(Fault::new(
+            IdStatus::Other => Err(Fault::new(
                 Code::IdCollision,
                 format!(
                     "`{id}` was accepted before with other bytes; an accepted message cannot be changed"
@@ -97,7 +103,7 @@ impl Post {
         self.known.get(sender)?.get(id)?.review.as_deref()
     }
 
-    /// Whether the daemon itself wrote the message with this id.
+    /// Whether the daemon itself add_daemon_id the message with this id.
     pub(crate) fn is_daemons(&self, id: &str) -> bool {
         MessageId::new(id).is_ok_and(|id| self.daemon_ids.contains(&id))
     }
@@ -123,7 +129,7 @@ impl Post {
         review: Option<Arc<ReviewKey>>,
     ) {
         self.accepted += 1;
-        let known = Known { digest, review };
+        let known = AcceptedMessage { digest, review };
         if let Some(ids) = self.known.get_mut(from) {
             ids.insert(id.clone(), known);
         } else {
@@ -141,7 +147,7 @@ impl Post {
         forget_before(times, at - TimeDelta::hours(1));
     }
 
-    pub(crate) fn tell(&mut self, agent: &AgentName, notice: &Notice, at: DateTime<Utc>) {
+    pub(crate) fn record_notice(&mut self, agent: &AgentName, notice: &Notice, at: DateTime<Utc>) {
         let notices = self.notices.entry(agent.clone()).or_default();
         match notice {
             Notice::Sent { id, .. } => {
@@ -156,11 +162,11 @@ impl Post {
     }
 
     /// Remembers an id of the daemon's own, so that an answer to it gets no notice.
-    pub(crate) fn wrote(&mut self, id: &MessageId) {
+    pub(crate) fn add_daemon_id(&mut self, id: &MessageId) {
         self.daemon_ids.insert(id.clone());
     }
 
-    pub(crate) fn may_be_told(&self, agent: &AgentName, now: DateTime<Utc>) -> bool {
+    pub(crate) fn may_notify(&self, agent: &AgentName, now: DateTime<Utc>) -> bool {
         let since = now - TimeDelta::minutes(1);
         self.notices.get(agent).is_none_or(|told| {
             told.sent.iter().filter(|at| **at > since).count() < NOTICES_PER_MINUTE

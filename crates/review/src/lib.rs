@@ -34,7 +34,8 @@ mod words;
 pub use answers::apply::apply;
 pub use answers::brief::{
     BRIEF_VERSION, Brief, Budget, Deal, FeedbackAnswer, HeldThread, Legal, LgtmAnswer, NewFinding,
-    NitAnswer, NotAResponse, OpenThread, StructuredResponse, ThreadAnswer, Verdict, Written, brief,
+    NitAnswer, NotAResponse, OpenThread, StructuredResponse, TerminalResponse, ThreadAnswer,
+    WireResponse, brief,
 };
 pub use answers::decide::{Decision, Posted, decide, repeated, sender_fault};
 pub use answers::on_event::{ReportedEvent, due, on_event};
@@ -51,10 +52,10 @@ pub use words::event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which
 pub use words::key::{ReviewKey, TaskId};
 pub use words::pair::machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
 pub use words::pair::record::{
-    PairId, PairMember, PairNews, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
+    PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
     Transcript,
 };
-pub use words::pair::state::{InvalidTransition, Run};
+pub use words::pair::state::{InvalidTransition, RunState};
 pub use words::phase::{
     ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase,
     STARTS_MAX, SUPERSESSIONS, Side,
@@ -64,7 +65,8 @@ pub use words::policy::{
     Profile, Role, RuntimeClock, ThreadMode,
 };
 pub use words::record::{
-    Accepted, ContentDigest, Cost, Generation, Happened, Letter, Notice, Record, Says, Step,
+    Accepted, ContentDigest, DaemonMessage, Generation, Happened, Notice, Record, RefusalCost,
+    ReviewStep, Says,
 };
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};

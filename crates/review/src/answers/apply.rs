@@ -10,9 +10,9 @@ use crate::parts::open_pair::OpenPair;
 use crate::parts::review::Review;
 use crate::parts::state::State;
 use crate::words::event::Event;
-use crate::words::pair::record::{PairNews, PairStanding, PairStep};
+use crate::words::pair::record::{PairReport, PairStanding, PairStep};
 use crate::words::phase::{Closer, Phase};
-use crate::words::record::{Accepted, Generation, Happened, Letter, Record, Step};
+use crate::words::record::{Accepted, DaemonMessage, Generation, Happened, Record, ReviewStep};
 
 /// Adds one record to the state. Cannot fail: whatever the ledger holds has been decided.
 pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
@@ -92,7 +92,7 @@ fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
 }
 
 /// A pair that is over for good takes no room any more.
-fn apply_pair(state: &mut State, news: &PairNews, standing: PairStanding, at: DateTime<Utc>) {
+fn apply_pair(state: &mut State, news: &PairReport, standing: PairStanding, at: DateTime<Utc>) {
     let is_over = standing.pair.run().is_terminal() && !standing.pair.can_resume();
     if let PairStep::Opened(setup) = &news.what {
         let open = OpenPair {
@@ -108,14 +108,14 @@ fn apply_pair(state: &mut State, news: &PairNews, standing: PairStanding, at: Da
     }
 }
 
-fn remember_ids(state: &mut State, letters: &[Letter]) {
+fn remember_ids(state: &mut State, letters: &[DaemonMessage]) {
     letters
         .iter()
         .for_each(|letter| state.admission.add_daemon_id(&letter.id));
 }
 
 /// A step of an unknown review that opens nothing cannot come from `decide` and is passed over.
-fn apply_step(state: &mut State, step: &Step, closer: Closer, at: DateTime<Utc>) {
+fn apply_step(state: &mut State, step: &ReviewStep, closer: Closer, at: DateTime<Utc>) {
     let make = step
         .opens
         .map(|generation| first_review(generation, step, at));
@@ -127,13 +127,13 @@ fn apply_step(state: &mut State, step: &Step, closer: Closer, at: DateTime<Utc>)
 impl Review {
     /// The review as a step of the daemon's own leaves it, without applying it: what a letter about the
     /// step can promise.
-    pub fn after(&self, step: &Step, at: DateTime<Utc>) -> Self {
+    pub fn after(&self, step: &ReviewStep, at: DateTime<Utc>) -> Self {
         let mut review = self.clone();
         review.apply_step(step, Closer::Daemon, at);
         review
     }
 
-    fn apply_step(&mut self, step: &Step, closer: Closer, at: DateTime<Utc>) {
+    fn apply_step(&mut self, step: &ReviewStep, closer: Closer, at: DateTime<Utc>) {
         if let Some(generation) = step.opens {
             // A person who reopens a review opens the generation, and its first request fixes the rounds.
             if generation.number != self.generation {
@@ -186,7 +186,7 @@ impl Review {
 }
 
 /// A review as its first step makes it.
-fn first_review(generation: Generation, step: &Step, at: DateTime<Utc>) -> Review {
+fn first_review(generation: Generation, step: &ReviewStep, at: DateTime<Utc>) -> Review {
     Review {
         generation: generation.number,
         rounds: generation.rounds,

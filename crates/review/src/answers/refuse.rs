@@ -7,7 +7,7 @@ use message_schema::id::{AgentName, MessageId};
 use crate::parts::state::State;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{EscalationReason, Invocation, Phase};
-use crate::words::record::{Cost, Letter, Notice, Record, Says, Step};
+use crate::words::record::{DaemonMessage, Notice, Record, RefusalCost, ReviewStep, Says};
 use crate::words::refusal::Costs;
 
 /// A message that is to be refused, whatever stage found the reason.
@@ -65,7 +65,7 @@ fn cost(
     key: &ReviewKey,
     costs: Costs,
     announcement: &MessageId,
-) -> Option<Box<Cost>> {
+) -> Option<Box<RefusalCost>> {
     let review = state.reviews.get(key)?;
     let open = review.phase.invocation()?;
     let (attempts_left, reason) = match costs {
@@ -81,8 +81,8 @@ fn cost(
             attempts_left,
             ..open.clone()
         });
-        let step = Step::to(key, review.round, phase);
-        return Some(Box::new(Cost {
+        let step = ReviewStep::to(key, review.round, phase);
+        return Some(Box::new(RefusalCost {
             attempts_left,
             step,
             letters: Vec::new(),
@@ -98,13 +98,13 @@ fn cost(
             reason: reason.clone(),
         },
     };
-    let letter = Letter {
+    let letter = DaemonMessage {
         id: announcement.clone(),
         to: key.author.clone(),
         says,
     };
-    let step = Step::to(key, review.round, Phase::Escalated(reason));
-    Some(Box::new(Cost {
+    let step = ReviewStep::to(key, review.round, Phase::Escalated(reason));
+    Some(Box::new(RefusalCost {
         attempts_left,
         step,
         letters: vec![letter],

@@ -55,8 +55,8 @@ pub(crate) fn judge(
     let covered = nit_cover(open(), &evidence.lgtm.nits);
     let mut faults: Vec<Fault> = threads
         .iter()
-        .filter(|(_, thread)| thread.stands_in_the_way())
-        .map(|(id, thread)| stands_in_the_way(id, thread, before.get(id)))
+        .filter(|(_, thread)| thread.blocks_approval())
+        .map(|(id, thread)| blocker_fault(id, thread, before.get(id)))
         .chain(
             open()
                 .filter(|(id, _)| !covered.contains(*id))
@@ -166,7 +166,7 @@ fn broken(clause: Clause, message: impl Into<String>) -> Fault {
     Fault::new(Code::QualityGateViolation, message).clause(clause)
 }
 
-fn stands_in_the_way(id: &FindingId, thread: &Thread, before: Option<&Thread>) -> Fault {
+fn blocker_fault(id: &FindingId, thread: &Thread, before: Option<&Thread>) -> Fault {
     let clause = if thread.severity == Severity::P0 {
         Clause::P0
     } else {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::deadline::Deadline;
 use crate::words::key::{ReviewKey, TaskId};
-use crate::words::pair::state::Run;
+use crate::words::pair::state::RunState;
 use crate::words::phase::{CloseReason, Closer, Phase, Side};
 use crate::words::thread::Thread;
 
@@ -189,12 +189,14 @@ impl Review {
     }
 
     /// The running generation as a run. Opening passes init and working within one record.
-    pub fn run(&self) -> Run {
+    pub fn run(&self) -> RunState {
         match &self.phase {
-            Phase::Awaiting { .. } | Phase::Fixing { .. } | Phase::Addressed { .. } => Run::Working,
-            Phase::Reviewing(_) => Run::Reviewing,
-            Phase::Approved(_) => Run::Complete,
-            Phase::Escalated(_) | Phase::Closed(_) => Run::Failed,
+            Phase::Awaiting { .. } | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+                RunState::Working
+            }
+            Phase::Reviewing(_) => RunState::Reviewing,
+            Phase::Approved(_) => RunState::Complete,
+            Phase::Escalated(_) | Phase::Closed(_) => RunState::Failed,
         }
     }
 

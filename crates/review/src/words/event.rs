@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::deadline::Deadline;
 use crate::words::key::ReviewKey;
-use crate::words::pair::record::{PairNews, PairStep};
+use crate::words::pair::record::{PairReport, PairStep};
 
 /// One thing that happened, as whoever saw it reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub enum Event {
     /// A person decided.
     Person(PersonsDecision),
     /// A pair of commands went on.
-    Pair(PairNews),
+    Pair(PairReport),
 }
 
 impl Event {
@@ -91,7 +91,7 @@ impl Event {
                     which.pr
                 )
             }
-            Self::Pair(PairNews { pair, what }) => match what {
+            Self::Pair(PairReport { pair, what }) => match what {
                 PairStep::Began(start) => format!("run {start} of the pair {pair} began"),
                 PairStep::Ended { signal, run } => {
                     format!(

@@ -37,7 +37,7 @@ pub enum Record {
         code: Code,
         /// What it cost its review.
         #[serde(skip_serializing_if = "Option::is_none", default)]
-        cost: Option<Box<Cost>>,
+        cost: Option<Box<RefusalCost>>,
         /// Whether the sender is told.
         notice: Notice,
     },
@@ -76,7 +76,7 @@ pub struct Accepted {
     pub conversation: Option<ConversationId>,
     /// What it does to a review; `None` for the types outside the review loop.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub step: Option<Step>,
+    pub step: Option<ReviewStep>,
     /// What was odd about it, in whole sentences.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub warnings: Vec<String>,
@@ -104,14 +104,14 @@ pub enum Notice {
 
 /// What a refused response costs its review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct RefusalCost {
     /// Attempts left in this round; at 0 the review is with a person.
     pub attempts_left: u8,
     /// What it does to the review.
-    pub step: Step,
+    pub step: ReviewStep,
     /// What the daemon writes to agents about it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub letters: Vec<Letter>,
+    pub letters: Vec<DaemonMessage>,
 }
 
 /// An event and everything it changes.
@@ -124,10 +124,10 @@ pub struct Happened {
     pub order: Option<MessageId>,
     /// What it does to reviews.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub steps: Vec<Step>,
+    pub steps: Vec<ReviewStep>,
     /// What the daemon writes to agents about it.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub letters: Vec<Letter>,
+    pub letters: Vec<DaemonMessage>,
     /// What is handed off; only pull request events judge that.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub handoff: Option<Handoff>,
@@ -138,7 +138,7 @@ pub struct Happened {
 
 /// A message the daemon itself writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Letter {
+pub struct DaemonMessage {
     /// Its id.
     pub id: MessageId,
     /// Whom it is for.
@@ -187,7 +187,7 @@ pub enum Says {
 
 /// What a record does to one review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ReviewStep {
     /// The review.
     pub review: ReviewKey,
     /// The phase it leads to.
@@ -221,7 +221,7 @@ fn is_zero(number: &u8) -> bool {
     *number == 0
 }
 
-impl Step {
+impl ReviewStep {
     /// A step that changes the phase of a round and nothing else.
     pub fn to(review: &ReviewKey, round: u32, phase: Phase) -> Self {
         Self {

@@ -233,7 +233,7 @@ impl Thread {
     }
 
     /// Whether it stands in the way of approval: it blocks and is open or with a person.
-    pub fn stands_in_the_way(&self) -> bool {
+    pub fn blocks_approval(&self) -> bool {
         self.blocking && matches!(self.state, ThreadState::Open | ThreadState::Held(_))
     }
 
@@ -397,7 +397,7 @@ mod tests {
     fn a_resolved_thread_accepts_no_action() {
         let resolved = thread(0, 0).after(Action::Resolve, Stance::Accepts);
         assert!(resolved.legal_actions(Stance::Accepts, false).is_empty());
-        assert!(!resolved.stands_in_the_way());
+        assert!(!resolved.blocks_approval());
     }
 
     #[test]
@@ -405,7 +405,7 @@ mod tests {
         assert!(
             thread(0, 0)
                 .after(Action::Veto, Stance::SeeksChange)
-                .stands_in_the_way()
+                .blocks_approval()
         );
     }
 }

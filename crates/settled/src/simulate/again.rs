@@ -7,8 +7,8 @@
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Accepted, Cost, Costs, Event, Handoff, Happened, Letter, Notice, Policy, Record, Refused,
-    ReportedEvent, State,
+    Accepted, Costs, DaemonMessage, Event, Handoff, Happened, Notice, Policy, Record, RefusalCost,
+    Refused, ReportedEvent, State,
 };
 use spool::Entry;
 use validate_message::PacketInput;
@@ -167,7 +167,7 @@ impl Again {
     }
 
     /// The refusal that costs what is recorded, if the rules know one.
-    fn refused(&self, then: &Record, cost: &Cost, at: DateTime<Utc>) -> Record {
+    fn refused(&self, then: &Record, cost: &RefusalCost, at: DateTime<Utc>) -> Record {
         let Record::Refused { from, code, .. } = then else {
             return then.clone();
         };
@@ -175,7 +175,7 @@ impl Again {
         let announcement = cost
             .letters
             .first()
-            .map_or(&fresh, |letter: &Letter| &letter.id);
+            .map_or(&fresh, |letter: &DaemonMessage| &letter.id);
         let of = |costs| {
             let refused = Refused {
                 outbox: from,

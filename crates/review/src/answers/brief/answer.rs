@@ -13,13 +13,13 @@ use serde_json::Value;
 #[serde(deny_unknown_fields)]
 pub struct StructuredResponse {
     /// The verdict; one level down, because structured outputs want an object at the root.
-    pub response: Verdict,
+    pub response: TerminalResponse,
 }
 
 /// Which of the two terminal responses it is.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "type")]
-pub enum Verdict {
+pub enum TerminalResponse {
     /// Findings.
     #[serde(rename = "review_feedback")]
     Feedback(FeedbackAnswer),

@@ -17,10 +17,10 @@ use serde::Serialize;
 
 pub use answer::{
     Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
-    ThreadAnswer, Verdict,
+    TerminalResponse, ThreadAnswer,
 };
 pub use asked::Legal;
-pub use wire::Written;
+pub use wire::WireResponse;
 
 use self::asked::{Asked, held_blockers};
 use crate::parts::gate;

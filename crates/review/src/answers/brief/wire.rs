@@ -14,7 +14,7 @@ use message_schema::packet::{
 
 use super::answer::{
     Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
-    ThreadAnswer, Verdict,
+    TerminalResponse, ThreadAnswer,
 };
 use super::asked::resolved;
 use crate::parts::review::Review;
@@ -26,7 +26,7 @@ const LATER: &str = "look at it after the merge";
 
 /// A response as it travels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Written {
+pub struct WireResponse {
     /// The body of its message; names the packet if there is one.
     pub body: Body,
     /// The packet; an lgtm that acts on no thread and records no command needs none.
@@ -43,11 +43,11 @@ impl StructuredResponse {
         key: &ReviewKey,
         review: &Review,
         path: &PacketPath,
-    ) -> Result<Written, NotAResponse> {
+    ) -> Result<WireResponse, NotAResponse> {
         let scribe = Scribe { key, review, path };
         match &self.response {
-            Verdict::Feedback(answer) => scribe.feedback(answer),
-            Verdict::Lgtm(answer) => scribe.lgtm(answer),
+            TerminalResponse::Feedback(answer) => scribe.feedback(answer),
+            TerminalResponse::Lgtm(answer) => scribe.lgtm(answer),
         }
     }
 }
@@ -59,7 +59,7 @@ struct Scribe<'a> {
 }
 
 impl<'a> Scribe<'a> {
-    fn feedback(&self, answer: &FeedbackAnswer) -> Result<Written, NotAResponse> {
+    fn feedback(&self, answer: &FeedbackAnswer) -> Result<WireResponse, NotAResponse> {
         let mut findings = Vec::new();
         for (id, thread, said) in self.dealt(&answer.threads)? {
             match said.action {
@@ -103,13 +103,13 @@ impl<'a> Scribe<'a> {
             telemetry: None,
         };
         let packet = self.packet(findings, &answer.commands_run, validated_head);
-        Ok(Written {
+        Ok(WireResponse {
             body: Body::Feedback(body),
             packet: Some(packet),
         })
     }
 
-    fn lgtm(&self, answer: &LgtmAnswer) -> Result<Written, NotAResponse> {
+    fn lgtm(&self, answer: &LgtmAnswer) -> Result<WireResponse, NotAResponse> {
         let mut findings = Vec::new();
         let mut nits = Vec::new();
         for (id, thread, said) in self.dealt(&answer.threads)? {
@@ -144,7 +144,7 @@ impl<'a> Scribe<'a> {
             withheld_side_effects: None,
             telemetry: None,
         };
-        Ok(Written {
+        Ok(WireResponse {
             body: Body::Lgtm(body),
             packet,
         })

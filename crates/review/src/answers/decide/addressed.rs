@@ -7,7 +7,7 @@ use super::belongs;
 use super::case::{Answer, Case};
 use crate::parts::review::Review;
 use crate::words::phase::{Addressed, Phase};
-use crate::words::record::Step;
+use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, Refusal> {
@@ -39,13 +39,13 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, 
         findings: body.addressed_finding_ids.clone(),
         touched_files: body.touched_files.clone(),
     };
-    let step = Step {
+    let step = ReviewStep {
         commit: Some(
             body.validated_head
                 .clone()
                 .unwrap_or_else(|| body.commit_sha.clone()),
         ),
-        ..Step::to(key, review.round, Phase::Addressed { report, due })
+        ..ReviewStep::to(key, review.round, Phase::Addressed { report, due })
     };
     Ok(Answer {
         step,

@@ -10,7 +10,7 @@ use crate::parts::state::State;
 use crate::words::key::ReviewKey;
 use crate::words::phase::Approval;
 use crate::words::policy::Policy;
-use crate::words::record::{ContentDigest, Step};
+use crate::words::record::{ContentDigest, ReviewStep};
 
 /// A checked message and where it was found.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,6 @@ impl<'a> Case<'a> {
 
 /// What the rules of a type answer: the step, and whatever was odd.
 pub(crate) struct Answer {
-    pub(crate) step: Step,
+    pub(crate) step: ReviewStep,
     pub(crate) warnings: Vec<String>,
 }

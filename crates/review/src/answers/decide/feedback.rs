@@ -14,7 +14,7 @@ use crate::parts::review::Review;
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
-use crate::words::record::Step;
+use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 use crate::words::thread::{Thread, ThreadState};
 
@@ -71,9 +71,9 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
         }
         None => leads_to(case, key, review, body, &changed),
     };
-    let step = Step {
+    let step = ReviewStep {
         threads: changed,
-        ..Step::to(key, review.round, phase)
+        ..ReviewStep::to(key, review.round, phase)
     };
     Ok(Answer { step, warnings })
 }

@@ -12,7 +12,7 @@ use crate::parts::response::{Newcomers, Response, Silence};
 use crate::parts::review::Review;
 use crate::parts::{gate, response};
 use crate::words::phase::{Approval, Phase};
-use crate::words::record::Step;
+use crate::words::record::ReviewStep;
 use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
 
 /// ReportedEvent with an approval that is stale from the start.
@@ -93,9 +93,9 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         ..case.approval(key, commit)
     };
     warnings.extend(approval.stale.then(|| STALE.to_owned()));
-    let step = Step {
+    let step = ReviewStep {
         threads,
-        ..Step::to(key, review.round, Phase::Approved(approval))
+        ..ReviewStep::to(key, review.round, Phase::Approved(approval))
     };
     Ok(Answer { step, warnings })
 }

@@ -15,7 +15,7 @@ use crate::words::phase::{
     ATTEMPTS, Addressed, Approval, CloseReason, EscalationReason, Invocation, Phase, SUPERSESSIONS,
 };
 use crate::words::policy::RuntimeClock;
-use crate::words::record::{Generation, Step};
+use crate::words::record::{Generation, ReviewStep};
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 
 pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Refusal> {
@@ -78,7 +78,7 @@ impl Request<'_> {
 
     /// Says so to whoever gives the last review a fix pull request may have, however many others are
     /// asked for meanwhile.
-    fn mark_last_review(&self, step: &mut Step) {
+    fn mark_last_review(&self, step: &mut ReviewStep) {
         let (key, state) = (self.key, self.case.state);
         let is_fix = step.fixes.is_some() || state.is_fix(key.repo.as_ref(), &key.pr);
         let used = state.reviews_used(key.repo.as_ref(), &key.pr);
@@ -112,7 +112,7 @@ impl Request<'_> {
             Some(asked) => (asked, Vec::new()),
             None => (allowed, Vec::new()),
         };
-        let step = Step {
+        let step = ReviewStep {
             opens: Some(Generation { number, rounds }),
             ..self.open_round(round, None)
         };
@@ -247,9 +247,9 @@ impl Request<'_> {
             last_review: open.last_review,
             ..asked
         };
-        let step = Step {
+        let step = ReviewStep {
             declared_head: self.body.declared_head.clone(),
-            ..Step::to(self.key, review.round, Phase::Reviewing(new))
+            ..ReviewStep::to(self.key, review.round, Phase::Reviewing(new))
         };
         Ok(Answer {
             step,
@@ -257,10 +257,10 @@ impl Request<'_> {
         })
     }
 
-    fn open_round(&self, round: u32, addressed: Option<Addressed>) -> Step {
-        Step {
+    fn open_round(&self, round: u32, addressed: Option<Addressed>) -> ReviewStep {
+        ReviewStep {
             declared_head: self.body.declared_head.clone(),
-            ..Step::to(
+            ..ReviewStep::to(
                 self.key,
                 round,
                 Phase::Reviewing(self.invocation(addressed)),

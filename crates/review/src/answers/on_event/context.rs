@@ -10,7 +10,7 @@ use crate::words::event::Which;
 use crate::words::key::ReviewKey;
 use crate::words::pair::record::PairStanding;
 use crate::words::policy::Policy;
-use crate::words::record::{Letter, Says, Step};
+use crate::words::record::{DaemonMessage, ReviewStep, Says};
 use crate::words::task::Handoff;
 
 /// What the rules look at.
@@ -24,8 +24,8 @@ pub(super) struct EventContext<'a> {
 /// What an event does.
 #[derive(Default)]
 pub(super) struct Consequences {
-    pub(super) steps: Vec<Step>,
-    pub(super) letters: Vec<Letter>,
+    pub(super) steps: Vec<ReviewStep>,
+    pub(super) letters: Vec<DaemonMessage>,
     pub(super) handoff: Option<Handoff>,
     pub(super) pair: Option<PairStanding>,
 }
@@ -46,8 +46,8 @@ impl Declined {
 }
 
 impl<'a> EventContext<'a> {
-    pub(super) fn letter(&mut self, to: &AgentName, says: Says) -> Letter {
-        Letter {
+    pub(super) fn letter(&mut self, to: &AgentName, says: Says) -> DaemonMessage {
+        DaemonMessage {
             id: (self.ids)(),
             to: to.clone(),
             says,

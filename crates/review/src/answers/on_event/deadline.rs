@@ -6,7 +6,7 @@ use super::context::{Consequences, Declined, EventContext};
 use crate::words::deadline::Deadline;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{EscalationReason, Phase};
-use crate::words::record::{Says, Step};
+use crate::words::record::{ReviewStep, Says};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,
@@ -50,7 +50,7 @@ pub(super) fn on_event(
             ]
         }
     };
-    let step = Step::to(key, review.round, Phase::Escalated(reason));
+    let step = ReviewStep::to(key, review.round, Phase::Escalated(reason));
     Ok(Consequences {
         steps: vec![step],
         letters,

@@ -7,12 +7,12 @@ use super::context::{Consequences, Declined, EventContext};
 use super::reviewer;
 use crate::parts::open_pair::OpenPair;
 use crate::words::pair::machine::{Pair, PairEvent, PairFailure, Signal};
-use crate::words::pair::record::{PairNews, PairSetup, PairStanding, PairStep, Transcript};
-use crate::words::pair::state::{InvalidTransition, Run};
+use crate::words::pair::record::{PairReport, PairSetup, PairStanding, PairStep, Transcript};
+use crate::words::pair::state::{InvalidTransition, RunState};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,
-    news: &PairNews,
+    news: &PairReport,
 ) -> Result<Consequences, Declined> {
     let known = context.state.pair(&news.pair);
     let standing = match (&news.what, known) {
@@ -28,7 +28,7 @@ pub(super) fn on_event(
         ..Consequences::default()
     };
     if let Some(known) = known
-        && standing.pair.run() == Run::Failed
+        && standing.pair.run() == RunState::Failed
         && !standing.pair.can_resume()
     {
         give_up(context, known, &mut answer);
@@ -95,7 +95,7 @@ fn go_on(
         PairStep::Began(start) => begin(context, standing, *start),
         PairStep::Ended { signal, run } => {
             let used = used(standing, run)?;
-            let approves = *signal == Signal::Pass && standing.pair.run() == Run::Reviewing;
+            let approves = *signal == Signal::Pass && standing.pair.run() == RunState::Reviewing;
             // What came to a person meanwhile is no longer the reviewer's to approve.
             if approves && known.is_left_to_a_person(context.state.reviews()) {
                 return Ok(PairStanding {
@@ -134,7 +134,7 @@ fn begin(
     standing: PairStanding,
     start: u16,
 ) -> Result<PairStanding, Declined> {
-    if !matches!(standing.pair.run(), Run::Working | Run::Reviewing) {
+    if !matches!(standing.pair.run(), RunState::Working | RunState::Reviewing) {
         return Err(invalid(format!(
             "the pair is {}: no command has its turn",
             standing.pair.run().word()

@@ -13,7 +13,7 @@ use crate::words::deadline::patience;
 use crate::words::event::{Act, PersonsDecision};
 use crate::words::key::ReviewKey;
 use crate::words::phase::{EscalationReason, Phase};
-use crate::words::record::{Generation, Says, Step};
+use crate::words::record::{Generation, ReviewStep, Says};
 use crate::words::thread::{Fate, Hold, Thread, ThreadState};
 
 pub(super) fn on_event(
@@ -85,7 +85,11 @@ pub(super) fn on_event(
 }
 
 /// The author owes the request of the next generation; what was held is open again.
-fn reopen(context: &EventContext<'_>, key: &ReviewKey, review: &Review) -> Result<Step, Declined> {
+fn reopen(
+    context: &EventContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+) -> Result<ReviewStep, Declined> {
     if !review.phase.is_final() {
         let why = format!(
             "the review {key} is {} and needs no reopening",
@@ -101,14 +105,14 @@ fn reopen(context: &EventContext<'_>, key: &ReviewKey, review: &Review) -> Resul
         return Err(Declined::new(Code::IterationLimitExceeded, why));
     }
     check_may_go_on(context, key)?;
-    Ok(Step {
+    Ok(ReviewStep {
         opens: Some(Generation {
             number: review.generation + 1,
             rounds: context.policy.rounds,
         }),
         threads: released(review),
         given_back: true,
-        ..Step::to(
+        ..ReviewStep::to(
             key,
             review.round + 1,
             Phase::Awaiting {
@@ -120,7 +124,7 @@ fn reopen(context: &EventContext<'_>, key: &ReviewKey, review: &Review) -> Resul
 
 /// The open request is called off. What lies in an outbox by then was judged before; what comes later finds
 /// the invocation closed.
-fn cancel(key: &ReviewKey, review: &Review) -> Result<Step, Declined> {
+fn cancel(key: &ReviewKey, review: &Review) -> Result<ReviewStep, Declined> {
     if review.phase.invocation().is_none() {
         let why = format!(
             "the review {key} is {}: no reviewer is at work",
@@ -128,7 +132,7 @@ fn cancel(key: &ReviewKey, review: &Review) -> Result<Step, Declined> {
         );
         return Err(Declined::new(Code::DecisionInvalid, why));
     }
-    Ok(Step::to(
+    Ok(ReviewStep::to(
         key,
         review.round,
         Phase::Escalated(EscalationReason::Cancelled),
@@ -142,7 +146,7 @@ fn grant(
     key: &ReviewKey,
     review: &Review,
     rounds: u8,
-) -> Result<Step, Declined> {
+) -> Result<ReviewStep, Declined> {
     if rounds != 1 {
         return Err(Declined::new(
             Code::DecisionInvalid,
@@ -168,11 +172,11 @@ fn grant(
         | Phase::Addressed { .. }) => (open.clone(), BTreeMap::new()),
     };
     check_may_go_on(context, key)?;
-    Ok(Step {
+    Ok(ReviewStep {
         granted: rounds,
         given_back: true,
         threads,
-        ..Step::to(key, review.round, phase)
+        ..ReviewStep::to(key, review.round, phase)
     })
 }
 
@@ -218,7 +222,7 @@ fn check_given_back(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), D
 
 /// The step that changes one thread. When nothing blocking is left open but something blocking is
 /// with a person, no agent can bring approval nearer.
-fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread) -> Step {
+fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread) -> ReviewStep {
     let others = review
         .threads
         .iter()
@@ -237,9 +241,9 @@ fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread)
         review.phase.clone()
     };
     let threads = std::iter::once((id.clone(), thread)).collect();
-    Step {
+    ReviewStep {
         threads,
-        ..Step::to(key, review.round, phase)
+        ..ReviewStep::to(key, review.round, phase)
     }
 }
 

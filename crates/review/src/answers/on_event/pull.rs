@@ -12,7 +12,7 @@ use crate::parts::review::Review;
 use crate::words::event::{PullAction, PullEvent};
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Phase};
-use crate::words::record::{Says, Step};
+use crate::words::record::{ReviewStep, Says};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,
@@ -34,7 +34,7 @@ pub(super) fn on_event(
         );
         return Err(Declined::new(Code::ReviewAmbiguous, why));
     }
-    let mut steps: BTreeMap<&ReviewKey, Step> = BTreeMap::new();
+    let mut steps: BTreeMap<&ReviewKey, ReviewStep> = BTreeMap::new();
     let mut letters = Vec::new();
     for (key, review) in &reviews {
         let Some(phase) = phase_after(review, event) else {
@@ -47,7 +47,7 @@ pub(super) fn on_event(
             };
             letters.push(context.letter(mover, says));
         }
-        steps.insert(key, Step::to(key, review.round, phase));
+        steps.insert(key, ReviewStep::to(key, review.round, phase));
     }
 
     let author = event.author.as_deref().or_else(|| {
@@ -63,7 +63,7 @@ pub(super) fn on_event(
         let Some(review) = review else { continue };
         let step = steps
             .entry(key)
-            .or_insert_with(|| Step::to(key, review.round, review.phase.clone()));
+            .or_insert_with(|| ReviewStep::to(key, review.round, review.phase.clone()));
         step.threads = threads;
     }
     for task in &judged.handoff.tasks {

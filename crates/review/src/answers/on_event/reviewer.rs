@@ -8,7 +8,7 @@ use crate::parts::review::Review;
 use crate::words::event::Which;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{EscalationReason, Invocation, Phase};
-use crate::words::record::{Letter, Says, Step};
+use crate::words::record::{DaemonMessage, ReviewStep, Says};
 
 /// The request is taken: its seconds count from now on. Taken again, nothing changes.
 pub(super) fn taken(
@@ -24,7 +24,7 @@ pub(super) fn taken(
         ..open.clone()
     });
     Ok(Consequences {
-        steps: vec![Step::to(key, review.round, phase)],
+        steps: vec![ReviewStep::to(key, review.round, phase)],
         ..Consequences::default()
     })
 }
@@ -49,7 +49,7 @@ pub(super) fn turns(
     };
     if now.turns_left() > 0 {
         return Ok(Consequences {
-            steps: vec![Step::to(key, review.round, Phase::Reviewing(now))],
+            steps: vec![ReviewStep::to(key, review.round, Phase::Reviewing(now))],
             ..Consequences::default()
         });
     }
@@ -59,7 +59,7 @@ pub(super) fn turns(
     };
     let phase = Phase::Escalated(EscalationReason::ReviewerBudgetExceeded);
     Ok(Consequences {
-        steps: vec![Step::to(key, review.round, phase)],
+        steps: vec![ReviewStep::to(key, review.round, phase)],
         letters: vec![context.letter(&key.author, says)],
         ..Consequences::default()
     })
@@ -86,7 +86,7 @@ pub(super) fn started(
         ..open.clone()
     };
     Ok(Consequences {
-        steps: vec![Step::to(key, review.round, Phase::Reviewing(now))],
+        steps: vec![ReviewStep::to(key, review.round, Phase::Reviewing(now))],
         ..Consequences::default()
     })
 }
@@ -110,7 +110,7 @@ pub(super) fn given_up(
     context: &mut EventContext<'_>,
     key: &ReviewKey,
     review: &Review,
-) -> (Step, [Letter; 2]) {
+) -> (ReviewStep, [DaemonMessage; 2]) {
     let reason = EscalationReason::InvocationFailed;
     let says = Says::Escalated {
         review: key.clone(),
@@ -118,7 +118,7 @@ pub(super) fn given_up(
     };
     let letters = [&key.author, &key.reviewer].map(|agent| context.letter(agent, says.clone()));
     (
-        Step::to(key, review.round, Phase::Escalated(reason)),
+        ReviewStep::to(key, review.round, Phase::Escalated(reason)),
         letters,
     )
 }

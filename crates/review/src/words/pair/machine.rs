@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::pair::state::{InvalidTransition, Run};
+use crate::words::pair::state::{InvalidTransition, RunState};
 
 /// Iterations a pair takes unless told otherwise.
 pub const ITERATIONS: u8 = 20;
@@ -96,7 +96,7 @@ pub enum PairEvent {
 /// A pair in its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Pair {
-    run: Run,
+    run: RunState,
     /// Author runs begun, 0 to the limit.
     iteration: u8,
     limit: u8,
@@ -107,7 +107,7 @@ pub struct Pair {
     failure: Option<PairFailure>,
     /// Where it stood when it was interrupted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    stood: Option<Run>,
+    stood: Option<RunState>,
 }
 
 /// Why a pair failed.
@@ -149,7 +149,7 @@ impl Pair {
     /// A pair that has not started; `limit` is 1 or above.
     pub fn new(has_reviewer: bool, limit: u8) -> Self {
         Self {
-            run: Run::Init,
+            run: RunState::Init,
             iteration: 0,
             limit,
             has_reviewer,
@@ -160,7 +160,7 @@ impl Pair {
     }
 
     /// Where the run stands.
-    pub fn run(&self) -> Run {
+    pub fn run(&self) -> RunState {
         self.run
     }
 
@@ -187,8 +187,8 @@ impl Pair {
     /// The pair after an event; a run that is over, or has not started, takes no other end.
     pub fn after(self, event: PairEvent) -> Result<Self, InvalidTransition> {
         match (self.run, event) {
-            (Run::Init, PairEvent::Started) => self.iterate(),
-            (Run::Init, PairEvent::StartFailed) => self.fail(PairFailure::NotStarted),
+            (RunState::Init, PairEvent::Started) => self.iterate(),
+            (RunState::Init, PairEvent::StartFailed) => self.fail(PairFailure::NotStarted),
             (from, PairEvent::Interrupted) => {
                 let failed = self.fail(PairFailure::Interrupted)?;
                 Ok(Self {
@@ -205,35 +205,40 @@ impl Pair {
             }),
             (from, PairEvent::Dropped) => Err(InvalidTransition {
                 from,
-                to: Run::Failed,
+                to: RunState::Failed,
             }),
-            (Run::Working, PairEvent::Ended(signal)) => self.author_ended(signal),
-            (Run::Reviewing, PairEvent::Ended(signal)) => self.reviewer_ended(signal),
-            (Run::Working | Run::Reviewing, PairEvent::Crashed) if !self.restarted => Ok(Self {
-                restarted: true,
-                ..self
-            }),
-            (Run::Working | Run::Reviewing, PairEvent::Crashed) => self.fail(PairFailure::Crashed),
-            (Run::Working | Run::Reviewing | Run::Complete | Run::Failed, PairEvent::Started) => {
-                Err(InvalidTransition {
-                    from: self.run,
-                    to: Run::Working,
+            (RunState::Working, PairEvent::Ended(signal)) => self.author_ended(signal),
+            (RunState::Reviewing, PairEvent::Ended(signal)) => self.reviewer_ended(signal),
+            (RunState::Working | RunState::Reviewing, PairEvent::Crashed) if !self.restarted => {
+                Ok(Self {
+                    restarted: true,
+                    ..self
                 })
+            }
+            (RunState::Working | RunState::Reviewing, PairEvent::Crashed) => {
+                self.fail(PairFailure::Crashed)
             }
             (
-                Run::Working | Run::Reviewing | Run::Complete | Run::Failed,
+                RunState::Working | RunState::Reviewing | RunState::Complete | RunState::Failed,
+                PairEvent::Started,
+            ) => Err(InvalidTransition {
+                from: self.run,
+                to: RunState::Working,
+            }),
+            (
+                RunState::Working | RunState::Reviewing | RunState::Complete | RunState::Failed,
                 PairEvent::StartFailed,
             )
-            | (Run::Init | Run::Complete | Run::Failed, PairEvent::Crashed) => {
+            | (RunState::Init | RunState::Complete | RunState::Failed, PairEvent::Crashed) => {
                 Err(InvalidTransition {
                     from: self.run,
-                    to: Run::Failed,
+                    to: RunState::Failed,
                 })
             }
-            (Run::Init | Run::Complete | Run::Failed, PairEvent::Ended(_)) => {
+            (RunState::Init | RunState::Complete | RunState::Failed, PairEvent::Ended(_)) => {
                 Err(InvalidTransition {
                     from: self.run,
-                    to: Run::Reviewing,
+                    to: RunState::Reviewing,
                 })
             }
         }
@@ -243,9 +248,9 @@ impl Pair {
     fn author_ended(self, signal: Signal) -> Result<Self, InvalidTransition> {
         match signal {
             Signal::Fail => self.fail(PairFailure::GaveUp),
-            Signal::Done if !self.has_reviewer => self.go(Run::Complete),
+            Signal::Done if !self.has_reviewer => self.go(RunState::Complete),
             Signal::Done | Signal::Pass | Signal::None if self.has_reviewer => {
-                self.go(Run::Reviewing)
+                self.go(RunState::Reviewing)
             }
             Signal::Done | Signal::Pass | Signal::None => self.iterate(),
         }
@@ -253,7 +258,7 @@ impl Pair {
 
     fn reviewer_ended(self, signal: Signal) -> Result<Self, InvalidTransition> {
         match signal {
-            Signal::Pass => self.go(Run::Complete),
+            Signal::Pass => self.go(RunState::Complete),
             Signal::Fail => self.fail(PairFailure::GaveUp),
             Signal::Done | Signal::None => self.iterate(),
         }
@@ -268,15 +273,15 @@ impl Pair {
             iteration: self.iteration + 1,
             ..self
         }
-        .go(Run::Working)
+        .go(RunState::Working)
     }
 
     /// As with a review, what goes on is a new run: it passes init and working within one record, and has only what was
     /// left.
-    fn resume(self, from: Run) -> Result<Self, InvalidTransition> {
+    fn resume(self, from: RunState) -> Result<Self, InvalidTransition> {
         let stood = self.stood.ok_or(InvalidTransition {
             from,
-            to: Run::Working,
+            to: RunState::Working,
         })?;
         Ok(Self {
             run: stood,
@@ -295,17 +300,17 @@ impl Pair {
         if self.run.is_terminal() {
             return Err(InvalidTransition {
                 from: self.run,
-                to: Run::Failed,
+                to: RunState::Failed,
             });
         }
         Self {
             failure: Some(failure),
             ..self
         }
-        .go(Run::Failed)
+        .go(RunState::Failed)
     }
 
-    fn go(self, to: Run) -> Result<Self, InvalidTransition> {
+    fn go(self, to: RunState) -> Result<Self, InvalidTransition> {
         Ok(Self {
             run: self.run.go(to)?,
             restarted: false,
@@ -353,19 +358,19 @@ mod tests {
     fn done_is_ready_for_review_and_without_a_reviewer_complete() {
         let started =
             |has_reviewer| play(Pair::new(has_reviewer, ITERATIONS), &[PairEvent::Started]);
-        assert_eq!(play(started(true), &[DONE]).run(), Run::Reviewing);
-        assert_eq!(play(started(false), &[DONE]).run(), Run::Complete);
-        assert_eq!(play(started(true), &[DONE, PASS]).run(), Run::Complete);
+        assert_eq!(play(started(true), &[DONE]).run(), RunState::Reviewing);
+        assert_eq!(play(started(false), &[DONE]).run(), RunState::Complete);
+        assert_eq!(play(started(true), &[DONE, PASS]).run(), RunState::Complete);
     }
 
     #[test]
     fn an_author_cannot_pass_its_own_work() {
         let pair = play(Pair::new(true, ITERATIONS), &[PairEvent::Started, PASS]);
-        assert_eq!(pair.run(), Run::Reviewing);
+        assert_eq!(pair.run(), RunState::Reviewing);
         let alone = play(Pair::new(false, 1), &[PairEvent::Started, PASS]);
         assert_eq!(
             (alone.run(), alone.failure()),
-            (Run::Failed, Some(PairFailure::IterationLimit))
+            (RunState::Failed, Some(PairFailure::IterationLimit))
         );
     }
 
@@ -375,7 +380,7 @@ mod tests {
             Pair::new(true, ITERATIONS),
             &[PairEvent::Started, PairEvent::Crashed],
         );
-        assert_eq!(once.run(), Run::Working);
+        assert_eq!(once.run(), RunState::Working);
         assert_eq!(
             play(once, &[PairEvent::Crashed]).failure(),
             Some(PairFailure::Crashed)
@@ -383,7 +388,7 @@ mod tests {
         let other = play(once, &[DONE, PairEvent::Crashed]);
         assert_eq!(
             other.run(),
-            Run::Reviewing,
+            RunState::Reviewing,
             "the reviewer's first crash is its own"
         );
     }

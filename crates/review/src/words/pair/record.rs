@@ -8,7 +8,7 @@ use message_schema::id::{AgentName, MessageId};
 use serde::{Deserialize, Serialize};
 
 use crate::words::pair::machine::{Pair, Signal, SignalWords};
-use crate::words::pair::state::Run;
+use crate::words::pair::state::RunState;
 
 /// The longest task of a pair, in bytes.
 pub const TASK_MAX: usize = 16 * 1024;
@@ -72,11 +72,11 @@ pub struct PairSetup {
 
 impl PairSetup {
     /// Whose command runs in that state.
-    pub fn member(&self, run: Run) -> Option<&PairMember> {
+    pub fn member(&self, run: RunState) -> Option<&PairMember> {
         match run {
-            Run::Working => Some(&self.author),
-            Run::Reviewing => self.reviewer.as_ref(),
-            Run::Init | Run::Complete | Run::Failed => None,
+            RunState::Working => Some(&self.author),
+            RunState::Reviewing => self.reviewer.as_ref(),
+            RunState::Init | RunState::Complete | RunState::Failed => None,
         }
     }
 
@@ -111,7 +111,7 @@ fn is_none(number: &u32) -> bool {
 
 /// What is reported of a pair by whoever drives it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct PairNews {
+pub struct PairReport {
     /// Which pair.
     pub pair: PairId,
     /// What happened to it.

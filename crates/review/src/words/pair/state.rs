@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Run {
+pub enum RunState {
     /// Created; nothing runs yet.
     Init,
     /// The author works.
@@ -25,9 +25,9 @@ pub enum Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidTransition {
     /// Where it stands.
-    pub from: Run,
+    pub from: RunState,
     /// Where it was to go.
-    pub to: Run,
+    pub to: RunState,
 }
 
 impl fmt::Display for InvalidTransition {
@@ -43,7 +43,7 @@ impl fmt::Display for InvalidTransition {
 
 impl std::error::Error for InvalidTransition {}
 
-impl Run {
+impl RunState {
     /// Every state, in the order of the seed.
     pub const ALL: [Self; 5] = [
         Self::Init,
@@ -117,13 +117,13 @@ impl Run {
 }
 
 /// Kept under the name it is stored under.
-impl Serialize for Run {
+impl Serialize for RunState {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.stored())
     }
 }
 
-impl<'de> Deserialize<'de> for Run {
+impl<'de> Deserialize<'de> for RunState {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         std::borrow::Cow::<str>::deserialize(deserializer).map(|name| Self::from_stored(&name))
     }
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn there_are_eight_transitions_and_no_other() {
-        let legal: Vec<(&str, &str)> = Run::ALL
+        let legal: Vec<(&str, &str)> = RunState::ALL
             .into_iter()
-            .flat_map(|from| Run::ALL.into_iter().map(move |to| (from, to)))
+            .flat_map(|from| RunState::ALL.into_iter().map(move |to| (from, to)))
             .filter(|(from, to)| from != to && from.go(*to).is_ok())
             .map(|(from, to)| (from.word(), to.word()))
             .collect();
@@ -156,21 +156,21 @@ mod tests {
 
     #[test]
     fn the_same_state_again_is_no_transition() {
-        assert!(Run::ALL.into_iter().all(|run| run.go(run) == Ok(run)));
+        assert!(RunState::ALL.into_iter().all(|run| run.go(run) == Ok(run)));
     }
 
     #[test]
     fn an_unknown_stored_name_is_a_failed_run() {
         assert!(
-            Run::ALL
+            RunState::ALL
                 .into_iter()
-                .all(|run| Run::from_stored(run.stored()) == run)
+                .all(|run| RunState::from_stored(run.stored()) == run)
         );
         assert_eq!(
-            Run::from_stored("complete"),
-            Run::Failed,
+            RunState::from_stored("complete"),
+            RunState::Failed,
             "that is the loop's name, not the stored one"
         );
-        assert_eq!(Run::from_stored(""), Run::Failed);
+        assert_eq!(RunState::from_stored(""), RunState::Failed);
     }
 }

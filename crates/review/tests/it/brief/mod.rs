@@ -9,7 +9,7 @@ use message_schema::body::Body;
 use message_schema::id::PacketPath;
 use message_schema::render_packet;
 use review::{
-    Act, Brief, Event, PersonsDecision, ReportedEvent, Which, Written, apply, brief, on_event,
+    Act, Brief, Event, PersonsDecision, ReportedEvent, Which, WireResponse, apply, brief, on_event,
 };
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ impl Fate {
     }
 }
 
-fn write(table: &Table, response: &Value) -> Result<Written, String> {
+fn write(table: &Table, response: &Value) -> Result<WireResponse, String> {
     let (key, review) = table.state.reviews().next().expect("a review");
     let path = PacketPath::new("packets/findings/p.yaml").expect("a path");
     let read = review::StructuredResponse::read(response);

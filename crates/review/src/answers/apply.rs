@@ -111,7 +111,7 @@ fn apply_pair(state: &mut State, news: &PairReport, standing: PairStanding, at: 
 fn remember_ids(state: &mut State, letters: &[DaemonMessage]) {
     letters
         .iter()
-        .for_each(|letter| state.admission.add_daemon_id(&letter.id));
+        .for_each(|message| state.admission.add_daemon_id(&message.id));
 }
 
 /// A step of an unknown review that opens nothing cannot come from `decide` and is passed over.
@@ -125,8 +125,8 @@ fn apply_step(state: &mut State, step: &ReviewStep, closer: Closer, at: DateTime
 }
 
 impl Review {
-    /// The review as a step of the daemon's own leaves it, without applying it: what a letter about the
-    /// step can promise.
+    /// The review as a step of the daemon's own would leave it: what a message about the step can
+    /// promise before the step is in the ledger.
     pub fn after(&self, step: &ReviewStep, at: DateTime<Utc>) -> Self {
         let mut review = self.clone();
         review.apply_step(step, Closer::Daemon, at);

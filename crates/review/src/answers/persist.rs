@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parts::admission::{AcceptedMessage, Admission, Notices};
 use crate::parts::open_pair::OpenPair;
-use crate::parts::pulls::OfNumber;
+use crate::parts::pulls::PullsOfNumber;
 use crate::parts::rate::FileRate;
 use crate::parts::review::Review;
 use crate::parts::state::State;
@@ -56,7 +56,7 @@ enum StateLine<'a> {
     /// The reviews a conversation was about, by number.
     Conversation(Cow<'a, ConversationId>, Vec<usize>),
     /// What is known of the pull requests of a number.
-    Pull(Cow<'a, PrNumber>, Cow<'a, OfNumber>),
+    Pull(Cow<'a, PrNumber>, Cow<'a, PullsOfNumber>),
     /// A task that was handed off.
     Task(Cow<'a, Task>),
     /// Ids under which events were asked for.

@@ -98,7 +98,7 @@ fn cost(
             reason: reason.clone(),
         },
     };
-    let letter = DaemonMessage {
+    let message = DaemonMessage {
         id: announcement.clone(),
         to: key.author.clone(),
         says,
@@ -107,6 +107,6 @@ fn cost(
     Some(Box::new(RefusalCost {
         attempts_left,
         step,
-        letters: vec![letter],
+        letters: vec![message],
     }))
 }

@@ -12,14 +12,14 @@ const LINES_AROUND: u32 = 3;
 
 /// What two findings are compared by.
 #[derive(Clone, Debug)]
-pub(crate) struct Mark<'a> {
+pub(crate) struct FindingSignature<'a> {
     file: Option<&'a str>,
     lines: Option<LineRange>,
     fingerprint: Option<&'a str>,
     keywords: BTreeSet<String>,
 }
 
-impl<'a> Mark<'a> {
+impl<'a> FindingSignature<'a> {
     pub(crate) fn of_finding(finding: &'a Finding) -> Self {
         Self {
             file: finding.file.as_ref().map(|file| file.as_str()),
@@ -113,9 +113,13 @@ const STOP_WORDS: [&str; 44] = [
 mod tests {
     use super::*;
 
-    fn mark(file: Option<&'static str>, lines: Option<&str>, title: &str) -> Mark<'static> {
+    fn mark(
+        file: Option<&'static str>,
+        lines: Option<&str>,
+        title: &str,
+    ) -> FindingSignature<'static> {
         let lines = lines.map(|text| LineRange::parse(text).expect("lines"));
-        Mark {
+        FindingSignature {
             file,
             lines,
             fingerprint: None,
@@ -123,7 +127,7 @@ mod tests {
         }
     }
 
-    fn same(a: &Mark<'_>, b: &Mark<'_>) -> bool {
+    fn same(a: &FindingSignature<'_>, b: &FindingSignature<'_>) -> bool {
         assert_eq!(a.matches(b), b.matches(a), "a match goes both ways");
         a.matches(b)
     }
@@ -167,11 +171,11 @@ mod tests {
 
     #[test]
     fn a_fingerprint_stands_for_the_words_and_not_for_the_place() {
-        let with = |file| Mark {
+        let with = |file| FindingSignature {
             fingerprint: Some("fp-1"),
             ..mark(file, None, "one thing")
         };
-        let other = Mark {
+        let other = FindingSignature {
             keywords: keywords("quite another"),
             ..with(Some("a.rs"))
         };

@@ -33,7 +33,7 @@ pub(crate) fn required<'a>(policy: &'a Policy, invocation: &'a Invocation) -> BT
 
 /// What the gate says of an lgtm.
 #[derive(Default)]
-pub(crate) struct Judged {
+pub(crate) struct GateJudgement {
     /// The open threads that its nits defer.
     pub(crate) deferred: BTreeMap<FindingId, Thread>,
     /// Every way in which a clause is broken.
@@ -46,7 +46,7 @@ pub(crate) fn judge(
     threads: &BTreeMap<FindingId, Thread>,
     before: &BTreeMap<FindingId, Thread>,
     evidence: &Evidence<'_>,
-) -> Judged {
+) -> GateJudgement {
     let open = || {
         threads
             .iter()
@@ -69,7 +69,7 @@ pub(crate) fn judge(
         ..thread.clone()
     };
     let deferred = open().filter(|(id, _)| covered.contains(*id));
-    Judged {
+    GateJudgement {
         deferred: deferred
             .map(|(id, thread)| (id.clone(), defer(thread)))
             .collect(),

@@ -13,7 +13,7 @@ use crate::words::thread::{Fate, Thread, ThreadState};
 
 /// What an event hands off, and what becomes of the threads by it.
 #[derive(Default)]
-pub(crate) struct Judged<'a> {
+pub(crate) struct HandoffPlan<'a> {
     pub(crate) handoff: Handoff,
     /// The threads that change: those handed off, and those whose queueing is dropped.
     pub(crate) threads: BTreeMap<&'a ReviewKey, BTreeMap<FindingId, Thread>>,
@@ -22,13 +22,13 @@ pub(crate) struct Judged<'a> {
 /// Judges every finding of the pull request's reviews that is open, held or deferred; the first
 /// reason that matches wins (seed 003). `author` is who opened the pull request; `tasks` is how
 /// many tasks the ledger holds.
-pub(crate) fn judge<'a>(
+pub(crate) fn plan<'a>(
     event: &PullEvent,
     author: Option<&str>,
     reviews: &[(&'a ReviewKey, &'a Review)],
     policy: &Policy,
     tasks: usize,
-) -> Judged<'a> {
+) -> HandoffPlan<'a> {
     let unsettled = reviews.iter().flat_map(|(key, review)| {
         let threads = review
             .threads
@@ -36,10 +36,10 @@ pub(crate) fn judge<'a>(
             .filter(|(_, thread)| thread.state != ThreadState::Resolved);
         threads.map(|(id, thread)| (*key, id, thread))
     });
-    let mut judged = Judged::default();
+    let mut plan = HandoffPlan::default();
     match event.action {
         PullAction::Opened | PullAction::Synchronize | PullAction::Reopened => {}
-        PullAction::Closed => unsettled.for_each(|finding| judged.drop(finding)),
+        PullAction::Closed => unsettled.for_each(|finding| plan.drop(finding)),
         PullAction::Merged => {
             let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
             for (alone, finding) in unsettled.enumerate() {
@@ -53,11 +53,11 @@ pub(crate) fn judge<'a>(
                             .or_default()
                             .push(finding);
                     }
-                    Err(why) => judged.leave(finding, why),
+                    Err(why) => plan.leave(finding, why),
                 }
             }
             for (number, ((target, file, _), findings)) in (tasks as u64 + 1..).zip(groups) {
-                judged.dispatch(
+                plan.dispatch(
                     event,
                     TaskId::new(&event.pr, number),
                     target,
@@ -67,7 +67,7 @@ pub(crate) fn judge<'a>(
             }
         }
     }
-    judged
+    plan
 }
 
 /// Whom a finding goes to, or why it stays.
@@ -114,7 +114,7 @@ fn target<'p>(
     known.ok_or(NoHandoff::NoTarget)
 }
 
-impl<'a> Judged<'a> {
+impl<'a> HandoffPlan<'a> {
     fn dispatch(
         &mut self,
         event: &PullEvent,

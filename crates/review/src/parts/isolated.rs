@@ -9,7 +9,7 @@ use message_schema::id::FindingId;
 use message_schema::packet::FindingsPacket;
 
 use crate::parts::gate::Evidence;
-use crate::parts::response::{Newcomers, Response, Silence};
+use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::{gate, response};
 use crate::words::policy::{GatePolicy, ThreadMode};
 use crate::words::refusal::Fault;
@@ -44,7 +44,7 @@ pub fn threads(
         mode: cycle.mode,
         silence,
         nits: &[],
-        newcomers: Newcomers::Any,
+        new_blockers: NewBlockers::Any,
         last_round: false,
         verify_run: false,
     })?;

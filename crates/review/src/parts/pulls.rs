@@ -30,19 +30,19 @@ impl Pull {
 
 /// The pull requests that had events, by number.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Pulls(pub(crate) BTreeMap<PrNumber, OfNumber>);
+pub(crate) struct Pulls(pub(crate) BTreeMap<PrNumber, PullsOfNumber>);
 
 /// The pull requests of one number. An event that names no repository may be of any, so it is noted
 /// for all; a question that names none is answered with what was heard last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct OfNumber {
+pub(crate) struct PullsOfNumber {
     named: BTreeMap<Repo, Pull>,
     /// From events that name no repository.
     unnamed: Option<Pull>,
     last: Option<Pull>,
 }
 
-impl OfNumber {
+impl PullsOfNumber {
     fn get(&self, repo: Option<&Repo>) -> Option<&Pull> {
         match repo {
             Some(repo) => self

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use message_schema::packet::{Action, Stance};
 
-use super::asked::{Asked, Legal};
+use super::assignment::{Assignment, Legal};
 use super::json::{TEXT, any_of, object, one_of, only};
 use crate::words::thread::Thread;
 
@@ -40,22 +40,22 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn in_feedback(thread: &Thread, asked: &Asked<'_>) -> Self {
+    pub(super) fn in_feedback(thread: &Thread, assignment: &Assignment<'_>) -> Self {
         Self {
-            legal: Legal::of(thread, asked.last_round),
+            legal: Legal::of(thread, assignment.last_round),
             may_defer: false,
         }
     }
 
     /// In an lgtm only what the gate lets pass: a blocking thread must be resolved, any other must
     /// not stay open. Where the gate only advises, everything legal goes.
-    pub(super) fn in_lgtm(thread: &Thread, asked: &Asked<'_>) -> Self {
+    pub(super) fn in_lgtm(thread: &Thread, assignment: &Assignment<'_>) -> Self {
         let both = |actions| Legal {
             seeks_change: actions,
             accepts: actions,
         };
-        let legal = match (asked.advised, thread.blocking) {
-            (true, _) => Legal::of(thread, asked.last_round),
+        let legal = match (assignment.advised, thread.blocking) {
+            (true, _) => Legal::of(thread, assignment.last_round),
             (false, true) => both(RESOLVE),
             (false, false) => both(NO_REPLY),
         };

@@ -3,7 +3,7 @@
 //! `gate`; a brief decides nothing, and a response is judged by `decide` like any other.
 
 mod answer;
-mod asked;
+mod assignment;
 mod choice;
 mod json;
 mod schema;
@@ -19,10 +19,10 @@ pub use answer::{
     Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
     TerminalResponse, ThreadAnswer,
 };
-pub use asked::Legal;
+pub use assignment::Legal;
 pub use wire::WireResponse;
 
-use self::asked::{Asked, held_blockers};
+use self::assignment::{Assignment, held_blockers};
 use crate::parts::gate;
 use crate::parts::state::State;
 use crate::words::key::ReviewKey;
@@ -143,7 +143,7 @@ pub struct OpenThread {
 pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>) -> Option<Brief> {
     let review = state.review(key)?;
     let open = review.phase.invocation()?;
-    let asked = Asked {
+    let assignment = Assignment {
         review,
         last_round: review.is_last_round(),
         advised: state.is_advised(policy, key, review),
@@ -156,7 +156,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
     });
     let threads = review
         .open_threads()
-        .map(|(id, thread)| open_thread(id, thread, asked.last_round));
+        .map(|(id, thread)| open_thread(id, thread, assignment.last_round));
     let touched = open
         .addressed
         .as_ref()
@@ -172,9 +172,9 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         round: review.round,
         round_of_generation: review.round_of_generation(),
         rounds_of_generation: review.last_round() + 1 - review.first_round,
-        last_round: asked.last_round,
+        last_round: assignment.last_round,
         budget: budget(open, now),
-        lgtm_possible: asked.may_approve(),
+        lgtm_possible: assignment.may_approve(),
         held_threads: held.collect(),
         open_threads: threads.collect(),
         look_first: touched.unwrap_or_default(),
@@ -182,7 +182,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
             .into_iter()
             .map(str::to_owned)
             .collect(),
-        response_schema: schema::of(&asked),
+        response_schema: schema::of(&assignment),
     })
 }
 

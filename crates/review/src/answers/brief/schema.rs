@@ -16,7 +16,7 @@ use message_schema::body::NitTier;
 use message_schema::id::FindingId;
 use message_schema::packet::{CommandResult, Severity};
 
-use super::asked::{Asked, resolved};
+use super::assignment::{Assignment, resolved};
 use super::choice::Choice;
 use super::json::{BOOLEAN, TEXT, json, list, object, one_of, only, reference, short_list};
 use crate::words::thread::NEW_FINDINGS_MAX;
@@ -37,12 +37,12 @@ static NITS: LazyLock<String> = LazyLock::new(nits);
 /// Definitions that a schema refers to, by name.
 type Definitions = BTreeMap<&'static str, &'static str>;
 
-/// The schema of the response to what is asked.
-pub(super) fn of(asked: &Asked<'_>) -> String {
+/// The schema of the response to an assignment.
+pub(super) fn of(assignment: &Assignment<'_>) -> String {
     let mut definitions = Definitions::from([("commands_run", COMMANDS_RUN.as_str())]);
-    let mut verdicts = vec![feedback(asked, &mut definitions)];
-    if asked.may_approve() {
-        verdicts.push(lgtm(asked, &mut definitions));
+    let mut verdicts = vec![feedback(assignment, &mut definitions)];
+    if assignment.may_approve() {
+        verdicts.push(lgtm(assignment, &mut definitions));
     }
     let verdicts = format!(r#"{{"anyOf":[{}]}}"#, verdicts.join(","));
     let definitions: Vec<String> = definitions
@@ -59,13 +59,13 @@ pub(super) fn of(asked: &Asked<'_>) -> String {
     )
 }
 
-fn feedback(asked: &Asked<'_>, definitions: &mut Definitions) -> String {
+fn feedback(assignment: &Assignment<'_>, definitions: &mut Definitions) -> String {
     let (kind, threads) = (
         only("review_feedback"),
-        threads(asked, Choice::in_feedback, definitions),
+        threads(assignment, Choice::in_feedback, definitions),
     );
     let back = [("reopen", false), ("escalate", true)].map(|(field, for_good)| {
-        let ids: Vec<&FindingId> = resolved(asked.review, for_good).collect();
+        let ids: Vec<&FindingId> = resolved(assignment.review, for_good).collect();
         (field, (!ids.is_empty()).then(|| list(&one_of(&ids))))
     });
     let commands_run = reference("commands_run");
@@ -84,11 +84,14 @@ fn feedback(asked: &Asked<'_>, definitions: &mut Definitions) -> String {
     object(&fields)
 }
 
-fn lgtm(asked: &Asked<'_>, definitions: &mut Definitions) -> String {
+fn lgtm(assignment: &Assignment<'_>, definitions: &mut Definitions) -> String {
     object(&[
         ("type", &only("review_lgtm")),
         ("commands_run", &reference("commands_run")),
-        ("threads", &threads(asked, Choice::in_lgtm, definitions)),
+        (
+            "threads",
+            &threads(assignment, Choice::in_lgtm, definitions),
+        ),
         ("nits", &NITS),
         ("validated_head", TEXT),
         ("merge_ready", BOOLEAN),
@@ -96,15 +99,15 @@ fn lgtm(asked: &Asked<'_>, definitions: &mut Definitions) -> String {
 }
 
 fn threads(
-    asked: &Asked<'_>,
-    choice: fn(&Thread, &Asked<'_>) -> Choice,
+    assignment: &Assignment<'_>,
+    choice: fn(&Thread, &Assignment<'_>) -> Choice,
     definitions: &mut Definitions,
 ) -> String {
-    let keys: Vec<(&str, String)> = asked
+    let keys: Vec<(&str, String)> = assignment
         .review
         .open_threads()
         .map(|(id, thread)| {
-            let (name, schema) = choice(thread, asked).definition();
+            let (name, schema) = choice(thread, assignment).definition();
             definitions.insert(name, schema);
             (id.as_str(), reference(name))
         })

@@ -16,7 +16,7 @@ use super::answer::{
     Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
     TerminalResponse, ThreadAnswer,
 };
-use super::asked::resolved;
+use super::assignment::resolved;
 use crate::parts::review::Review;
 use crate::words::key::ReviewKey;
 use crate::words::thread::Thread;

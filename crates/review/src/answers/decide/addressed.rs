@@ -3,15 +3,18 @@
 use message_schema::Code;
 use message_schema::body::ReviewAddressed;
 
-use super::belongs;
-use super::case::{Answer, Case};
+use super::context::{MessageContext, Ruling};
+use super::lookup;
 use crate::parts::review::Review;
 use crate::words::phase::{Addressed, Phase};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 
-pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, Refusal> {
-    let (key, review) = belongs::find(case)?;
+pub(super) fn decide(
+    context: &MessageContext<'_>,
+    body: &ReviewAddressed,
+) -> Result<Ruling, Refusal> {
+    let (key, review) = lookup::find(context)?;
     let refuse = |fault| {
         Err(in_review(
             vec![fault],
@@ -47,7 +50,7 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewAddressed) -> Result<Answer, 
         ),
         ..ReviewStep::to(key, review.round, Phase::Addressed { report, due })
     };
-    Ok(Answer {
+    Ok(Ruling {
         step,
         warnings: unknown.collect(),
     })

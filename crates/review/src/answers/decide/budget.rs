@@ -3,7 +3,7 @@
 use message_schema::Code;
 use message_schema::body::Telemetry;
 
-use super::case::Case;
+use super::context::MessageContext;
 use crate::words::phase::Invocation;
 use crate::words::refusal::Fault;
 
@@ -16,11 +16,11 @@ pub(super) struct Overdrawn {
 /// Reads the turns a response declares, in its envelope or its telemetry: the larger number counts.
 /// They are the turns of the round, not of this message alone.
 pub(super) fn overdrawn(
-    case: &Case<'_>,
+    context: &MessageContext<'_>,
     telemetry: Option<&Telemetry>,
     invocation: &Invocation,
 ) -> Option<Overdrawn> {
-    let declared = case
+    let declared = context
         .envelope()
         .turns
         .max(telemetry.and_then(|telemetry| telemetry.turns))?;

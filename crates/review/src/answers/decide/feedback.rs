@@ -6,10 +6,10 @@ use message_schema::Code;
 use message_schema::body::{Escalation, ReviewFeedback};
 use message_schema::id::FindingId;
 
-use super::case::{Answer, Case};
-use super::{belongs, budget};
+use super::context::{MessageContext, Ruling};
+use super::{budget, lookup};
 use crate::parts::response;
-use crate::parts::response::{Judged, Newcomers, Response, Silence};
+use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
 use crate::parts::review::Review;
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
@@ -18,10 +18,13 @@ use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 use crate::words::thread::{Thread, ThreadState};
 
-pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, Refusal> {
-    let (key, review) = belongs::find(case)?;
+pub(super) fn decide(
+    context: &MessageContext<'_>,
+    body: &ReviewFeedback,
+) -> Result<Ruling, Refusal> {
+    let (key, review) = lookup::find(context)?;
     let invocation = open_invocation(key, review)?;
-    let over = budget::overdrawn(case, body.telemetry.as_ref(), invocation);
+    let over = budget::overdrawn(context, body.telemetry.as_ref(), invocation);
 
     // A reviewer whose budget is spent cannot be asked for an action on each thread.
     let silence = match body.escalation {
@@ -30,21 +33,21 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
             Silence::Carries
         }
         Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None => {
-            Silence::read_by(case.policy, invocation)
+            Silence::read_by(context.policy, invocation)
         }
     };
     let response = Response {
         threads: &review.threads,
         round: review.round,
-        packet: case.posted.valid.packet().map(|packet| &packet.findings),
-        mode: case.policy.threads,
+        packet: context.posted.valid.packet().map(|packet| &packet.findings),
+        mode: context.policy.threads,
         silence,
         nits: &[],
-        newcomers: newcomers(review, invocation),
+        new_blockers: new_blockers(review, invocation),
         last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
-    let Judged {
+    let ThreadChanges {
         threads: changed,
         mut warnings,
     } = match (
@@ -69,30 +72,30 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewFeedback) -> Result<Answer, R
             warnings.push(over.warning());
             Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
         }
-        None => leads_to(case, key, review, body, &changed),
+        None => next_phase(context, key, review, body, &changed),
     };
     let step = ReviewStep {
         threads: changed,
         ..ReviewStep::to(key, review.round, phase)
     };
-    Ok(Answer { step, warnings })
+    Ok(Ruling { step, warnings })
 }
 
 /// Which new findings may still block in this round.
-fn newcomers<'a>(review: &Review, invocation: &'a Invocation) -> Newcomers<'a> {
+fn new_blockers<'a>(review: &Review, invocation: &'a Invocation) -> NewBlockers<'a> {
     if review.fixes.is_some() {
-        return Newcomers::OnlyP0;
+        return NewBlockers::OnlyP0;
     }
     match &invocation.addressed {
         Some(report) if review.round_of_generation() > 1 && !report.touched_files.is_empty() => {
-            Newcomers::InTouched(&report.touched_files)
+            NewBlockers::InTouched(&report.touched_files)
         }
-        Some(_) | None => Newcomers::Any,
+        Some(_) | None => NewBlockers::Any,
     }
 }
 
-fn leads_to(
-    case: &Case<'_>,
+fn next_phase(
+    context: &MessageContext<'_>,
     key: &ReviewKey,
     review: &Review,
     body: &ReviewFeedback,
@@ -111,10 +114,10 @@ fn leads_to(
         let commit = review.approved_commit(body.validated_head.as_ref());
         return Phase::Approved(Approval {
             by_rule: true,
-            ..case.approval(key, commit)
+            ..context.approval(key, commit)
         });
     }
-    if rounds_over && case.is_advised(key, review) {
+    if rounds_over && context.is_advised(key, review) {
         return Phase::Closed(CloseReason::Commented);
     }
     if rounds_over {
@@ -125,7 +128,7 @@ fn leads_to(
         return Phase::Escalated(EscalationReason::BlockerHeld);
     }
     Phase::Fixing {
-        due: case.now + patience(review.priority),
+        due: context.now + patience(review.priority),
     }
 }
 

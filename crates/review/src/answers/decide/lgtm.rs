@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use message_schema::body::ReviewLgtm;
 
-use super::case::{Answer, Case};
+use super::context::{MessageContext, Ruling};
 use super::feedback::{open_invocation, round_fault};
-use super::{belongs, budget};
+use super::{budget, lookup};
 use crate::parts::gate::Evidence;
-use crate::parts::response::{Newcomers, Response, Silence};
+use crate::parts::response::{NewBlockers, Response, Silence};
 use crate::parts::review::Review;
 use crate::parts::{gate, response};
 use crate::words::phase::{Approval, Phase};
@@ -18,12 +18,12 @@ use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
 /// ReportedEvent with an approval that is stale from the start.
 const STALE: &str = "the approval is stale: the pull request is known to stand at another commit";
 
-pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refusal> {
-    let (key, review) = belongs::find(case)?;
+pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<Ruling, Refusal> {
+    let (key, review) = lookup::find(context)?;
     let invocation = open_invocation(key, review)?;
     let wrong_round = round_fault(review, body.round);
     if wrong_round.is_none()
-        && let Some(over) = budget::overdrawn(case, body.telemetry.as_ref(), invocation)
+        && let Some(over) = budget::overdrawn(context, body.telemetry.as_ref(), invocation)
     {
         return Err(in_review(
             vec![over.fault()],
@@ -32,21 +32,21 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
             Costs::Invocation,
         ));
     }
-    let packet = case.posted.valid.packet().map(|packet| &packet.findings);
+    let packet = context.posted.valid.packet().map(|packet| &packet.findings);
     let evidence = Evidence {
         lgtm: body,
         packet,
-        required: gate::required(case.policy, invocation),
-        require_validation: case.policy.gate.require_validation,
+        required: gate::required(context.policy, invocation),
+        require_validation: context.policy.gate.require_validation,
     };
     let response = Response {
         threads: &review.threads,
         round: review.round,
         packet,
-        mode: case.policy.threads,
-        silence: Silence::read_by(case.policy, invocation),
+        mode: context.policy.threads,
+        silence: Silence::read_by(context.policy, invocation),
         nits: &body.nits,
-        newcomers: newcomers(review),
+        new_blockers: new_blockers(review),
         last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
@@ -64,13 +64,13 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
         }
         Err(actions) => {
             faults.extend(actions);
-            gate::Judged {
+            gate::GateJudgement {
                 faults: evidence.faults(),
-                ..gate::Judged::default()
+                ..gate::GateJudgement::default()
             }
         }
     };
-    if case.is_advised(key, review) {
+    if context.is_advised(key, review) {
         (broken, warnings) = attached(&judged.faults, warnings);
     } else {
         faults.extend(judged.faults);
@@ -90,14 +90,14 @@ pub(super) fn decide(case: &Case<'_>, body: &ReviewLgtm) -> Result<Answer, Refus
     let approval = Approval {
         merge_ready: body.merge_ready,
         broken,
-        ..case.approval(key, commit)
+        ..context.approval(key, commit)
     };
     warnings.extend(approval.stale.then(|| STALE.to_owned()));
     let step = ReviewStep {
         threads,
         ..ReviewStep::to(key, review.round, Phase::Approved(approval))
     };
-    Ok(Answer { step, warnings })
+    Ok(Ruling { step, warnings })
 }
 
 /// What the gate says, where it only advises.
@@ -115,10 +115,10 @@ fn attached(faults: &[Fault], mut warnings: Vec<String>) -> (BTreeSet<Clause>, V
 
 /// Which new findings of an lgtm may still block: all of them, since an approval that raises a
 /// blocker contradicts itself. Only a fix pull request is judged by its task alone.
-fn newcomers(review: &Review) -> Newcomers<'static> {
+fn new_blockers(review: &Review) -> NewBlockers<'static> {
     if review.fixes.is_some() {
-        Newcomers::OnlyP0
+        NewBlockers::OnlyP0
     } else {
-        Newcomers::Any
+        NewBlockers::Any
     }
 }

@@ -4,28 +4,28 @@
 
 use message_schema::Code;
 
-use super::case::Case;
+use super::context::MessageContext;
 use crate::words::key::ReviewKey;
 use crate::words::refusal::{Fault, Refusal};
 
 /// The limits of a message outside the review loop.
-pub(super) fn check_text(case: &Case<'_>) -> Result<(), Refusal> {
-    check_rate(case)?;
-    too_many_messages(case).map_or(Ok(()), |fault| Err(fault.refuses()))
+pub(super) fn check_text(context: &MessageContext<'_>) -> Result<(), Refusal> {
+    check_rate(context)?;
+    too_many_messages(context).map_or(Ok(()), |fault| Err(fault.refuses()))
 }
 
 /// What stands against opening a review or its next generation now.
-pub(super) fn against_opening(case: &Case<'_>, key: &ReviewKey) -> Option<Fault> {
-    too_many_messages(case).or_else(|| backlog_full(case, key))
+pub(super) fn opening_fault(context: &MessageContext<'_>, key: &ReviewKey) -> Option<Fault> {
+    too_many_messages(context).or_else(|| backlog_full(context, key))
 }
 
-fn too_many_messages(case: &Case<'_>) -> Option<Fault> {
-    let (outbox, rate) = (case.posted.outbox, &case.state.admission.rate);
-    let limit = case.policy.files_per_hour.get();
-    let found = rate.in_the_last_hour(outbox, case.now);
+fn too_many_messages(context: &MessageContext<'_>) -> Option<Fault> {
+    let (outbox, rate) = (context.posted.outbox, &context.state.admission.rate);
+    let limit = context.policy.files_per_hour.get();
+    let found = rate.in_the_last_hour(outbox, context.now);
     (found >= limit).then(|| {
         let again = rate
-            .is_below_at(outbox, limit, case.now)
+            .is_below_at(outbox, limit, context.now)
             .format("%Y-%m-%dT%H:%M:%SZ");
         Fault::new(
             Code::TooManyMessages,
@@ -40,9 +40,9 @@ fn too_many_messages(case: &Case<'_>) -> Option<Fault> {
     })
 }
 
-fn backlog_full(case: &Case<'_>, key: &ReviewKey) -> Option<Fault> {
-    let limit = case.policy.open_reviews.get();
-    let found = case
+fn backlog_full(context: &MessageContext<'_>, key: &ReviewKey) -> Option<Fault> {
+    let limit = context.policy.open_reviews.get();
+    let found = context
         .state
         .reviews
         .open_between(&key.author, &key.reviewer)
@@ -60,11 +60,16 @@ fn backlog_full(case: &Case<'_>, key: &ReviewKey) -> Option<Fault> {
     })
 }
 
-fn check_rate(case: &Case<'_>) -> Result<(), Refusal> {
-    let from = &case.envelope().from;
-    let limit = case.policy.messages_per_hour.get();
-    for to in case.envelope().to.names() {
-        if case.state.admission.in_the_last_hour(from, to, case.now) >= limit {
+fn check_rate(context: &MessageContext<'_>) -> Result<(), Refusal> {
+    let from = &context.envelope().from;
+    let limit = context.policy.messages_per_hour.get();
+    for to in context.envelope().to.names() {
+        if context
+            .state
+            .admission
+            .in_the_last_hour(from, to, context.now)
+            >= limit
+        {
             return Err(Fault::new(
                 Code::RateLimited,
                 format!("`{from}` has sent `{to}` {limit} messages within the last hour"),

@@ -4,12 +4,12 @@
 //! to, then the rules of its type, one file each.
 
 mod addressed;
-mod belongs;
 mod budget;
-mod case;
+mod context;
 mod feedback;
 mod lgtm;
 mod limits;
+mod lookup;
 mod request;
 
 use chrono::{DateTime, Utc};
@@ -18,8 +18,8 @@ use message_schema::body::Body;
 use message_schema::envelope::DAEMON;
 use message_schema::id::{AgentName, MessageId};
 
-pub use self::case::Posted;
-use self::case::{Answer, Case};
+pub use self::context::Posted;
+use self::context::{MessageContext, Ruling};
 use crate::parts::state::State;
 use crate::words::policy::Policy;
 use crate::words::record::{Accepted, ContentDigest, Record};
@@ -51,40 +51,40 @@ pub fn decide(
     posted: Posted<'_>,
     now: DateTime<Utc>,
 ) -> Result<Decision, Refusal> {
-    let case = Case {
+    let context = MessageContext {
         state,
         policy,
         posted,
         now,
     };
-    let envelope = case.envelope();
+    let envelope = context.envelope();
 
-    check_sender(&case)?;
+    check_sender(&context)?;
     if let Some(record) = state
         .admission
         .check_id(&envelope.from, &envelope.id, posted.digest)?
     {
         return Ok(Decision::Duplicate(record));
     }
-    let unsendable: Vec<Fault> = recipient_faults(&case)
+    let unsendable: Vec<Fault> = recipient_faults(&context)
         .into_iter()
-        .chain(expiry_fault(&case))
+        .chain(expiry_fault(&context))
         .collect();
     if !unsendable.is_empty() {
         return Err(outside_review(unsendable));
     }
 
-    let answer = match posted.valid.body() {
-        Body::Request(body) => Some(request::decide(&case, body)?),
-        Body::Feedback(body) => Some(feedback::decide(&case, body)?),
-        Body::Addressed(body) => Some(addressed::decide(&case, body)?),
-        Body::Lgtm(body) => Some(lgtm::decide(&case, body)?),
+    let ruling = match posted.valid.body() {
+        Body::Request(body) => Some(request::decide(&context, body)?),
+        Body::Feedback(body) => Some(feedback::decide(&context, body)?),
+        Body::Addressed(body) => Some(addressed::decide(&context, body)?),
+        Body::Lgtm(body) => Some(lgtm::decide(&context, body)?),
         Body::Text(_) => {
-            limits::check_text(&case)?;
+            limits::check_text(&context)?;
             None
         }
     };
-    Ok(accept(&case, answer))
+    Ok(accept(&context, ruling))
 }
 
 /// The record of a message that was accepted before, byte for byte, from this very outbox: whatever
@@ -98,11 +98,12 @@ pub fn repeated(
     state.admission.check_id(outbox, id, digest).ok().flatten()
 }
 
-fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {
-    let envelope = case.envelope();
-    let (step, mut warnings) = answer.map_or((None, Vec::new()), |a| (Some(a.step), a.warnings));
+fn accept(context: &MessageContext<'_>, ruling: Option<Ruling>) -> Decision {
+    let envelope = context.envelope();
+    let (step, mut warnings) = ruling.map_or((None, Vec::new()), |a| (Some(a.step), a.warnings));
     warnings.extend(
-        case.posted
+        context
+            .posted
             .valid
             .warnings()
             .iter()
@@ -111,18 +112,22 @@ fn accept(case: &Case<'_>, answer: Option<Answer>) -> Decision {
     Decision::Accept(Box::new(Accepted {
         from: envelope.from.clone(),
         id: envelope.id.clone(),
-        digest: case.posted.digest,
+        digest: context.posted.digest,
         to: envelope.to.names().to_vec(),
         kind: envelope.kind,
         conversation: envelope.conversation_id.clone(),
         step,
         warnings,
-        packet: case.posted.valid.packet().map(|packet| packet.text.clone()),
+        packet: context
+            .posted
+            .valid
+            .packet()
+            .map(|packet| packet.text.clone()),
     }))
 }
 
-fn check_sender(case: &Case<'_>) -> Result<(), Refusal> {
-    sender_fault(&case.envelope().from, case.posted.outbox)
+fn check_sender(context: &MessageContext<'_>) -> Result<(), Refusal> {
+    sender_fault(&context.envelope().from, context.posted.outbox)
         .map_or(Ok(()), |fault| Err(fault.refuses()))
 }
 
@@ -143,8 +148,8 @@ pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
     })
 }
 
-fn recipient_faults(case: &Case<'_>) -> Vec<Fault> {
-    let (daemon, agents): (Vec<_>, Vec<_>) = case
+fn recipient_faults(context: &MessageContext<'_>) -> Vec<Fault> {
+    let (daemon, agents): (Vec<_>, Vec<_>) = context
         .envelope()
         .to
         .names()
@@ -159,11 +164,11 @@ fn recipient_faults(case: &Case<'_>) -> Vec<Fault> {
     });
     let unknown: Vec<&str> = agents
         .into_iter()
-        .filter(|name| !case.policy.agents.contains_key(*name))
+        .filter(|name| !context.policy.agents.contains_key(*name))
         .map(AgentName::as_str)
         .collect();
     let to_unknown = (!unknown.is_empty()).then(|| {
-        let known: Vec<&str> = case.policy.agents.keys().map(AgentName::as_str).collect();
+        let known: Vec<&str> = context.policy.agents.keys().map(AgentName::as_str).collect();
         Fault::new(
             Code::UnknownRecipient,
             format!("`{}` is not an agent of this workspace", unknown.join("`, `")),
@@ -176,11 +181,11 @@ fn recipient_faults(case: &Case<'_>) -> Vec<Fault> {
     to_daemon.into_iter().chain(to_unknown).collect()
 }
 
-fn expiry_fault(case: &Case<'_>) -> Option<Fault> {
-    let at = case
+fn expiry_fault(context: &MessageContext<'_>) -> Option<Fault> {
+    let at = context
         .envelope()
         .expires_at
-        .filter(|at| at.utc() <= case.now)?;
+        .filter(|at| at.utc() <= context.now)?;
     let fault = Fault::new(Code::Expired, format!("the message expired at {at}"));
     let fault = fault
         .field("expires_at")

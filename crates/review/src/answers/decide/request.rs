@@ -5,8 +5,8 @@ use message_schema::body::{ReviewRequest, RunTrigger};
 use message_schema::id::FindingId;
 use message_schema::limit::Rounds;
 
-use super::case::{Answer, Case};
-use super::{belongs, limits};
+use super::context::{MessageContext, Ruling};
+use super::{limits, lookup};
 use crate::parts::pulls::Pull;
 use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, Review};
 use crate::words::deadline::patience;
@@ -18,54 +18,57 @@ use crate::words::policy::RuntimeClock;
 use crate::words::record::{Generation, ReviewStep};
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 
-pub(super) fn decide(case: &Case<'_>, body: &ReviewRequest) -> Result<Answer, Refusal> {
-    belongs::check_opener(case, &body.pr, body.repo.as_ref())?;
-    let key = belongs::key_of_request(case, body)?;
+pub(super) fn decide(
+    context: &MessageContext<'_>,
+    body: &ReviewRequest,
+) -> Result<Ruling, Refusal> {
+    lookup::check_opener(context, &body.pr, body.repo.as_ref())?;
+    let key = lookup::key_of_request(context, body)?;
     let request = Request {
-        case,
+        context,
         body,
         key: &key,
     };
-    let mut answer = match case.state.review(&key) {
+    let mut ruling = match context.state.review(&key) {
         None => request.open_generation(None),
         Some(review) if review.phase.is_final() => request.reopen(review),
         Some(review) => request.next_round(review),
     }?;
-    let opens_round = case
+    let opens_round = context
         .state
         .review(&key)
         .is_none_or(|review| review.phase.invocation().is_none());
     if opens_round {
-        request.mark_last_review(&mut answer.step);
+        request.mark_last_review(&mut ruling.step);
     }
-    let was_open = case
+    let was_open = context
         .state
         .review(&key)
         .is_some_and(|review| !review.phase.is_final());
-    if !was_open && let Some(fault) = limits::against_opening(case, &key) {
-        return Err(request.refuse(fault, case.state.review(&key)));
+    if !was_open && let Some(fault) = limits::opening_fault(context, &key) {
+        return Err(request.refuse(fault, context.state.review(&key)));
     }
     if let Some(named) = &body.supersedes_message_id
         && opens_round
     {
-        let round = answer.step.round;
+        let round = ruling.step.round;
         let warning = format!(
             "supersedes_message_id: `{named}` is not open; the request opens round {round}"
         );
-        answer.warnings.push(warning);
+        ruling.warnings.push(warning);
     }
     if body.run_trigger == Some(RunTrigger::Verify) && !request.is_verify_run() {
         let author = &key.author;
-        answer.warnings.push(format!(
+        ruling.warnings.push(format!(
             "run_trigger: verify is ignored: settled.toml does not name `{author}` in handoff.verify_agents"
         ));
     }
-    Ok(answer)
+    Ok(ruling)
 }
 
 /// A request and the review it is about.
 struct Request<'a> {
-    case: &'a Case<'a>,
+    context: &'a MessageContext<'a>,
     body: &'a ReviewRequest,
     key: &'a ReviewKey,
 }
@@ -79,7 +82,7 @@ impl Request<'_> {
     /// Says so to whoever gives the last review a fix pull request may have, however many others are
     /// asked for meanwhile.
     fn mark_last_review(&self, step: &mut ReviewStep) {
-        let (key, state) = (self.key, self.case.state);
+        let (key, state) = (self.key, self.context.state);
         let is_fix = step.fixes.is_some() || state.is_fix(key.repo.as_ref(), &key.pr);
         let used = state.reviews_used(key.repo.as_ref(), &key.pr);
         if let Phase::Reviewing(open) = &mut step.phase {
@@ -89,24 +92,24 @@ impl Request<'_> {
 
     /// The first request of a generation fixes its rounds; the first of a pull request also says
     /// what it is to fix.
-    fn open_generation(&self, before: Option<&Review>) -> Result<Answer, Refusal> {
+    fn open_generation(&self, before: Option<&Review>) -> Result<Ruling, Refusal> {
         self.check_generations_left(before)?;
         self.check_can_be_approved(before)?;
         let round = before.map_or(1, |review| review.round + 1);
         self.check_round(round, before)?;
         self.check_reviews_left(before)?;
         let number = before.map_or(1, |review| review.generation + 1);
-        let mut answer = self.first_of_generation(number, round);
+        let mut ruling = self.first_of_generation(number, round);
         if before.is_none()
             && let Some(named) = &self.body.handoff_ref
         {
-            self.carry_over(named, &mut answer);
+            self.carry_over(named, &mut ruling);
         }
-        Ok(answer)
+        Ok(ruling)
     }
 
-    fn first_of_generation(&self, number: u8, round: u32) -> Answer {
-        let allowed = self.case.policy.rounds;
+    fn first_of_generation(&self, number: u8, round: u32) -> Ruling {
+        let allowed = self.context.policy.rounds;
         let (rounds, warnings) = match self.body.max_rounds {
             Some(asked) if asked > allowed => (allowed, vec![clamped(asked, allowed)]),
             Some(asked) => (asked, Vec::new()),
@@ -116,30 +119,30 @@ impl Request<'_> {
             opens: Some(Generation { number, rounds }),
             ..self.open_round(round, None)
         };
-        Answer { step, warnings }
+        Ruling { step, warnings }
     }
 
     /// Opens the threads a fix pull request is to fix. Below P1 and without blocking they are
     /// deferred at once: only what the task is for can hold it up.
-    fn carry_over(&self, named: &str, answer: &mut Answer) {
+    fn carry_over(&self, named: &str, ruling: &mut Ruling) {
         let task = self
-            .case
+            .context
             .state
             .tasks()
             .find(|task| task.id.as_str() == named.trim());
         let Some(task) = task.filter(|task| task.target == self.key.author) else {
             let author = &self.key.author;
             let warning = format!("handoff_ref: no task `{named}` was handed off to `{author}`");
-            return answer.warnings.push(warning);
+            return ruling.warnings.push(warning);
         };
-        answer.step.fixes = Some(task.id.clone());
+        ruling.step.fixes = Some(task.id.clone());
         for finding in &task.findings {
             // Two reviewers may have used the same id for two findings.
             let ids = (2..).map(|n| FindingId::new(format!("{}-{n}", finding.review.reviewer)));
             let id = std::iter::once(finding.id.clone())
                 .chain(ids.filter_map(Result::ok))
-                .find(|id| !answer.step.threads.contains_key(id));
-            answer
+                .find(|id| !ruling.step.threads.contains_key(id));
+            ruling
                 .step
                 .threads
                 .extend(id.map(|id| (id, finding.thread.carried_over(&task.id))));
@@ -148,9 +151,12 @@ impl Request<'_> {
 
     /// After approval a new head opens the next generation, and so does any request once a closed
     /// pull request is open again; after an escalation only a person can.
-    fn reopen(&self, review: &Review) -> Result<Answer, Refusal> {
+    fn reopen(&self, review: &Review) -> Result<Ruling, Refusal> {
         self.check_generations_left(Some(review))?;
-        let pull = self.case.state.pull(self.key.repo.as_ref(), &self.key.pr);
+        let pull = self
+            .context
+            .state
+            .pull(self.key.repo.as_ref(), &self.key.pr);
         let fault = match &review.phase {
             Phase::Approved(approval) if approval.stale || has_new_head(self.body, approval) => {
                 return self.open_generation(Some(review));
@@ -183,7 +189,7 @@ impl Request<'_> {
         Err(self.refuse(fault, Some(review)))
     }
 
-    fn next_round(&self, review: &Review) -> Result<Answer, Refusal> {
+    fn next_round(&self, review: &Review) -> Result<Ruling, Refusal> {
         let addressed = match &review.phase {
             Phase::Awaiting { .. } => {
                 self.check_round(review.round, Some(review))?;
@@ -213,7 +219,7 @@ impl Request<'_> {
         let round = review.round + 1;
         self.check_round(round, Some(review))?;
         self.check_reviews_left(Some(review))?;
-        Ok(Answer {
+        Ok(Ruling {
             step: self.open_round(round, addressed),
             warnings: Vec::new(),
         })
@@ -221,7 +227,7 @@ impl Request<'_> {
 
     /// Replaces the open request. What the reviewer has used of its means stays used, so that a
     /// replacement buys nobody a fresh start.
-    fn supersede(&self, review: &Review, open: &Invocation) -> Result<Answer, Box<Fault>> {
+    fn supersede(&self, review: &Review, open: &Invocation) -> Result<Ruling, Box<Fault>> {
         let names_open = match &self.body.supersedes_message_id {
             None => return Err(Box::new(already_open(open, self.key))),
             Some(named) => *named == open.request,
@@ -251,7 +257,7 @@ impl Request<'_> {
             declared_head: self.body.declared_head.clone(),
             ..ReviewStep::to(self.key, review.round, Phase::Reviewing(new))
         };
-        Ok(Answer {
+        Ok(Ruling {
             step,
             warnings: Vec::new(),
         })
@@ -269,18 +275,18 @@ impl Request<'_> {
     }
 
     fn invocation(&self, addressed: Option<Addressed>) -> Invocation {
-        let Self { case, body, .. } = self;
-        let envelope = case.envelope();
+        let Self { context, body, .. } = self;
+        let envelope = context.envelope();
         Invocation {
             request: envelope.id.clone(),
             priority: envelope.priority,
             turns: body.max_turns_reviewer.unwrap_or_default(),
             turns_taken: 0,
             runtime_s: body.max_runtime_s_reviewer.unwrap_or_default(),
-            pick_up_by: case.now + patience(envelope.priority),
-            taken_at: match case.policy.runtime_clock {
+            pick_up_by: context.now + patience(envelope.priority),
+            taken_at: match context.policy.runtime_clock {
                 RuntimeClock::Take => None,
-                RuntimeClock::Delivery => Some(case.now),
+                RuntimeClock::Delivery => Some(context.now),
             },
             attempts_left: ATTEMPTS,
             supersessions_left: SUPERSESSIONS,
@@ -295,7 +301,7 @@ impl Request<'_> {
     fn is_verify_run(&self) -> bool {
         self.body.run_trigger == Some(RunTrigger::Verify)
             && self
-                .case
+                .context
                 .policy
                 .handoff
                 .verify_agents
@@ -307,7 +313,7 @@ impl Request<'_> {
     fn check_can_be_approved(&self, before: Option<&Review>) -> Result<(), Refusal> {
         let key = self.key;
         let pull = self
-            .case
+            .context
             .state
             .pull(key.repo.as_ref(), &key.pr)
             .filter(|pull| !pull.is_open());
@@ -323,7 +329,12 @@ impl Request<'_> {
 
     fn check_generations_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
         let key = self.key;
-        if self.case.state.generations_used(key.repo.as_ref(), &key.pr) < GENERATIONS_MAX {
+        if self
+            .context
+            .state
+            .generations_used(key.repo.as_ref(), &key.pr)
+            < GENERATIONS_MAX
+        {
             return Ok(());
         }
         let fault = Fault::new(
@@ -344,7 +355,7 @@ impl Request<'_> {
     fn check_reviews_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
         let key = self.key;
         if !self
-            .case
+            .context
             .state
             .has_no_review_left(key.repo.as_ref(), &key.pr)
         {

@@ -46,7 +46,7 @@ impl Declined {
 }
 
 impl<'a> EventContext<'a> {
-    pub(super) fn letter(&mut self, to: &AgentName, says: Says) -> DaemonMessage {
+    pub(super) fn message(&mut self, to: &AgentName, says: Says) -> DaemonMessage {
         DaemonMessage {
             id: (self.ids)(),
             to: to.clone(),

@@ -37,7 +37,7 @@ pub(super) fn on_event(
                 review: key.clone(),
                 round: review.round,
             };
-            vec![context.letter(&key.author, says)]
+            vec![context.message(&key.author, says)]
         }
         Deadline::PickUp | Deadline::Author => {
             let says = Says::Escalated {
@@ -45,8 +45,8 @@ pub(super) fn on_event(
                 reason: reason.clone(),
             };
             vec![
-                context.letter(&key.author, says.clone()),
-                context.letter(&key.reviewer, says),
+                context.message(&key.author, says.clone()),
+                context.message(&key.reviewer, says),
             ]
         }
     };

@@ -27,7 +27,7 @@ pub struct ReportedEvent<'a> {
 }
 
 /// What an event does to the reviews it concerns, or why it does nothing. `ids` gives a fresh
-/// message id for each letter the daemon writes about it.
+/// message id for each message the daemon writes about it.
 pub fn on_event(
     state: &State,
     policy: &Policy,

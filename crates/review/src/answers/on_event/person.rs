@@ -62,7 +62,7 @@ pub(super) fn on_event(
     };
     let ends = step.phase.is_final() && !review.phase.is_final();
     let letters = match (&step.phase, step.phase.mover_of(key)) {
-        (_, Some(mover)) => vec![context.letter(
+        (_, Some(mover)) => vec![context.message(
             mover,
             Says::Decided {
                 review: key.clone(),
@@ -73,7 +73,7 @@ pub(super) fn on_event(
                 review: key.clone(),
                 reason: reason.clone(),
             };
-            vec![context.letter(&key.author, says)]
+            vec![context.message(&key.author, says)]
         }
         (_, None) => Vec::new(),
     };

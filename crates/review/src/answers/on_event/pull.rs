@@ -45,7 +45,7 @@ pub(super) fn on_event(
                 review: (*key).clone(),
                 reason: *reason,
             };
-            letters.push(context.letter(mover, says));
+            letters.push(context.message(mover, says));
         }
         steps.insert(key, ReviewStep::to(key, review.round, phase));
     }
@@ -54,8 +54,8 @@ pub(super) fn on_event(
         let pull = state.pull(event.repo.as_ref(), &event.pr)?;
         pull.author.as_deref()
     });
-    let judged = handoff::judge(event, author, &reviews, context.policy, state.tasks.len());
-    for (key, threads) in judged.threads {
+    let plan = handoff::plan(event, author, &reviews, context.policy, state.tasks.len());
+    for (key, threads) in plan.threads {
         let review = reviews
             .iter()
             .find(|(known, _)| *known == key)
@@ -66,8 +66,8 @@ pub(super) fn on_event(
             .or_insert_with(|| ReviewStep::to(key, review.round, review.phase.clone()));
         step.threads = threads;
     }
-    for task in &judged.handoff.tasks {
-        letters.push(context.letter(
+    for task in &plan.handoff.tasks {
+        letters.push(context.message(
             &task.target,
             Says::Handoff {
                 task: task.id.clone(),
@@ -77,7 +77,7 @@ pub(super) fn on_event(
     Ok(Consequences {
         steps: steps.into_values().collect(),
         letters,
-        handoff: Some(judged.handoff),
+        handoff: Some(plan.handoff),
         pair: None,
     })
 }

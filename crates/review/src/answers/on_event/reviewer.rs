@@ -60,7 +60,7 @@ pub(super) fn turns(
     let phase = Phase::Escalated(EscalationReason::ReviewerBudgetExceeded);
     Ok(Consequences {
         steps: vec![ReviewStep::to(key, review.round, phase)],
-        letters: vec![context.letter(&key.author, says)],
+        letters: vec![context.message(&key.author, says)],
         ..Consequences::default()
     })
 }
@@ -116,7 +116,7 @@ pub(super) fn given_up(
         review: key.clone(),
         reason: reason.clone(),
     };
-    let letters = [&key.author, &key.reviewer].map(|agent| context.letter(agent, says.clone()));
+    let letters = [&key.author, &key.reviewer].map(|agent| context.message(agent, says.clone()));
     (
         ReviewStep::to(key, review.round, Phase::Escalated(reason)),
         letters,

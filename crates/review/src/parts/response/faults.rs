@@ -135,7 +135,7 @@ pub(super) fn illegal(
     .fix(format!("choose one of {}", words(legal)))
 }
 
-pub(super) fn wont_fix_is_a_persons(id: &FindingId, severity: Severity) -> Fault {
+pub(super) fn wont_fix_needs_a_person(id: &FindingId, severity: Severity) -> Fault {
     Fault::new(
         Code::ActionIllegal,
         format!("`{id}` is {severity}; only a person can leave it unfixed"),

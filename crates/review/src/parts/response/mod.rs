@@ -12,9 +12,9 @@ use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
 
 use self::faults::{
     duplicate, illegal, missing, multiple, not_open, reopened_before, reused, speaks_of_two,
-    too_many, unknown, wont_fix_is_a_persons,
+    too_many, unknown, wont_fix_needs_a_person,
 };
-use crate::parts::duplicate::Mark;
+use crate::parts::duplicate::FindingSignature;
 use crate::parts::gate::nit_cover;
 use crate::words::phase::Invocation;
 use crate::words::policy::{Policy, ThreadMode};
@@ -32,7 +32,7 @@ pub(crate) struct Response<'a> {
     pub(crate) silence: Silence<'a>,
     /// The nits of an lgtm: they cover open threads that do not block.
     pub(crate) nits: &'a [Nit],
-    pub(crate) newcomers: Newcomers<'a>,
+    pub(crate) new_blockers: NewBlockers<'a>,
     /// Whether the round takes no reply any more.
     pub(crate) last_round: bool,
     /// Whether the request comes from a verify run.
@@ -41,7 +41,7 @@ pub(crate) struct Response<'a> {
 
 /// Which new findings may still block. A perfectionist reviewer never converges.
 #[derive(Clone, Copy)]
-pub(crate) enum Newcomers<'a> {
+pub(crate) enum NewBlockers<'a> {
     /// All.
     Any,
     /// Below P0, those in files the author touched and those that say what introduced them: what
@@ -56,7 +56,7 @@ const FAULTS_MAX: usize = 200;
 
 /// What a response does to the threads.
 #[derive(Default)]
-pub(crate) struct Judged {
+pub(crate) struct ThreadChanges {
     /// The threads it opens or changes.
     pub(crate) threads: BTreeMap<FindingId, Thread>,
     /// What its sender should know, in whole sentences.
@@ -86,7 +86,7 @@ impl<'a> Silence<'a> {
 
 /// The threads a response opens or changes, or everything that is wrong with it, as far as a person
 /// would read.
-pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
+pub(crate) fn judge(response: &Response<'_>) -> Result<ThreadChanges, Vec<Fault>> {
     let mut sheet = Sheet {
         response,
         changed: BTreeMap::new(),
@@ -125,7 +125,7 @@ pub(crate) fn judge(response: &Response<'_>) -> Result<Judged, Vec<Fault>> {
         ..
     } = sheet;
     if faults.is_empty() {
-        Ok(Judged {
+        Ok(ThreadChanges {
             threads: changed,
             warnings,
         })
@@ -140,9 +140,9 @@ struct Sheet<'a> {
     /// Threads that were given an action.
     named: BTreeSet<FindingId>,
     /// What the known threads are compared by, worked out when the first new finding asks for it.
-    known: OnceCell<Vec<(&'a FindingId, Mark<'a>)>>,
+    known: OnceCell<Vec<(&'a FindingId, FindingSignature<'a>)>>,
     /// Threads this response opens, and what they are compared by.
-    opened: Vec<(FindingId, Mark<'a>)>,
+    opened: Vec<(FindingId, FindingSignature<'a>)>,
     /// How many more it would open.
     surplus: usize,
     warnings: Vec<String>,
@@ -181,7 +181,7 @@ impl<'a> Sheet<'a> {
             return;
         }
         let threads = self.response.threads;
-        let mark = Mark::of_finding(finding);
+        let mark = FindingSignature::of_finding(finding);
         let repeated = self.repeated(&mark);
         let known = repeated.as_ref().and_then(|(id, _)| threads.get(id));
         let may_act = known.is_some_and(Thread::is_settled_for_good);
@@ -198,9 +198,10 @@ impl<'a> Sheet<'a> {
     /// The thread a new finding repeats, and whether it is settled: first one that is still discussed,
     /// or that this very packet opens, else a resolved one. To resolve a thread in the same packet is
     /// no way round it.
-    fn repeated(&self, mark: &Mark<'_>) -> Option<(FindingId, bool)> {
+    fn repeated(&self, mark: &FindingSignature<'_>) -> Option<(FindingId, bool)> {
         let threads = self.response.threads;
-        let of_thread = |(id, thread): (&'a FindingId, &'a Thread)| (id, Mark::of_thread(thread));
+        let of_thread =
+            |(id, thread): (&'a FindingId, &'a Thread)| (id, FindingSignature::of_thread(thread));
         let known = self
             .known
             .get_or_init(|| threads.iter().map(of_thread).collect());
@@ -226,9 +227,9 @@ impl<'a> Sheet<'a> {
             .map(|(id, settled)| (id.clone(), settled))
     }
 
-    fn open(&mut self, id: &FindingId, finding: &Finding, mark: Mark<'a>) {
+    fn open(&mut self, id: &FindingId, finding: &Finding, mark: FindingSignature<'a>) {
         if leaves_unfixed(finding, finding.severity) {
-            return self.fault(wont_fix_is_a_persons(id, finding.severity));
+            return self.fault(wont_fix_needs_a_person(id, finding.severity));
         }
         let mut thread = Thread::opened_by(finding, self.response.round);
         thread.fate.verify_run = self.response.verify_run;
@@ -247,12 +248,12 @@ impl<'a> Sheet<'a> {
 
     /// Why a new finding does not block any more, if it does not.
     fn comes_too_late(&self, thread: &Thread, finding: &Finding) -> Option<&'static str> {
-        match self.response.newcomers {
-            Newcomers::Any => None,
-            Newcomers::OnlyP0 => (thread.severity != Severity::P0).then_some(
+        match self.response.new_blockers {
+            NewBlockers::Any => None,
+            NewBlockers::OnlyP0 => (thread.severity != Severity::P0).then_some(
                 "and in a fix pull request only a P0 can still block; it is left to the maintainer",
             ),
-            Newcomers::InTouched(touched) => {
+            NewBlockers::InTouched(touched) => {
                 let lies_in_touched = finding
                     .file
                     .as_ref()
@@ -279,7 +280,7 @@ impl<'a> Sheet<'a> {
             return self.fault(multiple(id));
         }
         if action == Action::Resolve && leaves_unfixed(finding, thread.severity) {
-            return self.fault(wont_fix_is_a_persons(id, thread.severity));
+            return self.fault(wont_fix_needs_a_person(id, thread.severity));
         }
         let stance = finding.stance.unwrap_or(thread.dialogue.stance);
         let legal = thread.legal_actions(stance, self.response.last_round);
@@ -319,7 +320,7 @@ impl<'a> Sheet<'a> {
     fn restate(&mut self, id: &FindingId, before: &Thread, finding: &Finding) {
         let thread = self.raised(id, before, finding);
         if thread.state == ThreadState::Deferred && leaves_unfixed(finding, thread.severity) {
-            return self.fault(wont_fix_is_a_persons(id, thread.severity));
+            return self.fault(wont_fix_needs_a_person(id, thread.severity));
         }
         let is_worse = thread.blocking && (!before.blocking || thread.severity < before.severity);
         let says_open = matches!(
@@ -356,9 +357,9 @@ impl<'a> Sheet<'a> {
     /// Whether a thread may be open again, rather than deferred; in a fix pull request only what
     /// blocks of what it is to fix, and a P0.
     fn may_block_again(&self, thread: &Thread) -> bool {
-        match self.response.newcomers {
-            Newcomers::Any | Newcomers::InTouched(_) => true,
-            Newcomers::OnlyP0 => {
+        match self.response.new_blockers {
+            NewBlockers::Any | NewBlockers::InTouched(_) => true,
+            NewBlockers::OnlyP0 => {
                 thread.severity == Severity::P0 || (thread.fate.carried && thread.blocking)
             }
         }

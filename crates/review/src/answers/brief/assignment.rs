@@ -1,4 +1,5 @@
-//! What a reviewer is asked: the review as it stands, and what its rules leave open for a response.
+//! The review as its reviewer has to answer it: how it stands, and what the rules
+//! leave open for a response.
 
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
@@ -27,14 +28,14 @@ impl Legal {
 
 /// The review as its reviewer has to answer it.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct Assignment<'a> {
     pub(super) review: &'a Review,
     pub(super) last_round: bool,
     /// Whether the quality gate only advises.
     pub(super) advised: bool,
 }
 
-impl Asked<'_> {
+impl Assignment<'_> {
     /// Whether some response could pass the gate, as far as threads go: no agent can move a blocker
     /// that is with a person.
     pub(super) fn may_approve(&self) -> bool {

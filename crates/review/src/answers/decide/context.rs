@@ -1,4 +1,4 @@
-//! What the rules of a message type look at, and the form in which they answer.
+//! What the rules of a message type look at, and the ruling they return.
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::Envelope;
@@ -24,14 +24,14 @@ pub struct Posted<'a> {
 }
 
 /// Everything the rules of a type look at.
-pub(crate) struct Case<'a> {
+pub(crate) struct MessageContext<'a> {
     pub(crate) state: &'a State,
     pub(crate) policy: &'a Policy,
     pub(crate) posted: Posted<'a>,
     pub(crate) now: DateTime<Utc>,
 }
 
-impl<'a> Case<'a> {
+impl<'a> MessageContext<'a> {
     pub(crate) fn envelope(&self) -> &'a Envelope {
         self.posted.valid.envelope()
     }
@@ -61,8 +61,8 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What the rules of a type answer: the step, and whatever was odd.
-pub(crate) struct Answer {
+/// What the rules of a type decide: the step, and whatever was odd about the message.
+pub(crate) struct Ruling {
     pub(crate) step: ReviewStep,
     pub(crate) warnings: Vec<String>,
 }

@@ -4,7 +4,7 @@ use message_schema::Code;
 use message_schema::body::{Body, ReviewRequest};
 use message_schema::id::{AgentName, PrNumber};
 
-use super::case::Case;
+use super::context::MessageContext;
 use crate::parts::review::Review;
 use crate::words::key::ReviewKey;
 use crate::words::policy::Role;
@@ -30,14 +30,14 @@ impl Part {
 }
 
 /// Refuses a sender or addressee whose configured role does not admit the part.
-pub(super) fn check_configured_roles(case: &Case<'_>) -> Result<(), Refusal> {
-    let (from, to) = (&case.envelope().from, case.recipient());
-    let (sender_role, addressee_role) = match Part::of(case.posted.valid.body()) {
+pub(super) fn check_configured_roles(context: &MessageContext<'_>) -> Result<(), Refusal> {
+    let (from, to) = (&context.envelope().from, context.recipient());
+    let (sender_role, addressee_role) = match Part::of(context.posted.valid.body()) {
         Part::FromAuthor => (Role::Author, Role::Reviewer),
         Part::FromReviewer => (Role::Reviewer, Role::Author),
     };
     for (agent, role, field) in [(from, sender_role, "from"), (to, addressee_role, "to")] {
-        if !case.policy.admits(agent, role) {
+        if !context.policy.admits(agent, role) {
             return Err(Fault::new(
                 Code::WrongDirection,
                 format!("settled.toml does not let `{agent}` be the {role} of a review"),
@@ -52,27 +52,32 @@ pub(super) fn check_configured_roles(case: &Case<'_>) -> Result<(), Refusal> {
 }
 
 /// Finds the review of a message that answers one: feedback, lgtm or addressed.
-pub(super) fn find<'a>(case: &Case<'a>) -> Result<(&'a ReviewKey, &'a Review), Refusal> {
-    check_configured_roles(case)?;
-    let part = Part::of(case.posted.valid.body());
-    let key = match by_pr(case, part)? {
+pub(super) fn find<'a>(
+    context: &MessageContext<'a>,
+) -> Result<(&'a ReviewKey, &'a Review), Refusal> {
+    check_configured_roles(context)?;
+    let part = Part::of(context.posted.valid.body());
+    let key = match by_pr(context, part)? {
         Some(key) => key,
-        None => match by_thread_of_messages(case) {
+        None => match by_thread_of_messages(context) {
             Some(key) => key,
-            None => only_one_between(case, part)?,
+            None => only_one_between(context, part)?,
         },
     };
-    let review = case
+    let review = context
         .state
         .reviews
         .get(key)
         .expect("the key came from the reviews");
-    check_part(case, part, key, review)?;
+    check_part(context, part, key, review)?;
     Ok((key, review))
 }
 
-fn author_and_reviewer<'a>(case: &Case<'a>, part: Part) -> (&'a AgentName, &'a AgentName) {
-    let (from, to) = (&case.envelope().from, case.recipient());
+fn author_and_reviewer<'a>(
+    context: &MessageContext<'a>,
+    part: Part,
+) -> (&'a AgentName, &'a AgentName) {
+    let (from, to) = (&context.envelope().from, context.recipient());
     match part {
         Part::FromAuthor => (from, to),
         Part::FromReviewer => (to, from),
@@ -81,50 +86,50 @@ fn author_and_reviewer<'a>(case: &Case<'a>, part: Part) -> (&'a AgentName, &'a A
 
 /// The review of the named pull request between these two; several repositories can hold the
 /// number, and then only other evidence can tell.
-fn by_pr<'a>(case: &Case<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refusal> {
-    let Some(pr) = &case.envelope().related_pr else {
+fn by_pr<'a>(context: &MessageContext<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refusal> {
+    let Some(pr) = &context.envelope().related_pr else {
         return Ok(None);
     };
-    let (author, reviewer) = author_and_reviewer(case, part);
-    let of_pr = || case.state.reviews.of_number(pr).map(|(key, _)| key);
+    let (author, reviewer) = author_and_reviewer(context, part);
+    let of_pr = || context.state.reviews.of_number(pr).map(|(key, _)| key);
     let own: Vec<_> = of_pr()
         .filter(|key| key.author == *author && key.reviewer == *reviewer)
         .collect();
     match own.as_slice() {
         [key] => Ok(Some(key)),
-        [_, _, ..] => match by_thread_of_messages(case) {
+        [_, _, ..] => match by_thread_of_messages(context) {
             Some(key) if own.contains(&key) => Ok(Some(key)),
-            Some(_) | None => only_open(case, &own)
+            Some(_) | None => only_open(context, &own)
                 .map(Some)
                 .ok_or_else(|| ambiguous(&own, "parent_message_id")),
         },
         [] => match of_pr().next() {
-            Some(other) => Err(wrong_direction(case, other)),
-            None => Err(no_open_request(case, Some(pr))),
+            Some(other) => Err(wrong_direction(context, other)),
+            None => Err(no_open_request(context, Some(pr))),
         },
     }
 }
 
-fn by_thread_of_messages<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
-    let envelope = case.envelope();
+fn by_thread_of_messages<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
+    let envelope = context.envelope();
     let parent = envelope
         .parent_message_id
         .as_deref()
         .and_then(|id| id.parse().ok())
         .and_then(|id| {
-            [&envelope.from, case.recipient()]
+            [&envelope.from, context.recipient()]
                 .into_iter()
-                .find_map(|who| case.state.review_of_message(who, &id))
+                .find_map(|who| context.state.review_of_message(who, &id))
         });
-    parent.or_else(|| by_conversation(case))
+    parent.or_else(|| by_conversation(context))
 }
 
 /// Of the reviews a conversation was about, the only one between these two, or the only one of them
 /// that is open. Where it was about others alone, one of those shows who has which part.
-fn by_conversation<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
-    let envelope = case.envelope();
-    let (from, to) = (&envelope.from, case.recipient());
-    let keys = case
+fn by_conversation<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
+    let envelope = context.envelope();
+    let (from, to) = (&envelope.from, context.recipient());
+    let keys = context
         .state
         .conversations
         .get(envelope.conversation_id.as_ref()?)?;
@@ -137,13 +142,16 @@ fn by_conversation<'a>(case: &Case<'a>) -> Option<&'a ReviewKey> {
     match theirs.as_slice() {
         [] => keys.last().map(|key| &**key),
         [only] => Some(only),
-        several => only_open(case, several),
+        several => only_open(context, several),
     }
 }
 
-fn only_one_between<'a>(case: &Case<'a>, part: Part) -> Result<&'a ReviewKey, Refusal> {
-    let (author, reviewer) = author_and_reviewer(case, part);
-    let mut open = case.state.reviews.open_between(author, reviewer);
+fn only_one_between<'a>(
+    context: &MessageContext<'a>,
+    part: Part,
+) -> Result<&'a ReviewKey, Refusal> {
+    let (author, reviewer) = author_and_reviewer(context, part);
+    let mut open = context.state.reviews.open_between(author, reviewer);
     match (open.next(), open.len()) {
         (Some(key), 0) => Ok(key),
         (Some(key), _) => {
@@ -151,10 +159,10 @@ fn only_one_between<'a>(case: &Case<'a>, part: Part) -> Result<&'a ReviewKey, Re
             Err(ambiguous(&some, "related_pr"))
         }
         (None, _) => {
-            let swapped = case.state.reviews.open_between(reviewer, author).next();
+            let swapped = context.state.reviews.open_between(reviewer, author).next();
             Err(swapped.map_or_else(
-                || no_open_request(case, None),
-                |other| wrong_direction(case, other),
+                || no_open_request(context, None),
+                |other| wrong_direction(context, other),
             ))
         }
     }
@@ -162,16 +170,16 @@ fn only_one_between<'a>(case: &Case<'a>, part: Part) -> Result<&'a ReviewKey, Re
 
 /// A review found by its messages may still not be this sender's to move.
 fn check_part(
-    case: &Case<'_>,
+    context: &MessageContext<'_>,
     part: Part,
     key: &ReviewKey,
     review: &Review,
 ) -> Result<(), Refusal> {
-    let (author, reviewer) = author_and_reviewer(case, part);
+    let (author, reviewer) = author_and_reviewer(context, part);
     if key.author == *author && key.reviewer == *reviewer {
         return Ok(());
     }
-    let refusal = wrong_direction(case, key);
+    let refusal = wrong_direction(context, key);
     Err(Refusal {
         legal_next: review.legal_next(key),
         ..refusal
@@ -180,9 +188,12 @@ fn check_part(
 
 /// The review a request is about: one that is there already, whether or not both name the
 /// repository, so that naming it or leaving it out is no way to a fresh count.
-pub(super) fn key_of_request(case: &Case<'_>, body: &ReviewRequest) -> Result<ReviewKey, Refusal> {
-    let (author, reviewer) = (&case.envelope().from, case.recipient());
-    let known: Vec<&ReviewKey> = case
+pub(super) fn key_of_request(
+    context: &MessageContext<'_>,
+    body: &ReviewRequest,
+) -> Result<ReviewKey, Refusal> {
+    let (author, reviewer) = (&context.envelope().from, context.recipient());
+    let known: Vec<&ReviewKey> = context
         .state
         .of_pr(body.repo.as_ref(), &body.pr)
         .map(|(key, _)| key)
@@ -196,7 +207,7 @@ pub(super) fn key_of_request(case: &Case<'_>, body: &ReviewRequest) -> Result<Re
             reviewer.clone(),
         )),
         [key] => Ok((*key).clone()),
-        [_, _, ..] => match only_open(case, &known) {
+        [_, _, ..] => match only_open(context, &known) {
             Some(key) => Ok(key.clone()),
             None => Err(ambiguous(&known, "body.repo")),
         },
@@ -204,9 +215,10 @@ pub(super) fn key_of_request(case: &Case<'_>, body: &ReviewRequest) -> Result<Re
 }
 
 /// The only one of these reviews that an agent can still move.
-fn only_open<'a>(case: &Case<'a>, keys: &[&'a ReviewKey]) -> Option<&'a ReviewKey> {
+fn only_open<'a>(context: &MessageContext<'a>, keys: &[&'a ReviewKey]) -> Option<&'a ReviewKey> {
     let is_open = |key: &&&ReviewKey| {
-        case.state
+        context
+            .state
             .review(key)
             .is_some_and(|review| !review.phase.is_final())
     };
@@ -216,42 +228,42 @@ fn only_open<'a>(case: &Case<'a>, keys: &[&'a ReviewKey]) -> Option<&'a ReviewKe
 
 /// Refuses a request that would turn the roles of a known pull request round.
 pub(super) fn check_opener(
-    case: &Case<'_>,
+    context: &MessageContext<'_>,
     pr: &PrNumber,
     repo: Option<&message_schema::id::Repo>,
 ) -> Result<(), Refusal> {
-    check_configured_roles(case)?;
-    let from = &case.envelope().from;
-    match case
+    check_configured_roles(context)?;
+    let from = &context.envelope().from;
+    match context
         .state
         .of_pr(repo, pr)
         .find(|(key, _)| key.author != *from)
     {
-        Some((key, _)) => Err(wrong_direction(case, key)),
+        Some((key, _)) => Err(wrong_direction(context, key)),
         None => Ok(()),
     }
 }
 
-fn wrong_direction(case: &Case<'_>, key: &ReviewKey) -> Refusal {
-    let envelope = case.envelope();
+fn wrong_direction(context: &MessageContext<'_>, key: &ReviewKey) -> Refusal {
+    let envelope = context.envelope();
     let fault = Fault::new(
         Code::WrongDirection,
         format!(
             "`{}` from `{}` to `{}` does not fit the review {key}: there `{}` is the author and `{}` the reviewer",
             envelope.kind,
             envelope.from,
-            case.recipient(),
+            context.recipient(),
             key.author,
             key.reviewer
         ),
     )
     .field("from")
-    .found(format!("{} to {}", envelope.from, case.recipient()))
-    .expected(match Part::of(case.posted.valid.body()) {
+    .found(format!("{} to {}", envelope.from, context.recipient()))
+    .expected(match Part::of(context.posted.valid.body()) {
         Part::FromAuthor => format!("{} to {}", key.author, key.reviewer),
         Part::FromReviewer => format!("{} to {}", key.reviewer, key.author),
     });
-    let legal = case
+    let legal = context
         .state
         .reviews
         .get(key)
@@ -275,8 +287,8 @@ fn ambiguous(keys: &[&ReviewKey], tells: &str) -> Refusal {
     .refuses()
 }
 
-fn no_open_request(case: &Case<'_>, pr: Option<&PrNumber>) -> Refusal {
-    let (from, to) = (&case.envelope().from, case.recipient());
+fn no_open_request(context: &MessageContext<'_>, pr: Option<&PrNumber>) -> Refusal {
+    let (from, to) = (&context.envelope().from, context.recipient());
     let what = pr.map_or_else(String::new, |pr| format!(" of pull request {pr}"));
     Fault::new(
         Code::NoOpenRequest,

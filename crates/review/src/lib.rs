@@ -70,4 +70,7 @@ pub use words::record::{
 };
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
-pub use words::thread::{Dialogue, Fate, Hold, REPLIES_MAX, STANCE_HELD_MAX, Thread, ThreadState};
+pub use words::thread::{
+    Dialogue, HandoffState, Hold, Origin, REPLIES_MAX, Reopening, Routing, STANCE_HELD_MAX, Thread,
+    ThreadState,
+};

@@ -64,14 +64,10 @@ pub(crate) fn judge(
         )
         .collect();
     faults.extend(evidence.faults());
-    let defer = |thread: &Thread| Thread {
-        state: ThreadState::Deferred,
-        ..thread.clone()
-    };
     let deferred = open().filter(|(id, _)| covered.contains(*id));
     GateJudgement {
         deferred: deferred
-            .map(|(id, thread)| (id.clone(), defer(thread)))
+            .map(|(id, thread)| (id.clone(), thread.moved_to(ThreadState::Deferred)))
             .collect(),
         faults,
     }

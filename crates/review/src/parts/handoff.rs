@@ -9,7 +9,7 @@ use crate::words::event::{PullAction, PullEvent};
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::policy::{HandoffMode, Policy};
 use crate::words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
-use crate::words::thread::{Fate, Thread, ThreadState};
+use crate::words::thread::{HandoffState, Origin, Thread, ThreadState};
 
 /// What an event hands off, and what becomes of the threads by it.
 #[derive(Default)]
@@ -76,14 +76,14 @@ fn target<'p>(
     author: Option<&str>,
     policy: &'p Policy,
 ) -> Result<&'p AgentName, NoHandoff> {
-    let (fate, handoff) = (&thread.fate, &policy.handoff);
-    if fate.verify_run {
+    let (routing, handoff) = (&thread.routing, &policy.handoff);
+    if thread.origin == Origin::VerifyRun {
         return Err(NoHandoff::VerifyRun);
     }
-    if fate.task.is_some() {
+    if thread.task().is_some() {
         return Err(NoHandoff::AlreadyHandedOff);
     }
-    if !fate.queued {
+    if !thread.is_queued() {
         if author.is_some_and(|author| handoff.bots.contains(author)) {
             return Err(NoHandoff::BotAuthor);
         }
@@ -94,16 +94,16 @@ fn target<'p>(
                 return Err(NoHandoff::BelowThreshold);
             }
             HandoffMode::Threshold if handoff.categories.is_empty() => {}
-            HandoffMode::Threshold if fate.category.as_ref().is_some_and(is_listed) => {}
+            HandoffMode::Threshold if routing.category.as_ref().is_some_and(is_listed) => {}
             HandoffMode::Threshold => return Err(NoHandoff::CategoryExcluded),
             HandoffMode::Off => return Err(NoHandoff::ModeOff),
         }
     }
-    let route = fate
+    let route = routing
         .category
         .as_ref()
         .and_then(|category| handoff.routes.get(category));
-    let named = fate
+    let named = routing
         .target
         .as_deref()
         .or(route.or(handoff.target.as_ref()).map(AgentName::as_str));
@@ -124,19 +124,8 @@ impl<'a> HandoffPlan<'a> {
         findings: &[(&'a ReviewKey, &'a FindingId, &'a Thread)],
     ) {
         for (key, finding, thread) in findings {
-            let fate = Fate {
-                task: Some(id.clone()),
-                queued: false,
-                ..thread.fate.clone()
-            };
-            self.change(
-                key,
-                finding,
-                Thread {
-                    fate,
-                    ..(*thread).clone()
-                },
-            );
+            let handed_off = thread.with_handoff(HandoffState::HandedOff(id.clone()));
+            self.change(key, finding, handed_off);
         }
         let findings = findings.iter().map(|(key, finding, thread)| TaskFinding {
             review: (*key).clone(),
@@ -154,20 +143,9 @@ impl<'a> HandoffPlan<'a> {
     }
 
     fn drop(&mut self, (key, id, thread): (&'a ReviewKey, &'a FindingId, &'a Thread)) {
-        if thread.fate.queued {
+        if thread.is_queued() {
             self.handoff.dropped += 1;
-            let fate = Fate {
-                queued: false,
-                ..thread.fate.clone()
-            };
-            self.change(
-                key,
-                id,
-                Thread {
-                    fate,
-                    ..thread.clone()
-                },
-            );
+            self.change(key, id, thread.with_handoff(HandoffState::ByPolicy));
         }
         self.leave((key, id, thread), NoHandoff::NotMerged);
     }

@@ -17,74 +17,111 @@ pub const REPLIES_MAX: u8 = 3;
 pub(crate) const NEW_FINDINGS_MAX: usize = 25;
 
 /// A finding under discussion.
+///
+/// What the finding says and its counters hold in every state, because a thread that is opened again
+/// goes on where it was. What can only be so in some states is an enum: [`ThreadState`] for the
+/// discussion, [`Reopening`] for what a resolution is worth, [`HandoffState`] for the task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "ThreadLine", into = "ThreadLine")]
 pub struct Thread {
     /// How bad it is; a later packet can raise it, never lower it.
     pub severity: Severity,
     /// Whether it blocks approval.
     pub blocking: bool,
     /// One line on what it is.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub title: Option<String>,
     /// The file it is in.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file: Option<RepoPath>,
     /// The lines it covers.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lines: Option<LineRange>,
     /// The words it is known by: its title, else its recommendation, else what it expects.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub words: Option<String>,
     /// The reviewer's mark of the same problem across rounds.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fingerprint: Option<String>,
     /// The round it was opened in.
     pub opened_in: u32,
     /// Stance and counters.
     pub dialogue: Dialogue,
-    /// Where it stands.
+    /// Where its discussion stands.
     pub state: ThreadState,
-    /// Whether it was open again after having been resolved; that happens once.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub reopened: bool,
-    /// Whether a person resolved it: from then on it can only be escalated.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub by_person: bool,
-    /// What is known about it for whoever is to fix it.
-    #[serde(skip_serializing_if = "Fate::is_default", default)]
-    pub fate: Fate,
+    /// Whether the reviewer may open it again once it is resolved.
+    pub reopening: Reopening,
+    /// What the reviewer said for whoever is to fix it after the merge.
+    pub routing: Routing,
+    /// Where the finding comes from.
+    pub origin: Origin,
+    /// Whether it becomes a task, or is one already.
+    pub handoff: HandoffState,
 }
 
-/// What matters of a finding once its pull request is merged (seed 003).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Fate {
-    /// The kind of problem; routes handoffs.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+/// What a resolution of the thread is worth. A problem that comes back is discussed once more and no
+/// further, else reopening would buy endless rounds; and no agent overrules a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reopening {
+    /// The reviewer may open the resolved thread again.
+    #[default]
+    Allowed,
+    /// It was opened again before: the next resolution is final.
+    Used,
+    /// A person resolved it, and that is final.
+    Barred {
+        /// Whether it had been opened again before, or was raised again since.
+        used: bool,
+    },
+}
+
+impl Reopening {
+    /// The same after the reviewer has raised the resolved thread again.
+    fn used(self) -> Self {
+        match self {
+            Self::Allowed | Self::Used => Self::Used,
+            Self::Barred { .. } => Self::Barred { used: true },
+        }
+    }
+
+    /// The same after a person has resolved the thread.
+    fn barred(self) -> Self {
+        match self {
+            Self::Allowed => Self::Barred { used: false },
+            Self::Used => Self::Barred { used: true },
+            barred @ Self::Barred { .. } => barred,
+        }
+    }
+}
+
+/// What routes a finding to a fixing agent once its pull request is merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Routing {
+    /// The kind of problem.
     pub category: Option<String>,
     /// The agent the reviewer wants it handed to.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<String>,
     /// What the reviewer says to do about it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recommendation: Option<String>,
-    /// Whether it was found in a verify run of a fixing agent.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub verify_run: bool,
-    /// Whether a person wants it handed off whatever the mode.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub queued: bool,
-    /// The task it was handed off in; that happens once.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub task: Option<TaskId>,
-    /// Whether it is one of the findings this fix pull request is to fix.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub carried: bool,
 }
 
-impl Fate {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
+/// Where a finding comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A reviewer raised it.
+    #[default]
+    Review,
+    /// A verify run of a fixing agent raised it: it is never handed off, or fixing would feed itself.
+    VerifyRun,
+    /// A fix pull request took it over: it is what that pull request is to fix.
+    CarriedOver,
+}
+
+/// Whether a finding becomes a task once its pull request is merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HandoffState {
+    /// As the policy says.
+    #[default]
+    ByPolicy,
+    /// A person wants it handed off whatever the policy says.
+    Queued,
+    /// It was handed off in this task; that happens once.
+    HandedOff(TaskId),
 }
 
 /// The reviewer's stance in the last cycle and how often it was held.
@@ -160,14 +197,14 @@ impl Thread {
             } else {
                 ThreadState::Open
             },
-            reopened: false,
-            by_person: false,
-            fate: Fate {
+            reopening: Reopening::Allowed,
+            routing: Routing {
                 category: finding.category.clone(),
                 target: finding.target.clone(),
                 recommendation: finding.recommendation.clone(),
-                ..Fate::default()
             },
+            origin: Origin::Review,
+            handoff: HandoffState::ByPolicy,
         }
     }
 
@@ -184,9 +221,10 @@ impl Thread {
             opened_in: 1,
             dialogue,
             state: ThreadState::Open,
-            reopened: false,
-            by_person: false,
-            fate: Fate::default(),
+            reopening: Reopening::default(),
+            routing: Routing::default(),
+            origin: Origin::default(),
+            handoff: HandoffState::default(),
         }
     }
 
@@ -229,7 +267,40 @@ impl Thread {
 
     /// Whether it was resolved a second time, or by a person: from now on it can only be escalated.
     pub fn is_settled_for_good(&self) -> bool {
-        self.state == ThreadState::Resolved && (self.reopened || self.by_person)
+        self.state == ThreadState::Resolved
+            && match self.reopening {
+                Reopening::Allowed => false,
+                Reopening::Used | Reopening::Barred { .. } => true,
+            }
+    }
+
+    /// Whether it was opened again after a resolution; that happens once.
+    pub fn was_reopened(&self) -> bool {
+        match self.reopening {
+            Reopening::Used | Reopening::Barred { used: true } => true,
+            Reopening::Allowed | Reopening::Barred { used: false } => false,
+        }
+    }
+
+    /// Whether a person has resolved it, whatever became of it since.
+    pub fn was_resolved_by_person(&self) -> bool {
+        match self.reopening {
+            Reopening::Barred { .. } => true,
+            Reopening::Allowed | Reopening::Used => false,
+        }
+    }
+
+    /// Whether a person wants it handed off whatever the policy says.
+    pub fn is_queued(&self) -> bool {
+        self.handoff == HandoffState::Queued
+    }
+
+    /// The task it was handed off in, if it was.
+    pub fn task(&self) -> Option<&TaskId> {
+        match &self.handoff {
+            HandoffState::HandedOff(task) => Some(task),
+            HandoffState::ByPolicy | HandoffState::Queued => None,
+        }
     }
 
     /// Whether it stands in the way of approval: it blocks and is open or with a person.
@@ -273,6 +344,40 @@ impl Thread {
         }
     }
 
+    /// The thread in another state, with its counters.
+    pub fn moved_to(&self, state: ThreadState) -> Self {
+        Self {
+            state,
+            ..self.clone()
+        }
+    }
+
+    /// The thread as the reviewer's raising it again leaves it: that was its one chance.
+    pub fn raised_again(&self, state: ThreadState) -> Self {
+        Self {
+            state,
+            reopening: self.reopening.used(),
+            ..self.clone()
+        }
+    }
+
+    /// The thread as a person resolves it.
+    pub(crate) fn resolved_by_person(&self) -> Self {
+        Self {
+            state: ThreadState::Resolved,
+            reopening: self.reopening.barred(),
+            ..self.clone()
+        }
+    }
+
+    /// The thread with another word on its handoff.
+    pub(crate) fn with_handoff(&self, handoff: HandoffState) -> Self {
+        Self {
+            handoff,
+            ..self.clone()
+        }
+    }
+
     /// The thread as a fix pull request takes it over: open from the start, with counters of its
     /// own; what does not block is deferred, so that it holds nothing up. It was handed off, and is
     /// not again with the fix.
@@ -289,14 +394,9 @@ impl Thread {
             } else {
                 ThreadState::Deferred
             },
-            reopened: false,
-            by_person: false,
-            fate: Fate {
-                carried: true,
-                queued: false,
-                task: Some(task.clone()),
-                ..self.fate.clone()
-            },
+            reopening: Reopening::Allowed,
+            origin: Origin::CarriedOver,
+            handoff: HandoffState::HandedOff(task.clone()),
             ..self.clone()
         }
     }
@@ -324,6 +424,145 @@ impl Dialogue {
             stance,
             round_count,
             ..self
+        }
+    }
+}
+
+/// A thread as records and snapshots write it: flat, and without what is false or unknown.
+#[derive(Serialize, Deserialize)]
+struct ThreadLine {
+    severity: Severity,
+    blocking: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    file: Option<RepoPath>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    lines: Option<LineRange>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    words: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    fingerprint: Option<String>,
+    opened_in: u32,
+    dialogue: Dialogue,
+    state: ThreadState,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    reopened: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    by_person: bool,
+    #[serde(skip_serializing_if = "HandoffLine::is_empty", default)]
+    fate: HandoffLine,
+}
+
+/// What such a line says of the handoff.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct HandoffLine {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    category: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    recommendation: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    verify_run: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    queued: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    task: Option<TaskId>,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    carried: bool,
+}
+
+impl HandoffLine {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<Thread> for ThreadLine {
+    fn from(thread: Thread) -> Self {
+        let queued = thread.is_queued();
+        let (reopened, by_person) = (thread.was_reopened(), thread.was_resolved_by_person());
+        let Routing {
+            category,
+            target,
+            recommendation,
+        } = thread.routing;
+        Self {
+            severity: thread.severity,
+            blocking: thread.blocking,
+            title: thread.title,
+            file: thread.file,
+            lines: thread.lines,
+            words: thread.words,
+            fingerprint: thread.fingerprint,
+            opened_in: thread.opened_in,
+            dialogue: thread.dialogue,
+            state: thread.state,
+            reopened,
+            by_person,
+            fate: HandoffLine {
+                category,
+                target,
+                recommendation,
+                verify_run: thread.origin == Origin::VerifyRun,
+                queued,
+                task: match thread.handoff {
+                    HandoffState::HandedOff(task) => Some(task),
+                    HandoffState::ByPolicy | HandoffState::Queued => None,
+                },
+                carried: thread.origin == Origin::CarriedOver,
+            },
+        }
+    }
+}
+
+impl From<ThreadLine> for Thread {
+    fn from(line: ThreadLine) -> Self {
+        let HandoffLine {
+            category,
+            target,
+            recommendation,
+            verify_run,
+            queued,
+            task,
+            carried,
+        } = line.fate;
+        Self {
+            severity: line.severity,
+            blocking: line.blocking,
+            title: line.title,
+            file: line.file,
+            lines: line.lines,
+            words: line.words,
+            fingerprint: line.fingerprint,
+            opened_in: line.opened_in,
+            dialogue: line.dialogue,
+            state: line.state,
+            reopening: match (line.by_person, line.reopened) {
+                (true, used) => Reopening::Barred { used },
+                (false, true) => Reopening::Used,
+                (false, false) => Reopening::Allowed,
+            },
+            routing: Routing {
+                category,
+                target,
+                recommendation,
+            },
+            // The rules never write two of these at once: what a verify run raised is not handed off,
+            // so no fix takes it over; and what was handed off is queued no longer.
+            origin: if verify_run {
+                Origin::VerifyRun
+            } else if carried {
+                Origin::CarriedOver
+            } else {
+                Origin::Review
+            },
+            handoff: match task {
+                Some(task) => HandoffState::HandedOff(task),
+                None if queued => HandoffState::Queued,
+                None => HandoffState::ByPolicy,
+            },
         }
     }
 }
@@ -407,5 +646,25 @@ mod tests {
                 .after(Action::Veto, Stance::SeeksChange)
                 .blocks_approval()
         );
+    }
+
+    /// The ledger's lines were written by the struct this type once was; they stay as they are.
+    #[test]
+    fn a_written_thread_is_read_and_written_again_byte_for_byte() {
+        let start = r#"{"severity":"P1","blocking":true,"title":"leak","opened_in":2,"dialogue":{"stance":"seeks_change","round_count":1,"replies":1},"state":"#;
+        for rest in [
+            r#""open"}"#,
+            r#""resolved","reopened":true}"#,
+            r#""resolved","by_person":true}"#,
+            r#"{"held":"escalate"},"reopened":true,"by_person":true}"#,
+            r#""open","fate":{"category":"bug","target":"gemini","recommendation":"close it","queued":true}}"#,
+            r#""deferred","fate":{"verify_run":true}}"#,
+            r#""open","fate":{"task":"handoff-pr86-1","carried":true}}"#,
+            r#"{"held":"veto"},"fate":{"task":"handoff-pr86-1"}}"#,
+        ] {
+            let line = format!("{start}{rest}");
+            let thread: Thread = serde_json::from_str(&line).expect("a thread");
+            assert_eq!(serde_json::to_string(&thread).expect("JSON"), line);
+        }
     }
 }

@@ -5,8 +5,8 @@ use message_schema::envelope::DAEMON;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, ReportedViolation};
 use review::{
-    DaemonMessage, Fault, Handoff, Notice, Phase, Record, Review, ReviewKey, ReviewStep, Says,
-    Thread,
+    DaemonMessage, Fault, Handoff, Notice, Origin, Phase, Record, Review, ReviewKey, ReviewStep,
+    Says, Thread,
 };
 use serde::Serialize;
 
@@ -253,29 +253,28 @@ fn threads(step: &ReviewStep) -> impl Iterator<Item = Outcome> {
         .map(|(id, changed)| Outcome::note(thread(id.as_str(), changed)))
 }
 
-/// A thread: where it stands, how bad it is, its counters, its fate.
+/// A thread: where it stands, how bad it is, its counters, its handoff.
 pub(super) fn thread(id: &str, thread: &Thread) -> String {
     let Thread {
         severity,
         dialogue,
-        fate,
+        origin,
         ..
     } = thread;
     let flags = [
-        (thread.reopened, " reopened"),
-        (thread.by_person, " by_person"),
-        (fate.queued, " queued"),
-        (fate.verify_run, " verify_run"),
-        (fate.carried, " carried"),
+        (thread.was_reopened(), " reopened"),
+        (thread.was_resolved_by_person(), " by_person"),
+        (thread.is_queued(), " queued"),
+        (*origin == Origin::VerifyRun, " verify_run"),
+        (*origin == Origin::CarriedOver, " carried"),
     ];
     let flags: String = flags
         .into_iter()
         .filter(|(is, _)| *is)
         .map(|(_, word)| word)
         .collect();
-    let task = fate
-        .task
-        .as_ref()
+    let task = thread
+        .task()
         .map_or_else(String::new, |task| format!(" task={task}"));
     format!(
         "thread {id} {} {severity}{} {} round_count={} replies={}{flags}{task}",

@@ -150,7 +150,7 @@ impl Histories {
             round_count: thread.dialogue.round_count,
             replies: thread.dialogue.replies,
             replies_left: REPLIES_MAX.saturating_sub(thread.dialogue.replies),
-            reopened: thread.reopened,
+            reopened: thread.was_reopened(),
             legal: legal(review, thread),
             person: persons(thread.state)
                 .iter()

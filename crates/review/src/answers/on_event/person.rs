@@ -14,7 +14,7 @@ use crate::words::event::{Act, PersonsDecision};
 use crate::words::key::ReviewKey;
 use crate::words::phase::{EscalationReason, Phase};
 use crate::words::record::{Generation, ReviewStep, Says};
-use crate::words::thread::{Fate, Hold, Thread, ThreadState};
+use crate::words::thread::{HandoffState, Hold, Thread, ThreadState};
 
 pub(super) fn on_event(
     context: &mut EventContext<'_>,
@@ -26,38 +26,19 @@ pub(super) fn on_event(
         Act::Cancel => cancel(key, review)?,
         Act::Grant { rounds } => grant(context, key, review, *rounds)?,
         Act::Resolve(id) | Act::WontFix(id) => {
-            let thread = Thread {
-                state: ThreadState::Resolved,
-                by_person: true,
-                ..unsettled(review, id)?.clone()
-            };
+            let thread = unsettled(review, id)?.resolved_by_person();
             with_thread(key, review, id, thread)
         }
         Act::Queue(id) => with_thread(key, review, id, queued(id, unsettled(review, id)?)?),
         Act::Drop(id) => with_thread(key, review, id, dropped(review, id)?),
         Act::Hold(id) => {
             let thread = in_state(review, id, "open", Thread::is_open)?;
-            with_thread(
-                key,
-                review,
-                id,
-                Thread {
-                    state: ThreadState::Held(Hold::Person),
-                    ..thread.clone()
-                },
-            )
+            let held = thread.moved_to(ThreadState::Held(Hold::Person));
+            with_thread(key, review, id, held)
         }
         Act::Release(id) => {
             let thread = in_state(review, id, "held", Thread::is_held)?;
-            with_thread(
-                key,
-                review,
-                id,
-                Thread {
-                    state: ThreadState::Open,
-                    ..thread.clone()
-                },
-            )
+            with_thread(key, review, id, thread.moved_to(ThreadState::Open))
         }
     };
     let ends = step.phase.is_final() && !review.phase.is_final();
@@ -182,12 +163,8 @@ fn grant(
 
 /// The threads with a person, open again with their counters.
 fn released(review: &Review) -> BTreeMap<FindingId, Thread> {
-    let open = |thread: &Thread| Thread {
-        state: ThreadState::Open,
-        ..thread.clone()
-    };
     let held = review.threads.iter().filter(|(_, thread)| thread.is_held());
-    held.map(|(id, thread)| (id.clone(), open(thread)))
+    held.map(|(id, thread)| (id.clone(), thread.moved_to(ThreadState::Open)))
         .collect()
 }
 
@@ -248,39 +225,27 @@ fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread)
 }
 
 fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, Declined> {
-    match &thread.fate.task {
-        Some(task) => Err(Declined::new(
+    match &thread.handoff {
+        HandoffState::HandedOff(task) => Err(Declined::new(
             Code::DecisionInvalid,
             format!("`{id}` was handed off before, as {task}"),
         )),
-        None => Ok(Thread {
-            fate: Fate {
-                queued: true,
-                ..thread.fate.clone()
-            },
-            ..thread.clone()
-        }),
+        HandoffState::ByPolicy | HandoffState::Queued => {
+            Ok(thread.with_handoff(HandoffState::Queued))
+        }
     }
 }
 
 /// Taken back whatever state the thread is in: what a person queued and then resolved is still queued.
 fn dropped(review: &Review, id: &FindingId) -> Result<Thread, Declined> {
     let thread = in_state(review, id, "known", |_| true)?;
-    match &thread.fate {
-        Fate { queued: true, .. } => Ok(Thread {
-            fate: Fate {
-                queued: false,
-                ..thread.fate.clone()
-            },
-            ..thread.clone()
-        }),
-        Fate {
-            task: Some(task), ..
-        } => {
+    match &thread.handoff {
+        HandoffState::Queued => Ok(thread.with_handoff(HandoffState::ByPolicy)),
+        HandoffState::HandedOff(task) => {
             let why = format!("`{id}` was handed off as {task}, which cannot be taken back");
             Err(Declined::new(Code::DecisionInvalid, why))
         }
-        Fate { .. } => Err(Declined::new(
+        HandoffState::ByPolicy => Err(Declined::new(
             Code::DecisionInvalid,
             format!("`{id}` is not queued"),
         )),

@@ -19,7 +19,7 @@ use crate::parts::gate::nit_cover;
 use crate::words::phase::Invocation;
 use crate::words::policy::{Policy, ThreadMode};
 use crate::words::refusal::Fault;
-use crate::words::thread::{Hold, NEW_FINDINGS_MAX, Thread, ThreadState};
+use crate::words::thread::{Hold, NEW_FINDINGS_MAX, Origin, Thread, ThreadState};
 
 /// A feedback or lgtm, as far as threads go.
 pub(crate) struct Response<'a> {
@@ -232,7 +232,9 @@ impl<'a> Sheet<'a> {
             return self.fault(wont_fix_needs_a_person(id, finding.severity));
         }
         let mut thread = Thread::opened_by(finding, self.response.round);
-        thread.fate.verify_run = self.response.verify_run;
+        if self.response.verify_run {
+            thread.origin = Origin::VerifyRun;
+        }
         if thread.is_open()
             && let Some(why) = self.comes_too_late(&thread, finding)
         {
@@ -343,15 +345,13 @@ impl<'a> Sheet<'a> {
             (ThreadState::Deferred, None) if says_open && is_worse && holds_up => ThreadState::Open,
             (state, None) => state,
         };
-        let reopened = thread.reopened || (thread.state == ThreadState::Resolved && says_open);
-        self.changed.insert(
-            id.clone(),
-            Thread {
-                state,
-                reopened,
-                ..thread
-            },
-        );
+        let is_raised_again = thread.state == ThreadState::Resolved && says_open;
+        let thread = if is_raised_again {
+            thread.raised_again(state)
+        } else {
+            thread.moved_to(state)
+        };
+        self.changed.insert(id.clone(), thread);
     }
 
     /// Whether a thread may be open again, rather than deferred; in a fix pull request only what
@@ -360,7 +360,8 @@ impl<'a> Sheet<'a> {
         match self.response.new_blockers {
             NewBlockers::Any | NewBlockers::InTouched(_) => true,
             NewBlockers::OnlyP0 => {
-                thread.severity == Severity::P0 || (thread.fate.carried && thread.blocking)
+                let is_of_the_task = thread.origin == Origin::CarriedOver;
+                thread.severity == Severity::P0 || (is_of_the_task && thread.blocking)
             }
         }
     }

@@ -289,7 +289,7 @@ fn a_problem_that_is_back_opens_its_thread_again_once_and_then_goes_to_a_person(
         "the last round"
     );
     let thread = table.review().threads.values().next().expect("a thread");
-    assert!(thread.is_open() && thread.reopened);
+    assert!(thread.is_open() && thread.was_reopened());
 
     decide(&mut table, Act::Resolve("F-001".parse().expect("an id")));
     decide(&mut table, Act::Reopen);

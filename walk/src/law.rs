@@ -6,8 +6,8 @@ mod step;
 
 use message_schema::packet::Severity;
 use review::{
-    Addressed, Deadline, Event, Invocation, Phase, Policy, Profile, Record, Review, ReviewKey,
-    State, Thread, Told, due, hear,
+    Addressed, Deadline, Event, Invocation, Phase, Policy, Profile, Record, ReportedEvent, Review,
+    ReviewKey, State, Thread, due, on_event,
 };
 
 use crate::ids;
@@ -154,12 +154,12 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
                 review: key.clone(),
                 which,
             };
-            let told = Told {
+            let told = ReportedEvent {
                 order: None,
                 event: &event,
             };
             let is_declined = matches!(
-                hear(state, policy, told, early, &mut ids()),
+                on_event(state, policy, told, early, &mut ids()),
                 Record::Declined { .. }
             );
             holds(is_declined, Law::DaemonGoesOn, || {

@@ -10,8 +10,8 @@ use message_schema::Code;
 use message_schema::id::MessageId;
 use message_schema::id::{AgentName, PrNumber};
 use review::{
-    Costs, Decision, Event, Phase, Posted, PullEvent, Record, Refusal, Refused, ReviewKey, State,
-    Told, apply, decide, hear, refuse,
+    Costs, Decision, Event, Phase, Posted, PullEvent, Record, Refusal, Refused, ReportedEvent,
+    ReviewKey, State, apply, decide, on_event, refuse,
 };
 
 use crate::bounds::Bounds;
@@ -267,11 +267,11 @@ impl<'a> Place<'a> {
     }
 
     fn tell(&mut self, event: Event, at: DateTime<Utc>) -> Option<Edge> {
-        let told = Told {
+        let told = ReportedEvent {
             order: None,
             event: &event,
         };
-        let record = hear(
+        let record = on_event(
             &self.state,
             &self.bounds.policy,
             told,

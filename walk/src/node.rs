@@ -176,9 +176,10 @@ pub(crate) fn likeness(review: &Review, id: &FindingId, thread: &Thread) -> u64 
         opened_in: _,
         dialogue,
         state,
-        reopened,
-        by_person,
-        fate,
+        reopening,
+        routing,
+        origin,
+        handoff,
     } = thread;
     let is_reported =
         crate::law::report(&review.phase).is_some_and(|report| report.findings.contains(id));
@@ -190,9 +191,10 @@ pub(crate) fn likeness(review: &Review, id: &FindingId, thread: &Thread) -> u64 
         fingerprint,
         dialogue,
         state,
-        reopened,
-        by_person,
-        fate,
+        reopening,
+        routing,
+        origin,
+        handoff,
         is_reported,
     )
         .hash(&mut hasher);

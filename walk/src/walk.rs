@@ -3,7 +3,10 @@
 
 use message_schema::id::{AgentName, FindingId, PrNumber};
 use message_schema::packet::Stance;
-use review::{Dialogue, Fate, ReviewKey, Task, TaskFinding, TaskId, Thread, ThreadState};
+use review::{
+    Dialogue, HandoffState, Origin, Reopening, ReviewKey, Routing, Task, TaskFinding, TaskId,
+    Thread, ThreadState,
+};
 use stateright::{Model, Property};
 
 use crate::bounds::Bounds;
@@ -114,9 +117,10 @@ fn task(bounds: &Bounds) -> Task {
                         replies: 0,
                     },
                     state: ThreadState::Open,
-                    reopened: false,
-                    by_person: false,
-                    fate: Fate::default(),
+                    reopening: Reopening::Allowed,
+                    routing: Routing::default(),
+                    origin: Origin::Review,
+                    handoff: HandoffState::ByPolicy,
                 },
             });
     let target: AgentName = agent(AUTHOR);

@@ -3,7 +3,10 @@
 
 use message_schema::envelope::Timestamp;
 use message_schema::id::{AgentName, MessageId, PacketPath};
-use review::{Cost, Event, Handoff, Happened, Letter, Review, ReviewKey, Says, State, Step};
+use review::{
+    DaemonMessage, Event, Handoff, Happened, RefusalCost, Review, ReviewKey, ReviewStep, Says,
+    State,
+};
 use spool::{Content, Delivery, FileName, Mailbox};
 
 use crate::letters::{self, budget, handoff, news};
@@ -30,18 +33,18 @@ pub enum Occasion<'a> {
     /// An event.
     Happened(&'a Happened),
     /// A refusal that cost the review something.
-    Refused(&'a Cost),
+    Refused(&'a RefusalCost),
 }
 
 impl<'a> Occasion<'a> {
-    fn letters(self) -> &'a [Letter] {
+    fn letters(self) -> &'a [DaemonMessage] {
         match self {
             Self::Happened(happened) => &happened.letters,
             Self::Refused(cost) => &cost.letters,
         }
     }
 
-    fn step_of(self, key: &ReviewKey) -> Option<&'a Step> {
+    fn step_of(self, key: &ReviewKey) -> Option<&'a ReviewStep> {
         match self {
             Self::Happened(happened) => happened.steps.iter().find(|step| step.review == *key),
             Self::Refused(cost) => Some(&cost.step).filter(|step| step.review == *key),
@@ -80,7 +83,7 @@ impl Outgoing<'_> {
 
     fn letter(
         &self,
-        letter: &Letter,
+        letter: &DaemonMessage,
         number: usize,
         occasion: Occasion<'_>,
         names: &mut NameBook,

@@ -4,80 +4,73 @@
 //! ```text
 //! decide(state, policy, posted, now) -> Decision | Refusal      looks and answers, changes nothing
 //! refuse(state, policy, refused, now) -> Record                 what a refusal costs
-//! hear(state, policy, told, now) -> Record                      what an event does: a person, a pull request, a turn
+//! on_event(state, policy, reported, now) -> Record             what an event does: a person, a pull request, a turn
 //! due(state, now) -> Option<Record>                             what the daemon does when a deadline has come
 //! brief(state, policy, key, now) -> Option<Brief>               what a reviewer is told with its request
 //! apply(state, record, at)                                      changes, cannot fail
 //! ```
+//!
+//! The crate has three floors, and a file imports only from its own floor or from one below it:
+//!
+//! ```text
+//! answers   decide, refuse, on_event, brief, apply, persist: what a caller asks for; looks at the whole state
+//! parts     review, threads of a response, gate, handoff, pulls, the state: what the records add up to,
+//!           and the rules that judge one part of it
+//! words     key, policy, refusal, thread, phase, pair, event, record: what a record says, as plain values
+//! ```
+//!
+//! A record names threads, phases and pairs as they are after it, so those types are words too; what
+//! compares two of them is a part. No two files of the crate import each other.
 //!
 //! [`threads`] and [`gate`] judge one part by itself, for whoever wants to try it out.
 //!
 //! The ledger keeps the records; folding them through [`apply`] rebuilds the state. Nothing here
 //! reads a clock, a disk or the environment, and nothing is random.
 
-mod alone;
-mod apply;
-mod brief;
-mod deadline;
-mod decide;
-mod duplicate;
-mod event;
-mod gate;
-mod handoff;
-mod hear;
-mod keep;
-mod key;
-mod pair;
-mod pairs;
-mod phase;
-mod policy;
-mod post;
-mod pulls;
-mod rank;
-mod record;
-mod refusal;
-mod response;
-mod reviews;
-mod run;
-mod state;
-mod thread;
-mod volume;
+mod answers;
+mod parts;
+mod words;
 
-pub use alone::{Cycle, gate, threads};
-pub use apply::apply;
-pub use brief::{
+pub use answers::apply::apply;
+pub use answers::brief::{
     BRIEF_VERSION, Brief, Budget, Deal, FeedbackAnswer, HeldThread, Legal, LgtmAnswer, NewFinding,
-    NitAnswer, NotAResponse, OpenThread, StructuredResponse, ThreadAnswer, Verdict, Written, brief,
+    NitAnswer, NotAResponse, OpenThread, StructuredResponse, TerminalResponse, ThreadAnswer,
+    WireResponse, brief,
 };
-pub use deadline::{Deadline, patience};
-pub use decide::{Decision, Posted, decide, repeated, sender_fault};
-pub use event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which};
-pub use gate::Clause;
-pub use handoff::{Handoff, Left, NoHandoff, Task, TaskFinding, TaskId};
-pub use hear::{Told, due, hear};
-pub use keep::{NotAPiece, Restoring};
-pub use key::ReviewKey;
-pub use pair::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
-pub use pairs::{
-    OpenPair, PairId, PairMember, PairNews, PairSetup, PairStanding, PairStep, TASK_MAX,
-    TRANSCRIPT_MAX, Transcript,
+pub use answers::decide::{Decision, Posted, decide, repeated, sender_fault};
+pub use answers::on_event::{ReportedEvent, due, on_event};
+pub use answers::persist::{Restore, RestoreError};
+pub use answers::refuse::{Refused, refuse};
+pub use parts::isolated::{Cycle, gate, threads};
+pub use parts::open_pair::OpenPair;
+pub use parts::pulls::Pull;
+pub use parts::rank::{Rank, messages_max};
+pub use parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
+pub use parts::state::State;
+pub use words::deadline::{Deadline, patience};
+pub use words::event::{Act, Event, PersonsDecision, PullAction, PullEvent, Which};
+pub use words::key::{ReviewKey, TaskId};
+pub use words::pair::machine::{ITERATIONS, Pair, PairEvent, PairFailure, Signal, SignalWords};
+pub use words::pair::record::{
+    PairId, PairMember, PairReport, PairSetup, PairStanding, PairStep, TASK_MAX, TRANSCRIPT_MAX,
+    Transcript,
 };
-pub use phase::{
-    Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase, STARTS_MAX, Side,
+pub use words::pair::state::{InvalidTransition, RunState};
+pub use words::phase::{
+    ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase,
+    STARTS_MAX, SUPERSESSIONS, Side,
 };
-pub use policy::{
+pub use words::policy::{
     FilesPerHour, GatePolicy, HandoffMode, HandoffPolicy, MessagesPerHour, OpenReviews, Policy,
     Profile, Role, RuntimeClock, ThreadMode,
 };
-pub use post::{Refused, refuse};
-pub use pulls::Pull;
-pub use rank::{Rank, messages_max};
-pub use record::{
-    Accepted, ContentDigest, Cost, Generation, Happened, Letter, Notice, Record, Says, Step,
+pub use words::record::{
+    Accepted, ContentDigest, DaemonMessage, Generation, Happened, Notice, Record, RefusalCost,
+    ReviewStep, Says,
 };
-pub use refusal::{Costs, Fault, Refusal};
-pub use run::{InvalidTransition, Run};
-pub use state::{
-    ATTEMPTS, FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review, SUPERSESSIONS, State,
+pub use words::refusal::{Clause, Costs, Fault, Refusal};
+pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
+pub use words::thread::{
+    Dialogue, HandoffState, Hold, Origin, REPLIES_MAX, Reopening, Routing, STANCE_HELD_MAX, Thread,
+    ThreadState,
 };
-pub use thread::{Dialogue, Fate, Hold, REPLIES_MAX, STANCE_HELD_MAX, Thread, ThreadState};

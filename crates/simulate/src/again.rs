@@ -7,8 +7,8 @@
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Accepted, Cost, Costs, Event, Handoff, Happened, Letter, Notice, Policy, Record, Refused,
-    State, Told,
+    Accepted, Costs, DaemonMessage, Event, Handoff, Happened, Notice, Policy, Record, RefusalCost,
+    Refused, ReportedEvent, State,
 };
 use spool::Entry;
 use validate_message::PacketInput;
@@ -158,17 +158,17 @@ impl Again {
     ) -> Record {
         let mut fresh = Ids::default();
         let mut next = || ids.next().cloned().unwrap_or_else(|| fresh.next());
-        review::hear(
+        review::on_event(
             &self.state,
             &self.policy,
-            Told { order, event },
+            ReportedEvent { order, event },
             at,
             &mut next,
         )
     }
 
     /// The refusal that costs what is recorded, if the rules know one.
-    fn refused(&self, then: &Record, cost: &Cost, at: DateTime<Utc>) -> Record {
+    fn refused(&self, then: &Record, cost: &RefusalCost, at: DateTime<Utc>) -> Record {
         let Record::Refused { from, code, .. } = then else {
             return then.clone();
         };
@@ -176,7 +176,7 @@ impl Again {
         let announcement = cost
             .letters
             .first()
-            .map_or(&fresh, |letter: &Letter| &letter.id);
+            .map_or(&fresh, |letter: &DaemonMessage| &letter.id);
         let of = |costs| {
             let refused = Refused {
                 outbox: from,

@@ -9,7 +9,7 @@ use message_schema::id::{FindingId, MessageId};
 use message_schema::yaml::{Content, Node};
 use review::{
     Accepted, ContentDigest, Cycle, EscalationReason, Fault, Generation, Pair, PairEvent, Phase,
-    Policy, Record, ReviewKey, Run, Signal, Step, Thread,
+    Policy, Record, ReviewKey, ReviewStep, RunState, Signal, Thread,
 };
 
 use super::compose::packet_text;
@@ -196,10 +196,10 @@ pub(super) fn ended_with(setup: &Setup) -> Read<Option<Record>> {
         number: 1,
         rounds: setup.config.rounds.max,
     };
-    let step = Step {
+    let step = ReviewStep {
         opens: Some(opens),
         threads: findings::threads(node)?,
-        ..Step::to(&key, 1, phase)
+        ..ReviewStep::to(&key, 1, phase)
     };
     Ok(Some(Record::Accepted(Box::new(Accepted {
         from: author,
@@ -215,7 +215,7 @@ pub(super) fn ended_with(setup: &Setup) -> Read<Option<Record>> {
 }
 
 /// A run goes from one state to another, or cannot.
-pub(super) fn transition(from: Run, to: Run) -> Vec<Outcome> {
+pub(super) fn transition(from: RunState, to: RunState) -> Vec<Outcome> {
     vec![match from.go(to) {
         Ok(to) => Outcome::yes(format!("accepted -> {}", to.word())),
         Err(invalid) => invalid_transition(&invalid),

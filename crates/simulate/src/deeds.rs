@@ -4,7 +4,7 @@
 use chrono::TimeDelta;
 use message_schema::id::AgentName;
 use message_schema::yaml::{Content, Node, Style};
-use review::{Act, Event, PersonsDecision, PullAction, PullEvent, Run, Which};
+use review::{Act, Event, PersonsDecision, PullAction, PullEvent, RunState, Which};
 use serde_json::Value;
 use workspace::config::Config;
 
@@ -35,7 +35,7 @@ pub(super) enum Deed {
     /// The reviewer approves (profile `gate`).
     Lgtm(Node),
     /// A run goes from one state to another (profile `run`).
-    Transition { from: Run, to: Run },
+    Transition { from: RunState, to: RunState },
     /// Something happens to the pair of commands (profile `run`).
     Pair(PairDeed),
 }
@@ -324,10 +324,10 @@ fn act(word: &Node, decision: &Node) -> Read<Act> {
     })
 }
 
-fn run(node: &Node) -> Read<Run> {
+fn run(node: &Node) -> Read<RunState> {
     let name = text(node)?.trim();
-    Run::from_word(name).ok_or_else(|| {
-        let words: Vec<&str> = Run::ALL.iter().map(|run| run.word()).collect();
+    RunState::from_word(name).ok_or_else(|| {
+        let words: Vec<&str> = RunState::ALL.iter().map(|run| run.word()).collect();
         Wrong::at(
             node.place,
             format!("`{name}`: expected one of {}", words.join(", ")),

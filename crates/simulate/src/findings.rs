@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use message_schema::id::FindingId;
 use message_schema::packet::FindingsPacket;
 use message_schema::yaml::{Content, Field, Node};
-use review::{Hold, Thread, ThreadState};
+use review::{HandoffState, Hold, Origin, Thread, ThreadState};
 use validate_message::{PacketInput, Valid};
 
 use super::compose::{Laid, blocking_count};
@@ -158,8 +158,12 @@ pub(super) fn threads(node: &Node) -> Read<BTreeMap<FindingId, Thread>> {
             if let Some(state) = value(&field.value, "state") {
                 thread.state = state_of(state)?;
             }
-            thread.fate.verify_run = optional(&field.value, "verify_run")?.unwrap_or(false);
-            thread.fate.queued = optional(&field.value, "queued")?.unwrap_or(false);
+            if optional(&field.value, "verify_run")?.unwrap_or(false) {
+                thread.origin = Origin::VerifyRun;
+            }
+            if optional(&field.value, "queued")?.unwrap_or(false) {
+                thread.handoff = HandoffState::Queued;
+            }
             Ok((finding.id.clone(), thread))
         })
         .collect()

@@ -5,7 +5,8 @@ use message_schema::envelope::DAEMON;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, ReportedViolation};
 use review::{
-    Fault, Handoff, Letter, Notice, Phase, Record, Review, ReviewKey, Says, Step, Thread,
+    DaemonMessage, Fault, Handoff, Notice, Origin, Phase, Record, Review, ReviewKey, ReviewStep,
+    Says, Thread,
 };
 use serde::Serialize;
 
@@ -194,7 +195,7 @@ pub(super) fn cost(record: &Record) -> Vec<Outcome> {
             cost.attempts_left
         )));
         if cost.attempts_left == 0 {
-            let Step { review, round, .. } = &cost.step;
+            let ReviewStep { review, round, .. } = &cost.step;
             all.push(Outcome::note(format!(
                 "review {review}: {}",
                 phase(&cost.step.phase, *round)
@@ -246,35 +247,34 @@ pub(super) fn phase(phase: &Phase, round: u32) -> String {
     format!("{} round {round}{more}", phase.word())
 }
 
-fn threads(step: &Step) -> impl Iterator<Item = Outcome> {
+fn threads(step: &ReviewStep) -> impl Iterator<Item = Outcome> {
     step.threads
         .iter()
         .map(|(id, changed)| Outcome::note(thread(id.as_str(), changed)))
 }
 
-/// A thread: where it stands, how bad it is, its counters, its fate.
+/// A thread: where it stands, how bad it is, its counters, its handoff.
 pub(super) fn thread(id: &str, thread: &Thread) -> String {
     let Thread {
         severity,
         dialogue,
-        fate,
+        origin,
         ..
     } = thread;
     let flags = [
-        (thread.reopened, " reopened"),
-        (thread.by_person, " by_person"),
-        (fate.queued, " queued"),
-        (fate.verify_run, " verify_run"),
-        (fate.carried, " carried"),
+        (thread.was_reopened(), " reopened"),
+        (thread.was_resolved_by_person(), " by_person"),
+        (thread.is_queued(), " queued"),
+        (*origin == Origin::VerifyRun, " verify_run"),
+        (*origin == Origin::CarriedOver, " carried"),
     ];
     let flags: String = flags
         .into_iter()
         .filter(|(is, _)| *is)
         .map(|(_, word)| word)
         .collect();
-    let task = fate
-        .task
-        .as_ref()
+    let task = thread
+        .task()
         .map_or_else(String::new, |task| format!(" task={task}"));
     format!(
         "thread {id} {} {severity}{} {} round_count={} replies={}{flags}{task}",
@@ -309,8 +309,8 @@ fn handoff(handoff: &Handoff) -> Vec<Outcome> {
     tasks.chain(left).chain(dropped).collect()
 }
 
-fn letter(letter: &Letter) -> Outcome {
-    let Letter { to, says, .. } = letter;
+fn letter(letter: &DaemonMessage) -> Outcome {
+    let DaemonMessage { to, says, .. } = letter;
     let what = match says {
         Says::Escalated { reason, .. } => format!("notification escalated {reason}"),
         Says::BudgetSpent { .. } => "review_feedback reviewer_budget_exceeded".to_owned(),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId};
-use review::{Accepted, Event, Policy, Record, ReviewKey, State, Told};
+use review::{Accepted, Event, Policy, Record, ReportedEvent, ReviewKey, State};
 use serde::Serialize;
 use spool::{Away, Digest, Entry, Layout, Mailbox, Original, SpoolError};
 use validate_message::PacketInput;
@@ -246,9 +246,13 @@ impl Twice {
             written,
             ..
         } = self;
-        review::hear(state, policy, Told { order, event }, at, &mut || {
-            written.next()
-        })
+        review::on_event(
+            state,
+            policy,
+            ReportedEvent { order, event },
+            at,
+            &mut || written.next(),
+        )
     }
 
     /// Keeps the deadlines of the reviews that went their own way, up to an instant and without it.

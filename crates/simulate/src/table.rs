@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use judgement::rejection::Rejection;
 use message_schema::Message;
 use message_schema::id::{MessageId, PrNumber};
-use review::{Event, Policy, Record, Restoring, State, Told};
+use review::{Event, Policy, Record, ReportedEvent, Restore, State};
 use validate_message::PacketInput;
 use workspace::config::Config;
 
@@ -29,7 +29,7 @@ pub(super) struct Table {
 
 /// A state that a snapshot kept.
 fn kept(state: &State) -> Result<State, String> {
-    let mut restoring = Restoring::default();
+    let mut restoring = Restore::default();
     let kept = state.write_lines(&mut |line| restoring.take(line));
     kept.map_err(|error| error.to_string())
         .map(|()| restoring.into_state())
@@ -118,7 +118,7 @@ impl Table {
 
     /// Something else happens.
     pub(super) fn hear(&mut self, event: &Event) -> Vec<Outcome> {
-        let told = Told { order: None, event };
+        let told = ReportedEvent { order: None, event };
         let Self {
             state,
             policy,
@@ -126,7 +126,7 @@ impl Table {
             written,
             ..
         } = self;
-        let record = review::hear(state, policy, told, *now, &mut || written.next());
+        let record = review::on_event(state, policy, told, *now, &mut || written.next());
         let outcomes = outcome::record(&record);
         self.apply(record);
         outcomes

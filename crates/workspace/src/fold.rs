@@ -6,7 +6,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use judgement::names::NameBook;
-use review::{Record, Restoring, ReviewKey, State};
+use review::{Record, Restore, ReviewKey, State};
 use spool::{Entry, Fold, Folded, SpoolError, VisitError};
 
 use crate::proofs::Proofs;
@@ -97,7 +97,7 @@ impl Fold for Books {
 
     fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
         self.clear();
-        let mut state = Restoring::default();
+        let mut state = Restore::default();
         for line in lines {
             let space = line
                 .iter()

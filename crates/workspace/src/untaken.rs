@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use message_schema::envelope::MessageType;
-use review::{Phase, Record, ReviewKey, Step};
+use review::{Phase, Record, ReviewKey, ReviewStep};
 use serde::{Deserialize, Serialize};
 use spool::{Entry, FileName, Mailbox};
 
@@ -64,7 +64,7 @@ impl Untaken {
     }
 }
 
-fn steps(record: &Record) -> &[Step] {
+fn steps(record: &Record) -> &[ReviewStep] {
     match record {
         Record::Accepted(accepted) => accepted.step.as_slice(),
         Record::Refused { cost, .. } => cost

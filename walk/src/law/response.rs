@@ -152,20 +152,20 @@ impl Heard<'_> {
 
 /// A thread that was not open opens once, and after that can only be handed to a person.
 fn settled(id: &FindingId, thread: &Thread, after: &Thread, said: Say) -> Result<(), Broken> {
-    let is_final = thread.reopened || thread.by_person;
+    let is_final = thread.was_reopened() || thread.was_resolved_by_person();
     if thread.state == after.state {
         return Ok(());
     }
     let may = match (thread.state, after.state) {
         (ThreadState::Resolved, ThreadState::Open) => {
-            !is_final && after.reopened && rank(after) < rank(thread)
+            !is_final && after.was_reopened() && rank(after) < rank(thread)
         }
         (ThreadState::Resolved, ThreadState::Held(_)) => {
             is_final && matches!(said, Say::Act(Action::Escalate, _) | Say::AgainEscalated)
         }
         // Reopened and covered by a nit in the same breath.
         (ThreadState::Resolved, ThreadState::Deferred) => {
-            !is_final && after.reopened && !after.blocking
+            !is_final && after.was_reopened() && !after.blocking
         }
         (ThreadState::Deferred, ThreadState::Open) => {
             after.blocking && (!thread.blocking || after.severity < thread.severity)
@@ -184,7 +184,7 @@ fn settled(id: &FindingId, thread: &Thread, after: &Thread, said: Say) -> Result
 
 /// What a thread has left: each action lowers it.
 pub(crate) fn rank(thread: &Thread) -> i32 {
-    let unused = 2 * i32::from(!thread.reopened);
+    let unused = 2 * i32::from(!thread.was_reopened());
     let replies = i32::from(REPLIES_MAX) - i32::from(thread.dialogue.replies);
     unused + replies + i32::from(thread.is_open())
 }

@@ -1,8 +1,8 @@
 //! The laws about a step: what may change from the state before to the state after, by what moved.
 
 use review::{
-    Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Phase, PullAction,
-    Rank, Review, ReviewKey, SUPERSESSIONS, Task, ThreadState, messages_max,
+    Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Origin, Phase,
+    PullAction, Rank, Review, ReviewKey, SUPERSESSIONS, Task, ThreadState, messages_max,
 };
 
 use super::{Broken, Law, blockers, holds, is_advised, response};
@@ -257,11 +257,11 @@ fn counters(was: &Review, now: &Review) -> Result<(), Broken> {
             return Err(Broken::new(Law::CountersStay, format!("{id} is forgotten")));
         };
         let stays = after.dialogue.replies >= thread.dialogue.replies
-            && after.reopened >= thread.reopened
-            && after.by_person >= thread.by_person
+            && after.was_reopened() >= thread.was_reopened()
+            && after.was_resolved_by_person() >= thread.was_resolved_by_person()
             && after.blocking >= thread.blocking
             && after.severity <= thread.severity
-            && (thread.fate.task.is_none() || after.fate.task == thread.fate.task);
+            && (thread.task().is_none() || after.task() == thread.task());
         holds(stays, Law::CountersStay, || {
             format!("{id}: {thread:?} to {after:?}")
         })?;
@@ -298,8 +298,8 @@ fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Res
         let may_go = thread.is_some_and(|thread| {
             let by_itself = !is_bots && bounds.policy.handoff.mode != HandoffMode::Off;
             thread.state != ThreadState::Resolved
-                && !thread.fate.verify_run
-                && (by_itself || thread.fate.queued)
+                && thread.origin != Origin::VerifyRun
+                && (by_itself || thread.is_queued())
         });
         holds(may_go, Law::HandedOffOnce, || format!("{thread:?}"))?;
     }

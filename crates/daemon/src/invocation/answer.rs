@@ -54,8 +54,8 @@ pub fn read(said: &Said, words: &SignalWords) -> Word {
 fn verdict(sheet: &Sheet) -> Verdict {
     match sheet {
         Sheet::Structured(response) => match response.response {
-            review::Verdict::Feedback(_) => Verdict::Feedback,
-            review::Verdict::Lgtm(_) => Verdict::Lgtm,
+            review::TerminalResponse::Feedback(_) => Verdict::Feedback,
+            review::TerminalResponse::Lgtm(_) => Verdict::Lgtm,
         },
         Sheet::Loose(_) => Verdict::Lgtm,
     }

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use chrono::{DateTime, Utc};
 use judgement::outgoing::Outgoing;
 use judgement::{briefs, draft};
-use review::{Event, Record, ReviewKey, Told, Which};
+use review::{Event, Record, ReportedEvent, ReviewKey, Which};
 use spool::SpoolError;
 use workspace::clock::{self, Moment};
 use workspace::orders::{self, NoOrder};
@@ -51,7 +51,7 @@ impl Mailroom {
             };
             // One that is known was committed by a process that ended before it removed the file.
             if !self.desk.state.has_order(&order.id) {
-                let told = Told {
+                let told = ReportedEvent {
                     order: Some(&order.id),
                     event: &order.event,
                 };
@@ -106,7 +106,7 @@ impl Mailroom {
         for key in taken {
             let event = Event::Taken(Which::of(&key));
             match self.judge_event(
-                Told {
+                ReportedEvent {
                     order: None,
                     event: &event,
                 },
@@ -155,8 +155,8 @@ impl Mailroom {
         self.desk.state.next_deadline().map(|(at, _)| at)
     }
 
-    pub(super) fn judge_event(&self, told: Told<'_>, moment: Moment) -> Record {
-        review::hear(
+    pub(super) fn judge_event(&self, told: ReportedEvent<'_>, moment: Moment) -> Record {
+        review::on_event(
             &self.desk.state,
             &self.desk.policy,
             told,

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use judgement::briefs;
 use message_schema::id::AgentName;
-use review::{Event, Invocation, Record, Review, ReviewKey, Told};
+use review::{Event, Invocation, Record, ReportedEvent, Review, ReviewKey};
 use spool::SpoolError;
 use workspace::clock::Moment;
 
@@ -49,7 +49,7 @@ impl Mailroom {
 
     /// Hears what became of a command, and says whether it changes anything. Once this returns it is in the ledger.
     pub(crate) fn hear_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
-        let record = self.judge_event(Told { order: None, event }, moment);
+        let record = self.judge_event(ReportedEvent { order: None, event }, moment);
         match record {
             record @ Record::Happened(_) => {
                 let mut batch = Batch::default();

@@ -8,7 +8,7 @@ mod page;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use review::{EscalationReason, Letter, Phase, Record, ReviewKey, Says, Step};
+use review::{DaemonMessage, EscalationReason, Phase, Record, ReviewKey, ReviewStep, Says};
 use workspace::clock::Clock;
 
 use self::histogram::Histogram;
@@ -150,7 +150,7 @@ impl Meter {
         }
     }
 
-    fn ended_by(&mut self, step: &Step) {
+    fn ended_by(&mut self, step: &ReviewStep) {
         let outcome = match &step.phase {
             Phase::Awaiting { .. }
             | Phase::Reviewing(_)
@@ -183,7 +183,7 @@ impl Meter {
     }
 }
 
-fn is_budget_spent(letter: &Letter) -> bool {
+fn is_budget_spent(letter: &DaemonMessage) -> bool {
     match letter.says {
         Says::BudgetSpent { .. } => true,
         Says::Escalated { .. }
@@ -193,7 +193,7 @@ fn is_budget_spent(letter: &Letter) -> bool {
     }
 }
 
-fn ends(letter: &Letter, of: &ReviewKey) -> bool {
+fn ends(letter: &DaemonMessage, of: &ReviewKey) -> bool {
     match &letter.says {
         Says::Escalated { review, .. }
         | Says::BudgetSpent { review, .. }

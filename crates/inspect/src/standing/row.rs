@@ -96,7 +96,7 @@ impl Row {
         let blockers = review
             .threads
             .iter()
-            .filter(|(_, thread)| thread.stands_in_the_way());
+            .filter(|(_, thread)| thread.blocks_approval());
         Self {
             review: key.to_string(),
             repo: key.repo.as_ref().map(ToString::to_string),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
-use review::{Hold, Phase, REPLIES_MAX, Record, Review, ReviewKey, Step, Thread, ThreadState};
+use review::{
+    Hold, Phase, REPLIES_MAX, Record, Review, ReviewKey, ReviewStep, Thread, ThreadState,
+};
 use serde::Serialize;
 use spool::Entry;
 use workspace::fold::{self, Unreadable};
@@ -146,7 +148,7 @@ impl Histories {
         let mut all: Vec<(&FindingId, &Thread)> = review.threads.iter().collect();
         all.sort_by_key(|(id, thread)| {
             (
-                !thread.stands_in_the_way(),
+                !thread.blocks_approval(),
                 !thread.is_open(),
                 thread.severity,
                 *id,
@@ -167,7 +169,7 @@ impl Histories {
             round_count: thread.dialogue.round_count,
             replies: thread.dialogue.replies,
             replies_left: REPLIES_MAX.saturating_sub(thread.dialogue.replies),
-            reopened: thread.reopened,
+            reopened: thread.was_reopened(),
             legal: legal(review, thread),
             person: persons(thread.state)
                 .iter()
@@ -255,7 +257,7 @@ fn what_a_person_does(word: &str) -> &'static str {
     }
 }
 
-fn steps(record: &Record) -> &[Step] {
+fn steps(record: &Record) -> &[ReviewStep] {
     match record {
         Record::Accepted(accepted) => accepted.step.as_slice(),
         Record::Refused { cost, .. } => cost

@@ -367,7 +367,7 @@ impl Look<'_> {
             .review
             .threads
             .iter()
-            .filter(|(_, thread)| thread.stands_in_the_way() || thread.is_open())
+            .filter(|(_, thread)| thread.blocks_approval() || thread.is_open())
             .map(|(id, thread)| threads::in_the_way(id, thread))
             .collect();
         if let Some(open) = self.review.phase.invocation() {

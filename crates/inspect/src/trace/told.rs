@@ -5,7 +5,7 @@ use std::path::Path;
 
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
-use review::{Accepted, Event, Happened, Letter, Notice, Record, ReviewKey, Says};
+use review::{Accepted, DaemonMessage, Event, Happened, Notice, Record, ReviewKey, Says};
 use spool::{Content, Delivery, Digest, Entry, SpoolError};
 use workspace::fold;
 
@@ -206,7 +206,7 @@ fn is_take(event: &Event) -> bool {
     }
 }
 
-fn is_in_place(letter: &Letter, of: &ReviewKey) -> bool {
+fn is_in_place(letter: &DaemonMessage, of: &ReviewKey) -> bool {
     match &letter.says {
         Says::BudgetSpent { review, .. } => review == of,
         Says::Escalated { .. }
@@ -250,7 +250,7 @@ fn parent(entry: &Entry) -> Option<String> {
 
 /// Whether the daemon wrote a letter under this id with the record.
 fn writes(record: &Record, id: &MessageId) -> bool {
-    let is_it = |letters: &[Letter]| letters.iter().any(|letter| letter.id == *id);
+    let is_it = |letters: &[DaemonMessage]| letters.iter().any(|letter| letter.id == *id);
     match record {
         Record::Refused { cost, notice, .. } => {
             let is_notice = match notice {

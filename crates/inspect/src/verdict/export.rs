@@ -7,7 +7,7 @@ use std::path::Path;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::id::{AgentName, PrNumber, Repo};
-use review::{Event, Record, Step, TaskId};
+use review::{Event, Record, ReviewStep, TaskId};
 use spool::{Digest, Entry, SpoolError};
 use workspace::config::{self, Config};
 use workspace::directory;
@@ -181,7 +181,7 @@ impl Copy {
     }
 }
 
-fn steps(record: &Record) -> Vec<&Step> {
+fn steps(record: &Record) -> Vec<&ReviewStep> {
     match record {
         Record::Accepted(accepted) => accepted.step.iter().collect(),
         Record::Refused { cost, .. } => cost.iter().map(|cost| &cost.step).collect(),

@@ -159,16 +159,16 @@ fn open_findings(review: &Review, find: fn(&FindingId, &Thread) -> Finding) -> V
 
 /// A thread as the packet shows it.
 fn carried(id: &FindingId, thread: &Thread) -> Finding {
-    let fate = &thread.fate;
+    let routing = &thread.routing;
     // A thread known by neither title nor recommendation is known by what it expects.
-    let is_nameless = thread.title.is_none() && fate.recommendation.is_none();
+    let is_nameless = thread.title.is_none() && routing.recommendation.is_none();
     Finding {
         title: thread.title.clone(),
-        category: fate.category.clone(),
+        category: routing.category.clone(),
         expected: thread.words.clone().filter(|_| is_nameless),
-        recommendation: fate.recommendation.clone(),
+        recommendation: routing.recommendation.clone(),
         fingerprint: thread.fingerprint.clone(),
-        target: fate.target.clone(),
+        target: routing.target.clone(),
         ..in_brief(id, thread)
     }
 }

@@ -155,10 +155,10 @@ fn described(number: usize, finding: &TaskFinding) -> String {
     });
     let id = one_line(id.as_str(), TITLE_CHARS);
     let mut text = format!("\n{number}. {id} ({}{lines}){title}\n", thread.severity);
-    if let Some(category) = &thread.fate.category {
+    if let Some(category) = &thread.routing.category {
         text += &format!("   Category: {}\n", one_line(category, TITLE_CHARS));
     }
-    if let Some(recommendation) = &thread.fate.recommendation {
+    if let Some(recommendation) = &thread.routing.recommendation {
         text += "   Recommendation:\n";
         for line in recommendation.lines() {
             text += &format!("     {}\n", one_line(line, usize::MAX));
@@ -180,9 +180,9 @@ fn finding(finding: &TaskFinding) -> Finding<'_> {
         blocking: thread.blocking,
         state: thread.state.word(),
         title: thread.title.as_deref().or(thread.words.as_deref()),
-        category: thread.fate.category.as_deref(),
+        category: thread.routing.category.as_deref(),
         lines: thread.lines,
-        recommendation: thread.fate.recommendation.as_deref(),
+        recommendation: thread.routing.recommendation.as_deref(),
         fingerprint: thread.fingerprint.as_deref(),
         raised_in_round: thread.opened_in,
         review,
@@ -192,7 +192,7 @@ fn finding(finding: &TaskFinding) -> Finding<'_> {
 /// What was decided about a finding before it was handed off.
 fn decision(finding: &TaskFinding) -> Option<String> {
     let TaskFinding { review, id, thread } = finding;
-    if thread.fate.queued {
+    if thread.is_queued() {
         return Some(format!("{}: a person queued it", id.as_str()));
     }
     match thread.state {

@@ -7,8 +7,8 @@ use message_schema::envelope::Timestamp;
 use message_schema::id::{AgentName, FindingId};
 use message_schema::line::escaped;
 use review::{
-    Act, CloseReason, EscalationReason, Event, Handoff, PairNews, PairStep, PersonsDecision, Phase,
-    PullEvent, Review, ReviewKey,
+    Act, CloseReason, EscalationReason, Event, Handoff, PairReport, PairStep, PersonsDecision,
+    Phase, PullEvent, Review, ReviewKey,
 };
 
 use super::{Letter, Said, fitted, notification, one_line, write};
@@ -117,7 +117,7 @@ impl About<'_> {
         let why = match self.event {
             Some(
                 Event::Failed { why, .. }
-                | Event::Pair(PairNews {
+                | Event::Pair(PairReport {
                     what: PairStep::Crashed { why, .. },
                     ..
                 }),

@@ -71,8 +71,8 @@ fn structured(
     now: DateTime<Utc>,
 ) -> Result<Response, Unwritten> {
     let (given, threads) = match &response.response {
-        review::Verdict::Feedback(answer) => (Verdict::Feedback, &answer.threads),
-        review::Verdict::Lgtm(answer) => (Verdict::Lgtm, &answer.threads),
+        review::TerminalResponse::Feedback(answer) => (Verdict::Feedback, &answer.threads),
+        review::TerminalResponse::Lgtm(answer) => (Verdict::Lgtm, &answer.threads),
     };
     if given != verdict {
         return Err(Unwritten::Other(given));

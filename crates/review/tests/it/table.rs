@@ -6,8 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Act, ContentDigest, Decision, Event, Fault, PersonsDecision, Policy, Posted, PullAction,
-    PullEvent, Rank, Record, Refused, Restoring, Review, State, Told, Which, apply, decide, due,
-    hear, refuse,
+    PullEvent, Rank, Record, Refused, ReportedEvent, Restore, Review, State, Which, apply, decide,
+    due, on_event, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -49,7 +49,7 @@ impl Default for Table {
 
 /// A state that was written as lines and read back.
 pub(crate) fn kept(state: &State) -> State {
-    let mut restoring = Restoring::default();
+    let mut restoring = Restore::default();
     let mut line = |line: &[u8]| restoring.take(line);
     state
         .write_lines(&mut line)
@@ -137,15 +137,15 @@ impl Table {
 
     /// Tells the rules of an event; `Ok` is the phase's word afterwards, `Err` the code it was
     /// declined with.
-    pub(crate) fn hear(&mut self, event: &Event) -> Result<String, String> {
+    pub(crate) fn on_event(&mut self, event: &Event) -> Result<String, String> {
         self.tell(event).map(|()| self.phase())
     }
 
     /// Tells the rules of an event; `Err` is the code it was declined with.
     pub(crate) fn tell(&mut self, event: &Event) -> Result<(), String> {
         self.now += TimeDelta::seconds(1);
-        let told = Told { order: None, event };
-        let record = hear(&self.state, &self.policy, told, self.now, &mut self.ids());
+        let told = ReportedEvent { order: None, event };
+        let record = on_event(&self.state, &self.policy, told, self.now, &mut self.ids());
         let declined = if let Record::Declined { code, .. } = &record {
             Some(code.to_string())
         } else {
@@ -190,7 +190,7 @@ impl Table {
 
     pub(crate) fn person(&mut self, act: Act) -> Result<String, String> {
         let (by, reason) = ("ada".to_owned(), "seen".to_owned());
-        self.hear(&Event::Person(PersonsDecision {
+        self.on_event(&Event::Person(PersonsDecision {
             which: which(),
             by,
             reason,
@@ -214,7 +214,7 @@ impl Table {
     ) -> Result<String, String> {
         let head = head.map(|head| head.parse().expect("a commit"));
         let (pr, author) = ("86".parse().expect("a number"), Some(author.to_owned()));
-        self.hear(&Event::Pull(PullEvent {
+        self.on_event(&Event::Pull(PullEvent {
             repo: None,
             pr,
             action,

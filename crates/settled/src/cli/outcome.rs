@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
-use review::{Invocation, Left, Phase, Record, Step, Task};
+use review::{Invocation, Left, Phase, Record, ReviewStep, Task};
 use serde::Serialize;
 use spool::Entry;
 
@@ -179,7 +179,7 @@ impl Outcome {
     }
 }
 
-fn moved(step: &Step) -> Moved {
+fn moved(step: &ReviewStep) -> Moved {
     let stale = match &step.phase {
         Phase::Approved(approval) => Some(approval.stale),
         Phase::Awaiting { .. }

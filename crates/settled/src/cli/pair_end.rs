@@ -1,7 +1,7 @@
 //! The end of a pair, and its transcript.
 
 use message_schema::line::escaped;
-use review::{PairFailure, PairId, PairStanding, PairStep, Run};
+use review::{PairFailure, PairId, PairStanding, PairStep, RunState};
 use serde::Serialize;
 
 use super::pair_told::{Line, said};
@@ -23,7 +23,7 @@ impl Last<'_> {
     /// 0 for a pair that is complete, 6 where a person is asked, 9 where it can go on, else 1.
     pub(super) fn exit(&self) -> Exit {
         match self.standing.pair.failure() {
-            None if self.standing.pair.run() == Run::Complete => Exit::Ok,
+            None if self.standing.pair.run() == RunState::Complete => Exit::Ok,
             Some(PairFailure::WithAPerson) => Exit::ActionRequired,
             Some(PairFailure::Interrupted) => Exit::Temporary,
             Some(

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use chrono::TimeDelta;
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
-use review::{PairFailure, PairId, PairSetup, PairStanding, PairStep, Run, Signal, Transcript};
+use review::{
+    PairFailure, PairId, PairSetup, PairStanding, PairStep, RunState, Signal, Transcript,
+};
 use serde::Serialize;
 
 use super::answer::{Answer, print};
@@ -212,7 +214,7 @@ pub(super) fn said(told: Told<'_>) -> Option<String> {
         standing,
         ..
     } = told;
-    let name = |run: Run| {
+    let name = |run: RunState| {
         setup
             .member(run)
             .map_or("the pair", |member| member.agent.as_str())

@@ -25,7 +25,9 @@ use std::time::Duration;
 use daemon::serve::DaemonError;
 use daemon::tell::{self, TellError};
 use message_schema::Code;
-use review::{Event, OpenPair, PairId, PairNews, PairSetup, PairStanding, PairStep, Record, Run};
+use review::{
+    Event, OpenPair, PairId, PairReport, PairSetup, PairStanding, PairStep, Record, RunState,
+};
 use spool::SpoolError;
 use workspace::fold::Books;
 
@@ -42,11 +44,11 @@ pub(crate) enum Role {
 
 impl Role {
     /// Who has the turn in that state.
-    pub(crate) fn of(run: Run) -> Option<Self> {
+    pub(crate) fn of(run: RunState) -> Option<Self> {
         match run {
-            Run::Working => Some(Self::Author),
-            Run::Reviewing => Some(Self::Reviewer),
-            Run::Init | Run::Complete | Run::Failed => None,
+            RunState::Working => Some(Self::Author),
+            RunState::Reviewing => Some(Self::Reviewer),
+            RunState::Init | RunState::Complete | RunState::Failed => None,
         }
     }
 
@@ -284,7 +286,7 @@ impl<'a> Driver<'a> {
 
     /// Tells the ledger, and knows from it where the pair stands then.
     fn tell(&mut self, what: PairStep) -> Result<(), PairError> {
-        let news = PairNews {
+        let news = PairReport {
             pair: self.id.clone(),
             what,
         };

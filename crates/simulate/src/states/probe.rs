@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Act, ContentDigest, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent, Record,
-    Refused, Review, State, Told, Which,
+    Refused, ReportedEvent, Review, State, Which,
 };
 use validate_message::PacketInput;
 
@@ -316,10 +316,10 @@ impl Probe {
     fn hear(&mut self, event: &Event) -> String {
         self.now += TimeDelta::seconds(1);
         let mut ids = self.ids();
-        let record = review::hear(
+        let record = review::on_event(
             &self.state,
             &self.policy,
-            Told { order: None, event },
+            ReportedEvent { order: None, event },
             self.now,
             &mut ids,
         );

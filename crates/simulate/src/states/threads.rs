@@ -101,12 +101,8 @@ fn longest(may_flip: bool) -> u32 {
         match thread.state {
             ThreadState::Open => cycles(thread, may_flip),
             // Opening it again takes a cycle, in which it gets no action.
-            ThreadState::Resolved if !thread.reopened => {
-                let again = Thread {
-                    state: ThreadState::Open,
-                    reopened: true,
-                    ..thread.clone()
-                };
+            ThreadState::Resolved if !thread.was_reopened() => {
+                let again = thread.raised_again(ThreadState::Open);
                 1 + cycles(&again, may_flip)
             }
             // The last word on one that was resolved again: escalate.

@@ -9,7 +9,7 @@ use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
 use message_schema::message::parse;
 use review::{
     Act, ContentDigest, Decision, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent,
-    Record, State, Told, Which,
+    Record, ReportedEvent, State, Which,
 };
 use spool::{Layout, Os, Spool};
 use tempfile::TempDir;
@@ -120,7 +120,13 @@ impl Room {
             *letters += 1;
             MessageId::new(format!("settled-{letters}")).expect("an id")
         };
-        let record = review::hear(state, policy, Told { order: None, event }, *now, &mut ids);
+        let record = review::on_event(
+            state,
+            policy,
+            ReportedEvent { order: None, event },
+            *now,
+            &mut ids,
+        );
         let agents: Vec<AgentName> = policy.agents.keys().cloned().collect();
         let moment = Moment { mono: 0, utc: *now };
         let outgoing = Outgoing {

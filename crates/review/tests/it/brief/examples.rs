@@ -4,7 +4,7 @@ use chrono::TimeDelta;
 use message_schema::body::Body;
 use message_schema::limit::Rounds;
 use message_schema::packet::{Action, Status};
-use review::{Act, Event, ThreadMode, ThreadState, Told, Which, apply, hear};
+use review::{Act, Event, ReportedEvent, ThreadMode, ThreadState, Which, apply, on_event};
 use serde_json::{Value, json};
 
 use super::{Asked, Fate, deal, decide, fate, feedback, lgtm, post, write};
@@ -94,11 +94,11 @@ fn a_brief_counts_what_the_round_has_used() {
         count: 3,
     };
     let mut ids = || "settled-1".parse().expect("an id");
-    let told = Told {
+    let told = ReportedEvent {
         order: None,
         event: &event,
     };
-    let record = hear(&table.state, &table.policy, told, table.now, &mut ids);
+    let record = on_event(&table.state, &table.policy, told, table.now, &mut ids);
     apply(&mut table.state, &record, table.now);
     let taken = table.now;
     table.now += TimeDelta::seconds(100);
@@ -289,7 +289,7 @@ fn a_problem_that_is_back_opens_its_thread_again_once_and_then_goes_to_a_person(
         "the last round"
     );
     let thread = table.review().threads.values().next().expect("a thread");
-    assert!(thread.is_open() && thread.reopened);
+    assert!(thread.is_open() && thread.was_reopened());
 
     decide(&mut table, Act::Resolve("F-001".parse().expect("an id")));
     decide(&mut table, Act::Reopen);

@@ -8,7 +8,9 @@ mod schema;
 use message_schema::body::Body;
 use message_schema::id::PacketPath;
 use message_schema::render_packet;
-use review::{Act, Brief, Event, PersonsDecision, Told, Which, Written, apply, brief, hear};
+use review::{
+    Act, Brief, Event, PersonsDecision, ReportedEvent, Which, WireResponse, apply, brief, on_event,
+};
 use serde_json::{Value, json};
 
 use crate::table::{Note, Table, codex, text, valid_or_codes};
@@ -67,7 +69,7 @@ impl Fate {
     }
 }
 
-fn write(table: &Table, response: &Value) -> Result<Written, String> {
+fn write(table: &Table, response: &Value) -> Result<WireResponse, String> {
     let (key, review) = table.state.reviews().next().expect("a review");
     let path = PacketPath::new("packets/findings/p.yaml").expect("a path");
     let read = review::StructuredResponse::read(response);
@@ -123,10 +125,10 @@ fn decide(table: &mut Table, act: Act) {
     };
     let event = Event::Person(decision);
     let mut ids = || "settled-decided".parse().expect("an id");
-    let record = hear(
+    let record = on_event(
         &table.state,
         &table.policy,
-        Told {
+        ReportedEvent {
             order: None,
             event: &event,
         },

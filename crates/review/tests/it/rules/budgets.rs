@@ -5,7 +5,7 @@ use crate::table::{Note, Table, claude, codex, packet, which};
 use review::{EscalationReason, Event, Phase, Record, Says};
 
 fn turns(table: &mut Table, count: u16) -> Result<String, String> {
-    table.hear(&Event::Turns {
+    table.on_event(&Event::Turns {
         which: which(),
         count,
     })
@@ -137,7 +137,7 @@ fn turns_in_the_packet_s_place_do_not_count() {
 fn a_command_is_started_twice_and_once_more_for_each_replacement() {
     let mut table = Table::default();
     table.request().expect("opens");
-    let start = |table: &mut Table| table.hear(&Event::Started(which()));
+    let start = |table: &mut Table| table.on_event(&Event::Started(which()));
     assert_eq!(start(&mut table), Ok("reviewing".to_owned()));
     assert!(
         matches!(&table.review().phase, Phase::Reviewing(open) if open.taken_at.is_some()),
@@ -158,12 +158,12 @@ fn a_command_that_fails_hands_the_review_to_a_person_and_is_never_a_pass() {
         which: which(),
         why: "it ended with code 1".to_owned(),
     };
-    assert_eq!(table.hear(&failed), Ok("escalated".to_owned()));
+    assert_eq!(table.on_event(&failed), Ok("escalated".to_owned()));
     assert_eq!(
         table.review().phase,
         Phase::Escalated(EscalationReason::InvocationFailed)
     );
-    assert_eq!(table.hear(&failed), Err("no_open_request".to_owned()));
+    assert_eq!(table.on_event(&failed), Err("no_open_request".to_owned()));
     assert_eq!(
         table.feedback(1, "F-001 P1 open"),
         refused(&["invocation_closed"])

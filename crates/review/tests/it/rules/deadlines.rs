@@ -36,7 +36,7 @@ fn once_taken_the_runtime_counts_and_its_end_is_the_daemon_s_feedback() {
         .request_with("max_runtime_s_reviewer: 90")
         .expect("opens");
     table.wait(TimeDelta::hours(20));
-    table.hear(&Event::Taken(which())).expect("taken");
+    table.on_event(&Event::Taken(which())).expect("taken");
     assert_eq!(table.wait(TimeDelta::seconds(89)), "reviewing");
     assert_eq!(table.wait(TimeDelta::seconds(1)), "escalated");
     assert_eq!(*reason(&table), EscalationReason::ReviewerBudgetExceeded);
@@ -57,10 +57,10 @@ fn a_request_taken_twice_starts_one_clock() {
     table
         .request_with("max_runtime_s_reviewer: 60")
         .expect("opens");
-    table.hear(&Event::Taken(which())).expect("taken");
+    table.on_event(&Event::Taken(which())).expect("taken");
     let before = table.review().clone();
     table.wait(TimeDelta::seconds(30));
-    table.hear(&Event::Taken(which())).expect("taken again");
+    table.on_event(&Event::Taken(which())).expect("taken again");
     assert_eq!(*table.review(), before);
 }
 
@@ -80,7 +80,7 @@ fn a_replaced_request_goes_on_with_the_same_clock() {
     table
         .request_with("max_runtime_s_reviewer: 60")
         .expect("opens");
-    table.hear(&Event::Taken(which())).expect("taken");
+    table.on_event(&Event::Taken(which())).expect("taken");
     table.wait(TimeDelta::seconds(50));
     table.supersede().expect("replaced");
     assert_eq!(table.wait(TimeDelta::seconds(10)), "escalated");
@@ -142,7 +142,7 @@ fn a_deadline_that_is_not_armed_does_nothing() {
         review,
         which: Deadline::Runtime,
     };
-    assert_eq!(table.hear(&event), Err("review_closed".to_owned()));
+    assert_eq!(table.on_event(&event), Err("review_closed".to_owned()));
     assert_eq!(table.review().phase.word(), "fixing");
 }
 

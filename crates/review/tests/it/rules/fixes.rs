@@ -94,6 +94,31 @@ fn the_task_s_findings_are_open_from_the_start_and_the_mild_ones_deferred() {
     );
 }
 
+/// A brief, a notice and `settled threads` show the round a thread was opened in: a round of the old
+/// pull request would point into a review the fix has never had.
+#[test]
+fn what_was_raised_in_a_later_round_is_carried_into_the_fix_s_first() {
+    let mut table = Table::default();
+    table.policy.handoff.mode = HandoffMode::Full;
+    table.policy.handoff.target = Some(agent("gemini"));
+    table.policy.rounds = Rounds::new(3).expect("in range");
+    table.request().expect("opens");
+    table
+        .feedback(1, "F-1 P1 open title: leak; file: a.rs")
+        .expect("feedback");
+    table.addressed(1, &[]).expect("addressed");
+    table.request().expect("round 2");
+    let late = "F-1 P1 fixed\nF-2 P1 open title: untested; file: b.rs";
+    table.feedback(2, late).expect("feedback");
+    table.pull(PullAction::Merged, None).expect("merged");
+    assert_eq!(table.handoff().0, ["handoff-pr86-1 -> gemini F-2"]);
+
+    fix_request(&mut table, "codex", "").expect("opens");
+    let carried = &fix_review(&table).threads[&"F-2".parse().expect("an id")];
+    assert_eq!((carried.opened_in, carried.dialogue.replies), (1, 0));
+    assert!(!carried.was_reopened() && carried.task().is_some());
+}
+
 #[test]
 fn a_task_of_another_agent_or_of_nobody_has_no_effect() {
     let mut table = handed_off();
@@ -156,7 +181,7 @@ fn what_a_fix_leaves_undone_is_not_handed_off_again() {
         author: None,
         head: None,
     });
-    table.hear(&merged).expect("merged");
+    table.on_event(&merged).expect("merged");
     let (tasks, left) = table.handoff();
     assert!(tasks.is_empty());
     assert_eq!(
@@ -264,7 +289,7 @@ fn the_fifth_review_approves_or_escalates_whoever_gives_it() {
             reason,
             act,
         };
-        let declined = table.hear(&Event::Person(decision));
+        let declined = table.on_event(&Event::Person(decision));
         assert_eq!(
             declined,
             Err("iteration_limit_exceeded".to_owned()),

@@ -1,16 +1,16 @@
 //! The rules of a review, each with a case on either side.
 
+mod admission;
 mod advisory;
-mod belongs;
 mod budgets;
 mod deadlines;
 mod duplicates;
 mod fixes;
 mod gate;
 mod handoff;
+mod lookup;
 mod pairs;
 mod people;
-mod post;
 mod pulls;
 mod rounds;
 mod threads;

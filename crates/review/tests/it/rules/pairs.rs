@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use review::{
-    EscalationReason, Event, Pair, PairFailure, PairId, PairMember, PairNews, PairSetup,
-    PairStanding, PairStep, Phase, Run, Says, Signal, SignalWords, Transcript,
+    EscalationReason, Event, Pair, PairFailure, PairId, PairMember, PairReport, PairSetup,
+    PairStanding, PairStep, Phase, RunState, Says, Signal, SignalWords, Transcript,
 };
 
 use super::{ok, refused};
@@ -69,7 +69,7 @@ fn interrupted(run: Option<Transcript>) -> PairStep {
 impl Table {
     /// Reports a step; where the pair stands then, or the code it was declined with.
     fn step(&mut self, what: PairStep) -> Result<PairStanding, String> {
-        self.tell(&Event::Pair(PairNews { pair: id(), what }))?;
+        self.tell(&Event::Pair(PairReport { pair: id(), what }))?;
         let review::Record::Happened(happened) = self.last_record() else {
             panic!("it was not declined")
         };
@@ -93,7 +93,7 @@ fn opened() -> Table {
     table
 }
 
-fn stands(standing: PairStanding) -> (Run, u8, Option<PairFailure>) {
+fn stands(standing: PairStanding) -> (RunState, u8, Option<PairFailure>) {
     (
         standing.pair.run(),
         standing.pair.iteration(),
@@ -111,10 +111,10 @@ fn a_pair_goes_through_its_states_and_is_forgotten_when_it_is_over() {
         ended(1, Signal::Done),
         PairStep::Began(2),
     ]);
-    assert_eq!(stands(standing), (Run::Reviewing, 1, None));
+    assert_eq!(stands(standing), (RunState::Reviewing, 1, None));
     assert_eq!((standing.ms_left, standing.turns_left), (19_000, Some(29)));
     let over = table.steps([ended(2, Signal::Pass)]);
-    assert_eq!(stands(over), (Run::Complete, 1, None));
+    assert_eq!(stands(over), (RunState::Complete, 1, None));
     assert!(table.state.pair(&id()).is_none());
     assert_eq!(table.step(PairStep::Resumed), Err(DECLINED.to_owned()));
 }
@@ -190,7 +190,7 @@ fn what_is_used_up_ends_a_pair_but_takes_no_approval_back() {
     let standing = table.steps([PairStep::Began(1), spent(Signal::Done)]);
     assert_eq!(
         stands(standing),
-        (Run::Failed, 1, Some(PairFailure::BudgetSpent))
+        (RunState::Failed, 1, Some(PairFailure::BudgetSpent))
     );
     let mut table = opened();
     let turns = PairStep::Crashed {
@@ -212,7 +212,7 @@ fn what_is_used_up_ends_a_pair_but_takes_no_approval_back() {
         PairStep::Began(2),
         pass,
     ]);
-    assert_eq!(standing.pair.run(), Run::Complete);
+    assert_eq!(standing.pair.run(), RunState::Complete);
 }
 
 #[test]
@@ -228,12 +228,12 @@ fn an_interrupted_pair_goes_on_where_it_stood_with_what_was_left() {
     let standing = table.steps([interrupted(Some(used(3, 2_000, 4)))]);
     assert_eq!(
         stands(standing),
-        (Run::Failed, 1, Some(PairFailure::Interrupted))
+        (RunState::Failed, 1, Some(PairFailure::Interrupted))
     );
     assert_eq!(table.step(PairStep::Began(4)), Err(DECLINED.to_owned()));
     assert!(kept(&table.state) == table.state, "a snapshot keeps it");
     let resumed = table.steps([PairStep::Resumed]);
-    assert_eq!(stands(resumed), (Run::Reviewing, 1, None));
+    assert_eq!(stands(resumed), (RunState::Reviewing, 1, None));
     assert_eq!(
         (resumed.ms_left, resumed.turns_left, resumed.starts),
         (16_000, Some(24), 3)
@@ -256,7 +256,7 @@ fn what_a_person_lets_rest_is_over_and_what_it_asked_is_a_persons() {
     let standing = table.steps([PairStep::Dropped]);
     assert_eq!(
         stands(standing),
-        (Run::Failed, 1, Some(PairFailure::Interrupted))
+        (RunState::Failed, 1, Some(PairFailure::Interrupted))
     );
     assert_eq!(
         table.review().phase,
@@ -278,7 +278,7 @@ fn only_what_was_interrupted_can_be_resumed() {
     never.steps([PairStep::Opened(Box::new(setup(true))), interrupted(None)]);
     assert_eq!(
         stands(never.steps([PairStep::Resumed])),
-        (Run::Init, 0, None)
+        (RunState::Init, 0, None)
     );
 }
 
@@ -296,14 +296,14 @@ fn a_pass_counts_only_where_the_gate_approved() {
     let mut table = asked();
     assert_eq!(
         stands(table.steps([ended(2, Signal::Pass)])),
-        (Run::Working, 2, None),
+        (RunState::Working, 2, None),
         "the request is open"
     );
     let mut table = asked();
     assert_eq!(table.lgtm("", None), ok("approved"));
     assert_eq!(
         table.steps([ended(2, Signal::Pass)]).pair.run(),
-        Run::Complete
+        RunState::Complete
     );
     // A review that was open before is one of theirs as well.
     let mut table = Table::default();
@@ -318,7 +318,7 @@ fn a_pass_counts_only_where_the_gate_approved() {
         PairStep::Began(2),
         ended(2, Signal::Pass),
     ]);
-    assert_eq!(stands(standing), (Run::Working, 2, None));
+    assert_eq!(stands(standing), (RunState::Working, 2, None));
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn a_review_that_came_to_a_person_ends_the_pair_and_an_older_one_does_not() {
     ]);
     assert_eq!(
         table.steps([ended(1, Signal::Done)]).pair.run(),
-        Run::Reviewing
+        RunState::Reviewing
     );
 }
 
@@ -363,7 +363,7 @@ fn a_pass_counts_nothing_over_a_review_that_came_to_a_person_meanwhile() {
         let over = table.steps([ended(2, Signal::Pass)]);
         assert_eq!(
             stands(over),
-            (Run::Failed, 1, Some(PairFailure::WithAPerson))
+            (RunState::Failed, 1, Some(PairFailure::WithAPerson))
         );
     }
 }

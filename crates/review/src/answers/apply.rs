@@ -1,0 +1,207 @@
+//! The only way the state changes: one record after the other, the same at start and while running.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use message_schema::envelope::{MessageType, Priority};
+
+use crate::parts::open_pair::OpenPair;
+use crate::parts::review::Review;
+use crate::parts::state::State;
+use crate::words::event::Event;
+use crate::words::pair::record::{PairReport, PairStanding, PairStep};
+use crate::words::phase::{Closer, Phase};
+use crate::words::record::{Accepted, DaemonMessage, Generation, Happened, Record, ReviewStep};
+
+/// Adds one record to the state. Cannot fail: whatever the ledger holds has been decided.
+pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
+    match record {
+        Record::Accepted(accepted) => apply_accepted(state, accepted, at),
+        Record::Duplicate { .. } => {}
+        Record::Refused {
+            from, cost, notice, ..
+        } => {
+            state.admission.rate.count(from, at);
+            state.admission.record_notice(from, notice, at);
+            if let Some(cost) = cost {
+                remember_ids(state, &cost.letters);
+                apply_step(state, &cost.step, Closer::Daemon, at);
+            }
+        }
+        Record::Happened(happened) => apply_event(state, happened, at),
+        Record::Declined { order, .. } => state.orders.extend(order.clone()),
+    }
+}
+
+fn apply_accepted(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
+    let Accepted {
+        from,
+        id,
+        digest,
+        to,
+        kind,
+        conversation,
+        step,
+        ..
+    } = accepted;
+    if let Some(step) = step {
+        apply_step(state, step, closer(*kind), at);
+    }
+    let review = step
+        .as_ref()
+        .and_then(|step| state.reviews.shared(&step.review));
+    if let (Some(conversation), Some(key)) = (conversation, &review) {
+        state
+            .conversations
+            .entry(conversation.clone())
+            .or_default()
+            .insert(Arc::clone(key));
+    }
+    state.admission.rate.count(from, at);
+    state.admission.accept(from, id, *digest, review);
+    if !kind.is_review() {
+        to.iter().for_each(|to| state.admission.count(from, to, at));
+    }
+}
+
+/// Whose word ends an invocation that this message's step ends.
+fn closer(kind: MessageType) -> Closer {
+    if kind.is_terminal_response() {
+        Closer::Reviewer
+    } else {
+        Closer::Daemon
+    }
+}
+
+fn apply_event(state: &mut State, happened: &Happened, at: DateTime<Utc>) {
+    state.orders.extend(happened.order.clone());
+    if let Event::Pull(event) = &happened.event {
+        state.pulls.note(event);
+    }
+    if let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) {
+        apply_pair(state, news, standing, at);
+    }
+    remember_ids(state, &happened.letters);
+    for step in &happened.steps {
+        apply_step(state, step, Closer::Daemon, at);
+    }
+    for task in happened.handoff.iter().flat_map(|handoff| &handoff.tasks) {
+        state.tasks.insert(task.id.clone(), task.clone());
+    }
+}
+
+/// A pair that is over for good takes no room any more.
+fn apply_pair(state: &mut State, news: &PairReport, standing: PairStanding, at: DateTime<Utc>) {
+    let is_over = standing.pair.run().is_terminal() && !standing.pair.can_resume();
+    if let PairStep::Opened(setup) = &news.what {
+        let open = OpenPair {
+            setup: (**setup).clone(),
+            opened_at: at,
+            standing,
+        };
+        state.pairs.insert(news.pair.clone(), open);
+    } else if is_over {
+        state.pairs.remove(&news.pair);
+    } else if let Some(open) = state.pairs.get_mut(&news.pair) {
+        open.standing = standing;
+    }
+}
+
+fn remember_ids(state: &mut State, letters: &[DaemonMessage]) {
+    letters
+        .iter()
+        .for_each(|message| state.admission.add_daemon_id(&message.id));
+}
+
+/// A step of an unknown review that opens nothing cannot come from `decide` and is passed over.
+fn apply_step(state: &mut State, step: &ReviewStep, closer: Closer, at: DateTime<Utc>) {
+    let make = step
+        .opens
+        .map(|generation| first_review(generation, step, at));
+    state.reviews.change(&step.review, make, |review| {
+        review.apply_step(step, closer, at)
+    });
+}
+
+impl Review {
+    /// The review as a step of the daemon's own would leave it: what a message about the step can
+    /// promise before the step is in the ledger.
+    pub fn after(&self, step: &ReviewStep, at: DateTime<Utc>) -> Self {
+        let mut review = self.clone();
+        review.apply_step(step, Closer::Daemon, at);
+        review
+    }
+
+    fn apply_step(&mut self, step: &ReviewStep, closer: Closer, at: DateTime<Utc>) {
+        if let Some(generation) = step.opens {
+            // A person who reopens a review opens the generation, and its first request fixes the rounds.
+            if generation.number != self.generation {
+                self.generation = generation.number;
+                self.granted = 0;
+                self.first_round = step.round;
+                // What a person gives back is the same work; what a request opens is new work.
+                if !step.given_back {
+                    self.commit = None;
+                    self.declared_head = None;
+                }
+            }
+            if step.declared_head.is_some() {
+                self.commit = None;
+            }
+            self.rounds = generation.rounds;
+        }
+        self.granted += step.granted;
+        if step.given_back {
+            self.given_back.push(at);
+        }
+        if step.fixes.is_some() {
+            self.fixes.clone_from(&step.fixes);
+        }
+        if let Phase::Reviewing(open) = &step.phase {
+            self.priority = open.priority;
+            self.closed_by = None;
+            // What replaces an open request, or is counted of it, asks for no further review.
+            self.asked += u32::from(self.phase.invocation().is_none());
+        } else if self.phase.invocation().is_some() {
+            self.closed_by = Some(closer);
+        }
+        if self.phase.word() != step.phase.word() || self.round != step.round {
+            self.since = at;
+        }
+        self.round = step.round;
+        self.phase = step.phase.clone();
+        self.threads.extend(
+            step.threads
+                .iter()
+                .map(|(id, thread)| (id.clone(), thread.clone())),
+        );
+        if step.commit.is_some() {
+            self.commit.clone_from(&step.commit);
+        }
+        if step.declared_head.is_some() {
+            self.declared_head.clone_from(&step.declared_head);
+        }
+    }
+}
+
+/// A review as its first step makes it.
+fn first_review(generation: Generation, step: &ReviewStep, at: DateTime<Utc>) -> Review {
+    Review {
+        generation: generation.number,
+        rounds: generation.rounds,
+        granted: 0,
+        first_round: step.round,
+        round: step.round,
+        phase: step.phase.clone(),
+        since: at,
+        closed_by: None,
+        threads: BTreeMap::new(),
+        commit: None,
+        declared_head: None,
+        priority: Priority::P2,
+        asked: u32::from(step.phase.invocation().is_some()),
+        given_back: Vec::new(),
+        fixes: None,
+    }
+}

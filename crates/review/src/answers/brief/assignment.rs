@@ -1,0 +1,62 @@
+//! The review as its reviewer has to answer it: how it stands, and what the rules
+//! leave open for a response.
+
+use message_schema::id::FindingId;
+use message_schema::packet::{Action, Stance};
+use serde::Serialize;
+
+use crate::parts::review::Review;
+use crate::words::thread::{Thread, ThreadState};
+
+/// The legal actions on one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Legal {
+    /// With the stance that the author should change something.
+    pub seeks_change: &'static [Action],
+    /// With the stance that nothing need change.
+    pub accepts: &'static [Action],
+}
+
+impl Legal {
+    pub(super) fn of(thread: &Thread, last_round: bool) -> Self {
+        Self {
+            seeks_change: thread.legal_actions(Stance::SeeksChange, last_round),
+            accepts: thread.legal_actions(Stance::Accepts, last_round),
+        }
+    }
+}
+
+/// The review as its reviewer has to answer it.
+#[derive(Clone, Copy)]
+pub(super) struct Assignment<'a> {
+    pub(super) review: &'a Review,
+    pub(super) last_round: bool,
+    /// Whether the quality gate only advises.
+    pub(super) advised: bool,
+}
+
+impl Assignment<'_> {
+    /// Whether some response could pass the gate, as far as threads go: no agent can move a blocker
+    /// that is with a person.
+    pub(super) fn may_approve(&self) -> bool {
+        self.advised || held_blockers(self.review).next().is_none()
+    }
+}
+
+pub(super) fn held_blockers(review: &Review) -> impl Iterator<Item = (&FindingId, &Thread)> {
+    review
+        .threads
+        .iter()
+        .filter(|(_, thread)| thread.blocking && thread.is_held())
+}
+
+/// The threads whose problem may be back: resolved, and how often they can still be opened again.
+pub(super) fn resolved(review: &Review, for_good: bool) -> impl Iterator<Item = &FindingId> {
+    let threads = review
+        .threads
+        .iter()
+        .filter(|(_, thread)| thread.state == ThreadState::Resolved);
+    threads
+        .filter(move |(_, thread)| thread.is_settled_for_good() == for_good)
+        .map(|(id, _)| id)
+}

@@ -1,0 +1,218 @@
+//! The brief that goes with a request: everything its reviewer needs to answer it, and a schema in
+//! which only an answer the rules admit can be written. What is legal is asked of `thread` and
+//! `gate`; a brief decides nothing, and a response is judged by `decide` like any other.
+
+mod answer;
+mod assignment;
+mod choice;
+mod json;
+mod schema;
+mod wire;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::envelope::{Priority, Timestamp};
+use message_schema::id::{AgentName, FindingId, MessageId, PrNumber, Repo, RepoPath};
+use message_schema::packet::{LineRange, Severity, Stance};
+use serde::Serialize;
+
+pub use answer::{
+    Deal, FeedbackAnswer, LgtmAnswer, NewFinding, NitAnswer, NotAResponse, StructuredResponse,
+    TerminalResponse, ThreadAnswer,
+};
+pub use assignment::Legal;
+pub use wire::WireResponse;
+
+use self::assignment::{Assignment, held_blockers};
+use crate::parts::gate;
+use crate::parts::state::State;
+use crate::words::key::ReviewKey;
+use crate::words::phase::Invocation;
+use crate::words::policy::Policy;
+use crate::words::thread::Thread;
+
+/// The version of the brief's format.
+pub const BRIEF_VERSION: u32 = 1;
+
+/// What a reviewer is told beside a request.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Brief {
+    /// The version of this format: 1.
+    pub schema_version: u32,
+    /// The repository, where the requests name one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<Repo>,
+    /// The pull request.
+    pub pr: PrNumber,
+    /// Who asks.
+    pub author: AgentName,
+    /// Who is asked.
+    pub reviewer: AgentName,
+    /// The request the brief goes with; a later brief of the same round replaces it.
+    pub request: MessageId,
+    /// How soon the answer is wanted.
+    pub priority: Priority,
+    /// The round, which every message about it names.
+    pub round: u32,
+    /// The same round, counted within its generation.
+    pub round_of_generation: u32,
+    /// How many rounds this generation may take.
+    pub rounds_of_generation: u32,
+    /// Whether no round follows: nothing is left to reply to, and feedback goes to a person.
+    pub last_round: bool,
+    /// What is left of the round's means.
+    pub budget: Budget,
+    /// Whether an lgtm can pass as far as threads go; if not, `held_threads` says why.
+    pub lgtm_possible: bool,
+    /// The blocking threads that are with a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_threads: Vec<HeldThread>,
+    /// The threads that need exactly one action each.
+    pub open_threads: Vec<OpenThread>,
+    /// The files the author says it touched since the last feedback.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub look_first: Vec<RepoPath>,
+    /// The commands that an lgtm must record as passing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub validation_commands: Vec<String>,
+    /// The JSON Schema (2020-12) of the response to this very request, as one line of JSON. It is not
+    /// written with the other fields: it is no text there, and is nothing to be put into one.
+    #[serde(skip)]
+    pub response_schema: String,
+}
+
+/// What is left of a round's means when its brief is written.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Budget {
+    /// Turns left.
+    pub turns_left: u16,
+    /// Seconds left once the request is taken, or of those that run already.
+    pub runtime_s_left: u32,
+    /// When the request must have been taken; left out once it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub take_by: Option<Timestamp>,
+    /// When the answer must be there; unknown until the request is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_by: Option<Timestamp>,
+    /// Responses that may still be refused for what they say before a person is asked.
+    pub attempts_left: u8,
+}
+
+/// A thread no response can act on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HeldThread {
+    /// The thread.
+    pub id: FindingId,
+    /// How bad it is.
+    pub severity: Severity,
+    /// One line on what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// With whom, and by which action.
+    pub state: &'static str,
+}
+
+/// A thread that needs an action.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OpenThread {
+    /// The thread.
+    pub id: FindingId,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Whether it blocks approval.
+    pub blocking: bool,
+    /// One line on what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The file it is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<RepoPath>,
+    /// The lines it covers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LineRange>,
+    /// The stance the reviewer took last.
+    pub stance: Stance,
+    /// How often that stance was repeated.
+    pub round_count: u8,
+    /// How many replies were given.
+    pub replies: u8,
+    /// What may be done now, by the stance taken with it.
+    pub legal: Legal,
+}
+
+/// The brief of a review's open request; `None` when none is open.
+pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>) -> Option<Brief> {
+    let review = state.review(key)?;
+    let open = review.phase.invocation()?;
+    let assignment = Assignment {
+        review,
+        last_round: review.is_last_round(),
+        advised: state.is_advised(policy, key, review),
+    };
+    let held = held_blockers(review).map(|(id, thread)| HeldThread {
+        id: id.clone(),
+        severity: thread.severity,
+        title: thread.title.clone(),
+        state: thread.state.word(),
+    });
+    let threads = review
+        .open_threads()
+        .map(|(id, thread)| open_thread(id, thread, assignment.last_round));
+    let touched = open
+        .addressed
+        .as_ref()
+        .map(|report| report.touched_files.clone());
+    Some(Brief {
+        schema_version: BRIEF_VERSION,
+        repo: key.repo.clone(),
+        pr: key.pr.clone(),
+        author: key.author.clone(),
+        reviewer: key.reviewer.clone(),
+        request: open.request.clone(),
+        priority: open.priority,
+        round: review.round,
+        round_of_generation: review.round_of_generation(),
+        rounds_of_generation: review.last_round() + 1 - review.first_round,
+        last_round: assignment.last_round,
+        budget: budget(open, now),
+        lgtm_possible: assignment.may_approve(),
+        held_threads: held.collect(),
+        open_threads: threads.collect(),
+        look_first: touched.unwrap_or_default(),
+        validation_commands: gate::required(policy, open)
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
+        response_schema: schema::of(&assignment),
+    })
+}
+
+fn budget(open: &Invocation, now: DateTime<Utc>) -> Budget {
+    let runtime = TimeDelta::seconds(open.runtime_s.get().into());
+    let answer_by = open.taken_at.map(|taken| taken + runtime);
+    let left = answer_by.map_or(runtime, |by| by - now).num_seconds();
+    Budget {
+        turns_left: open.turns_left(),
+        runtime_s_left: u32::try_from(left).unwrap_or(0),
+        take_by: open
+            .taken_at
+            .is_none()
+            .then(|| Timestamp::from_utc(open.pick_up_by)),
+        answer_by: answer_by.map(Timestamp::from_utc),
+        attempts_left: open.attempts_left,
+    }
+}
+
+fn open_thread(id: &FindingId, thread: &Thread, last_round: bool) -> OpenThread {
+    OpenThread {
+        id: id.clone(),
+        severity: thread.severity,
+        blocking: thread.blocking,
+        title: thread.title.clone(),
+        file: thread.file.clone(),
+        lines: thread.lines,
+        stance: thread.dialogue.stance,
+        round_count: thread.dialogue.round_count,
+        replies: thread.dialogue.replies,
+        legal: Legal::of(thread, last_round),
+    }
+}

@@ -1,0 +1,157 @@
+//! The JSON Schema of the response to one request. An illegal action has no place in it: every open
+//! thread is a required key whose value admits only what is legal now, and an lgtm is left out
+//! where no response could pass the gate.
+//!
+//! Keywords: `type`, `properties`, `required`, `additionalProperties: false`, `enum`, `const`,
+//! `anyOf`, `items`, which vendors' structured outputs take. Beyond those `maxItems` (not everywhere:
+//! the daemon counts again) and `$ref` to `$defs` (local, never recursive). The root is an object
+//! and every property is required, because some vendors want it so: an empty text means none. What
+//! no such keyword can say (the form of a commit, of a path, of lines) is checked by
+//! [`StructuredResponse`](super::StructuredResponse).
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use message_schema::body::NitTier;
+use message_schema::id::FindingId;
+use message_schema::packet::{CommandResult, Severity};
+
+use super::assignment::{Assignment, resolved};
+use super::choice::Choice;
+use super::json::{BOOLEAN, TEXT, json, list, object, one_of, only, reference, short_list};
+use crate::words::thread::NEW_FINDINGS_MAX;
+use crate::words::thread::Thread;
+
+/// The schema's own language.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// What a reader of the schema is told beside it.
+const ABOUT: &str = "The response to one review_request. Every open thread is given exactly one action; \
+a text that is empty means none.";
+
+/// The parts that no review changes, made once.
+static COMMANDS_RUN: LazyLock<String> = LazyLock::new(commands_run);
+static NEW_FINDINGS: LazyLock<String> = LazyLock::new(new_findings);
+static NITS: LazyLock<String> = LazyLock::new(nits);
+
+/// Definitions that a schema refers to, by name.
+type Definitions = BTreeMap<&'static str, &'static str>;
+
+/// The schema of the response to an assignment.
+pub(super) fn of(assignment: &Assignment<'_>) -> String {
+    let mut definitions = Definitions::from([("commands_run", COMMANDS_RUN.as_str())]);
+    let mut verdicts = vec![feedback(assignment, &mut definitions)];
+    if assignment.may_approve() {
+        verdicts.push(lgtm(assignment, &mut definitions));
+    }
+    let verdicts = format!(r#"{{"anyOf":[{}]}}"#, verdicts.join(","));
+    let definitions: Vec<String> = definitions
+        .iter()
+        .map(|(name, schema)| format!("{}:{schema}", json(name)))
+        .collect();
+    format!(
+        r#"{{"$schema":{},"description":{},"$defs":{{{}}},{}"#,
+        json(DIALECT),
+        json(ABOUT),
+        definitions.join(","),
+        // The rest of the root stands where the brace of its object was.
+        &object(&[("response", &verdicts)])[1..]
+    )
+}
+
+fn feedback(assignment: &Assignment<'_>, definitions: &mut Definitions) -> String {
+    let (kind, threads) = (
+        only("review_feedback"),
+        threads(assignment, Choice::in_feedback, definitions),
+    );
+    let back = [("reopen", false), ("escalate", true)].map(|(field, for_good)| {
+        let ids: Vec<&FindingId> = resolved(assignment.review, for_good).collect();
+        (field, (!ids.is_empty()).then(|| list(&one_of(&ids))))
+    });
+    let commands_run = reference("commands_run");
+    let mut fields = vec![
+        ("type", kind.as_str()),
+        ("commands_run", &commands_run),
+        ("threads", &threads),
+        ("new_findings", &NEW_FINDINGS),
+        ("validated_head", TEXT),
+        ("escalation", TEXT),
+    ];
+    fields.extend(
+        back.iter()
+            .filter_map(|(field, ids)| Some((*field, ids.as_deref()?))),
+    );
+    object(&fields)
+}
+
+fn lgtm(assignment: &Assignment<'_>, definitions: &mut Definitions) -> String {
+    object(&[
+        ("type", &only("review_lgtm")),
+        ("commands_run", &reference("commands_run")),
+        (
+            "threads",
+            &threads(assignment, Choice::in_lgtm, definitions),
+        ),
+        ("nits", &NITS),
+        ("validated_head", TEXT),
+        ("merge_ready", BOOLEAN),
+    ])
+}
+
+fn threads(
+    assignment: &Assignment<'_>,
+    choice: fn(&Thread, &Assignment<'_>) -> Choice,
+    definitions: &mut Definitions,
+) -> String {
+    let keys: Vec<(&str, String)> = assignment
+        .review
+        .open_threads()
+        .map(|(id, thread)| {
+            let (name, schema) = choice(thread, assignment).definition();
+            definitions.insert(name, schema);
+            (id.as_str(), reference(name))
+        })
+        .collect();
+    let keys: Vec<(&str, &str)> = keys
+        .iter()
+        .map(|(id, schema)| (*id, schema.as_str()))
+        .collect();
+    object(&keys)
+}
+
+/// Findings that no thread is about. They have no id: whoever writes the packet gives each one that
+/// is free. What one says of blocking counts for a P2; the other severities decide by themselves.
+fn new_findings() -> String {
+    let severity = one_of(Severity::ALL);
+    let texts = [
+        "title",
+        "file",
+        "lines",
+        "category",
+        "evidence",
+        "recommendation",
+        "introduced_by",
+    ];
+    let mut fields = vec![("severity", severity.as_str()), ("blocking", BOOLEAN)];
+    fields.extend(texts.map(|text| (text, TEXT)));
+    short_list(NEW_FINDINGS_MAX, &object(&fields))
+}
+
+fn commands_run() -> String {
+    let result = one_of(CommandResult::ALL);
+    list(&object(&[
+        ("command", TEXT),
+        ("result", &result),
+        ("notes", TEXT),
+    ]))
+}
+
+fn nits() -> String {
+    let tier = one_of(NitTier::ALL);
+    list(&object(&[
+        ("tier", &tier),
+        ("summary", TEXT),
+        ("owner", TEXT),
+        ("next_action", TEXT),
+    ]))
+}

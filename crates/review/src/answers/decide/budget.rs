@@ -1,0 +1,54 @@
+//! The turns a response says it took, against those its request allows.
+
+use message_schema::Code;
+use message_schema::body::Telemetry;
+
+use super::context::MessageContext;
+use crate::words::phase::Invocation;
+use crate::words::refusal::Fault;
+
+/// More turns were declared than the round has.
+pub(super) struct Overdrawn {
+    declared: u64,
+    allowed: u16,
+}
+
+/// Reads the turns a response declares, in its envelope or its telemetry: the larger number counts.
+/// They are the turns of the round, not of this message alone.
+pub(super) fn overdrawn(
+    context: &MessageContext<'_>,
+    telemetry: Option<&Telemetry>,
+    invocation: &Invocation,
+) -> Option<Overdrawn> {
+    let declared = context
+        .envelope()
+        .turns
+        .max(telemetry.and_then(|telemetry| telemetry.turns))?;
+    let allowed = invocation.turns.get();
+    (declared > u64::from(allowed)).then_some(Overdrawn { declared, allowed })
+}
+
+impl Overdrawn {
+    pub(super) fn fault(&self) -> Fault {
+        Fault::new(
+            Code::TurnBudgetExceeded,
+            format!(
+                "the approval took {} turns, the request allows {}",
+                self.declared, self.allowed
+            ),
+        )
+        .field("turns")
+        .found(self.declared)
+        .expected(format!("at most {} turns in this round", self.allowed))
+        .fix(
+            "a person decides; send review_feedback with what was found before the turns are spent",
+        )
+    }
+
+    pub(super) fn warning(&self) -> String {
+        format!(
+            "the response took {} turns, the request allows {}: the review goes to a person",
+            self.declared, self.allowed
+        )
+    }
+}

@@ -1,0 +1,68 @@
+//! What the rules of a message type look at, and the ruling they return.
+
+use chrono::{DateTime, Utc};
+use message_schema::envelope::Envelope;
+use message_schema::id::{AgentName, CommitSha};
+use validate_message::Valid;
+
+use crate::parts::review::Review;
+use crate::parts::state::State;
+use crate::words::key::ReviewKey;
+use crate::words::phase::Approval;
+use crate::words::policy::Policy;
+use crate::words::record::{ContentDigest, ReviewStep};
+
+/// A checked message and where it was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted<'a> {
+    /// The owner of the outbox it lies in.
+    pub outbox: &'a AgentName,
+    /// The digest of its bytes.
+    pub digest: ContentDigest,
+    /// The message.
+    pub valid: &'a Valid,
+}
+
+/// Everything the rules of a type look at.
+pub(crate) struct MessageContext<'a> {
+    pub(crate) state: &'a State,
+    pub(crate) policy: &'a Policy,
+    pub(crate) posted: Posted<'a>,
+    pub(crate) now: DateTime<Utc>,
+}
+
+impl<'a> MessageContext<'a> {
+    pub(crate) fn envelope(&self) -> &'a Envelope {
+        self.posted.valid.envelope()
+    }
+
+    /// The one recipient of a review message.
+    pub(crate) fn recipient(&self) -> &'a AgentName {
+        self.envelope()
+            .to
+            .names()
+            .first()
+            .expect("a checked message has a recipient")
+    }
+
+    pub(crate) fn is_advised(&self, key: &ReviewKey, review: &Review) -> bool {
+        self.state.is_advised(self.policy, key, review)
+    }
+
+    /// An approval given now; born stale if the pull request is known to stand at another commit.
+    pub(crate) fn approval(&self, key: &ReviewKey, commit: Option<CommitSha>) -> Approval {
+        let approval = Approval::of(commit, self.now);
+        let pull = self.state.pull(key.repo.as_ref(), &key.pr);
+        let head = pull.and_then(|pull| pull.head.as_ref());
+        Approval {
+            stale: head.is_some_and(|head| approval.is_outlived_by(head)),
+            ..approval
+        }
+    }
+}
+
+/// What the rules of a type decide: the step, and whatever was odd about the message.
+pub(crate) struct Ruling {
+    pub(crate) step: ReviewStep,
+    pub(crate) warnings: Vec<String>,
+}

@@ -1,0 +1,196 @@
+//! `review_feedback`: the reviewer's findings; ends its invocation.
+
+use std::collections::BTreeMap;
+
+use message_schema::Code;
+use message_schema::body::{Escalation, ReviewFeedback};
+use message_schema::id::FindingId;
+
+use super::context::{MessageContext, Ruling};
+use super::{budget, lookup};
+use crate::parts::response;
+use crate::parts::response::{NewBlockers, Response, Silence, ThreadChanges};
+use crate::parts::review::Review;
+use crate::words::deadline::patience;
+use crate::words::key::ReviewKey;
+use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
+use crate::words::record::ReviewStep;
+use crate::words::refusal::{Costs, Fault, Refusal, in_review};
+use crate::words::thread::{Thread, ThreadState};
+
+pub(super) fn decide(
+    context: &MessageContext<'_>,
+    body: &ReviewFeedback,
+) -> Result<Ruling, Refusal> {
+    let (key, review) = lookup::find(context)?;
+    let invocation = open_invocation(key, review)?;
+    let over = budget::overdrawn(context, body.telemetry.as_ref(), invocation);
+
+    // A reviewer whose budget is spent cannot be asked for an action on each thread.
+    let silence = match body.escalation {
+        Some(Escalation::ReviewerBudgetExceeded) => Silence::Carries,
+        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None if over.is_some() => {
+            Silence::Carries
+        }
+        Some(Escalation::MaxRoundsExceeded | Escalation::Other(_)) | None => {
+            Silence::read_by(context.policy, invocation)
+        }
+    };
+    let response = Response {
+        threads: &review.threads,
+        round: review.round,
+        packet: context.posted.valid.packet().map(|packet| &packet.findings),
+        mode: context.policy.threads,
+        silence,
+        nits: &[],
+        new_blockers: new_blockers(review, invocation),
+        last_round: review.is_last_round(),
+        verify_run: invocation.verify_run,
+    };
+    let ThreadChanges {
+        threads: changed,
+        mut warnings,
+    } = match (
+        round_fault(review, Some(body.round)),
+        response::judge(&response),
+    ) {
+        (None, Ok(judged)) => judged,
+        (wrong_round, judged) => {
+            let faults = wrong_round
+                .into_iter()
+                .chain(judged.err().into_iter().flatten());
+            return Err(in_review(
+                faults.collect(),
+                key,
+                review.legal_next(key),
+                Costs::Attempt,
+            ));
+        }
+    };
+    let phase = match &over {
+        Some(over) => {
+            warnings.push(over.warning());
+            Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
+        }
+        None => next_phase(context, key, review, body, &changed),
+    };
+    let step = ReviewStep {
+        threads: changed,
+        ..ReviewStep::to(key, review.round, phase)
+    };
+    Ok(Ruling { step, warnings })
+}
+
+/// Which new findings may still block in this round.
+fn new_blockers<'a>(review: &Review, invocation: &'a Invocation) -> NewBlockers<'a> {
+    if review.fixes.is_some() {
+        return NewBlockers::OnlyP0;
+    }
+    match &invocation.addressed {
+        Some(report) if review.round_of_generation() > 1 && !report.touched_files.is_empty() => {
+            NewBlockers::InTouched(&report.touched_files)
+        }
+        Some(_) | None => NewBlockers::Any,
+    }
+}
+
+fn next_phase(
+    context: &MessageContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+    body: &ReviewFeedback,
+    changed: &BTreeMap<FindingId, Thread>,
+) -> Phase {
+    let is_last = review.is_last_round();
+    let (open, held) = blockers(review, changed);
+    let reason = EscalationReason::of_feedback(body.escalation.as_ref(), is_last);
+    let rounds_over = reason == Some(EscalationReason::MaxRoundsExceeded);
+    if let Some(reason) = reason
+        && !rounds_over
+    {
+        return Phase::Escalated(reason);
+    }
+    if review.fixes.is_some() && !open && !held {
+        let commit = review.approved_commit(body.validated_head.as_ref());
+        return Phase::Approved(Approval {
+            by_rule: true,
+            ..context.approval(key, commit)
+        });
+    }
+    if rounds_over && context.is_advised(key, review) {
+        return Phase::Closed(CloseReason::Commented);
+    }
+    if rounds_over {
+        return Phase::Escalated(EscalationReason::MaxRoundsExceeded);
+    }
+    // Nothing the author can do would bring approval nearer.
+    if held && !open {
+        return Phase::Escalated(EscalationReason::BlockerHeld);
+    }
+    Phase::Fixing {
+        due: context.now + patience(review.priority),
+    }
+}
+
+/// Whether anything blocking is open, and whether anything blocking is with a person.
+fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bool) {
+    let before = review
+        .threads
+        .iter()
+        .filter(|(id, _)| !changed.contains_key(*id));
+    let (mut open, mut held) = (false, false);
+    for (_, thread) in before.chain(changed).filter(|(_, thread)| thread.blocking) {
+        match thread.state {
+            ThreadState::Open => open = true,
+            ThreadState::Held(_) => held = true,
+            ThreadState::Resolved | ThreadState::Deferred => {}
+        }
+    }
+    (open, held)
+}
+
+/// The invocation a response answers, or why there is none.
+pub(super) fn open_invocation<'a>(
+    key: &ReviewKey,
+    review: &'a Review,
+) -> Result<&'a Invocation, Refusal> {
+    if let Some(invocation) = review.phase.invocation() {
+        return Ok(invocation);
+    }
+    // No round is named: a reopened review stands in one that nobody was asked to answer.
+    let fault = match review.closed_by {
+        Some(Closer::Daemon) => Fault::new(
+            Code::InvocationClosed,
+            "the daemon closed the last invocation; it takes no response any more",
+        ),
+        Some(Closer::Reviewer) | None => Fault::new(
+            Code::DuplicateTerminalResponse,
+            "the last request already has its one response",
+        )
+        .expected("one review_feedback or review_lgtm per review_request")
+        .fix("nothing is to be done; the author's next review_request opens the next round"),
+    };
+    Err(in_review(
+        vec![fault],
+        key,
+        review.legal_next(key),
+        Costs::Nothing,
+    ))
+}
+
+/// What is wrong with a response for another round than the open one.
+pub(super) fn round_fault(review: &Review, said: Option<u32>) -> Option<Fault> {
+    let said = said.filter(|said| *said != review.round)?;
+    let fault = Fault::new(
+        Code::RoundMismatch,
+        format!(
+            "the open request is round {}, the message answers round {said}",
+            review.round
+        ),
+    );
+    let fault = fault
+        .field("body.round")
+        .found(said)
+        .expected(review.round.to_string());
+    Some(fault.fix(format!("write `round: {}`", review.round)))
+}

@@ -1,0 +1,124 @@
+//! `review_lgtm`: an approval, if the quality gate agrees; ends the reviewer's invocation.
+
+use std::collections::BTreeSet;
+
+use message_schema::body::ReviewLgtm;
+
+use super::context::{MessageContext, Ruling};
+use super::feedback::{open_invocation, round_fault};
+use super::{budget, lookup};
+use crate::parts::gate::Evidence;
+use crate::parts::response::{NewBlockers, Response, Silence};
+use crate::parts::review::Review;
+use crate::parts::{gate, response};
+use crate::words::phase::{Approval, Phase};
+use crate::words::record::ReviewStep;
+use crate::words::refusal::{Clause, Costs, Fault, Refusal, in_review};
+
+/// ReportedEvent with an approval that is stale from the start.
+const STALE: &str = "the approval is stale: the pull request is known to stand at another commit";
+
+pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<Ruling, Refusal> {
+    let (key, review) = lookup::find(context)?;
+    let invocation = open_invocation(key, review)?;
+    let wrong_round = round_fault(review, body.round);
+    if wrong_round.is_none()
+        && let Some(over) = budget::overdrawn(context, body.telemetry.as_ref(), invocation)
+    {
+        return Err(in_review(
+            vec![over.fault()],
+            key,
+            review.legal_next(key),
+            Costs::Invocation,
+        ));
+    }
+    let packet = context.posted.valid.packet().map(|packet| &packet.findings);
+    let evidence = Evidence {
+        lgtm: body,
+        packet,
+        required: gate::required(context.policy, invocation),
+        require_validation: context.policy.gate.require_validation,
+    };
+    let response = Response {
+        threads: &review.threads,
+        round: review.round,
+        packet,
+        mode: context.policy.threads,
+        silence: Silence::read_by(context.policy, invocation),
+        nits: &body.nits,
+        new_blockers: new_blockers(review),
+        last_round: review.is_last_round(),
+        verify_run: invocation.verify_run,
+    };
+    // All that is wrong is told at once, since each refusal costs an attempt. Where the threads
+    // cannot be told, the clauses about them are left out: they would say the same thing twice.
+    let mut threads = review.threads.clone();
+    let mut faults: Vec<Fault> = wrong_round.into_iter().collect();
+    let mut warnings = Vec::new();
+    let mut broken = BTreeSet::new();
+    let judged = match response::judge(&response) {
+        Ok(changed) => {
+            threads.extend(changed.threads);
+            warnings = changed.warnings;
+            gate::judge(&threads, &review.threads, &evidence)
+        }
+        Err(actions) => {
+            faults.extend(actions);
+            gate::GateJudgement {
+                faults: evidence.faults(),
+                ..gate::GateJudgement::default()
+            }
+        }
+    };
+    if context.is_advised(key, review) {
+        (broken, warnings) = attached(&judged.faults, warnings);
+    } else {
+        faults.extend(judged.faults);
+    }
+    if !faults.is_empty() {
+        return Err(in_review(
+            faults,
+            key,
+            review.legal_next(key),
+            Costs::Attempt,
+        ));
+    }
+    threads.extend(judged.deferred);
+    threads.retain(|id, thread| review.threads.get(id) != Some(thread));
+
+    let commit = review.approved_commit(body.validated_head.as_ref());
+    let approval = Approval {
+        merge_ready: body.merge_ready,
+        broken,
+        ..context.approval(key, commit)
+    };
+    warnings.extend(approval.stale.then(|| STALE.to_owned()));
+    let step = ReviewStep {
+        threads,
+        ..ReviewStep::to(key, review.round, Phase::Approved(approval))
+    };
+    Ok(Ruling { step, warnings })
+}
+
+/// What the gate says, where it only advises.
+fn attached(faults: &[Fault], mut warnings: Vec<String>) -> (BTreeSet<Clause>, Vec<String>) {
+    warnings.extend(
+        faults
+            .iter()
+            .map(|fault| format!("the quality gate advises against it: {}", fault.message)),
+    );
+    (
+        faults.iter().filter_map(|fault| fault.clause).collect(),
+        warnings,
+    )
+}
+
+/// Which new findings of an lgtm may still block: all of them, since an approval that raises a
+/// blocker contradicts itself. Only a fix pull request is judged by its task alone.
+fn new_blockers(review: &Review) -> NewBlockers<'static> {
+    if review.fixes.is_some() {
+        NewBlockers::OnlyP0
+    } else {
+        NewBlockers::Any
+    }
+}

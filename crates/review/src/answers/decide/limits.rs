@@ -1,0 +1,85 @@
+//! How much one agent may ask of the others: mail outside the review loop, and new reviews. A message of
+//! a review that is open is never held up here: how many of those there can be is known in advance, and a
+//! review that cannot go on would end for a reason that is not its own.
+
+use message_schema::Code;
+
+use super::context::MessageContext;
+use crate::words::key::ReviewKey;
+use crate::words::refusal::{Fault, Refusal};
+
+/// The limits of a message outside the review loop.
+pub(super) fn check_text(context: &MessageContext<'_>) -> Result<(), Refusal> {
+    check_rate(context)?;
+    too_many_messages(context).map_or(Ok(()), |fault| Err(fault.refuses()))
+}
+
+/// What stands against opening a review or its next generation now.
+pub(super) fn opening_fault(context: &MessageContext<'_>, key: &ReviewKey) -> Option<Fault> {
+    too_many_messages(context).or_else(|| backlog_full(context, key))
+}
+
+fn too_many_messages(context: &MessageContext<'_>) -> Option<Fault> {
+    let (outbox, rate) = (context.posted.outbox, &context.state.admission.rate);
+    let limit = context.policy.files_per_hour.get();
+    let found = rate.in_the_last_hour(outbox, context.now);
+    (found >= limit).then(|| {
+        let again = rate
+            .is_below_at(outbox, limit, context.now)
+            .format("%Y-%m-%dT%H:%M:%SZ");
+        Fault::new(
+            Code::TooManyMessages,
+            format!("{found} files have come out of the outbox of `{outbox}` within the last hour"),
+        )
+        .field("from")
+        .found(found)
+        .expected(format!("fewer than {limit} an hour, refused ones included"))
+        .fix(format!(
+            "send it again after {again}; messages of reviews that are open are still taken"
+        ))
+    })
+}
+
+fn backlog_full(context: &MessageContext<'_>, key: &ReviewKey) -> Option<Fault> {
+    let limit = context.policy.open_reviews.get();
+    let found = context
+        .state
+        .reviews
+        .open_between(&key.author, &key.reviewer)
+        .len();
+    (found >= limit).then(|| {
+        let (author, reviewer) = (&key.author, &key.reviewer);
+        Fault::new(
+            Code::BacklogFull,
+            format!("{found} reviews of `{author}` with `{reviewer}` are open"),
+        )
+        .field("to")
+        .found(found)
+        .expected(format!("fewer than {limit} at a time"))
+        .fix("send it again when one of them has ended, or ask another reviewer")
+    })
+}
+
+fn check_rate(context: &MessageContext<'_>) -> Result<(), Refusal> {
+    let from = &context.envelope().from;
+    let limit = context.policy.messages_per_hour.get();
+    for to in context.envelope().to.names() {
+        if context
+            .state
+            .admission
+            .in_the_last_hour(from, to, context.now)
+            >= limit
+        {
+            return Err(Fault::new(
+                Code::RateLimited,
+                format!("`{from}` has sent `{to}` {limit} messages within the last hour"),
+            )
+            .field("to")
+            .found(limit)
+            .expected(format!("at most {limit} an hour outside the review loop"))
+            .fix("wait, or put several things into one message")
+            .refuses());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! Which review a message belongs to, and whether its sender has the part it plays.
+
+use message_schema::Code;
+use message_schema::body::{Body, ReviewRequest};
+use message_schema::id::{AgentName, PrNumber};
+
+use super::context::MessageContext;
+use crate::parts::review::Review;
+use crate::words::key::ReviewKey;
+use crate::words::policy::Role;
+use crate::words::refusal::{Costs, Fault, Refusal, in_review};
+
+/// The part a message type is played in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Author to reviewer.
+    FromAuthor,
+    /// Reviewer to author.
+    FromReviewer,
+}
+
+impl Part {
+    fn of(body: &Body) -> Self {
+        match body {
+            Body::Request(_) | Body::Addressed(_) => Self::FromAuthor,
+            Body::Feedback(_) | Body::Lgtm(_) => Self::FromReviewer,
+            Body::Text(_) => unreachable!("only review messages belong to reviews"),
+        }
+    }
+}
+
+/// Refuses a sender or addressee whose configured role does not admit the part.
+pub(super) fn check_configured_roles(context: &MessageContext<'_>) -> Result<(), Refusal> {
+    let (from, to) = (&context.envelope().from, context.recipient());
+    let (sender_role, addressee_role) = match Part::of(context.posted.valid.body()) {
+        Part::FromAuthor => (Role::Author, Role::Reviewer),
+        Part::FromReviewer => (Role::Reviewer, Role::Author),
+    };
+    for (agent, role, field) in [(from, sender_role, "from"), (to, addressee_role, "to")] {
+        if !context.policy.admits(agent, role) {
+            return Err(Fault::new(
+                Code::WrongDirection,
+                format!("settled.toml does not let `{agent}` be the {role} of a review"),
+            )
+            .field(field)
+            .found(agent)
+            .expected(format!("an agent with the role `{role}`"))
+            .refuses());
+        }
+    }
+    Ok(())
+}
+
+/// Finds the review of a message that answers one: feedback, lgtm or addressed.
+pub(super) fn find<'a>(
+    context: &MessageContext<'a>,
+) -> Result<(&'a ReviewKey, &'a Review), Refusal> {
+    check_configured_roles(context)?;
+    let part = Part::of(context.posted.valid.body());
+    let key = match by_pr(context, part)? {
+        Some(key) => key,
+        None => match by_thread_of_messages(context) {
+            Some(key) => key,
+            None => only_one_between(context, part)?,
+        },
+    };
+    let review = context
+        .state
+        .reviews
+        .get(key)
+        .expect("the key came from the reviews");
+    check_part(context, part, key, review)?;
+    Ok((key, review))
+}
+
+fn author_and_reviewer<'a>(
+    context: &MessageContext<'a>,
+    part: Part,
+) -> (&'a AgentName, &'a AgentName) {
+    let (from, to) = (&context.envelope().from, context.recipient());
+    match part {
+        Part::FromAuthor => (from, to),
+        Part::FromReviewer => (to, from),
+    }
+}
+
+/// The review of the named pull request between these two; several repositories can hold the
+/// number, and then only other evidence can tell.
+fn by_pr<'a>(context: &MessageContext<'a>, part: Part) -> Result<Option<&'a ReviewKey>, Refusal> {
+    let Some(pr) = &context.envelope().related_pr else {
+        return Ok(None);
+    };
+    let (author, reviewer) = author_and_reviewer(context, part);
+    let of_pr = || context.state.reviews.of_number(pr).map(|(key, _)| key);
+    let own: Vec<_> = of_pr()
+        .filter(|key| key.author == *author && key.reviewer == *reviewer)
+        .collect();
+    match own.as_slice() {
+        [key] => Ok(Some(key)),
+        [_, _, ..] => match by_thread_of_messages(context) {
+            Some(key) if own.contains(&key) => Ok(Some(key)),
+            Some(_) | None => only_open(context, &own)
+                .map(Some)
+                .ok_or_else(|| ambiguous(&own, "parent_message_id")),
+        },
+        [] => match of_pr().next() {
+            Some(other) => Err(wrong_direction(context, other)),
+            None => Err(no_open_request(context, Some(pr))),
+        },
+    }
+}
+
+fn by_thread_of_messages<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
+    let envelope = context.envelope();
+    let parent = envelope
+        .parent_message_id
+        .as_deref()
+        .and_then(|id| id.parse().ok())
+        .and_then(|id| {
+            [&envelope.from, context.recipient()]
+                .into_iter()
+                .find_map(|who| context.state.review_of_message(who, &id))
+        });
+    parent.or_else(|| by_conversation(context))
+}
+
+/// Of the reviews a conversation was about, the only one between these two, or the only one of them
+/// that is open. Where it was about others alone, one of those shows who has which part.
+fn by_conversation<'a>(context: &MessageContext<'a>) -> Option<&'a ReviewKey> {
+    let envelope = context.envelope();
+    let (from, to) = (&envelope.from, context.recipient());
+    let keys = context
+        .state
+        .conversations
+        .get(envelope.conversation_id.as_ref()?)?;
+    let is_theirs = |key: &&ReviewKey| {
+        [&key.author, &key.reviewer]
+            .into_iter()
+            .all(|name| name == from || name == to)
+    };
+    let theirs: Vec<&ReviewKey> = keys.iter().map(|key| &**key).filter(is_theirs).collect();
+    match theirs.as_slice() {
+        [] => keys.last().map(|key| &**key),
+        [only] => Some(only),
+        several => only_open(context, several),
+    }
+}
+
+fn only_one_between<'a>(
+    context: &MessageContext<'a>,
+    part: Part,
+) -> Result<&'a ReviewKey, Refusal> {
+    let (author, reviewer) = author_and_reviewer(context, part);
+    let mut open = context.state.reviews.open_between(author, reviewer);
+    match (open.next(), open.len()) {
+        (Some(key), 0) => Ok(key),
+        (Some(key), _) => {
+            let some: Vec<_> = std::iter::once(key).chain(open.take(4)).collect();
+            Err(ambiguous(&some, "related_pr"))
+        }
+        (None, _) => {
+            let swapped = context.state.reviews.open_between(reviewer, author).next();
+            Err(swapped.map_or_else(
+                || no_open_request(context, None),
+                |other| wrong_direction(context, other),
+            ))
+        }
+    }
+}
+
+/// A review found by its messages may still not be this sender's to move.
+fn check_part(
+    context: &MessageContext<'_>,
+    part: Part,
+    key: &ReviewKey,
+    review: &Review,
+) -> Result<(), Refusal> {
+    let (author, reviewer) = author_and_reviewer(context, part);
+    if key.author == *author && key.reviewer == *reviewer {
+        return Ok(());
+    }
+    let refusal = wrong_direction(context, key);
+    Err(Refusal {
+        legal_next: review.legal_next(key),
+        ..refusal
+    })
+}
+
+/// The review a request is about: one that is there already, whether or not both name the
+/// repository, so that naming it or leaving it out is no way to a fresh count.
+pub(super) fn key_of_request(
+    context: &MessageContext<'_>,
+    body: &ReviewRequest,
+) -> Result<ReviewKey, Refusal> {
+    let (author, reviewer) = (&context.envelope().from, context.recipient());
+    let known: Vec<&ReviewKey> = context
+        .state
+        .of_pr(body.repo.as_ref(), &body.pr)
+        .map(|(key, _)| key)
+        .filter(|key| key.author == *author && key.reviewer == *reviewer)
+        .collect();
+    match known.as_slice() {
+        [] => Ok(ReviewKey::new(
+            body.repo.as_ref(),
+            &body.pr,
+            author.clone(),
+            reviewer.clone(),
+        )),
+        [key] => Ok((*key).clone()),
+        [_, _, ..] => match only_open(context, &known) {
+            Some(key) => Ok(key.clone()),
+            None => Err(ambiguous(&known, "body.repo")),
+        },
+    }
+}
+
+/// The only one of these reviews that an agent can still move.
+fn only_open<'a>(context: &MessageContext<'a>, keys: &[&'a ReviewKey]) -> Option<&'a ReviewKey> {
+    let is_open = |key: &&&ReviewKey| {
+        context
+            .state
+            .review(key)
+            .is_some_and(|review| !review.phase.is_final())
+    };
+    let mut open = keys.iter().filter(is_open);
+    open.next().copied().filter(|_| open.next().is_none())
+}
+
+/// Refuses a request that would turn the roles of a known pull request round.
+pub(super) fn check_opener(
+    context: &MessageContext<'_>,
+    pr: &PrNumber,
+    repo: Option<&message_schema::id::Repo>,
+) -> Result<(), Refusal> {
+    check_configured_roles(context)?;
+    let from = &context.envelope().from;
+    match context
+        .state
+        .of_pr(repo, pr)
+        .find(|(key, _)| key.author != *from)
+    {
+        Some((key, _)) => Err(wrong_direction(context, key)),
+        None => Ok(()),
+    }
+}
+
+fn wrong_direction(context: &MessageContext<'_>, key: &ReviewKey) -> Refusal {
+    let envelope = context.envelope();
+    let fault = Fault::new(
+        Code::WrongDirection,
+        format!(
+            "`{}` from `{}` to `{}` does not fit the review {key}: there `{}` is the author and `{}` the reviewer",
+            envelope.kind,
+            envelope.from,
+            context.recipient(),
+            key.author,
+            key.reviewer
+        ),
+    )
+    .field("from")
+    .found(format!("{} to {}", envelope.from, context.recipient()))
+    .expected(match Part::of(context.posted.valid.body()) {
+        Part::FromAuthor => format!("{} to {}", key.author, key.reviewer),
+        Part::FromReviewer => format!("{} to {}", key.reviewer, key.author),
+    });
+    let legal = context
+        .state
+        .reviews
+        .get(key)
+        .map_or_else(Vec::new, |review| review.legal_next(key));
+    in_review(vec![fault], key, legal, Costs::Nothing)
+}
+
+fn ambiguous(keys: &[&ReviewKey], tells: &str) -> Refusal {
+    let names: Vec<_> = keys.iter().map(|key| key.to_string()).collect();
+    Fault::new(
+        Code::ReviewAmbiguous,
+        format!("the message could belong to {}", names.join(" or to ")),
+    )
+    .field(tells)
+    .expected(format!("a `{tells}` that tells which"))
+    .fix(match tells {
+        "body.repo" => "name the repository in the body: `repo: owner/name`",
+        "parent_message_id" => "write parent_message_id: the id of the request you answer",
+        _ => "write related_pr: the number of the pull request",
+    })
+    .refuses()
+}
+
+fn no_open_request(context: &MessageContext<'_>, pr: Option<&PrNumber>) -> Refusal {
+    let (from, to) = (&context.envelope().from, context.recipient());
+    let what = pr.map_or_else(String::new, |pr| format!(" of pull request {pr}"));
+    Fault::new(
+        Code::NoOpenRequest,
+        format!(
+            "there is no review{what} between `{from}` and `{to}` that this message could move"
+        ),
+    )
+    .field("related_pr")
+    .fix("a review opens with review_request from its author; check related_pr and the recipient")
+    .refuses()
+}

@@ -1,0 +1,195 @@
+//! What a correct message does now: looks at the state, answers, changes nothing.
+//!
+//! First admission (whose outbox, whose id, to whom), then the review the message belongs
+//! to, then the rules of its type, one file each.
+
+mod addressed;
+mod budget;
+mod context;
+mod feedback;
+mod lgtm;
+mod limits;
+mod lookup;
+mod request;
+
+use chrono::{DateTime, Utc};
+use message_schema::Code;
+use message_schema::body::Body;
+use message_schema::envelope::DAEMON;
+use message_schema::id::{AgentName, MessageId};
+
+pub use self::context::Posted;
+use self::context::{MessageContext, Ruling};
+use crate::parts::state::State;
+use crate::words::policy::Policy;
+use crate::words::record::{Accepted, ContentDigest, Record};
+use crate::words::refusal::{Fault, Refusal, outside_review};
+
+/// What is to be done with a message that is not refused.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// It goes to its recipients.
+    Accept(Box<Accepted>),
+    /// It was accepted before; the file is put away without notice or effect.
+    Duplicate(Record),
+}
+
+impl Decision {
+    /// What the ledger keeps of it.
+    pub fn into_record(self) -> Record {
+        match self {
+            Self::Accept(accepted) => Record::Accepted(accepted),
+            Self::Duplicate(record) => record,
+        }
+    }
+}
+
+/// Decides on one message. Time is handed in; nothing is changed.
+pub fn decide(
+    state: &State,
+    policy: &Policy,
+    posted: Posted<'_>,
+    now: DateTime<Utc>,
+) -> Result<Decision, Refusal> {
+    let context = MessageContext {
+        state,
+        policy,
+        posted,
+        now,
+    };
+    let envelope = context.envelope();
+
+    check_sender(&context)?;
+    if let Some(record) = state
+        .admission
+        .check_id(&envelope.from, &envelope.id, posted.digest)?
+    {
+        return Ok(Decision::Duplicate(record));
+    }
+    let unsendable: Vec<Fault> = recipient_faults(&context)
+        .into_iter()
+        .chain(expiry_fault(&context))
+        .collect();
+    if !unsendable.is_empty() {
+        return Err(outside_review(unsendable));
+    }
+
+    let ruling = match posted.valid.body() {
+        Body::Request(body) => Some(request::decide(&context, body)?),
+        Body::Feedback(body) => Some(feedback::decide(&context, body)?),
+        Body::Addressed(body) => Some(addressed::decide(&context, body)?),
+        Body::Lgtm(body) => Some(lgtm::decide(&context, body)?),
+        Body::Text(_) => {
+            limits::check_text(&context)?;
+            None
+        }
+    };
+    Ok(accept(&context, ruling))
+}
+
+/// The record of a message that was accepted before, byte for byte, from this very outbox: whatever
+/// has become of its packet since, it is a duplicate. Asked before the message is checked.
+pub fn repeated(
+    state: &State,
+    outbox: &AgentName,
+    id: &MessageId,
+    digest: ContentDigest,
+) -> Option<Record> {
+    state.admission.check_id(outbox, id, digest).ok().flatten()
+}
+
+fn accept(context: &MessageContext<'_>, ruling: Option<Ruling>) -> Decision {
+    let envelope = context.envelope();
+    let (step, mut warnings) = ruling.map_or((None, Vec::new()), |a| (Some(a.step), a.warnings));
+    warnings.extend(
+        context
+            .posted
+            .valid
+            .warnings()
+            .iter()
+            .map(|warning| warning.message.clone()),
+    );
+    Decision::Accept(Box::new(Accepted {
+        from: envelope.from.clone(),
+        id: envelope.id.clone(),
+        digest: context.posted.digest,
+        to: envelope.to.names().to_vec(),
+        kind: envelope.kind,
+        conversation: envelope.conversation_id.clone(),
+        step,
+        warnings,
+        packet: context
+            .posted
+            .valid
+            .packet()
+            .map(|packet| packet.text.clone()),
+    }))
+}
+
+fn check_sender(context: &MessageContext<'_>) -> Result<(), Refusal> {
+    sender_fault(&context.envelope().from, context.posted.outbox)
+        .map_or(Ok(()), |fault| Err(fault.refuses()))
+}
+
+/// What is wrong with a message that names another sender than the owner of its outbox. Public
+/// because a message with other violations should hear of this one in the same breath.
+pub fn sender_fault(from: &AgentName, owner: &AgentName) -> Option<Fault> {
+    (from != owner).then(|| {
+        Fault::new(
+            Code::SenderMismatch,
+            format!("the message says it is from `{from}`, but it lies in the outbox of `{owner}`"),
+        )
+        .field("from")
+        .found(from)
+        .expected(owner.as_str())
+        .fix(format!(
+            "write `from: {owner}`: an agent speaks only for itself"
+        ))
+    })
+}
+
+fn recipient_faults(context: &MessageContext<'_>) -> Vec<Fault> {
+    let (daemon, agents): (Vec<_>, Vec<_>) = context
+        .envelope()
+        .to
+        .names()
+        .iter()
+        .partition(|name| name.is_daemon());
+    let to_daemon = daemon.first().map(|_| {
+        Fault::new(Code::NotForTheDaemon, format!("`{DAEMON}` reads no mail"))
+            .field("to")
+            .found(DAEMON)
+            .expected("an agent of this workspace")
+            .fix(format!("leave `{DAEMON}` out of `to`"))
+    });
+    let unknown: Vec<&str> = agents
+        .into_iter()
+        .filter(|name| !context.policy.agents.contains_key(*name))
+        .map(AgentName::as_str)
+        .collect();
+    let to_unknown = (!unknown.is_empty()).then(|| {
+        let known: Vec<&str> = context.policy.agents.keys().map(AgentName::as_str).collect();
+        Fault::new(
+            Code::UnknownRecipient,
+            format!("`{}` is not an agent of this workspace", unknown.join("`, `")),
+        )
+        .field("to")
+        .found(unknown.join(", "))
+        .expected(format!("one of {}", known.join(", ")))
+        .fix("name an agent that has a mailbox, or have the mailbox made with `settled init --agents`")
+    });
+    to_daemon.into_iter().chain(to_unknown).collect()
+}
+
+fn expiry_fault(context: &MessageContext<'_>) -> Option<Fault> {
+    let at = context
+        .envelope()
+        .expires_at
+        .filter(|at| at.utc() <= context.now)?;
+    let fault = Fault::new(Code::Expired, format!("the message expired at {at}"));
+    let fault = fault
+        .field("expires_at")
+        .found(at)
+        .expected("an instant that has not passed");
+    Some(fault.fix("send it again with a later expires_at, or without one"))
+}

@@ -1,0 +1,492 @@
+//! `review_request`: opens a review, its next round, or its next generation.
+
+use message_schema::Code;
+use message_schema::body::{ReviewRequest, RunTrigger};
+use message_schema::id::FindingId;
+use message_schema::limit::Rounds;
+
+use super::context::{MessageContext, Ruling};
+use super::{limits, lookup};
+use crate::parts::pulls::Pull;
+use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, Review};
+use crate::words::deadline::patience;
+use crate::words::key::ReviewKey;
+use crate::words::phase::{
+    ATTEMPTS, Addressed, Approval, CloseReason, EscalationReason, Invocation, Phase, SUPERSESSIONS,
+};
+use crate::words::policy::RuntimeClock;
+use crate::words::record::{Generation, ReviewStep};
+use crate::words::refusal::{Costs, Fault, Refusal, in_review};
+
+pub(super) fn decide(
+    context: &MessageContext<'_>,
+    body: &ReviewRequest,
+) -> Result<Ruling, Refusal> {
+    lookup::check_opener(context, &body.pr, body.repo.as_ref())?;
+    let key = lookup::key_of_request(context, body)?;
+    let request = Request {
+        context,
+        body,
+        key: &key,
+    };
+    let mut ruling = match context.state.review(&key) {
+        None => request.open_generation(None),
+        Some(review) if review.phase.is_final() => request.reopen(review),
+        Some(review) => request.next_round(review),
+    }?;
+    let opens_round = context
+        .state
+        .review(&key)
+        .is_none_or(|review| review.phase.invocation().is_none());
+    if opens_round {
+        request.mark_last_review(&mut ruling.step);
+    }
+    let was_open = context
+        .state
+        .review(&key)
+        .is_some_and(|review| !review.phase.is_final());
+    if !was_open && let Some(fault) = limits::opening_fault(context, &key) {
+        return Err(request.refuse(fault, context.state.review(&key)));
+    }
+    if let Some(named) = &body.supersedes_message_id
+        && opens_round
+    {
+        let round = ruling.step.round;
+        let warning = format!(
+            "supersedes_message_id: `{named}` is not open; the request opens round {round}"
+        );
+        ruling.warnings.push(warning);
+    }
+    if body.run_trigger == Some(RunTrigger::Verify) && !request.is_verify_run() {
+        let author = &key.author;
+        ruling.warnings.push(format!(
+            "run_trigger: verify is ignored: settled.toml does not name `{author}` in handoff.verify_agents"
+        ));
+    }
+    Ok(ruling)
+}
+
+/// A request and the review it is about.
+struct Request<'a> {
+    context: &'a MessageContext<'a>,
+    body: &'a ReviewRequest,
+    key: &'a ReviewKey,
+}
+
+impl Request<'_> {
+    fn refuse(&self, fault: Fault, review: Option<&Review>) -> Refusal {
+        let legal = review.map_or_else(Vec::new, |review| review.legal_next(self.key));
+        in_review(vec![fault], self.key, legal, Costs::Nothing)
+    }
+
+    /// Says so to whoever gives the last review a fix pull request may have, however many others are
+    /// asked for meanwhile.
+    fn mark_last_review(&self, step: &mut ReviewStep) {
+        let (key, state) = (self.key, self.context.state);
+        let is_fix = step.fixes.is_some() || state.is_fix(key.repo.as_ref(), &key.pr);
+        let used = state.reviews_used(key.repo.as_ref(), &key.pr);
+        if let Phase::Reviewing(open) = &mut step.phase {
+            open.last_review = is_fix && used + 1 >= FIX_REVIEWS_MAX;
+        }
+    }
+
+    /// The first request of a generation fixes its rounds; the first of a pull request also says
+    /// what it is to fix.
+    fn open_generation(&self, before: Option<&Review>) -> Result<Ruling, Refusal> {
+        self.check_generations_left(before)?;
+        self.check_can_be_approved(before)?;
+        let round = before.map_or(1, |review| review.round + 1);
+        self.check_round(round, before)?;
+        self.check_reviews_left(before)?;
+        let number = before.map_or(1, |review| review.generation + 1);
+        let mut ruling = self.first_of_generation(number, round);
+        if before.is_none()
+            && let Some(named) = &self.body.handoff_ref
+        {
+            self.carry_over(named, &mut ruling);
+        }
+        Ok(ruling)
+    }
+
+    fn first_of_generation(&self, number: u8, round: u32) -> Ruling {
+        let allowed = self.context.policy.rounds;
+        let (rounds, warnings) = match self.body.max_rounds {
+            Some(asked) if asked > allowed => (allowed, vec![clamped(asked, allowed)]),
+            Some(asked) => (asked, Vec::new()),
+            None => (allowed, Vec::new()),
+        };
+        let step = ReviewStep {
+            opens: Some(Generation { number, rounds }),
+            ..self.open_round(round, None)
+        };
+        Ruling { step, warnings }
+    }
+
+    /// Opens the threads a fix pull request is to fix. Below P1 and without blocking they are
+    /// deferred at once: only what the task is for can hold it up.
+    fn carry_over(&self, named: &str, ruling: &mut Ruling) {
+        let task = self
+            .context
+            .state
+            .tasks()
+            .find(|task| task.id.as_str() == named.trim());
+        let Some(task) = task.filter(|task| task.target == self.key.author) else {
+            let author = &self.key.author;
+            let warning = format!("handoff_ref: no task `{named}` was handed off to `{author}`");
+            return ruling.warnings.push(warning);
+        };
+        ruling.step.fixes = Some(task.id.clone());
+        for finding in &task.findings {
+            // Two reviewers may have used the same id for two findings.
+            let ids = (2..).map(|n| FindingId::new(format!("{}-{n}", finding.review.reviewer)));
+            let id = std::iter::once(finding.id.clone())
+                .chain(ids.filter_map(Result::ok))
+                .find(|id| !ruling.step.threads.contains_key(id));
+            ruling
+                .step
+                .threads
+                .extend(id.map(|id| (id, finding.thread.carried_over(&task.id))));
+        }
+    }
+
+    /// After approval a new head opens the next generation, and so does any request once a closed
+    /// pull request is open again; after an escalation only a person can.
+    fn reopen(&self, review: &Review) -> Result<Ruling, Refusal> {
+        self.check_generations_left(Some(review))?;
+        let pull = self
+            .context
+            .state
+            .pull(self.key.repo.as_ref(), &self.key.pr);
+        let fault = match &review.phase {
+            Phase::Approved(approval) if approval.stale || has_new_head(self.body, approval) => {
+                return self.open_generation(Some(review));
+            }
+            Phase::Approved(approval) => already_approved(self.body, approval),
+            Phase::Closed(CloseReason::Merged | CloseReason::NotMerged)
+                if pull.is_some_and(Pull::is_open) =>
+            {
+                return self.open_generation(Some(review));
+            }
+            Phase::Escalated(EscalationReason::MaxRoundsExceeded) => round_limit_exceeded(review),
+            Phase::Escalated(reason) => Fault::new(
+                Code::ReviewClosed,
+                format!("the review is with a person ({reason}); only a person can reopen it"),
+            ),
+            Phase::Closed(CloseReason::Commented) => Fault::new(
+                Code::ReviewClosed,
+                "the review ended with comments; only a person can reopen it",
+            ),
+            Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
+                Fault::new(Code::ReviewClosed, "the review ended with its pull request")
+            }
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => {
+                unreachable!("only final phases are reopened")
+            }
+        };
+        Err(self.refuse(fault, Some(review)))
+    }
+
+    fn next_round(&self, review: &Review) -> Result<Ruling, Refusal> {
+        let addressed = match &review.phase {
+            Phase::Awaiting { .. } => {
+                self.check_round(review.round, Some(review))?;
+                self.check_reviews_left(Some(review))?;
+                return Ok(self.first_of_generation(review.generation, review.round));
+            }
+            Phase::Reviewing(open) => {
+                if self.body.supersedes_message_id.is_some() {
+                    self.check_round(review.round, Some(review))?;
+                }
+                return self
+                    .supersede(review, open)
+                    .map_err(|fault| self.refuse(*fault, Some(review)));
+            }
+            Phase::Fixing { .. } if review.open_blockers() > 0 => {
+                return Err(self.refuse(addressed_required(review), Some(review)));
+            }
+            Phase::Fixing { .. } => None,
+            Phase::Addressed { report, .. } => Some(report.clone()),
+            Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => {
+                unreachable!("final phases are handled before")
+            }
+        };
+        if review.is_last(review.round) {
+            return Err(self.refuse(round_limit_exceeded(review), Some(review)));
+        }
+        let round = review.round + 1;
+        self.check_round(round, Some(review))?;
+        self.check_reviews_left(Some(review))?;
+        Ok(Ruling {
+            step: self.open_round(round, addressed),
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Replaces the open request. What the reviewer has used of its means stays used, so that a
+    /// replacement buys nobody a fresh start.
+    fn supersede(&self, review: &Review, open: &Invocation) -> Result<Ruling, Box<Fault>> {
+        let names_open = match &self.body.supersedes_message_id {
+            None => return Err(Box::new(already_open(open, self.key))),
+            Some(named) => *named == open.request,
+        };
+        if !names_open {
+            return Err(Box::new(supersedes_unknown(self.body, open)));
+        }
+        if open.supersessions_left == 0 {
+            return Err(Box::new(replaced_too_often(open)));
+        }
+        let asked = self.invocation(open.addressed.clone());
+        let new = Invocation {
+            attempts_left: open.attempts_left,
+            supersessions_left: open.supersessions_left - 1,
+            turns: open.turns,
+            turns_taken: open.turns_taken,
+            runtime_s: open.runtime_s,
+            pick_up_by: open.pick_up_by,
+            taken_at: open.taken_at,
+            starts: open.starts,
+            // Whoever began a verify run goes on in it.
+            verify_run: open.verify_run || asked.verify_run,
+            last_review: open.last_review,
+            ..asked
+        };
+        let step = ReviewStep {
+            declared_head: self.body.declared_head.clone(),
+            ..ReviewStep::to(self.key, review.round, Phase::Reviewing(new))
+        };
+        Ok(Ruling {
+            step,
+            warnings: Vec::new(),
+        })
+    }
+
+    fn open_round(&self, round: u32, addressed: Option<Addressed>) -> ReviewStep {
+        ReviewStep {
+            declared_head: self.body.declared_head.clone(),
+            ..ReviewStep::to(
+                self.key,
+                round,
+                Phase::Reviewing(self.invocation(addressed)),
+            )
+        }
+    }
+
+    fn invocation(&self, addressed: Option<Addressed>) -> Invocation {
+        let Self { context, body, .. } = self;
+        let envelope = context.envelope();
+        Invocation {
+            request: envelope.id.clone(),
+            priority: envelope.priority,
+            turns: body.max_turns_reviewer.unwrap_or_default(),
+            turns_taken: 0,
+            runtime_s: body.max_runtime_s_reviewer.unwrap_or_default(),
+            pick_up_by: context.now + patience(envelope.priority),
+            taken_at: match context.policy.runtime_clock {
+                RuntimeClock::Take => None,
+                RuntimeClock::Delivery => Some(context.now),
+            },
+            attempts_left: ATTEMPTS,
+            supersessions_left: SUPERSESSIONS,
+            starts: 0,
+            validation_commands: body.validation_commands.clone(),
+            addressed,
+            verify_run: self.is_verify_run(),
+            last_review: false,
+        }
+    }
+
+    fn is_verify_run(&self) -> bool {
+        self.body.run_trigger == Some(RunTrigger::Verify)
+            && self
+                .context
+                .policy
+                .handoff
+                .verify_agents
+                .contains(&self.key.author)
+    }
+
+    /// Refuses a generation that could end in nothing: the pull request is over, or all that blocks is
+    /// with a person.
+    fn check_can_be_approved(&self, before: Option<&Review>) -> Result<(), Refusal> {
+        let key = self.key;
+        let pull = self
+            .context
+            .state
+            .pull(key.repo.as_ref(), &key.pr)
+            .filter(|pull| !pull.is_open());
+        let why = if let Some(pull) = pull {
+            format!("pull request {} is {}", key.pr, pull.last.word())
+        } else if before.is_some_and(Review::is_left_to_a_person) {
+            "all that blocks is with a person, who decides first".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(Fault::new(Code::ReviewClosed, why), before))
+    }
+
+    fn check_generations_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
+        let key = self.key;
+        if self
+            .context
+            .state
+            .generations_used(key.repo.as_ref(), &key.pr)
+            < GENERATIONS_MAX
+        {
+            return Ok(());
+        }
+        let fault = Fault::new(
+            Code::IterationLimitExceeded,
+            format!(
+                "pull request {} has used its {GENERATIONS_MAX} generations",
+                key.pr
+            ),
+        )
+        .expected(format!(
+            "at most {GENERATIONS_MAX} generations over the life of a pull request"
+        ))
+        .fix("a person decides what happens with this pull request");
+        Err(self.refuse(fault, before))
+    }
+
+    /// A fix pull request has so many reviews and no more, whoever gives them.
+    fn check_reviews_left(&self, before: Option<&Review>) -> Result<(), Refusal> {
+        let key = self.key;
+        if !self
+            .context
+            .state
+            .has_no_review_left(key.repo.as_ref(), &key.pr)
+        {
+            return Ok(());
+        }
+        let fault = Fault::new(
+            Code::IterationLimitExceeded,
+            format!(
+                "fix pull request {} has had its {FIX_REVIEWS_MAX} reviews",
+                key.pr
+            ),
+        )
+        .expected(format!(
+            "at most {FIX_REVIEWS_MAX} reviews over the life of a fix pull request"
+        ))
+        .fix("a person decides what happens with this pull request");
+        Err(self.refuse(fault, before))
+    }
+
+    fn check_round(&self, round: u32, review: Option<&Review>) -> Result<(), Refusal> {
+        match self.body.round {
+            Some(said) if said != round => {
+                let fault = Fault::new(
+                    Code::RoundMismatch,
+                    format!("the request says round {said}, but it would open round {round}"),
+                )
+                .field("body.round")
+                .found(said)
+                .expected(round.to_string())
+                .fix(format!("write `round: {round}`, or leave the field out"));
+                Err(self.refuse(fault, review))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn has_new_head(body: &ReviewRequest, approval: &Approval) -> bool {
+    match (&body.declared_head, &approval.commit) {
+        (Some(head), Some(approved)) => !head.same_commit(approved),
+        (Some(_), None) => true,
+        (None, _) => false,
+    }
+}
+
+fn already_approved(body: &ReviewRequest, approval: &Approval) -> Fault {
+    let commit = approval
+        .commit
+        .as_ref()
+        .map_or_else(|| "no commit".to_owned(), ToString::to_string);
+    let fault = Fault::new(
+        Code::AlreadyApproved,
+        format!("the review is approved for {commit}"),
+    )
+    .field("body.declared_head")
+    .expected("a declared_head other than the approved commit")
+    .fix("nothing is to be done; after new commits, name the new head in declared_head");
+    match &body.declared_head {
+        Some(head) => fault.found(head),
+        None => fault,
+    }
+}
+
+fn round_limit_exceeded(review: &Review) -> Fault {
+    Fault::new(
+        Code::RoundLimitExceeded,
+        format!(
+            "round {} was the last of {} in this generation",
+            review.round, review.rounds
+        ),
+    )
+    .found(format!("a request for round {}", review.round + 1))
+    .expected(format!("at most {} rounds", review.rounds))
+    .fix("a person decides; agents cannot open another round")
+}
+
+fn addressed_required(review: &Review) -> Fault {
+    Fault::new(
+        Code::AddressedRequired,
+        format!(
+            "{} blocking findings of round {} are open; review_addressed comes before the next request",
+            review.open_blockers(),
+            review.round
+        ),
+    )
+    .expected(format!("review_addressed with round: {}", review.round))
+    .fix(format!("send review_addressed with `round: {}` and the commit that fixes them", review.round))
+}
+
+fn already_open(invocation: &Invocation, key: &ReviewKey) -> Fault {
+    Fault::new(
+        Code::RequestAlreadyOpen,
+        format!(
+            "the request `{}` is open and waits for `{}`",
+            invocation.request, key.reviewer
+        ),
+    )
+    .fix(format!(
+        "wait for the response of `{}`, or replace it with `supersedes_message_id: {}`",
+        key.reviewer, invocation.request
+    ))
+}
+
+fn supersedes_unknown(body: &ReviewRequest, open: &Invocation) -> Fault {
+    let named = body
+        .supersedes_message_id
+        .as_ref()
+        .map_or_else(String::new, ToString::to_string);
+    Fault::new(
+        Code::SupersedesUnknown,
+        format!("`{named}` is not the open request"),
+    )
+    .field("body.supersedes_message_id")
+    .found(named)
+    .expected(open.request.as_str())
+    .fix(format!("write `supersedes_message_id: {}`", open.request))
+}
+
+fn replaced_too_often(open: &Invocation) -> Fault {
+    Fault::new(
+        Code::RequestAlreadyOpen,
+        format!(
+            "the request of this round was replaced {SUPERSESSIONS} times; `{}` stands",
+            open.request
+        ),
+    )
+    .field("body.supersedes_message_id")
+    .expected(format!("at most {SUPERSESSIONS} replacements in a round"))
+    .fix("wait for the response")
+}
+
+fn clamped(asked: Rounds, allowed: Rounds) -> String {
+    format!("max_rounds: {asked} was asked for, this project allows {allowed}")
+}

@@ -1,0 +1,104 @@
+//! What an event does: a person's decision, a pull request that moves, a reviewer that takes its
+//! request or counts its turns, a deadline that has come. Looks and answers, changes nothing.
+
+mod context;
+mod deadline;
+mod pair;
+mod person;
+mod pull;
+mod reviewer;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::MessageId;
+
+use self::context::{Consequences, Declined, EventContext};
+use crate::parts::state::State;
+use crate::words::event::Event;
+use crate::words::policy::Policy;
+use crate::words::record::{Happened, Record};
+
+/// An event as a person, a runner or the daemon reports it.
+#[derive(Clone, Copy, Debug)]
+pub struct ReportedEvent<'a> {
+    /// The id it was asked under, by a person or a runner.
+    pub order: Option<&'a MessageId>,
+    /// What happened.
+    pub event: &'a Event,
+}
+
+/// What an event does to the reviews it concerns, or why it does nothing. `ids` gives a fresh
+/// message id for each message the daemon writes about it.
+pub fn on_event(
+    state: &State,
+    policy: &Policy,
+    reported: ReportedEvent<'_>,
+    now: DateTime<Utc>,
+    ids: &mut dyn FnMut() -> MessageId,
+) -> Record {
+    let mut context = EventContext {
+        state,
+        policy,
+        now,
+        ids,
+    };
+    let answer = match reported.event {
+        Event::Deadline { review, which } => deadline::on_event(&mut context, review, *which),
+        Event::Taken(which) => reviewer::taken(&mut context, which),
+        Event::Turns { which, count } => reviewer::turns(&mut context, which, *count),
+        Event::Started(which) => reviewer::started(&mut context, which),
+        Event::Failed { which, .. } => reviewer::failed(&mut context, which),
+        Event::Pull(pull) => pull::on_event(&mut context, pull),
+        Event::Person(decision) => person::on_event(&mut context, decision),
+        Event::Pair(news) => pair::on_event(&mut context, news),
+    };
+    let (event, order) = (reported.event.clone(), reported.order.cloned());
+    match answer {
+        Ok(Consequences {
+            steps,
+            letters,
+            handoff,
+            pair,
+        }) => Record::Happened(Box::new(Happened {
+            event,
+            order,
+            steps,
+            letters,
+            handoff,
+            pair,
+        })),
+        Err(Declined { code, why }) => Record::Declined {
+            event,
+            order,
+            code,
+            why,
+        },
+    }
+}
+
+/// The record of the earliest deadline that has come, if one has. Called again after `apply` until
+/// none is left; whatever lies finished in an outbox has to be judged before.
+pub fn due(
+    state: &State,
+    policy: &Policy,
+    now: DateTime<Utc>,
+    ids: &mut dyn FnMut() -> MessageId,
+) -> Option<Record> {
+    let (at, key) = state.next_deadline()?;
+    let (_, which) = state.review(key)?.deadline()?;
+    let event = Event::Deadline {
+        review: key.clone(),
+        which,
+    };
+    (at <= now).then(|| {
+        on_event(
+            state,
+            policy,
+            ReportedEvent {
+                order: None,
+                event: &event,
+            },
+            now,
+            ids,
+        )
+    })
+}

@@ -1,0 +1,199 @@
+//! What is reported of a pair of commands. Whoever drives it says what its commands did; what that means is said
+//! here: what it used is taken off its means, and no word of a command stands against the reviews between the two.
+
+use message_schema::Code;
+
+use super::context::{Consequences, Declined, EventContext};
+use super::reviewer;
+use crate::parts::open_pair::OpenPair;
+use crate::words::pair::machine::{Pair, PairEvent, PairFailure, Signal};
+use crate::words::pair::record::{PairReport, PairSetup, PairStanding, PairStep, Transcript};
+use crate::words::pair::state::{InvalidTransition, RunState};
+
+pub(super) fn on_event(
+    context: &mut EventContext<'_>,
+    news: &PairReport,
+) -> Result<Consequences, Declined> {
+    let known = context.state.pair(&news.pair);
+    let standing = match (&news.what, known) {
+        (PairStep::Opened(_), Some(_)) => {
+            Err(invalid(format!("the pair {} is there already", news.pair)))
+        }
+        (PairStep::Opened(setup), None) => open(context, setup),
+        (_, Some(known)) => go_on(context, known, &news.what),
+        (_, None) => Err(invalid(format!("no pair {} is there to go on", news.pair))),
+    }?;
+    let mut answer = Consequences {
+        pair: Some(standing),
+        ..Consequences::default()
+    };
+    if let Some(known) = known
+        && standing.pair.run() == RunState::Failed
+        && !standing.pair.can_resume()
+    {
+        give_up(context, known, &mut answer);
+    }
+    Ok(answer)
+}
+
+/// Whoever was to answer does not any more: what the pair asked of its reviewer is with a person. It is never a pass.
+fn give_up(context: &mut EventContext<'_>, known: &OpenPair, answer: &mut Consequences) {
+    let state = context.state;
+    for (key, review) in known.asked(state.reviews()) {
+        let (step, letters) = reviewer::given_up(context, key, review);
+        answer.letters.extend(letters);
+        answer.steps.push(step);
+    }
+}
+
+fn open(context: &EventContext<'_>, setup: &PairSetup) -> Result<PairStanding, Declined> {
+    let agents = &context.policy.agents;
+    if let Some(member) = setup
+        .members()
+        .find(|member| !agents.contains_key(&member.agent))
+    {
+        return Err(invalid(format!(
+            "{} is no agent of this workspace",
+            member.agent
+        )));
+    }
+    if setup
+        .reviewer
+        .as_ref()
+        .is_some_and(|reviewer| reviewer.agent == setup.author.agent)
+    {
+        return Err(invalid("author and reviewer are the same agent"));
+    }
+    if [
+        setup.run_seconds,
+        setup.seconds,
+        u32::from(setup.iterations),
+        setup.turns.unwrap_or(1),
+    ]
+    .contains(&0)
+    {
+        return Err(invalid("a limit of the pair is 0"));
+    }
+    if !setup.words.are_distinct() {
+        return Err(invalid(
+            "two words of the pair are the same, or one is empty",
+        ));
+    }
+    Ok(PairStanding::new(setup))
+}
+
+fn go_on(
+    context: &EventContext<'_>,
+    known: &OpenPair,
+    step: &PairStep,
+) -> Result<PairStanding, Declined> {
+    let standing = known.standing;
+    match step {
+        PairStep::Opened(_) => Err(invalid("a pair is opened once")),
+        PairStep::Started => moved(standing, PairEvent::Started),
+        PairStep::NotStarted { .. } => moved(standing, PairEvent::StartFailed),
+        PairStep::Began(start) => begin(context, standing, *start),
+        PairStep::Ended { signal, run } => {
+            let used = used(standing, run)?;
+            let approves = *signal == Signal::Pass && standing.pair.run() == RunState::Reviewing;
+            // What came to a person meanwhile is no longer the reviewer's to approve.
+            if approves && known.is_left_to_a_person(context.state.reviews()) {
+                return Ok(PairStanding {
+                    pair: used.pair.failed(PairFailure::WithAPerson),
+                    ..used
+                });
+            }
+            // Only what the ledger itself has of a review approves it.
+            let is_gated = approves && known.has_open_review(context.state.reviews());
+            let signal = if is_gated { Signal::None } else { *signal };
+            Ok(bounded(
+                context,
+                known,
+                moved(used, PairEvent::Ended(signal))?,
+            ))
+        }
+        PairStep::Crashed { run, .. } => Ok(bounded(
+            context,
+            known,
+            moved(used(standing, run)?, PairEvent::Crashed)?,
+        )),
+        PairStep::Interrupted { run: Some(run), .. } => {
+            moved(used(standing, run)?, PairEvent::Interrupted)
+        }
+        PairStep::Interrupted { run: None, .. } if standing.began_at.is_some() => Err(invalid(
+            "a command of the pair runs, and nothing is said of it",
+        )),
+        PairStep::Interrupted { run: None, .. } => moved(standing, PairEvent::Interrupted),
+        PairStep::Resumed => moved(standing, PairEvent::Resumed),
+        PairStep::Dropped => moved(standing, PairEvent::Dropped),
+    }
+}
+
+fn begin(
+    context: &EventContext<'_>,
+    standing: PairStanding,
+    start: u16,
+) -> Result<PairStanding, Declined> {
+    if !matches!(standing.pair.run(), RunState::Working | RunState::Reviewing) {
+        return Err(invalid(format!(
+            "the pair is {}: no command has its turn",
+            standing.pair.run().word()
+        )));
+    }
+    // Two that drive one pair would each run the command.
+    if standing.began_at.is_some() || start != standing.starts.saturating_add(1) {
+        return Err(invalid(format!(
+            "run {} of the pair is begun already",
+            standing.starts
+        )));
+    }
+    Ok(PairStanding {
+        starts: start,
+        began_at: Some(context.now),
+        ..standing
+    })
+}
+
+/// What is left once the run that goes on has used this much; a run that does not go on has no end.
+fn used(standing: PairStanding, run: &Transcript) -> Result<PairStanding, Declined> {
+    if standing.began_at.is_none() || run.start != standing.starts {
+        return Err(invalid(format!(
+            "run {} of the pair does not go on",
+            run.start
+        )));
+    }
+    Ok(standing.without(run))
+}
+
+/// A pair that would go on although a person has the review, or nothing is left, goes on no longer.
+fn bounded(context: &EventContext<'_>, known: &OpenPair, now: PairStanding) -> PairStanding {
+    if now.pair.run().is_terminal() {
+        return now;
+    }
+    let failure = if known.is_left_to_a_person(context.state.reviews()) {
+        PairFailure::WithAPerson
+    } else if now.is_spent() {
+        PairFailure::BudgetSpent
+    } else {
+        return now;
+    };
+    PairStanding {
+        pair: now.pair.failed(failure),
+        ..now
+    }
+}
+
+fn moved(standing: PairStanding, event: PairEvent) -> Result<PairStanding, Declined> {
+    let after = |pair: Pair| PairStanding { pair, ..standing };
+    standing
+        .pair
+        .after(event)
+        .map(after)
+        .map_err(|error: InvalidTransition| {
+            Declined::new(Code::InvalidTransition, error.to_string())
+        })
+}
+
+fn invalid(why: impl Into<String>) -> Declined {
+    Declined::new(Code::DecisionInvalid, why)
+}

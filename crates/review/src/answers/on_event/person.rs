@@ -1,0 +1,281 @@
+//! What a person decides about a review. Each decision starts a new count; what happens between
+//! them ends by itself.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use message_schema::Code;
+use message_schema::id::FindingId;
+
+use super::context::{Consequences, Declined, EventContext};
+use crate::parts::review::{FIX_REVIEWS_MAX, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review};
+use crate::words::deadline::patience;
+use crate::words::event::{Act, PersonsDecision};
+use crate::words::key::ReviewKey;
+use crate::words::phase::{EscalationReason, Phase};
+use crate::words::record::{Generation, ReviewStep, Says};
+use crate::words::thread::{HandoffState, Hold, Thread, ThreadState};
+
+pub(super) fn on_event(
+    context: &mut EventContext<'_>,
+    decision: &PersonsDecision,
+) -> Result<Consequences, Declined> {
+    let (key, review) = context.find(&decision.which)?;
+    let step = match &decision.act {
+        Act::Reopen => reopen(context, key, review)?,
+        Act::Cancel => cancel(key, review)?,
+        Act::Grant { rounds } => grant(context, key, review, *rounds)?,
+        Act::Resolve(id) | Act::WontFix(id) => {
+            let thread = unsettled(review, id)?.resolved_by_person();
+            with_thread(key, review, id, thread)
+        }
+        Act::Queue(id) => with_thread(key, review, id, queued(id, unsettled(review, id)?)?),
+        Act::Drop(id) => with_thread(key, review, id, dropped(review, id)?),
+        Act::Hold(id) => {
+            let thread = in_state(review, id, "open", Thread::is_open)?;
+            let held = thread.moved_to(ThreadState::Held(Hold::Person));
+            with_thread(key, review, id, held)
+        }
+        Act::Release(id) => {
+            let thread = in_state(review, id, "held", Thread::is_held)?;
+            with_thread(key, review, id, thread.moved_to(ThreadState::Open))
+        }
+    };
+    let ends = step.phase.is_final() && !review.phase.is_final();
+    let letters = match (&step.phase, step.phase.mover_of(key)) {
+        (_, Some(mover)) => vec![context.message(
+            mover,
+            Says::Decided {
+                review: key.clone(),
+            },
+        )],
+        (Phase::Escalated(reason), None) if ends => {
+            let says = Says::Escalated {
+                review: key.clone(),
+                reason: reason.clone(),
+            };
+            vec![context.message(&key.author, says)]
+        }
+        (_, None) => Vec::new(),
+    };
+    Ok(Consequences {
+        steps: vec![step],
+        letters,
+        ..Consequences::default()
+    })
+}
+
+/// The author owes the request of the next generation; what was held is open again.
+fn reopen(
+    context: &EventContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+) -> Result<ReviewStep, Declined> {
+    if !review.phase.is_final() {
+        let why = format!(
+            "the review {key} is {} and needs no reopening",
+            review.phase.word()
+        );
+        return Err(Declined::new(Code::DecisionInvalid, why));
+    }
+    if context.state.generations_used(key.repo.as_ref(), &key.pr) >= GENERATIONS_MAX {
+        let why = format!(
+            "pull request {} has used its {GENERATIONS_MAX} generations",
+            key.pr
+        );
+        return Err(Declined::new(Code::IterationLimitExceeded, why));
+    }
+    check_may_go_on(context, key)?;
+    Ok(ReviewStep {
+        opens: Some(Generation {
+            number: review.generation + 1,
+            rounds: context.policy.rounds,
+        }),
+        threads: released(review),
+        given_back: true,
+        ..ReviewStep::to(
+            key,
+            review.round + 1,
+            Phase::Awaiting {
+                due: context.now + patience(review.priority),
+            },
+        )
+    })
+}
+
+/// The open request is called off. What lies in an outbox by then was judged before; what comes later finds
+/// the invocation closed.
+fn cancel(key: &ReviewKey, review: &Review) -> Result<ReviewStep, Declined> {
+    if review.phase.invocation().is_none() {
+        let why = format!(
+            "the review {key} is {}: no reviewer is at work",
+            review.phase.word()
+        );
+        return Err(Declined::new(Code::DecisionInvalid, why));
+    }
+    Ok(ReviewStep::to(
+        key,
+        review.round,
+        Phase::Escalated(EscalationReason::Cancelled),
+    ))
+}
+
+/// One more round. A review that ended because its rounds were over goes on with the author, and
+/// with what was held: with a blocker left to a person, the round could end in no approval.
+fn grant(
+    context: &EventContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+    rounds: u8,
+) -> Result<ReviewStep, Declined> {
+    if rounds != 1 {
+        return Err(Declined::new(
+            Code::DecisionInvalid,
+            format!("{rounds} rounds were granted, expected 1"),
+        ));
+    }
+    let (phase, threads) = match &review.phase {
+        Phase::Escalated(EscalationReason::MaxRoundsExceeded) => (
+            Phase::Fixing {
+                due: context.now + patience(review.priority),
+            },
+            released(review),
+        ),
+        Phase::Escalated(_) | Phase::Approved(_) | Phase::Closed(_) => {
+            let why = format!(
+                "the rounds of {key} are not what ended it; `settled reopen` opens it again"
+            );
+            return Err(Declined::new(Code::DecisionInvalid, why));
+        }
+        open @ (Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }) => (open.clone(), BTreeMap::new()),
+    };
+    check_may_go_on(context, key)?;
+    Ok(ReviewStep {
+        granted: rounds,
+        given_back: true,
+        threads,
+        ..ReviewStep::to(key, review.round, phase)
+    })
+}
+
+/// The threads with a person, open again with their counters.
+fn released(review: &Review) -> BTreeMap<FindingId, Thread> {
+    let held = review.threads.iter().filter(|(_, thread)| thread.is_held());
+    held.map(|(id, thread)| (id.clone(), thread.moved_to(ThreadState::Open)))
+        .collect()
+}
+
+/// Refuses to give back what agents could not go on with, or was given back too often.
+fn check_may_go_on(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), Declined> {
+    if context.state.has_no_review_left(key.repo.as_ref(), &key.pr) {
+        let why = format!(
+            "fix pull request {} has had its {FIX_REVIEWS_MAX} reviews",
+            key.pr
+        );
+        return Err(Declined::new(Code::IterationLimitExceeded, why));
+    }
+    check_given_back(context, key)
+}
+
+fn check_given_back(context: &EventContext<'_>, key: &ReviewKey) -> Result<(), Declined> {
+    let since = context.now - TimeDelta::hours(24);
+    let reviews = context.state.of_pr(key.repo.as_ref(), &key.pr);
+    let times = reviews
+        .flat_map(|(_, review)| &review.given_back)
+        .filter(|at| **at > since)
+        .count();
+    if times < GIVEN_BACK_PER_DAY {
+        return Ok(());
+    }
+    let why = format!(
+        "pull request {} was given back to the agents {times} times within 24 hours",
+        key.pr
+    );
+    Err(Declined::new(Code::ReopenLimitExceeded, why))
+}
+
+/// The step that changes one thread. When nothing blocking is left open but something blocking is
+/// with a person, no agent can bring approval nearer.
+fn with_thread(key: &ReviewKey, review: &Review, id: &FindingId, thread: Thread) -> ReviewStep {
+    let others = review
+        .threads
+        .iter()
+        .filter(|(other, _)| *other != id)
+        .map(|(_, other)| other);
+    let blocking: Vec<&Thread> = others
+        .chain([&thread])
+        .filter(|thread| thread.blocking)
+        .collect();
+    let is_stuck = !review.phase.is_final()
+        && blocking.iter().any(|thread| thread.is_held())
+        && !blocking.iter().any(|thread| thread.is_open());
+    let phase = if is_stuck {
+        Phase::Escalated(EscalationReason::BlockerHeld)
+    } else {
+        review.phase.clone()
+    };
+    let threads = std::iter::once((id.clone(), thread)).collect();
+    ReviewStep {
+        threads,
+        ..ReviewStep::to(key, review.round, phase)
+    }
+}
+
+fn queued(id: &FindingId, thread: &Thread) -> Result<Thread, Declined> {
+    match &thread.handoff {
+        HandoffState::HandedOff(task) => Err(Declined::new(
+            Code::DecisionInvalid,
+            format!("`{id}` was handed off before, as {task}"),
+        )),
+        HandoffState::ByPolicy | HandoffState::Queued => {
+            Ok(thread.with_handoff(HandoffState::Queued))
+        }
+    }
+}
+
+/// Taken back whatever state the thread is in: what a person queued and then resolved is still queued.
+fn dropped(review: &Review, id: &FindingId) -> Result<Thread, Declined> {
+    let thread = in_state(review, id, "known", |_| true)?;
+    match &thread.handoff {
+        HandoffState::Queued => Ok(thread.with_handoff(HandoffState::ByPolicy)),
+        HandoffState::HandedOff(task) => {
+            let why = format!("`{id}` was handed off as {task}, which cannot be taken back");
+            Err(Declined::new(Code::DecisionInvalid, why))
+        }
+        HandoffState::ByPolicy => Err(Declined::new(
+            Code::DecisionInvalid,
+            format!("`{id}` is not queued"),
+        )),
+    }
+}
+
+fn unsettled<'a>(review: &'a Review, id: &FindingId) -> Result<&'a Thread, Declined> {
+    in_state(review, id, "open, held or deferred", |thread| {
+        thread.state != ThreadState::Resolved
+    })
+}
+
+fn in_state<'a>(
+    review: &'a Review,
+    id: &FindingId,
+    expected: &str,
+    is_so: impl Fn(&Thread) -> bool,
+) -> Result<&'a Thread, Declined> {
+    let Some(thread) = review.threads.get(id) else {
+        return Err(Declined::new(
+            Code::ThreadUnknown,
+            format!("`{id}` is no thread of this review"),
+        ));
+    };
+    if is_so(thread) {
+        return Ok(thread);
+    }
+    let why = format!(
+        "thread `{id}` is {}, expected one that is {expected}",
+        thread.state.word()
+    );
+    Err(Declined::new(Code::ThreadNotOpen, why))
+}

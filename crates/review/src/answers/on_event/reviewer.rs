@@ -1,0 +1,141 @@
+//! What is reported of a reviewer at work: that it took its request, the turns it completed, that its command
+//! was started, and that it failed.
+
+use message_schema::Code;
+
+use super::context::{Consequences, Declined, EventContext};
+use crate::parts::review::Review;
+use crate::words::event::Which;
+use crate::words::key::ReviewKey;
+use crate::words::phase::{EscalationReason, Invocation, Phase};
+use crate::words::record::{DaemonMessage, ReviewStep, Says};
+
+/// The request is taken: its seconds count from now on. Taken again, nothing changes.
+pub(super) fn taken(
+    context: &mut EventContext<'_>,
+    which: &Which,
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
+    if open.taken_at.is_some() {
+        return Ok(Consequences::default());
+    }
+    let phase = Phase::Reviewing(Invocation {
+        taken_at: Some(context.now),
+        ..open.clone()
+    });
+    Ok(Consequences {
+        steps: vec![ReviewStep::to(key, review.round, phase)],
+        ..Consequences::default()
+    })
+}
+
+/// Turns were completed. The first one is a take; the last one of the budget, without a response,
+/// ends the invocation.
+pub(super) fn turns(
+    context: &mut EventContext<'_>,
+    which: &Which,
+    count: u16,
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
+    if count == 0 {
+        return Err(Declined::new(Code::DecisionInvalid, "no turn was counted"));
+    }
+    let turns_taken = open.turns_taken.saturating_add(count).min(open.turns.get());
+    let taken_at = open.taken_at.or(Some(context.now));
+    let now = Invocation {
+        turns_taken,
+        taken_at,
+        ..open.clone()
+    };
+    if now.turns_left() > 0 {
+        return Ok(Consequences {
+            steps: vec![ReviewStep::to(key, review.round, Phase::Reviewing(now))],
+            ..Consequences::default()
+        });
+    }
+    let says = Says::BudgetSpent {
+        review: key.clone(),
+        round: review.round,
+    };
+    let phase = Phase::Escalated(EscalationReason::ReviewerBudgetExceeded);
+    Ok(Consequences {
+        steps: vec![ReviewStep::to(key, review.round, phase)],
+        letters: vec![context.message(&key.author, says)],
+        ..Consequences::default()
+    })
+}
+
+/// The reviewer's command is about to be started. The first start is a take; after the last one nothing is left
+/// but a response or a person.
+pub(super) fn started(
+    context: &mut EventContext<'_>,
+    which: &Which,
+) -> Result<Consequences, Declined> {
+    let (key, review, open) = open_request(context, which)?;
+    if open.starts_left() == 0 {
+        let why = format!(
+            "the command of {} was started {} times in this round",
+            key.reviewer, open.starts
+        );
+        return Err(Declined::new(Code::DecisionInvalid, why));
+    }
+    let taken_at = open.taken_at.or(Some(context.now));
+    let now = Invocation {
+        starts: open.starts + 1,
+        taken_at,
+        ..open.clone()
+    };
+    Ok(Consequences {
+        steps: vec![ReviewStep::to(key, review.round, Phase::Reviewing(now))],
+        ..Consequences::default()
+    })
+}
+
+/// The reviewer's command came to nothing: a person decides. It is never a pass.
+pub(super) fn failed(
+    context: &mut EventContext<'_>,
+    which: &Which,
+) -> Result<Consequences, Declined> {
+    let (key, review, _) = open_request(context, which)?;
+    let (step, letters) = given_up(context, key, review);
+    Ok(Consequences {
+        steps: vec![step],
+        letters: letters.into(),
+        ..Consequences::default()
+    })
+}
+
+/// Nobody is left to answer the open request: it is with a person, and both agents are told.
+pub(super) fn given_up(
+    context: &mut EventContext<'_>,
+    key: &ReviewKey,
+    review: &Review,
+) -> (ReviewStep, [DaemonMessage; 2]) {
+    let reason = EscalationReason::InvocationFailed;
+    let says = Says::Escalated {
+        review: key.clone(),
+        reason: reason.clone(),
+    };
+    let letters = [&key.author, &key.reviewer].map(|agent| context.message(agent, says.clone()));
+    (
+        ReviewStep::to(key, review.round, Phase::Escalated(reason)),
+        letters,
+    )
+}
+
+fn open_request<'a>(
+    context: &EventContext<'a>,
+    which: &Which,
+) -> Result<(&'a ReviewKey, &'a Review, &'a Invocation), Declined> {
+    let (key, review) = context.find_at_work(which)?;
+    match review.phase.invocation() {
+        Some(open) => Ok((key, review, open)),
+        None => Err(Declined::new(
+            Code::NoOpenRequest,
+            format!(
+                "the review {key} is {}: no request waits for its reviewer",
+                review.phase.word()
+            ),
+        )),
+    }
+}

@@ -1,0 +1,199 @@
+//! When a new finding is an old one: the same place and the same words (seed 000). The
+//! definitions are exact, so that a reviewer can be told which thread it repeats and why.
+
+use std::collections::BTreeSet;
+
+use message_schema::packet::{Finding, LineRange};
+
+use crate::words::thread::{Thread, words_of};
+
+/// How many lines on either side of a finding still count as its place.
+const LINES_AROUND: u32 = 3;
+
+/// What two findings are compared by.
+#[derive(Clone, Debug)]
+pub(crate) struct FindingSignature<'a> {
+    file: Option<&'a str>,
+    lines: Option<LineRange>,
+    fingerprint: Option<&'a str>,
+    keywords: BTreeSet<String>,
+}
+
+impl<'a> FindingSignature<'a> {
+    pub(crate) fn of_finding(finding: &'a Finding) -> Self {
+        Self {
+            file: finding.file.as_ref().map(|file| file.as_str()),
+            lines: finding.lines.or(finding.line.map(LineRange::line)),
+            fingerprint: finding.fingerprint.as_deref(),
+            keywords: keywords(words_of(finding).unwrap_or_default()),
+        }
+    }
+
+    pub(crate) fn of_thread(thread: &'a Thread) -> Self {
+        Self {
+            file: thread.file.as_ref().map(|file| file.as_str()),
+            lines: thread.lines,
+            fingerprint: thread.fingerprint.as_deref(),
+            keywords: keywords(thread.words.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// Whether both speak of the same problem: location and text match.
+    pub(crate) fn matches(&self, other: &Self) -> bool {
+        self.same_location(other) && self.same_text(other)
+    }
+
+    /// The same path, and the lines, widened by 3, overlap. Without a line on one side the path
+    /// is enough; without a path there is no match.
+    fn same_location(&self, other: &Self) -> bool {
+        let same_file = self.file.is_some() && self.file == other.file;
+        same_file
+            && match (self.lines, other.lines) {
+                (Some(a), Some(b)) => {
+                    a.first() <= b.last().saturating_add(LINES_AROUND)
+                        && b.first() <= a.last().saturating_add(LINES_AROUND)
+                }
+                (Some(_) | None, _) => true,
+            }
+    }
+
+    /// The same fingerprint, or at least half of the smaller set of keywords in common.
+    fn same_text(&self, other: &Self) -> bool {
+        let same_fingerprint = self.fingerprint.is_some() && self.fingerprint == other.fingerprint;
+        let smaller = self.keywords.len().min(other.keywords.len());
+        let common = self.keywords.intersection(&other.keywords).count();
+        same_fingerprint || (smaller > 0 && 2 * common >= smaller)
+    }
+}
+
+/// Lower case, split at everything that is neither letter nor digit, stop words and single
+/// characters left out, stemmed.
+fn keywords(text: &str) -> BTreeSet<String> {
+    text.to_lowercase()
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.chars().count() > 1 && !STOP_WORDS.contains(word))
+        .map(stem)
+        .collect()
+}
+
+/// Takes the commonest English endings off: enough that `handles`, `handled` and `handling` meet.
+fn stem(word: &str) -> String {
+    const ENDINGS: [(&str, &str); 12] = [
+        ("ations", ""),
+        ("ation", ""),
+        ("ating", ""),
+        ("ated", ""),
+        ("ates", ""),
+        ("ate", ""),
+        ("ings", ""),
+        ("ing", ""),
+        ("ies", "y"),
+        ("ed", ""),
+        ("es", ""),
+        ("s", ""),
+    ];
+    let cut = ENDINGS.iter().find_map(|(ending, instead)| {
+        let stem = word.strip_suffix(ending)?;
+        (stem.chars().count() >= 3 && !word.ends_with("ss")).then(|| format!("{stem}{instead}"))
+    });
+    let stem = cut.unwrap_or_else(|| word.to_owned());
+    stem.strip_suffix('e')
+        .filter(|short| short.chars().count() >= 3)
+        .map_or(stem.clone(), str::to_owned)
+}
+
+const STOP_WORDS: [&str; 44] = [
+    "the", "an", "is", "are", "was", "be", "been", "not", "no", "of", "in", "on", "at", "to",
+    "for", "from", "by", "with", "without", "and", "or", "but", "if", "then", "when", "than",
+    "that", "this", "these", "it", "its", "as", "can", "could", "may", "might", "should", "would",
+    "will", "does", "do", "has", "have", "had",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(
+        file: Option<&'static str>,
+        lines: Option<&str>,
+        title: &str,
+    ) -> FindingSignature<'static> {
+        let lines = lines.map(|text| LineRange::parse(text).expect("lines"));
+        FindingSignature {
+            file,
+            lines,
+            fingerprint: None,
+            keywords: keywords(title),
+        }
+    }
+
+    fn same(a: &FindingSignature<'_>, b: &FindingSignature<'_>) -> bool {
+        assert_eq!(a.matches(b), b.matches(a), "a match goes both ways");
+        a.matches(b)
+    }
+
+    #[test]
+    fn the_place_is_the_path_and_the_lines_widened_by_three() {
+        let at = |lines| mark(Some("a.rs"), lines, "empty diff crashes");
+        assert!(same(&at(Some("40-45")), &at(Some("48"))));
+        assert!(!same(&at(Some("40-45")), &at(Some("49"))));
+        assert!(same(&at(Some("40-45")), &at(None)), "the path is enough");
+        assert!(!same(
+            &at(None),
+            &mark(Some("b.rs"), None, "empty diff crashes")
+        ));
+        assert!(
+            !same(
+                &mark(None, None, "empty diff"),
+                &mark(None, None, "empty diff")
+            ),
+            "no path"
+        );
+    }
+
+    #[test]
+    fn the_words_match_from_half_of_the_smaller_set() {
+        let says = |title| mark(Some("a.rs"), None, title);
+        assert!(same(
+            &says("Empty diff is not handled"),
+            &says("handling of empty diffs")
+        ));
+        assert!(same(
+            &says("empty diff"),
+            &says("diff of the whole branch crashes")
+        ));
+        assert!(!same(
+            &says("empty diff crashes"),
+            &says("diff leaks file handles")
+        ));
+        assert!(!same(&says("the of"), &says("the of")), "no keywords");
+    }
+
+    #[test]
+    fn a_fingerprint_stands_for_the_words_and_not_for_the_place() {
+        let with = |file| FindingSignature {
+            fingerprint: Some("fp-1"),
+            ..mark(file, None, "one thing")
+        };
+        let other = FindingSignature {
+            keywords: keywords("quite another"),
+            ..with(Some("a.rs"))
+        };
+        assert!(same(&with(Some("a.rs")), &other));
+        assert!(!same(&with(None), &with(None)));
+    }
+
+    #[test]
+    fn endings_do_not_tell_words_apart() {
+        for (a, b) in [
+            ("handles", "handled"),
+            ("handling", "handle"),
+            ("queries", "query"),
+            ("boxes", "box"),
+            ("validated", "validation"),
+        ] {
+            assert_eq!(stem(a), stem(b));
+        }
+        assert_ne!(stem("class"), stem("cla"));
+    }
+}

@@ -1,0 +1,225 @@
+//! The quality gate (seed 001): recomputed from the daemon's own threads, whatever the lgtm says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use message_schema::Code;
+use message_schema::body::{GateResult, Nit, NitTier, ReviewLgtm};
+use message_schema::id::FindingId;
+use message_schema::packet::{CommandResult, FindingsPacket, Severity};
+
+use crate::words::phase::Invocation;
+use crate::words::policy::Policy;
+use crate::words::refusal::{Clause, Fault};
+use crate::words::thread::{Thread, ThreadState};
+
+/// What an lgtm brings to the gate besides the threads.
+pub(crate) struct Evidence<'a> {
+    pub(crate) lgtm: &'a ReviewLgtm,
+    pub(crate) packet: Option<&'a FindingsPacket>,
+    /// The commands that must be recorded as passing.
+    pub(crate) required: BTreeSet<&'a str>,
+    /// Whether an approval without any recorded command is refused.
+    pub(crate) require_validation: bool,
+}
+
+/// The commands that must be recorded as passing: those of the project and of the request.
+pub(crate) fn required<'a>(policy: &'a Policy, invocation: &'a Invocation) -> BTreeSet<&'a str> {
+    let named = invocation
+        .validation_commands
+        .iter()
+        .chain(&policy.gate.validation_commands);
+    named.map(|command| command.trim()).collect()
+}
+
+/// What the gate says of an lgtm.
+#[derive(Default)]
+pub(crate) struct GateJudgement {
+    /// The open threads that its nits defer.
+    pub(crate) deferred: BTreeMap<FindingId, Thread>,
+    /// Every way in which a clause is broken.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// Judges every clause. `before` is where the threads stood before this very response: what it
+/// hands to a person was open until now.
+pub(crate) fn judge(
+    threads: &BTreeMap<FindingId, Thread>,
+    before: &BTreeMap<FindingId, Thread>,
+    evidence: &Evidence<'_>,
+) -> GateJudgement {
+    let open = || {
+        threads
+            .iter()
+            .filter(|(_, thread)| thread.is_open() && !thread.blocking)
+    };
+    let covered = nit_cover(open(), &evidence.lgtm.nits);
+    let mut faults: Vec<Fault> = threads
+        .iter()
+        .filter(|(_, thread)| thread.blocks_approval())
+        .map(|(id, thread)| blocker_fault(id, thread, before.get(id)))
+        .chain(
+            open()
+                .filter(|(id, _)| !covered.contains(*id))
+                .map(|(id, thread)| uncovered(id, thread)),
+        )
+        .collect();
+    faults.extend(evidence.faults());
+    let deferred = open().filter(|(id, _)| covered.contains(*id));
+    GateJudgement {
+        deferred: deferred
+            .map(|(id, thread)| (id.clone(), thread.moved_to(ThreadState::Deferred)))
+            .collect(),
+        faults,
+    }
+}
+
+impl Evidence<'_> {
+    /// The clauses that no thread decides.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let mut faults = validation(self.packet, &self.required, self.require_validation);
+        if self.lgtm.quality_gate_result == GateResult::Fail {
+            faults.push(contradiction());
+        }
+        faults
+    }
+}
+
+/// The open threads that nits cover: by `source`, then nits without one cover threads of their
+/// tier one for one. Extra nits are fine.
+pub(crate) fn nit_cover<'a>(
+    open: impl Iterator<Item = (&'a FindingId, &'a Thread)>,
+    nits: &[Nit],
+) -> BTreeSet<FindingId> {
+    let named: BTreeSet<&FindingId> = nits.iter().filter_map(|nit| nit.source.as_ref()).collect();
+    let unnamed = |tier| {
+        nits.iter()
+            .filter(|nit| nit.source.is_none() && nit.tier == tier)
+            .count()
+    };
+    let (mut p2, mut p3) = (unnamed(NitTier::P2), unnamed(NitTier::P3));
+    let mut take = |severity| {
+        let left = match severity {
+            Severity::P2 => &mut p2,
+            Severity::P3 => &mut p3,
+            Severity::P0 | Severity::P1 => return false,
+        };
+        let some = *left > 0;
+        *left = left.saturating_sub(1);
+        some
+    };
+    open.filter(|(id, thread)| !thread.blocking && (named.contains(id) || take(thread.severity)))
+        .map(|(id, _)| id.clone())
+        .collect()
+}
+
+fn validation(
+    packet: Option<&FindingsPacket>,
+    required: &BTreeSet<&str>,
+    require_any: bool,
+) -> Vec<Fault> {
+    let runs = packet
+        .and_then(|packet| packet.qa_validation.as_ref())
+        .map_or(&[][..], |qa| &qa.commands_run);
+    // The last result of a command is the one that counts.
+    let last: BTreeMap<&str, CommandResult> = runs
+        .iter()
+        .map(|run| (run.command.trim(), run.result))
+        .collect();
+    let failed = last
+        .iter()
+        .filter(|(command, result)| **result == CommandResult::Fail && !required.contains(*command))
+        .map(|(command, _)| command_fault(command, "failed", CommandResult::Fail.as_str()));
+    let unmet = required
+        .iter()
+        .filter_map(|command| match last.get(command) {
+            Some(CommandResult::Pass) => None,
+            Some(result @ (CommandResult::Fail | CommandResult::Warn)) => Some(command_fault(
+                command,
+                "is required and did not pass",
+                result.as_str(),
+            )),
+            None => Some(command_fault(
+                command,
+                "is required and is not recorded",
+                "nothing",
+            )),
+        });
+    let mut faults: Vec<Fault> = failed.chain(unmet).collect();
+    if require_any && last.is_empty() && required.is_empty() {
+        faults.push(
+            broken(
+                Clause::Validation,
+                "this project asks for recorded validation commands, and there are none",
+            )
+            .field("body.findings_packet")
+            .fix("record what was run under qa_validation.commands_run of a findings packet"),
+        );
+    }
+    faults
+}
+
+fn broken(clause: Clause, message: impl Into<String>) -> Fault {
+    Fault::new(Code::QualityGateViolation, message).clause(clause)
+}
+
+fn blocker_fault(id: &FindingId, thread: &Thread, before: Option<&Thread>) -> Fault {
+    let clause = if thread.severity == Severity::P0 {
+        Clause::P0
+    } else {
+        Clause::Blocking
+    };
+    let was_held = before.is_some_and(|before| matches!(before.state, ThreadState::Held(_)));
+    let state = if was_held { "with a person" } else { "open" };
+    let title = thread
+        .title
+        .as_deref()
+        .map_or_else(String::new, |title| format!(" ({title})"));
+    let fix = if was_held {
+        "a person decides on it first"
+    } else {
+        "send review_feedback instead"
+    };
+    broken(
+        clause,
+        format!("{} `{id}`{title} blocks and is {state}", thread.severity),
+    )
+    .thread(id)
+    .found(format!("{id} {state}"))
+    .expected("no blocking finding open or with a person")
+    .fix(fix)
+}
+
+fn uncovered(id: &FindingId, thread: &Thread) -> Fault {
+    broken(
+        Clause::Nits,
+        format!("{} `{id}` is open and no nit covers it", thread.severity),
+    )
+    .thread(id)
+    .field("body.nits")
+    .expected(format!("a nit with `source: {id}`"))
+    .fix(format!(
+        "add a nit with source: {id}, owner and next_action, or resolve the finding"
+    ))
+}
+
+fn command_fault(command: &str, what: &str, found: &str) -> Fault {
+    broken(
+        Clause::Validation,
+        format!("the validation command `{command}` {what}"),
+    )
+    .field("qa_validation.commands_run")
+    .found(found)
+    .expected("pass")
+    .fix("send review_feedback, or record the command's passing run")
+}
+
+fn contradiction() -> Fault {
+    broken(
+        Clause::Contradiction,
+        "an approval cannot say that the quality gate failed",
+    )
+    .field("body.quality_gate_result")
+    .found(GateResult::Fail)
+    .expected(GateResult::Pass.as_str())
+    .fix("send review_feedback instead")
+}

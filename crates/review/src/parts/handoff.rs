@@ -1,0 +1,167 @@
+//! Handoff: which findings become tasks for fixing agents once a pull request is merged (seed 003).
+
+use std::collections::BTreeMap;
+
+use message_schema::id::{AgentName, FindingId, RepoPath};
+
+use crate::parts::review::Review;
+use crate::words::event::{PullAction, PullEvent};
+use crate::words::key::{ReviewKey, TaskId};
+use crate::words::policy::{HandoffMode, Policy};
+use crate::words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
+use crate::words::thread::{HandoffState, Origin, Thread, ThreadState};
+
+/// What an event hands off, and what becomes of the threads by it.
+#[derive(Default)]
+pub(crate) struct HandoffPlan<'a> {
+    pub(crate) handoff: Handoff,
+    /// The threads that change: those handed off, and those whose queueing is dropped.
+    pub(crate) threads: BTreeMap<&'a ReviewKey, BTreeMap<FindingId, Thread>>,
+}
+
+/// Judges every finding of the pull request's reviews that is open, held or deferred; the first
+/// reason that matches wins (seed 003). `author` is who opened the pull request; `tasks` is how
+/// many tasks the ledger holds.
+pub(crate) fn plan<'a>(
+    event: &PullEvent,
+    author: Option<&str>,
+    reviews: &[(&'a ReviewKey, &'a Review)],
+    policy: &Policy,
+    tasks: usize,
+) -> HandoffPlan<'a> {
+    let unsettled = reviews.iter().flat_map(|(key, review)| {
+        let threads = review
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.state != ThreadState::Resolved);
+        threads.map(|(id, thread)| (*key, id, thread))
+    });
+    let mut plan = HandoffPlan::default();
+    match event.action {
+        PullAction::Opened | PullAction::Synchronize | PullAction::Reopened => {}
+        PullAction::Closed => unsettled.for_each(|finding| plan.drop(finding)),
+        PullAction::Merged => {
+            let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+            for (alone, finding) in unsettled.enumerate() {
+                match target(finding.2, author, policy) {
+                    Ok(target) => {
+                        let file = finding.2.file.as_ref();
+                        // A finding without a file goes alone.
+                        let alone = if file.is_some() { 0 } else { alone };
+                        groups
+                            .entry((target, file, alone))
+                            .or_default()
+                            .push(finding);
+                    }
+                    Err(why) => plan.leave(finding, why),
+                }
+            }
+            for (number, ((target, file, _), findings)) in (tasks as u64 + 1..).zip(groups) {
+                plan.dispatch(
+                    event,
+                    TaskId::new(&event.pr, number),
+                    target,
+                    file,
+                    &findings,
+                );
+            }
+        }
+    }
+    plan
+}
+
+/// Whom a finding goes to, or why it stays.
+fn target<'p>(
+    thread: &Thread,
+    author: Option<&str>,
+    policy: &'p Policy,
+) -> Result<&'p AgentName, NoHandoff> {
+    let (routing, handoff) = (&thread.routing, &policy.handoff);
+    if thread.origin == Origin::VerifyRun {
+        return Err(NoHandoff::VerifyRun);
+    }
+    if thread.task().is_some() {
+        return Err(NoHandoff::AlreadyHandedOff);
+    }
+    if !thread.is_queued() {
+        if author.is_some_and(|author| handoff.bots.contains(author)) {
+            return Err(NoHandoff::BotAuthor);
+        }
+        let is_listed = |category: &String| handoff.categories.contains(category);
+        match handoff.mode {
+            HandoffMode::Full => {}
+            HandoffMode::Threshold if thread.severity > handoff.threshold => {
+                return Err(NoHandoff::BelowThreshold);
+            }
+            HandoffMode::Threshold if handoff.categories.is_empty() => {}
+            HandoffMode::Threshold if routing.category.as_ref().is_some_and(is_listed) => {}
+            HandoffMode::Threshold => return Err(NoHandoff::CategoryExcluded),
+            HandoffMode::Off => return Err(NoHandoff::ModeOff),
+        }
+    }
+    let route = routing
+        .category
+        .as_ref()
+        .and_then(|category| handoff.routes.get(category));
+    let named = routing
+        .target
+        .as_deref()
+        .or(route.or(handoff.target.as_ref()).map(AgentName::as_str));
+    let known = policy
+        .agents
+        .keys()
+        .find(|agent| named == Some(agent.as_str()));
+    known.ok_or(NoHandoff::NoTarget)
+}
+
+impl<'a> HandoffPlan<'a> {
+    fn dispatch(
+        &mut self,
+        event: &PullEvent,
+        id: TaskId,
+        target: &AgentName,
+        file: Option<&RepoPath>,
+        findings: &[(&'a ReviewKey, &'a FindingId, &'a Thread)],
+    ) {
+        for (key, finding, thread) in findings {
+            let handed_off = thread.with_handoff(HandoffState::HandedOff(id.clone()));
+            self.change(key, finding, handed_off);
+        }
+        let findings = findings.iter().map(|(key, finding, thread)| TaskFinding {
+            review: (*key).clone(),
+            id: (*finding).clone(),
+            thread: (*thread).clone(),
+        });
+        self.handoff.tasks.push(Task {
+            target: target.clone(),
+            repo: event.repo.clone(),
+            pr: event.pr.clone(),
+            file: file.cloned(),
+            findings: findings.collect(),
+            id,
+        });
+    }
+
+    fn drop(&mut self, (key, id, thread): (&'a ReviewKey, &'a FindingId, &'a Thread)) {
+        if thread.is_queued() {
+            self.handoff.dropped += 1;
+            self.change(key, id, thread.with_handoff(HandoffState::ByPolicy));
+        }
+        self.leave((key, id, thread), NoHandoff::NotMerged);
+    }
+
+    fn leave(&mut self, (key, id, _): (&'a ReviewKey, &'a FindingId, &'a Thread), why: NoHandoff) {
+        self.handoff.left.push(Left {
+            review: key.clone(),
+            id: id.clone(),
+            why,
+        });
+    }
+
+    fn change(&mut self, key: &'a ReviewKey, id: &FindingId, thread: Thread) {
+        self.threads
+            .entry(key)
+            .or_default()
+            .insert(id.clone(), thread);
+    }
+}

@@ -1,0 +1,80 @@
+//! Two parts of the rules by themselves: the threads without a round limit, and the quality gate
+//! without a review. The functions are those that `decide` calls; only what a review would add to
+//! them (its rounds, its request) is left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use message_schema::body::ReviewLgtm;
+use message_schema::id::FindingId;
+use message_schema::packet::FindingsPacket;
+
+use crate::parts::gate::Evidence;
+use crate::parts::response::{NewBlockers, Response, Silence};
+use crate::parts::{gate, response};
+use crate::words::policy::{GatePolicy, ThreadMode};
+use crate::words::refusal::Fault;
+use crate::words::thread::Thread;
+
+/// One answer of a reviewer to its threads, in no review and in no last round.
+#[derive(Clone, Copy, Debug)]
+pub struct Cycle<'a> {
+    /// Its number, from 1: the round that new threads say they were opened in.
+    pub number: u32,
+    /// What the reviewer says.
+    pub packet: &'a FindingsPacket,
+    /// How silence about an open thread is read.
+    pub mode: ThreadMode,
+    /// What the author reported as addressed before it: `[]` is all, `None` that it said nothing.
+    pub addressed: Option<&'a [FindingId]>,
+}
+
+/// The threads after a cycle, or everything that is wrong with it.
+pub fn threads(
+    before: &BTreeMap<FindingId, Thread>,
+    cycle: &Cycle<'_>,
+) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>> {
+    let silence = match (cycle.mode, cycle.addressed) {
+        (ThreadMode::Inferred, Some(findings)) => Silence::ResolvesAddressed(findings),
+        (ThreadMode::Inferred, None) | (ThreadMode::Explicit, _) => Silence::IsMissing,
+    };
+    let judged = response::judge(&Response {
+        threads: before,
+        round: cycle.number,
+        packet: Some(cycle.packet),
+        mode: cycle.mode,
+        silence,
+        nits: &[],
+        new_blockers: NewBlockers::Any,
+        last_round: false,
+        verify_run: false,
+    })?;
+    let mut after = before.clone();
+    after.extend(judged.threads);
+    Ok(after)
+}
+
+/// The threads an lgtm defers, or every way in which it breaks a clause of the quality gate.
+pub fn gate(
+    threads: &BTreeMap<FindingId, Thread>,
+    lgtm: &ReviewLgtm,
+    packet: Option<&FindingsPacket>,
+    policy: &GatePolicy,
+) -> Result<BTreeMap<FindingId, Thread>, Vec<Fault>> {
+    let required: BTreeSet<&str> = policy
+        .validation_commands
+        .iter()
+        .map(|command| command.trim())
+        .collect();
+    let evidence = Evidence {
+        lgtm,
+        packet,
+        required,
+        require_validation: policy.require_validation,
+    };
+    let judged = gate::judge(threads, threads, &evidence);
+    if judged.faults.is_empty() {
+        Ok(judged.deferred)
+    } else {
+        Err(judged.faults)
+    }
+}

@@ -1,0 +1,16 @@
+//! The second floor: what the records add up to, and the rules that judge one part of it (the
+//! threads of a response, the gate, a handoff) without knowing which message or event asks.
+
+pub(crate) mod admission;
+pub(crate) mod duplicate;
+pub(crate) mod gate;
+pub(crate) mod handoff;
+pub(crate) mod isolated;
+pub(crate) mod open_pair;
+pub(crate) mod pulls;
+pub(crate) mod rank;
+pub(crate) mod rate;
+pub(crate) mod response;
+pub(crate) mod review;
+pub(crate) mod reviews;
+pub(crate) mod state;

@@ -1,0 +1,72 @@
+//! The number that falls: every accepted message, every attempt spent and every deadline lowers it, so a
+//! generation takes a number of messages known in advance.
+
+use message_schema::limit::Rounds;
+
+use crate::parts::review::{GENERATIONS_MAX, Review};
+use crate::words::phase::{Invocation, Phase, SUPERSESSIONS};
+
+/// What a review has left, compared from left to right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// Generations that can still be opened.
+    pub generations: u8,
+    /// Rounds that can still be opened in this generation.
+    pub rounds: u32,
+    /// Steps left in the round: awaiting 4, reviewing 3, fixing 2, addressed 1, final 0.
+    pub phase: u8,
+    /// Attempts left to the reviewer in the open invocation.
+    pub attempts: u8,
+    /// How often the open request may still be replaced.
+    pub supersessions: u8,
+    /// Turns left to the reviewer in this round.
+    pub turns: u16,
+    /// Starts left to the reviewer's command in this round.
+    pub starts: u8,
+    /// 1 until the reviewer takes the open request.
+    pub untaken: u8,
+}
+
+impl Rank {
+    /// Above every review: the pull request nobody has asked a review for.
+    pub const UNOPENED: Self = Self {
+        generations: GENERATIONS_MAX,
+        rounds: u32::MAX,
+        phase: u8::MAX,
+        attempts: u8::MAX,
+        supersessions: u8::MAX,
+        turns: u16::MAX,
+        starts: u8::MAX,
+        untaken: u8::MAX,
+    };
+}
+
+impl Review {
+    /// What this review has left.
+    pub fn rank(&self) -> Rank {
+        let phase = match &self.phase {
+            Phase::Awaiting { .. } => 4,
+            Phase::Reviewing(_) => 3,
+            Phase::Fixing { .. } => 2,
+            Phase::Addressed { .. } => 1,
+            Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => 0,
+        };
+        let open = self.phase.invocation();
+        Rank {
+            generations: GENERATIONS_MAX.saturating_sub(self.generation),
+            rounds: self.last_round().saturating_sub(self.round),
+            phase,
+            attempts: open.map_or(0, |open| open.attempts_left),
+            supersessions: open.map_or(0, |open| open.supersessions_left),
+            turns: open.map_or(0, Invocation::turns_left),
+            starts: open.map_or(0, Invocation::starts_left),
+            untaken: open.map_or(0, |open| open.taken_at.is_none().into()),
+        }
+    }
+}
+
+/// The most messages a generation can accept: in each round a request, its two replacements and a
+/// response, and an `addressed` between two rounds.
+pub fn messages_max(rounds: Rounds) -> u32 {
+    (3 + u32::from(SUPERSESSIONS)) * u32::from(rounds.get()) - 1
+}

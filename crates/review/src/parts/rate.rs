@@ -1,0 +1,99 @@
+//! How many files came out of one outbox within the last hour, accepted or refused: a count per
+//! minute, so that it costs the same however many there were.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::id::AgentName;
+use serde::{Deserialize, Serialize};
+
+/// The minutes that are counted together.
+const WINDOW_MIN: i64 = 60;
+
+/// What came out of every outbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileRate(BTreeMap<AgentName, VecDeque<(i64, u32)>>);
+
+impl FileRate {
+    /// Counts one file; what lies an hour back is forgotten. A clock that was set back counts on in the
+    /// minute it had reached.
+    pub(crate) fn count(&mut self, outbox: &AgentName, at: DateTime<Utc>) {
+        if !self.0.contains_key(outbox) {
+            self.0.insert(outbox.clone(), VecDeque::new());
+        }
+        let minutes = self.0.get_mut(outbox).expect("it was there or was put in");
+        let minute = minutes
+            .back()
+            .map_or(minute(at), |(last, _)| minute(at).max(*last));
+        match minutes.back_mut() {
+            Some((last, count)) if *last == minute => *count = count.saturating_add(1),
+            Some(_) | None => minutes.push_back((minute, 1)),
+        }
+        while minutes
+            .front()
+            .is_some_and(|(first, _)| *first <= minute - WINDOW_MIN)
+        {
+            minutes.pop_front();
+        }
+    }
+
+    /// How many files came in the hour before `now`, to the minute.
+    pub(crate) fn in_the_last_hour(&self, outbox: &AgentName, now: DateTime<Utc>) -> u64 {
+        self.counted(outbox, now)
+            .map(|(_, count)| u64::from(count))
+            .sum()
+    }
+
+    /// When fewer than `limit` will have come within the hour before, if nothing else comes.
+    pub(crate) fn is_below_at(
+        &self,
+        outbox: &AgentName,
+        limit: u64,
+        now: DateTime<Utc>,
+    ) -> DateTime<Utc> {
+        let mut left = self.in_the_last_hour(outbox, now);
+        for (counted, count) in self.counted(outbox, now) {
+            left -= u64::from(count);
+            if left < limit {
+                return DateTime::from_timestamp((counted + WINDOW_MIN) * 60, 0).unwrap_or(now);
+            }
+        }
+        now + TimeDelta::hours(1)
+    }
+
+    fn counted(&self, outbox: &AgentName, now: DateTime<Utc>) -> impl Iterator<Item = (i64, u32)> {
+        let minutes = self.0.get(outbox).into_iter().flatten().copied();
+        minutes.filter(move |(counted, _)| *counted > minute(now) - WINDOW_MIN)
+    }
+}
+
+fn minute(at: DateTime<Utc>) -> i64 {
+    at.timestamp().div_euclid(60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_for_an_hour_and_the_count_costs_nothing() {
+        let agent = AgentName::new("claude").expect("a name");
+        let at = |seconds| DateTime::from_timestamp(seconds, 0).expect("an instant");
+        let mut rate = FileRate::default();
+        for second in 0..7_200 {
+            rate.count(&agent, at(second));
+        }
+        assert_eq!(rate.in_the_last_hour(&agent, at(7_199)), 3_600);
+        assert_eq!(rate.0[&agent].len(), 60);
+        assert_eq!(rate.is_below_at(&agent, 3_600, at(7_199)), at(7_200));
+        assert_eq!(rate.in_the_last_hour(&agent, at(7_200)), 3_540);
+        assert_eq!(rate.is_below_at(&agent, 1, at(7_199)), at(10_740));
+        assert_eq!(rate.in_the_last_hour(&agent, at(10_800)), 0);
+        rate.count(&agent, at(60));
+        assert_eq!(
+            rate.in_the_last_hour(&agent, at(7_199)),
+            3_601,
+            "a clock set back forgets nothing"
+        );
+    }
+}

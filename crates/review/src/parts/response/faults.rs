@@ -1,0 +1,191 @@
+//! What can be wrong with what a response does to the threads, in words its reviewer can act on.
+
+use message_schema::Code;
+use message_schema::id::FindingId;
+use message_schema::packet::{Action, Finding, Severity, Status};
+
+use crate::words::refusal::Fault;
+use crate::words::thread::NEW_FINDINGS_MAX;
+use crate::words::thread::{Thread, ThreadState};
+
+pub(super) fn speaks_of_two(finding: &Finding, other: &FindingId) -> Fault {
+    Fault::new(
+        Code::FindingIdReused,
+        format!(
+            "`{}` is a thread of its own and cannot be the same as `{other}`",
+            finding.id
+        ),
+    )
+    .thread(&finding.id)
+    .field("same_as")
+    .found(other)
+    .expected("no same_as on the id of a known thread")
+    .fix(format!(
+        "give `{}` and `{other}` an action each",
+        finding.id
+    ))
+}
+
+fn words(actions: &[Action]) -> String {
+    let words: Vec<_> = actions.iter().map(|action| action.as_str()).collect();
+    words.join(", ")
+}
+
+pub(super) fn reused(finding: &Finding, thread: &Thread) -> Fault {
+    let title = thread.title.as_deref().unwrap_or_default();
+    Fault::new(
+        Code::FindingIdReused,
+        format!("`{}` already names another finding: {title}", finding.id),
+    )
+    .thread(&finding.id)
+    .field("id")
+    .expected("an id this review has not used")
+    .fix("give the new finding a new id")
+}
+
+pub(super) fn unknown(id: &FindingId) -> Fault {
+    Fault::new(
+        Code::ThreadUnknown,
+        format!("`{id}` is no thread of this review, so nothing can be done with it"),
+    )
+    .thread(id)
+    .field("action")
+    .expected("the id of an open thread, or a new finding without an action")
+}
+
+/// `before` is the thread as it stood before this response; what this very response raises has none.
+pub(super) fn duplicate(finding: &Finding, known: &FindingId, before: Option<&Thread>) -> Fault {
+    let fault = Fault::new(
+        Code::DuplicateFinding,
+        format!(
+            "`{}` is the same as `{known}`: the same place and the same words",
+            finding.id
+        ),
+    )
+    .thread(known)
+    .field("id")
+    .found(&finding.id);
+    // Only an open thread takes an action; advice that is refused would cost another attempt.
+    if before.is_some_and(Thread::is_open) {
+        fault
+            .expected(format!(
+                "an action on `{known}`, or a finding that is not known yet"
+            ))
+            .fix(format!(
+                "write the finding under the id `{known}`, with an action"
+            ))
+    } else {
+        fault
+            .expected("a finding that is not known yet")
+            .fix(format!(
+                "leave `{}` out; what more there is to say belongs to `{known}`, without an action",
+                finding.id
+            ))
+    }
+}
+
+pub(super) fn too_many(count: usize) -> Fault {
+    Fault::new(
+        Code::TooManyFindings,
+        format!("{count} new findings in one response"),
+    )
+    .field("findings")
+    .found(count)
+    .expected(format!(
+        "at most {NEW_FINDINGS_MAX} new findings in a round"
+    ))
+    .fix("keep the worst ones; put what belongs together into one finding")
+}
+
+pub(super) fn multiple(id: &FindingId) -> Fault {
+    Fault::new(
+        Code::ActionMultiple,
+        format!("thread `{id}` is given more than one action"),
+    )
+    .thread(id)
+    .field("action")
+    .expected("exactly one action")
+    .fix(format!("leave only one finding that acts on `{id}`"))
+}
+
+pub(super) fn illegal(
+    id: &FindingId,
+    thread: &Thread,
+    action: Action,
+    legal: &[Action],
+    last_round: bool,
+) -> Fault {
+    let reason = if last_round {
+        "this is the last round".to_owned()
+    } else {
+        format!(
+            "the stance was held for {} cycles and {} replies were given",
+            thread.dialogue.round_count + 1,
+            thread.dialogue.replies
+        )
+    };
+    Fault::new(
+        Code::ActionIllegal,
+        format!("`{action}` is not legal on thread `{id}`: {reason}"),
+    )
+    .thread(id)
+    .field("action")
+    .found(action)
+    .expected(words(legal))
+    .fix(format!("choose one of {}", words(legal)))
+}
+
+pub(super) fn wont_fix_needs_a_person(id: &FindingId, severity: Severity) -> Fault {
+    Fault::new(
+        Code::ActionIllegal,
+        format!("`{id}` is {severity}; only a person can leave it unfixed"),
+    )
+    .thread(id)
+    .field("status")
+    .found(Status::WontFix)
+    .expected("fixed, or action: veto to hand it to a person")
+    .fix("write `action: veto` if it is not to be fixed")
+}
+
+pub(super) fn not_open(id: &FindingId, thread: &Thread) -> Fault {
+    let state = match thread.state {
+        ThreadState::Resolved => "resolved",
+        ThreadState::Held(_) => "with a person",
+        ThreadState::Deferred => "deferred",
+        ThreadState::Open => "open",
+    };
+    Fault::new(
+        Code::ThreadNotOpen,
+        format!("thread `{id}` is {state} and takes no action"),
+    )
+    .thread(id)
+    .field("action")
+    .fix(format!("leave `{id}` out of the packet"))
+}
+
+pub(super) fn reopened_before(id: &FindingId) -> Fault {
+    Fault::new(
+        Code::ThreadNotOpen,
+        format!("thread `{id}` was reopened once and resolved again"),
+    )
+    .thread(id)
+    .field("status")
+    .expected("action: escalate, which hands it to a person")
+    .fix(format!(
+        "write `action: escalate` for `{id}` if it is really open again"
+    ))
+}
+
+pub(super) fn missing(id: &FindingId, thread: &Thread, last_round: bool) -> Fault {
+    let legal = words(thread.legal_actions(thread.dialogue.stance, last_round));
+    Fault::new(
+        Code::ActionMissing,
+        format!("open thread `{id}` is given no action"),
+    )
+    .thread(id)
+    .field("findings")
+    .expected(format!("one of {legal}"))
+    .fix(format!(
+        "add `{id}` to the findings with `action:` one of {legal}"
+    ))
+}

@@ -1,0 +1,215 @@
+//! One review: what the records say of it, added up, and what follows from that for whoever asks
+//! (whose move it is, until when, and what may be sent next).
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::envelope::Priority;
+use message_schema::id::{CommitSha, FindingId};
+use message_schema::limit::Rounds;
+use serde::{Deserialize, Serialize};
+
+use crate::words::deadline::Deadline;
+use crate::words::key::{ReviewKey, TaskId};
+use crate::words::pair::state::RunState;
+use crate::words::phase::{CloseReason, Closer, Phase, Side};
+use crate::words::thread::Thread;
+
+/// Reviews of a fix pull request over its life, over all its reviewers (seed 003).
+pub const FIX_REVIEWS_MAX: u32 = 5;
+
+/// How often people may give a pull request back to the agents within 24 hours.
+pub const GIVEN_BACK_PER_DAY: usize = 3;
+
+/// Generations of a pull request over its life, over all its reviewers.
+pub const GENERATIONS_MAX: u8 = 5;
+
+/// One review over the life of its pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Review {
+    /// Which generation is running, from 1.
+    pub generation: u8,
+    /// The rounds this generation may take, fixed by its first request.
+    pub rounds: Rounds,
+    /// Rounds a person has added to this generation.
+    pub granted: u8,
+    /// The first round of this generation; rounds count on over the pull request's life.
+    pub first_round: u32,
+    /// The round last opened.
+    pub round: u32,
+    /// Where the review stands.
+    pub phase: Phase,
+    /// When it came to stand there.
+    pub since: DateTime<Utc>,
+    /// Who ended the last invocation; `None` while it is open.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub closed_by: Option<Closer>,
+    /// Every finding ever raised here, by its id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub threads: BTreeMap<FindingId, Thread>,
+    /// The last commit the author reported fixes in, since it last declared a head to begin with.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub commit: Option<CommitSha>,
+    /// The head the author last asked to have reviewed, within this generation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub declared_head: Option<CommitSha>,
+    /// How soon the round's request wants its answer; the author's time goes by it too.
+    pub priority: Priority,
+    /// How many rounds were asked for by a request, over the pull request's life.
+    pub asked: u32,
+    /// When people gave the review back to the agents.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub given_back: Vec<DateTime<Utc>>,
+    /// The task this pull request is to fix, if it is a fix pull request.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fixes: Option<TaskId>,
+}
+
+impl Review {
+    /// The last round of this generation.
+    pub fn last_round(&self) -> u32 {
+        self.first_round + u32::from(self.rounds.get()) + u32::from(self.granted) - 1
+    }
+
+    /// The commit an approval given now is bound to: the one the reviewer names, else the last the
+    /// author reported, else the head it declared.
+    pub(crate) fn approved_commit(&self, validated_head: Option<&CommitSha>) -> Option<CommitSha> {
+        validated_head
+            .or(self.commit.as_ref())
+            .or(self.declared_head.as_ref())
+            .cloned()
+    }
+
+    /// Whether the open round takes no reply and is followed by none: the last of its generation, or
+    /// of all reviews a fix pull request may have.
+    pub fn is_last_round(&self) -> bool {
+        self.is_last(self.round) || self.phase.invocation().is_some_and(|open| open.last_review)
+    }
+
+    /// Whether the round is this generation's last.
+    pub fn is_last(&self, round: u32) -> bool {
+        round >= self.last_round()
+    }
+
+    /// The round within this generation, from 1, for `round n of m`.
+    pub fn round_of_generation(&self) -> u32 {
+        self.round + 1 - self.first_round
+    }
+
+    /// The threads that need an action.
+    pub fn open_threads(&self) -> impl Iterator<Item = (&FindingId, &Thread)> {
+        self.threads.iter().filter(|(_, thread)| thread.is_open())
+    }
+
+    /// Whether nothing blocking is open, but something blocking is with a person.
+    pub(crate) fn is_left_to_a_person(&self) -> bool {
+        self.open_blockers() == 0
+            && self
+                .threads
+                .values()
+                .any(|thread| thread.blocking && thread.is_held())
+    }
+
+    /// How many threads block and are still open.
+    pub fn open_blockers(&self) -> usize {
+        self.open_threads()
+            .filter(|(_, thread)| thread.blocking)
+            .count()
+    }
+
+    /// What can be sent next and by whom, for reports and for the screen.
+    pub fn legal_next(&self, key: &ReviewKey) -> Vec<String> {
+        let ReviewKey {
+            author, reviewer, ..
+        } = key;
+        match &self.phase {
+            Phase::Reviewing(_) => vec![
+                format!("{reviewer}: review_feedback with round: {}", self.round),
+                format!("{reviewer}: review_lgtm, if the quality gate passes"),
+            ],
+            Phase::Awaiting { .. } => {
+                vec![format!("{author}: review_request for round {}", self.round)]
+            }
+            Phase::Fixing { .. } if self.open_blockers() == 0 => vec![
+                format!("{author}: review_request for round {}", self.round + 1),
+                format!("{author}: review_addressed with round: {}", self.round),
+            ],
+            Phase::Fixing { .. } => vec![format!(
+                "{author}: review_addressed with round: {}",
+                self.round
+            )],
+            Phase::Addressed { .. } => vec![format!(
+                "{author}: review_request for round {}",
+                self.round + 1
+            )],
+            Phase::Approved(_) => {
+                vec![format!(
+                    "{author}: review_request with a declared_head that was not approved"
+                )]
+            }
+            Phase::Escalated(_) => vec!["a person decides".to_owned()],
+            Phase::Closed(CloseReason::Commented) => {
+                vec!["a person can reopen the review".to_owned()]
+            }
+            Phase::Closed(CloseReason::Merged | CloseReason::NotMerged) => {
+                vec![format!(
+                    "{author}: review_request, once the pull request is open again"
+                )]
+            }
+        }
+    }
+
+    /// Whose move it is.
+    pub fn mover(&self) -> Side {
+        self.phase.mover()
+    }
+
+    /// The attempts left to the reviewer in the open invocation; `None` when none is open.
+    pub fn attempts_left(&self) -> Option<u8> {
+        self.phase
+            .invocation()
+            .map(|invocation| invocation.attempts_left)
+    }
+
+    /// When the daemon ends the wait, and what it waits for; `None` in a final phase.
+    pub fn deadline(&self) -> Option<(DateTime<Utc>, Deadline)> {
+        match &self.phase {
+            Phase::Awaiting { due } | Phase::Fixing { due } | Phase::Addressed { due, .. } => {
+                Some((*due, Deadline::Author))
+            }
+            Phase::Reviewing(invocation) => Some(match invocation.taken_at {
+                None => (invocation.pick_up_by, Deadline::PickUp),
+                Some(taken) => {
+                    let runtime = TimeDelta::seconds(invocation.runtime_s.get().into());
+                    (taken + runtime, Deadline::Runtime)
+                }
+            }),
+            Phase::Approved(_) | Phase::Escalated(_) | Phase::Closed(_) => None,
+        }
+    }
+
+    /// The running generation as a run. Opening passes init and working within one record.
+    pub fn run(&self) -> RunState {
+        match &self.phase {
+            Phase::Awaiting { .. } | Phase::Fixing { .. } | Phase::Addressed { .. } => {
+                RunState::Working
+            }
+            Phase::Reviewing(_) => RunState::Reviewing,
+            Phase::Approved(_) => RunState::Complete,
+            Phase::Escalated(_) | Phase::Closed(_) => RunState::Failed,
+        }
+    }
+
+    /// Why the run failed, if it did.
+    pub fn failure(&self) -> Option<String> {
+        match &self.phase {
+            Phase::Escalated(reason) => Some(format!("needs a person: {reason}")),
+            Phase::Closed(reason) => Some(format!("closed: {}", reason.word())),
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. }
+            | Phase::Approved(_) => None,
+        }
+    }
+}

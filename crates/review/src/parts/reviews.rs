@@ -1,0 +1,134 @@
+//! The reviews, found by key, by pull request, or as the open ones between two agents, without
+//! looking through all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{AgentName, PrNumber};
+
+use crate::parts::review::Review;
+use crate::words::key::ReviewKey;
+
+/// Every review, and the indexes that follow from them. A key is kept once and shared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Reviews {
+    by_key: BTreeMap<Arc<ReviewKey>, Review>,
+    by_pr: BTreeMap<PrNumber, Vec<Arc<ReviewKey>>>,
+    /// Reviews that an agent can move, by author and reviewer.
+    open: BTreeMap<(AgentName, AgentName), BTreeSet<Arc<ReviewKey>>>,
+    /// When the daemon ends the wait of each review that is not final.
+    deadlines: BTreeSet<(DateTime<Utc>, Arc<ReviewKey>)>,
+}
+
+impl Reviews {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ReviewKey, &Review)> {
+        self.by_key.iter().map(|(key, review)| (&**key, review))
+    }
+
+    /// The key as it is kept, to be shared.
+    pub(crate) fn shared(&self, key: &ReviewKey) -> Option<Arc<ReviewKey>> {
+        self.by_key
+            .get_key_value(key)
+            .map(|(key, _)| Arc::clone(key))
+    }
+
+    pub(crate) fn get(&self, key: &ReviewKey) -> Option<&Review> {
+        self.by_key.get(key)
+    }
+
+    /// The reviews of a pull request number, whatever the repository.
+    pub(crate) fn of_number<'a>(
+        &'a self,
+        pr: &PrNumber,
+    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> + use<'a> {
+        let keys = self.by_pr.get(&pr.to_canonical()).into_iter().flatten();
+        keys.filter_map(|key| self.by_key.get_key_value(key))
+            .map(|(key, review)| (&**key, review))
+    }
+
+    /// The reviews between two agents that are not final.
+    pub(crate) fn open_between(
+        &self,
+        author: &AgentName,
+        reviewer: &AgentName,
+    ) -> impl ExactSizeIterator<Item = &ReviewKey> {
+        static NONE: BTreeSet<Arc<ReviewKey>> = BTreeSet::new();
+        self.open
+            .get(&(author.clone(), reviewer.clone()))
+            .unwrap_or(&NONE)
+            .iter()
+            .map(|key| &**key)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<(DateTime<Utc>, &ReviewKey)> {
+        self.deadlines.first().map(|(at, key)| (*at, &**key))
+    }
+
+    /// Changes a review, making it first if `make` gives one, and keeps the indexes true.
+    pub(crate) fn change(
+        &mut self,
+        key: &ReviewKey,
+        make: Option<Review>,
+        change: impl FnOnce(&mut Review),
+    ) {
+        let known = match (self.shared(key), make) {
+            (Some(known), _) => known,
+            (None, Some(review)) => self.open_new(key, review),
+            (None, None) => return,
+        };
+        let Some(review) = self.by_key.get_mut(&known) else {
+            return;
+        };
+        let before = review.deadline();
+        let was_open = !review.phase.is_final();
+        change(review);
+        let (after, is_open) = (review.deadline(), !review.phase.is_final());
+        if before != after {
+            self.keep_deadline(&known, before.map(|(at, _)| at), after.map(|(at, _)| at));
+        }
+        if was_open != is_open {
+            self.keep_open(known, is_open);
+        }
+    }
+
+    /// Adds a review, and what follows from it to the indexes.
+    pub(crate) fn open_new(&mut self, key: &ReviewKey, review: Review) -> Arc<ReviewKey> {
+        let key = Arc::new(key.clone());
+        let of_pr = self.by_pr.entry(key.pr.clone()).or_default();
+        of_pr.push(Arc::clone(&key));
+        of_pr.sort_unstable();
+        self.keep_deadline(&key, None, review.deadline().map(|(at, _)| at));
+        if !review.phase.is_final() {
+            self.keep_open(Arc::clone(&key), true);
+        }
+        self.by_key.insert(Arc::clone(&key), review);
+        key
+    }
+
+    fn keep_deadline(
+        &mut self,
+        key: &Arc<ReviewKey>,
+        before: Option<DateTime<Utc>>,
+        after: Option<DateTime<Utc>>,
+    ) {
+        if let Some(at) = before {
+            self.deadlines.remove(&(at, Arc::clone(key)));
+        }
+        self.deadlines.extend(after.map(|at| (at, Arc::clone(key))));
+    }
+
+    fn keep_open(&mut self, key: Arc<ReviewKey>, is_open: bool) {
+        let pair = (key.author.clone(), key.reviewer.clone());
+        let open = self.open.entry(pair.clone()).or_default();
+        if is_open {
+            open.insert(key);
+        } else {
+            open.remove(&key);
+        }
+        // A pair without an open review is as one that never had any.
+        if open.is_empty() {
+            self.open.remove(&pair);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What happens to a review besides messages: time passes, a reviewer takes a request and counts
+//! its turns, the pull request moves, a person decides.
+
+use message_schema::id::{AgentName, CommitSha, FindingId, PrNumber, Repo};
+use serde::{Deserialize, Serialize};
+
+use crate::words::deadline::Deadline;
+use crate::words::key::ReviewKey;
+use crate::words::pair::record::{PairReport, PairStep};
+
+/// One thing that happened, as whoever saw it reports it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A deadline of the daemon's has come.
+    Deadline {
+        /// The review.
+        review: ReviewKey,
+        /// Which deadline.
+        which: Deadline,
+    },
+    /// The reviewer took the open request: its runtime is counted from here on.
+    Taken(Which),
+    /// The reviewer completed turns.
+    Turns {
+        /// The review.
+        #[serde(flatten)]
+        which: Which,
+        /// How many more: 1 or above.
+        count: u16,
+    },
+    /// The daemon is about to start the reviewer's command for the open request; the first start is a take.
+    Started(Which),
+    /// The reviewer's command ended without a response, and is not started again.
+    Failed {
+        /// The review.
+        #[serde(flatten)]
+        which: Which,
+        /// What became of the command, on one line.
+        why: String,
+    },
+    /// The pull request moved.
+    Pull(PullEvent),
+    /// A person decided.
+    Person(PersonsDecision),
+    /// A pair of commands went on.
+    Pair(PairReport),
+}
+
+impl Event {
+    /// The word the ledger files it under.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Deadline { .. } => "deadline",
+            Self::Taken(_) => "taken",
+            Self::Turns { .. } => "turns",
+            Self::Started(_) => "started",
+            Self::Failed { .. } => "failed",
+            Self::Pull(_) => "pull",
+            Self::Person(_) => "decided",
+            Self::Pair(_) => "pair",
+        }
+    }
+
+    /// What happened, in a few words.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Deadline { which, .. } => format!("deadline {}", which.word()),
+            Self::Taken(which) => format!("request of pull request {} taken", which.pr),
+            Self::Turns { which, count: 1 } => format!("1 turn on pull request {}", which.pr),
+            Self::Turns { which, count } => format!("{count} turns on pull request {}", which.pr),
+            Self::Started(which) => format!("reviewer of pull request {} started", which.pr),
+            Self::Failed { which, why } => {
+                format!("reviewer of pull request {} failed ({why})", which.pr)
+            }
+            Self::Pull(event) => format!("pull request {} {}", event.pr, event.action.word()),
+            Self::Person(decision) => {
+                let thread = decision
+                    .act
+                    .thread()
+                    .map_or_else(String::new, |id| format!(" {id}"));
+                let PersonsDecision {
+                    which,
+                    by,
+                    reason,
+                    act,
+                } = decision;
+                format!(
+                    "{by}: {}{thread} on pull request {} ({reason})",
+                    act.word(),
+                    which.pr
+                )
+            }
+            Self::Pair(PairReport { pair, what }) => match what {
+                PairStep::Began(start) => format!("run {start} of the pair {pair} began"),
+                PairStep::Ended { signal, run } => {
+                    format!(
+                        "run {} of the pair {pair} ended ({})",
+                        run.start,
+                        signal.word()
+                    )
+                }
+                PairStep::NotStarted { why }
+                | PairStep::Crashed { why, .. }
+                | PairStep::Interrupted { why, .. } => {
+                    format!("the pair {pair} {} ({why})", what.word())
+                }
+                PairStep::Opened(_) | PairStep::Started | PairStep::Resumed | PairStep::Dropped => {
+                    format!("the pair {pair} {}", what.word())
+                }
+            },
+        }
+    }
+}
+
+/// A review as people name it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Which {
+    /// The pull request.
+    pub pr: PrNumber,
+    /// The repository, where the number alone does not tell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repo: Option<Repo>,
+    /// The reviewer, where the pull request has several.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reviewer: Option<AgentName>,
+}
+
+impl Which {
+    /// The name of a review that is known.
+    pub fn of(key: &ReviewKey) -> Self {
+        Self {
+            pr: key.pr.clone(),
+            repo: key.repo.clone(),
+            reviewer: Some(key.reviewer.clone()),
+        }
+    }
+}
+
+/// A pull request event, as a forge or `settled pr` reports it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PullEvent {
+    /// The repository, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repo: Option<Repo>,
+    /// The pull request.
+    pub pr: PrNumber,
+    /// What happened to it.
+    pub action: PullAction,
+    /// Who opened it, by its name at the forge.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub author: Option<String>,
+    /// The commit it stands at.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub head: Option<CommitSha>,
+}
+
+/// What happened to a pull request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PullAction {
+    /// It was opened.
+    Opened,
+    /// It has new commits.
+    Synchronize,
+    /// It was opened again.
+    Reopened,
+    /// It was closed and did not land.
+    Closed,
+    /// It was merged.
+    Merged,
+}
+
+impl PullAction {
+    /// The word on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Synchronize => "synchronize",
+            Self::Reopened => "reopened",
+            Self::Closed => "closed",
+            Self::Merged => "merged",
+        }
+    }
+}
+
+/// A person's decision about one review, with the name and the reason it is recorded under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PersonsDecision {
+    /// The review.
+    #[serde(flatten)]
+    pub which: Which,
+    /// Who decides.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// What is decided.
+    pub act: Act,
+}
+
+/// What a person can decide.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// The review goes on in a new generation; what a person held is open again.
+    Reopen,
+    /// The reviewer is called off: its command is ended, and the review stays with a person.
+    Cancel,
+    /// The generation may take more rounds.
+    Grant {
+        /// How many: 1.
+        rounds: u8,
+    },
+    /// A thread is done with.
+    Resolve(FindingId),
+    /// A thread is left as it is, on purpose.
+    WontFix(FindingId),
+    /// A thread is handed off when the pull request is merged, whatever the mode.
+    Queue(FindingId),
+    /// A thread is taken out of the agents' hands.
+    Hold(FindingId),
+    /// A thread goes back to the agents.
+    Release(FindingId),
+    /// A thread that was queued is not handed off for that: it goes by the mode again.
+    Drop(FindingId),
+}
+
+impl Act {
+    /// The thread it is about, if it is about one.
+    pub fn thread(&self) -> Option<&FindingId> {
+        match self {
+            Self::Reopen | Self::Cancel | Self::Grant { .. } => None,
+            Self::Resolve(id)
+            | Self::WontFix(id)
+            | Self::Queue(id)
+            | Self::Hold(id)
+            | Self::Release(id)
+            | Self::Drop(id) => Some(id),
+        }
+    }
+
+    /// The word on the screen and in JSON.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Reopen => "reopen",
+            Self::Cancel => "cancel",
+            Self::Grant { .. } => "grant",
+            Self::Resolve(_) => "resolve",
+            Self::WontFix(_) => "wont_fix",
+            Self::Queue(_) => "queue",
+            Self::Hold(_) => "hold",
+            Self::Release(_) => "release",
+            Self::Drop(_) => "drop",
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The first floor: what a record says. Plain values with the few questions that one value answers
+//! by itself; nothing here knows the state or a rule that compares two of them.
+
+pub(crate) mod deadline;
+pub(crate) mod event;
+pub(crate) mod key;
+pub(crate) mod pair;
+pub(crate) mod phase;
+pub(crate) mod policy;
+pub(crate) mod record;
+pub(crate) mod refusal;
+pub(crate) mod task;
+pub(crate) mod thread;

@@ -1,0 +1,426 @@
+//! A pair of commands, an author and perhaps a reviewer, driven through a run (seed 002): what
+//! each end of a command leads to. Ends for whatever they do: iterations and restarts are counted.
+//! Who starts the commands and reads their output is the caller's business.
+
+use serde::{Deserialize, Serialize};
+
+use crate::words::pair::state::{InvalidTransition, RunState};
+
+/// Iterations a pair takes unless told otherwise.
+pub const ITERATIONS: u8 = 20;
+
+/// The words that count as signals.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SignalWords {
+    /// The author is ready for review.
+    pub done: String,
+    /// The reviewer approves.
+    pub pass: String,
+    /// Either gives up.
+    pub fail: String,
+}
+
+impl Default for SignalWords {
+    fn default() -> Self {
+        let [done, pass, fail] = ["DONE", "PASS", "FAIL"].map(str::to_owned);
+        Self { done, pass, fail }
+    }
+}
+
+impl SignalWords {
+    /// Whether no two are the same, and none is empty: a line that says two things would be read as the first.
+    pub fn are_distinct(&self) -> bool {
+        let Self { done, pass, fail } = self;
+        let is_empty = [done, pass, fail].iter().any(|word| word.is_empty());
+        !is_empty && done != pass && pass != fail && fail != done
+    }
+}
+
+/// What a command says at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// Ready for review; without a reviewer, complete.
+    Done,
+    /// Approved, as far as the reviewer goes: the gate still decides.
+    Pass,
+    /// Given up.
+    Fail,
+    /// Nothing.
+    None,
+}
+
+impl Signal {
+    /// Reads the signal of an output: its last line that is not blank is exactly one of the words,
+    /// white space around it aside. Prose is never searched.
+    pub fn read(output: &str, words: &SignalWords) -> Self {
+        let last = output.lines().map(str::trim).rfind(|line| !line.is_empty());
+        match last {
+            Some(line) if line == words.done => Self::Done,
+            Some(line) if line == words.pass => Self::Pass,
+            Some(line) if line == words.fail => Self::Fail,
+            Some(_) | None => Self::None,
+        }
+    }
+
+    /// The word on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::None => "none",
+        }
+    }
+}
+
+/// What happens to a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairEvent {
+    /// The commands can be run.
+    Started,
+    /// They cannot.
+    StartFailed,
+    /// The command whose turn it is ended with readable output.
+    Ended(Signal),
+    /// It crashed, or its output could not be read.
+    Crashed,
+    /// A person interrupted it.
+    Interrupted,
+    /// A person lets it go on from where it was interrupted.
+    Resumed,
+    /// A person lets it rest where it was interrupted.
+    Dropped,
+}
+
+/// A pair in its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Pair {
+    run: RunState,
+    /// Author runs begun, 0 to the limit.
+    iteration: u8,
+    limit: u8,
+    has_reviewer: bool,
+    /// Whether the command whose turn it is crashed once in this turn.
+    restarted: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    failure: Option<PairFailure>,
+    /// Where it stood when it was interrupted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    stood: Option<RunState>,
+}
+
+/// Why a pair failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PairFailure {
+    /// A command could not be started.
+    NotStarted,
+    /// A command gave up.
+    GaveUp,
+    /// A command crashed twice in one turn.
+    Crashed,
+    /// The iterations are used up.
+    IterationLimit,
+    /// A person interrupted it.
+    Interrupted,
+    /// Its seconds or its turns are used up.
+    BudgetSpent,
+    /// A review between the two is with a person.
+    WithAPerson,
+}
+
+impl PairFailure {
+    /// The word on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NotStarted => "not_started",
+            Self::GaveUp => "gave_up",
+            Self::Crashed => "crashed",
+            Self::IterationLimit => "iteration_limit",
+            Self::Interrupted => "interrupted",
+            Self::BudgetSpent => "budget_spent",
+            Self::WithAPerson => "with_a_person",
+        }
+    }
+}
+
+impl Pair {
+    /// A pair that has not started; `limit` is 1 or above.
+    pub fn new(has_reviewer: bool, limit: u8) -> Self {
+        Self {
+            run: RunState::Init,
+            iteration: 0,
+            limit,
+            has_reviewer,
+            restarted: false,
+            failure: None,
+            stood: None,
+        }
+    }
+
+    /// Where the run stands.
+    pub fn run(&self) -> RunState {
+        self.run
+    }
+
+    /// Which iteration is running, from 1; 0 before the start.
+    pub fn iteration(&self) -> u8 {
+        self.iteration
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<PairFailure> {
+        self.failure
+    }
+
+    /// Whether the run that is due is one more try after a crash.
+    pub fn is_restarted(&self) -> bool {
+        self.restarted
+    }
+
+    /// Whether a person can let it go on: it was interrupted, and nothing else ended it.
+    pub fn can_resume(&self) -> bool {
+        self.stood.is_some()
+    }
+
+    /// The pair after an event; a run that is over, or has not started, takes no other end.
+    pub fn after(self, event: PairEvent) -> Result<Self, InvalidTransition> {
+        match (self.run, event) {
+            (RunState::Init, PairEvent::Started) => self.iterate(),
+            (RunState::Init, PairEvent::StartFailed) => self.fail(PairFailure::NotStarted),
+            (from, PairEvent::Interrupted) => {
+                let failed = self.fail(PairFailure::Interrupted)?;
+                Ok(Self {
+                    stood: Some(from),
+                    restarted: self.restarted,
+                    ..failed
+                })
+            }
+            (from, PairEvent::Resumed) => self.resume(from),
+            // It is failed already, and stays so for the reason it failed for.
+            (_, PairEvent::Dropped) if self.can_resume() => Ok(Self {
+                stood: None,
+                ..self
+            }),
+            (from, PairEvent::Dropped) => Err(InvalidTransition {
+                from,
+                to: RunState::Failed,
+            }),
+            (RunState::Working, PairEvent::Ended(signal)) => self.author_ended(signal),
+            (RunState::Reviewing, PairEvent::Ended(signal)) => self.reviewer_ended(signal),
+            (RunState::Working | RunState::Reviewing, PairEvent::Crashed) if !self.restarted => {
+                Ok(Self {
+                    restarted: true,
+                    ..self
+                })
+            }
+            (RunState::Working | RunState::Reviewing, PairEvent::Crashed) => {
+                self.fail(PairFailure::Crashed)
+            }
+            (
+                RunState::Working | RunState::Reviewing | RunState::Complete | RunState::Failed,
+                PairEvent::Started,
+            ) => Err(InvalidTransition {
+                from: self.run,
+                to: RunState::Working,
+            }),
+            (
+                RunState::Working | RunState::Reviewing | RunState::Complete | RunState::Failed,
+                PairEvent::StartFailed,
+            )
+            | (RunState::Init | RunState::Complete | RunState::Failed, PairEvent::Crashed) => {
+                Err(InvalidTransition {
+                    from: self.run,
+                    to: RunState::Failed,
+                })
+            }
+            (RunState::Init | RunState::Complete | RunState::Failed, PairEvent::Ended(_)) => {
+                Err(InvalidTransition {
+                    from: self.run,
+                    to: RunState::Reviewing,
+                })
+            }
+        }
+    }
+
+    /// Only a reviewer can approve: `PASS` of an author is no more than the end of its work.
+    fn author_ended(self, signal: Signal) -> Result<Self, InvalidTransition> {
+        match signal {
+            Signal::Fail => self.fail(PairFailure::GaveUp),
+            Signal::Done if !self.has_reviewer => self.go(RunState::Complete),
+            Signal::Done | Signal::Pass | Signal::None if self.has_reviewer => {
+                self.go(RunState::Reviewing)
+            }
+            Signal::Done | Signal::Pass | Signal::None => self.iterate(),
+        }
+    }
+
+    fn reviewer_ended(self, signal: Signal) -> Result<Self, InvalidTransition> {
+        match signal {
+            Signal::Pass => self.go(RunState::Complete),
+            Signal::Fail => self.fail(PairFailure::GaveUp),
+            Signal::Done | Signal::None => self.iterate(),
+        }
+    }
+
+    /// The author's next turn, if one is left.
+    fn iterate(self) -> Result<Self, InvalidTransition> {
+        if self.iteration >= self.limit {
+            return self.fail(PairFailure::IterationLimit);
+        }
+        Self {
+            iteration: self.iteration + 1,
+            ..self
+        }
+        .go(RunState::Working)
+    }
+
+    /// As with a review, what goes on is a new run: it passes init and working within one record, and has only what was
+    /// left.
+    fn resume(self, from: RunState) -> Result<Self, InvalidTransition> {
+        let stood = self.stood.ok_or(InvalidTransition {
+            from,
+            to: RunState::Working,
+        })?;
+        Ok(Self {
+            run: stood,
+            failure: None,
+            stood: None,
+            ..self
+        })
+    }
+
+    /// The pair ended for a reason that lies outside of it; one that is over stays as it is.
+    pub(crate) fn failed(self, failure: PairFailure) -> Self {
+        self.fail(failure).unwrap_or(self)
+    }
+
+    fn fail(self, failure: PairFailure) -> Result<Self, InvalidTransition> {
+        if self.run.is_terminal() {
+            return Err(InvalidTransition {
+                from: self.run,
+                to: RunState::Failed,
+            });
+        }
+        Self {
+            failure: Some(failure),
+            ..self
+        }
+        .go(RunState::Failed)
+    }
+
+    fn go(self, to: RunState) -> Result<Self, InvalidTransition> {
+        Ok(Self {
+            run: self.run.go(to)?,
+            restarted: false,
+            ..self
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(pair: Pair, events: &[PairEvent]) -> Pair {
+        events.iter().fold(pair, |pair, event| {
+            pair.after(*event).expect("a legal event")
+        })
+    }
+
+    const DONE: PairEvent = PairEvent::Ended(Signal::Done);
+    const PASS: PairEvent = PairEvent::Ended(Signal::Pass);
+    const MUTE: PairEvent = PairEvent::Ended(Signal::None);
+
+    #[test]
+    fn only_the_last_line_that_is_not_blank_is_a_signal() {
+        let words = SignalWords::default();
+        for (output, signal) in [
+            ("all good\nPASS\n\n  \n", Signal::Pass),
+            ("PASS\nbut one thing\n", Signal::None),
+            ("I would say PASS", Signal::None),
+            ("pass", Signal::None),
+            ("DONE\r\n", Signal::Done),
+            ("FAIL", Signal::Fail),
+            ("", Signal::None),
+        ] {
+            assert_eq!(Signal::read(output, &words), signal, "{output:?}");
+        }
+        let words = SignalWords {
+            pass: "APPROVED".to_owned(),
+            ..words
+        };
+        assert_eq!(Signal::read("PASS", &words), Signal::None);
+    }
+
+    #[test]
+    fn done_is_ready_for_review_and_without_a_reviewer_complete() {
+        let started =
+            |has_reviewer| play(Pair::new(has_reviewer, ITERATIONS), &[PairEvent::Started]);
+        assert_eq!(play(started(true), &[DONE]).run(), RunState::Reviewing);
+        assert_eq!(play(started(false), &[DONE]).run(), RunState::Complete);
+        assert_eq!(play(started(true), &[DONE, PASS]).run(), RunState::Complete);
+    }
+
+    #[test]
+    fn an_author_cannot_pass_its_own_work() {
+        let pair = play(Pair::new(true, ITERATIONS), &[PairEvent::Started, PASS]);
+        assert_eq!(pair.run(), RunState::Reviewing);
+        let alone = play(Pair::new(false, 1), &[PairEvent::Started, PASS]);
+        assert_eq!(
+            (alone.run(), alone.failure()),
+            (RunState::Failed, Some(PairFailure::IterationLimit))
+        );
+    }
+
+    #[test]
+    fn one_crash_is_restarted_and_the_second_fails() {
+        let once = play(
+            Pair::new(true, ITERATIONS),
+            &[PairEvent::Started, PairEvent::Crashed],
+        );
+        assert_eq!(once.run(), RunState::Working);
+        assert_eq!(
+            play(once, &[PairEvent::Crashed]).failure(),
+            Some(PairFailure::Crashed)
+        );
+        let other = play(once, &[DONE, PairEvent::Crashed]);
+        assert_eq!(
+            other.run(),
+            RunState::Reviewing,
+            "the reviewer's first crash is its own"
+        );
+    }
+
+    #[test]
+    fn a_pair_that_never_agrees_ends_at_the_limit() {
+        let mut pair = play(Pair::new(true, ITERATIONS), &[PairEvent::Started]);
+        let mut turns = 0;
+        while !pair.run().is_terminal() {
+            pair = play(pair, &[MUTE]);
+            turns += 1;
+        }
+        assert_eq!(
+            (turns, pair.failure()),
+            (40, Some(PairFailure::IterationLimit))
+        );
+    }
+
+    #[test]
+    fn nothing_moves_a_run_that_is_over() {
+        let over = play(
+            Pair::new(true, ITERATIONS),
+            &[PairEvent::Started, PairEvent::Interrupted],
+        );
+        assert_eq!(over.failure(), Some(PairFailure::Interrupted));
+        for event in [
+            PairEvent::Started,
+            PairEvent::Interrupted,
+            PairEvent::Crashed,
+            DONE,
+        ] {
+            assert!(over.after(event).is_err());
+        }
+    }
+}

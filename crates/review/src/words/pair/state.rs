@@ -1,0 +1,176 @@
+//! The run view (seed 002): the five states a run goes through, the eight transitions between them
+//! and no other, and each generation of a review seen as a run. What moves a pair of commands
+//! through them is `pair`'s business.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RunState {
+    /// Created; nothing runs yet.
+    Init,
+    /// The author works.
+    Working,
+    /// The reviewer reviews.
+    Reviewing,
+    /// Finished well.
+    Complete,
+    /// Ended without success.
+    Failed,
+}
+
+/// A run was to go where it cannot (`invalid_transition`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidTransition {
+    /// Where it stands.
+    pub from: RunState,
+    /// Where it was to go.
+    pub to: RunState,
+}
+
+impl fmt::Display for InvalidTransition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a run cannot go from {} to {}",
+            self.from.word(),
+            self.to.word()
+        )
+    }
+}
+
+impl std::error::Error for InvalidTransition {}
+
+impl RunState {
+    /// Every state, in the order of the seed.
+    pub const ALL: [Self; 5] = [
+        Self::Init,
+        Self::Working,
+        Self::Reviewing,
+        Self::Complete,
+        Self::Failed,
+    ];
+
+    /// The state's name in the loop.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Init => "init",
+            Self::Working => "working",
+            Self::Reviewing => "reviewing",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// The name it is stored under.
+    pub fn stored(self) -> &'static str {
+        match self {
+            Self::Init => "submitted",
+            Self::Working => "working",
+            Self::Reviewing => "reviewing",
+            Self::Complete => "completed",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Reads a stored name; one that is not known is a failed run.
+    pub fn from_stored(name: &str) -> Self {
+        Self::ALL
+            .into_iter()
+            .find(|run| run.stored() == name)
+            .unwrap_or(Self::Failed)
+    }
+
+    /// Reads a loop name; `None` for any other word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|run| run.word() == word)
+    }
+
+    /// Whether nothing follows.
+    pub fn is_terminal(self) -> bool {
+        match self {
+            Self::Complete | Self::Failed => true,
+            Self::Init | Self::Working | Self::Reviewing => false,
+        }
+    }
+
+    /// Where a run can go from here.
+    pub fn successors(self) -> &'static [Self] {
+        match self {
+            Self::Init => &[Self::Working, Self::Failed],
+            Self::Working => &[Self::Reviewing, Self::Complete, Self::Failed],
+            Self::Reviewing => &[Self::Working, Self::Complete, Self::Failed],
+            Self::Complete | Self::Failed => &[],
+        }
+    }
+
+    /// Goes to a state; the state it is in already is no transition and stays.
+    pub fn go(self, to: Self) -> Result<Self, InvalidTransition> {
+        if self == to || self.successors().contains(&to) {
+            Ok(to)
+        } else {
+            Err(InvalidTransition { from: self, to })
+        }
+    }
+}
+
+/// Kept under the name it is stored under.
+impl Serialize for RunState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.stored())
+    }
+}
+
+impl<'de> Deserialize<'de> for RunState {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<str>::deserialize(deserializer).map(|name| Self::from_stored(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_eight_transitions_and_no_other() {
+        let legal: Vec<(&str, &str)> = RunState::ALL
+            .into_iter()
+            .flat_map(|from| RunState::ALL.into_iter().map(move |to| (from, to)))
+            .filter(|(from, to)| from != to && from.go(*to).is_ok())
+            .map(|(from, to)| (from.word(), to.word()))
+            .collect();
+        let seed = [
+            ("init", "working"),
+            ("init", "failed"),
+            ("working", "reviewing"),
+            ("working", "complete"),
+            ("working", "failed"),
+            ("reviewing", "working"),
+            ("reviewing", "complete"),
+            ("reviewing", "failed"),
+        ];
+        assert_eq!(legal, seed);
+    }
+
+    #[test]
+    fn the_same_state_again_is_no_transition() {
+        assert!(RunState::ALL.into_iter().all(|run| run.go(run) == Ok(run)));
+    }
+
+    #[test]
+    fn an_unknown_stored_name_is_a_failed_run() {
+        assert!(
+            RunState::ALL
+                .into_iter()
+                .all(|run| RunState::from_stored(run.stored()) == run)
+        );
+        assert_eq!(
+            RunState::from_stored("complete"),
+            RunState::Failed,
+            "that is the loop's name, not the stored one"
+        );
+        assert_eq!(RunState::from_stored(""), RunState::Failed);
+    }
+}

@@ -1,0 +1,333 @@
+//! Where a review stands, and whose move it is.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+use message_schema::body::Escalation;
+use message_schema::envelope::Priority;
+use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, RepoPath};
+use message_schema::limit::{RuntimeBudget, TurnBudget};
+use serde::{Deserialize, Serialize};
+
+use crate::words::key::ReviewKey;
+use crate::words::refusal::Clause;
+
+/// Responses that may be refused for what they say, per round.
+pub const ATTEMPTS: u8 = 3;
+
+/// How often a request may be replaced, per round.
+pub const SUPERSESSIONS: u8 = 2;
+
+/// The phase of a review; each carries only what is true in it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// A person opened the review again; the author owes the request of the new generation.
+    Awaiting {
+        /// When the author's time is over.
+        due: DateTime<Utc>,
+    },
+    /// A request is open; the reviewer owes one feedback or lgtm.
+    Reviewing(Invocation),
+    /// Feedback was given; the author moves.
+    Fixing {
+        /// When the author's time is over.
+        due: DateTime<Utc>,
+    },
+    /// The author reported what was addressed and owes the next request.
+    Addressed {
+        /// What the author said.
+        report: Addressed,
+        /// When the author's time is over: the same instant as before the report.
+        due: DateTime<Utc>,
+    },
+    /// The review ended in approval.
+    Approved(Approval),
+    /// The review ended with a person.
+    Escalated(EscalationReason),
+    /// The review ended with its pull request, or as a comment.
+    Closed(CloseReason),
+}
+
+/// One reviewer invocation: the open request and what is left of its means.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Invocation {
+    /// The request that opened it.
+    pub request: MessageId,
+    /// How soon the answer is wanted.
+    pub priority: Priority,
+    /// Turns the reviewer may take in this round.
+    pub turns: TurnBudget,
+    /// Turns counted so far, by whoever runs the reviewer: 0 to `turns`.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub turns_taken: u16,
+    /// Seconds the reviewer may run once it has taken the request.
+    pub runtime_s: RuntimeBudget,
+    /// When the reviewer must have taken the request.
+    pub pick_up_by: DateTime<Utc>,
+    /// When the reviewer took it; from here on the runtime is counted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub taken_at: Option<DateTime<Utc>>,
+    /// Responses that may still be refused for what they say before a person is asked: 3 to 1.
+    pub attempts_left: u8,
+    /// How often the author may still replace the request within this round: 2 to 0.
+    pub supersessions_left: u8,
+    /// How often the daemon has started the reviewer's command in this round: 0 to 2, and one more for each
+    /// replacement of the request.
+    #[serde(skip_serializing_if = "is_never", default)]
+    pub starts: u8,
+    /// Commands the request wants recorded as passing.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub validation_commands: Vec<String>,
+    /// What the author said was addressed before this request; `None` when nothing was said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub addressed: Option<Addressed>,
+    /// Whether the request comes from a verify run of a fixing agent: what is found in it is never
+    /// handed off.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub verify_run: bool,
+    /// Whether it is the last review a fix pull request may have.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub last_review: bool,
+}
+
+fn is_zero(number: &u16) -> bool {
+    *number == 0
+}
+
+fn is_never(number: &u8) -> bool {
+    *number == 0
+}
+
+/// How often a reviewer's command is started in a round: once, and once more. Each replacement of the request
+/// allows for one more.
+pub const STARTS_MAX: u8 = 2;
+
+impl Invocation {
+    /// The starts left to the reviewer's command. A replacement raises them by one and lowers what stands left of
+    /// them in the rank.
+    pub fn starts_left(&self) -> u8 {
+        let replaced = SUPERSESSIONS.saturating_sub(self.supersessions_left);
+        (STARTS_MAX + replaced).saturating_sub(self.starts)
+    }
+
+    /// The turns left of the round's budget.
+    pub fn turns_left(&self) -> u16 {
+        self.turns.get().saturating_sub(self.turns_taken)
+    }
+}
+
+/// What the author reported about the feedback of a round.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Addressed {
+    /// The findings it named; empty means all.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub findings: Vec<FindingId>,
+    /// The files it touched; empty means that it did not say.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub touched_files: Vec<RepoPath>,
+}
+
+/// An approval and the commit it is bound to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Approval {
+    /// The commit approved; `None` is an approval bound to no commit, which no gate check passes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub commit: Option<CommitSha>,
+    /// Whether the reviewer says it may be merged now.
+    pub merge_ready: bool,
+    /// When it was given.
+    pub at: DateTime<Utc>,
+    /// Whether the pull request has got another head since: once and for good.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub stale: bool,
+    /// Whether no lgtm gave it, but feedback on a fix pull request in which nothing blocks.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub by_rule: bool,
+    /// The clauses of the gate it breaks; only the advisory profile lets it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty", default)]
+    pub broken: BTreeSet<Clause>,
+}
+
+impl Approval {
+    /// A fresh approval of a commit, for merging now.
+    pub(crate) fn of(commit: Option<CommitSha>, at: DateTime<Utc>) -> Self {
+        Self {
+            commit,
+            merge_ready: true,
+            at,
+            stale: false,
+            by_rule: false,
+            broken: BTreeSet::new(),
+        }
+    }
+
+    /// Whether the pull request standing at `head` is something else than what was approved. An
+    /// approval of no commit cannot be compared.
+    pub(crate) fn is_outlived_by(&self, head: &CommitSha) -> bool {
+        self.commit
+            .as_ref()
+            .is_some_and(|commit| !commit.same_commit(head))
+    }
+}
+
+/// Why a review ended without approval and without a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CloseReason {
+    /// Its pull request was merged.
+    Merged,
+    /// Its pull request was closed without being merged.
+    NotMerged,
+    /// The last round of an advisory review ended in feedback.
+    Commented,
+}
+
+impl CloseReason {
+    /// The word on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Merged => "merged",
+            Self::NotMerged => "not_merged",
+            Self::Commented => "commented",
+        }
+    }
+}
+
+/// Why a review was handed to a person. What a reviewer wrote is kept apart from what the daemon
+/// found: the same words do not mean the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EscalationReason {
+    /// The last round is over and the gate did not pass.
+    MaxRoundsExceeded,
+    /// The reviewer's turns or seconds are spent.
+    ReviewerBudgetExceeded,
+    /// The reviewer did not take the request in time.
+    ReviewerTimeout,
+    /// The author did not move in time.
+    AuthorTimeout,
+    /// Three responses of one round were refused for what they said.
+    ProtocolViolation,
+    /// Nothing blocking is open, but something blocking was handed to a person.
+    BlockerHeld,
+    /// The command of the reviewer ended without a response that could be read, also when it was started again.
+    InvocationFailed,
+    /// A person called the reviewer off.
+    Cancelled,
+    /// The reviewer's own words.
+    Reviewer(String),
+}
+
+impl EscalationReason {
+    /// What a feedback in this round hands the review to a person for, if it does.
+    pub fn of_feedback(escalation: Option<&Escalation>, is_last_round: bool) -> Option<Self> {
+        match escalation {
+            Some(Escalation::ReviewerBudgetExceeded) => Some(Self::ReviewerBudgetExceeded),
+            Some(Escalation::Other(text)) => Some(Self::Reviewer(text.clone())),
+            // Only the daemon's count says that the rounds are over.
+            Some(marker @ Escalation::MaxRoundsExceeded) if !is_last_round => {
+                Some(Self::Reviewer(marker.as_str().to_owned()))
+            }
+            Some(Escalation::MaxRoundsExceeded) => Some(Self::MaxRoundsExceeded),
+            None => is_last_round.then_some(Self::MaxRoundsExceeded),
+        }
+    }
+}
+
+impl std::fmt::Display for EscalationReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::MaxRoundsExceeded => f.write_str("max_rounds_exceeded"),
+            Self::ReviewerBudgetExceeded => f.write_str("reviewer_budget_exceeded"),
+            Self::ReviewerTimeout => f.write_str("reviewer_timeout"),
+            Self::AuthorTimeout => f.write_str("author_timeout"),
+            Self::ProtocolViolation => f.write_str("protocol_violation"),
+            Self::BlockerHeld => f.write_str("blocker_held"),
+            Self::InvocationFailed => f.write_str("invocation_failed"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Reviewer(text) => write!(f, "the reviewer says: {text}"),
+        }
+    }
+}
+
+/// Who ended the last invocation: decides how a late response is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Closer {
+    /// The reviewer gave its one response.
+    Reviewer,
+    /// The daemon ended it.
+    Daemon,
+}
+
+/// Whose move it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The author's.
+    Author,
+    /// The reviewer's.
+    Reviewer,
+    /// A person's; no agent can move the review.
+    Person,
+    /// Nobody's: the review is approved or closed.
+    Nobody,
+}
+
+impl Phase {
+    /// The word for the phase on the screen and in JSON.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Awaiting { .. } => "awaiting",
+            Self::Reviewing(_) => "reviewing",
+            Self::Fixing { .. } => "fixing",
+            Self::Addressed { .. } => "addressed",
+            Self::Approved(_) => "approved",
+            Self::Escalated(_) => "escalated",
+            Self::Closed(_) => "closed",
+        }
+    }
+
+    /// Whether only a person, or a new generation, can go on from here.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Approved(_) | Self::Escalated(_) | Self::Closed(_) => true,
+            Self::Awaiting { .. }
+            | Self::Reviewing(_)
+            | Self::Fixing { .. }
+            | Self::Addressed { .. } => false,
+        }
+    }
+
+    /// Whose move it is.
+    pub fn mover(&self) -> Side {
+        match self {
+            Self::Reviewing(_) => Side::Reviewer,
+            Self::Awaiting { .. } | Self::Fixing { .. } | Self::Addressed { .. } => Side::Author,
+            Self::Approved(_) | Self::Closed(_) => Side::Nobody,
+            Self::Escalated(_) => Side::Person,
+        }
+    }
+
+    /// The open request, while there is one.
+    pub fn invocation(&self) -> Option<&Invocation> {
+        match self {
+            Self::Reviewing(invocation) => Some(invocation),
+            Self::Awaiting { .. }
+            | Self::Fixing { .. }
+            | Self::Addressed { .. }
+            | Self::Approved(_)
+            | Self::Escalated(_)
+            | Self::Closed(_) => None,
+        }
+    }
+
+    /// The agent whose move it is, if it is an agent's.
+    pub fn mover_of<'a>(&self, key: &'a ReviewKey) -> Option<&'a AgentName> {
+        match self.mover() {
+            Side::Author => Some(&key.author),
+            Side::Reviewer => Some(&key.reviewer),
+            Side::Person | Side::Nobody => None,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What a merged pull request leaves to fixing agents: the tasks that were dispatched, and why the
+//! other findings stayed. `parts::handoff` judges which is which.
+
+use message_schema::id::{AgentName, FindingId, PrNumber, Repo, RepoPath};
+use serde::{Deserialize, Serialize};
+
+use crate::words::key::{ReviewKey, TaskId};
+use crate::words::thread::Thread;
+
+/// Findings of one file for one target: one packet, one message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Task {
+    /// Its name.
+    pub id: TaskId,
+    /// The agent it goes to.
+    pub target: AgentName,
+    /// The repository of the merged pull request.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub repo: Option<Repo>,
+    /// The merged pull request.
+    pub pr: PrNumber,
+    /// The file all its findings are in; `None` for a finding without a file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<RepoPath>,
+    /// What is to be fixed.
+    pub findings: Vec<TaskFinding>,
+}
+
+/// A finding as it was handed off.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct TaskFinding {
+    /// The review it was raised in.
+    pub review: ReviewKey,
+    /// Its thread there.
+    pub id: FindingId,
+    /// The thread as it stood.
+    pub thread: Thread,
+}
+
+/// Why a finding was not handed off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoHandoff {
+    /// The pull request was closed without being merged.
+    NotMerged,
+    /// It was found in a verify run of a fixing agent.
+    VerifyRun,
+    /// It was handed off before; that happens once.
+    AlreadyHandedOff,
+    /// A bot opened the pull request.
+    BotAuthor,
+    /// Its severity is below the threshold.
+    BelowThreshold,
+    /// Its category is not listed.
+    CategoryExcluded,
+    /// Handoff is off.
+    ModeOff,
+    /// No agent is named for it, or none that exists.
+    NoTarget,
+}
+
+impl NoHandoff {
+    /// The word on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NotMerged => "not_merged",
+            Self::VerifyRun => "verify_run",
+            Self::AlreadyHandedOff => "already_handed_off",
+            Self::BotAuthor => "bot_author",
+            Self::BelowThreshold => "below_threshold",
+            Self::CategoryExcluded => "category_excluded",
+            Self::ModeOff => "mode_off",
+            Self::NoTarget => "no_target",
+        }
+    }
+}
+
+/// A finding that was looked at and stays where it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Left {
+    /// Its review.
+    pub review: ReviewKey,
+    /// Its thread.
+    pub id: FindingId,
+    /// Why.
+    pub why: NoHandoff,
+}
+
+/// What a pull request event hands off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Handoff {
+    /// The tasks dispatched.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub tasks: Vec<Task>,
+    /// The findings that stay, each with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub left: Vec<Left>,
+    /// How many findings a person had queued and whose pull request did not land.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub dropped: usize,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

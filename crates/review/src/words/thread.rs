@@ -1,0 +1,670 @@
+//! One finding's discussion: the reviewer's stance, its counters, and which of the four actions
+//! are legal (seed 000). Counters survive resolution, so that a reopened thread goes on where it was.
+
+use message_schema::id::{FindingId, RepoPath};
+use message_schema::packet::{Action, Finding, LineRange, Severity, Stance, Status};
+use serde::{Deserialize, Serialize};
+
+use crate::words::key::TaskId;
+
+/// The count of repeated stances from which `reply` is no longer legal (seed 000).
+pub const STANCE_HELD_MAX: u8 = 2;
+
+/// How many replies a thread takes in its life, however often the stance flips.
+pub const REPLIES_MAX: u8 = 3;
+
+/// New findings a response may raise.
+pub(crate) const NEW_FINDINGS_MAX: usize = 25;
+
+/// A finding under discussion.
+///
+/// What the finding says and its counters hold in every state, because a thread that is opened again
+/// goes on where it was. What can only be so in some states is an enum: [`ThreadState`] for the
+/// discussion, [`Reopening`] for what a resolution is worth, [`HandoffState`] for the task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "ThreadLine", into = "ThreadLine")]
+pub struct Thread {
+    /// How bad it is; a later packet can raise it, never lower it.
+    pub severity: Severity,
+    /// Whether it blocks approval.
+    pub blocking: bool,
+    /// One line on what it is.
+    pub title: Option<String>,
+    /// The file it is in.
+    pub file: Option<RepoPath>,
+    /// The lines it covers.
+    pub lines: Option<LineRange>,
+    /// The words it is known by: its title, else its recommendation, else what it expects.
+    pub words: Option<String>,
+    /// The reviewer's mark of the same problem across rounds.
+    pub fingerprint: Option<String>,
+    /// The round it was opened in.
+    pub opened_in: u32,
+    /// Stance and counters.
+    pub dialogue: Dialogue,
+    /// Where its discussion stands.
+    pub state: ThreadState,
+    /// Whether the reviewer may open it again once it is resolved.
+    pub reopening: Reopening,
+    /// What the reviewer said for whoever is to fix it after the merge.
+    pub routing: Routing,
+    /// Where the finding comes from.
+    pub origin: Origin,
+    /// Whether it becomes a task, or is one already.
+    pub handoff: HandoffState,
+}
+
+/// What a resolution of the thread is worth. A problem that comes back is discussed once more and no
+/// further, else reopening would buy endless rounds; and no agent overrules a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reopening {
+    /// The reviewer may open the resolved thread again.
+    #[default]
+    Allowed,
+    /// It was opened again before: the next resolution is final.
+    Used,
+    /// A person resolved it, and that is final.
+    Barred {
+        /// Whether it had been opened again before, or was raised again since.
+        used: bool,
+    },
+}
+
+impl Reopening {
+    /// The same after the reviewer has raised the resolved thread again.
+    fn used(self) -> Self {
+        match self {
+            Self::Allowed | Self::Used => Self::Used,
+            Self::Barred { .. } => Self::Barred { used: true },
+        }
+    }
+
+    /// The same after a person has resolved the thread.
+    fn barred(self) -> Self {
+        match self {
+            Self::Allowed => Self::Barred { used: false },
+            Self::Used => Self::Barred { used: true },
+            barred @ Self::Barred { .. } => barred,
+        }
+    }
+}
+
+/// What routes a finding to a fixing agent once its pull request is merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Routing {
+    /// The kind of problem.
+    pub category: Option<String>,
+    /// The agent the reviewer wants it handed to.
+    pub target: Option<String>,
+    /// What the reviewer says to do about it.
+    pub recommendation: Option<String>,
+}
+
+/// Where a finding comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A reviewer raised it.
+    #[default]
+    Review,
+    /// A verify run of a fixing agent raised it: it is never handed off, or fixing would feed itself.
+    VerifyRun,
+    /// A fix pull request took it over: it is what that pull request is to fix.
+    CarriedOver,
+}
+
+/// Whether a finding becomes a task once its pull request is merged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HandoffState {
+    /// As the policy says.
+    #[default]
+    ByPolicy,
+    /// A person wants it handed off whatever the policy says.
+    Queued,
+    /// It was handed off in this task; that happens once.
+    HandedOff(TaskId),
+}
+
+/// The reviewer's stance in the last cycle and how often it was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Dialogue {
+    /// What the reviewer wanted in its last cycle.
+    pub stance: Stance,
+    /// How many cycles in a row that stance was repeated: 0 to [`STANCE_HELD_MAX`] while open.
+    pub round_count: u8,
+    /// How many replies were given: 0 to [`REPLIES_MAX`].
+    pub replies: u8,
+}
+
+/// Where a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadState {
+    /// Needs exactly one action in each round.
+    Open,
+    /// Closed by the reviewer.
+    Resolved,
+    /// With a person.
+    Held(Hold),
+    /// Left for later under a nit; does not block.
+    Deferred,
+}
+
+/// Which action handed a thread to a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// Not fixed, and no more arguing.
+    Veto,
+    /// Worse than thought.
+    Escalate,
+    /// None: a person took it.
+    Person,
+}
+
+impl ThreadState {
+    /// The word for it on the screen and in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Resolved => "resolved",
+            Self::Held(Hold::Veto) => "held (veto)",
+            Self::Held(Hold::Escalate) => "held (escalate)",
+            Self::Held(Hold::Person) => "held (person)",
+            Self::Deferred => "deferred",
+        }
+    }
+}
+
+impl Thread {
+    /// The thread a finding opens, or records when it was settled already.
+    pub fn opened_by(finding: &Finding, round: u32) -> Self {
+        Self {
+            severity: finding.severity,
+            blocking: finding.blocks(),
+            title: finding.title.clone(),
+            file: finding.file.clone(),
+            lines: finding.lines.or(finding.line.map(LineRange::line)),
+            words: words_of(finding).map(str::to_owned),
+            fingerprint: finding.fingerprint.clone(),
+            opened_in: round,
+            dialogue: Dialogue {
+                stance: finding.stance.unwrap_or(Stance::SeeksChange),
+                round_count: 0,
+                replies: 0,
+            },
+            state: if finding.status.is_settled() {
+                ThreadState::Resolved
+            } else {
+                ThreadState::Open
+            },
+            reopening: Reopening::Allowed,
+            routing: Routing {
+                category: finding.category.clone(),
+                target: finding.target.clone(),
+                recommendation: finding.recommendation.clone(),
+            },
+            origin: Origin::Review,
+            handoff: HandoffState::ByPolicy,
+        }
+    }
+
+    /// A P1 of which nothing is known but how its discussion stands.
+    pub fn discussed(dialogue: Dialogue) -> Self {
+        Self {
+            severity: Severity::P1,
+            blocking: true,
+            title: None,
+            file: None,
+            lines: None,
+            words: None,
+            fingerprint: None,
+            opened_in: 1,
+            dialogue,
+            state: ThreadState::Open,
+            reopening: Reopening::default(),
+            routing: Routing::default(),
+            origin: Origin::default(),
+            handoff: HandoffState::default(),
+        }
+    }
+
+    /// The thread as a packet names it again under its id: the same problem, as bad as it is.
+    pub fn restated(&self, id: &FindingId, status: Status) -> Finding {
+        Finding {
+            id: id.clone(),
+            severity: self.severity,
+            status,
+            // The other severities leave no choice.
+            blocking: (self.severity == Severity::P2).then_some(self.blocking),
+            title: self.title.clone(),
+            area: None,
+            category: None,
+            file: self.file.clone(),
+            line: None,
+            lines: self.lines,
+            repro: None,
+            expected: None,
+            evidence: None,
+            recommendation: None,
+            fingerprint: None,
+            introduced_by: None,
+            same_as: None,
+            target: None,
+            stance: None,
+            action: None,
+        }
+    }
+
+    /// Whether it needs an action in each round.
+    pub fn is_open(&self) -> bool {
+        self.state == ThreadState::Open
+    }
+
+    /// Whether it is with a person.
+    pub fn is_held(&self) -> bool {
+        matches!(self.state, ThreadState::Held(_))
+    }
+
+    /// Whether it was resolved a second time, or by a person: from now on it can only be escalated.
+    pub fn is_settled_for_good(&self) -> bool {
+        self.state == ThreadState::Resolved
+            && match self.reopening {
+                Reopening::Allowed => false,
+                Reopening::Used | Reopening::Barred { .. } => true,
+            }
+    }
+
+    /// Whether it was opened again after a resolution; that happens once.
+    pub fn was_reopened(&self) -> bool {
+        match self.reopening {
+            Reopening::Used | Reopening::Barred { used: true } => true,
+            Reopening::Allowed | Reopening::Barred { used: false } => false,
+        }
+    }
+
+    /// Whether a person has resolved it, whatever became of it since.
+    pub fn was_resolved_by_person(&self) -> bool {
+        match self.reopening {
+            Reopening::Barred { .. } => true,
+            Reopening::Allowed | Reopening::Used => false,
+        }
+    }
+
+    /// Whether a person wants it handed off whatever the policy says.
+    pub fn is_queued(&self) -> bool {
+        self.handoff == HandoffState::Queued
+    }
+
+    /// The task it was handed off in, if it was.
+    pub fn task(&self) -> Option<&TaskId> {
+        match &self.handoff {
+            HandoffState::HandedOff(task) => Some(task),
+            HandoffState::ByPolicy | HandoffState::Queued => None,
+        }
+    }
+
+    /// Whether it stands in the way of approval: it blocks and is open or with a person.
+    pub fn blocks_approval(&self) -> bool {
+        self.blocking && matches!(self.state, ThreadState::Open | ThreadState::Held(_))
+    }
+
+    /// What the reviewer may do with this thread, given the stance it takes now.
+    pub fn legal_actions(&self, stance: Stance, last_round: bool) -> &'static [Action] {
+        match self.state {
+            ThreadState::Open => {
+                let next = self.dialogue.next(stance);
+                let may_reply =
+                    next.round_count < STANCE_HELD_MAX && next.replies < REPLIES_MAX && !last_round;
+                if may_reply {
+                    Action::ALL
+                } else {
+                    &[Action::Resolve, Action::Veto, Action::Escalate]
+                }
+            }
+            ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred => &[],
+        }
+    }
+
+    /// The thread after a legal action taken with this stance.
+    pub fn after(&self, action: Action, stance: Stance) -> Self {
+        let mut dialogue = self.dialogue.next(stance);
+        let state = match action {
+            Action::Resolve => ThreadState::Resolved,
+            Action::Veto => ThreadState::Held(Hold::Veto),
+            Action::Escalate => ThreadState::Held(Hold::Escalate),
+            Action::Reply => {
+                dialogue.replies += 1;
+                ThreadState::Open
+            }
+        };
+        Self {
+            dialogue,
+            state,
+            ..self.clone()
+        }
+    }
+
+    /// The thread in another state, with its counters.
+    pub fn moved_to(&self, state: ThreadState) -> Self {
+        Self {
+            state,
+            ..self.clone()
+        }
+    }
+
+    /// The thread as the reviewer's raising it again leaves it: that was its one chance.
+    pub fn raised_again(&self, state: ThreadState) -> Self {
+        Self {
+            state,
+            reopening: self.reopening.used(),
+            ..self.clone()
+        }
+    }
+
+    /// The thread as a person resolves it.
+    pub(crate) fn resolved_by_person(&self) -> Self {
+        Self {
+            state: ThreadState::Resolved,
+            reopening: self.reopening.barred(),
+            ..self.clone()
+        }
+    }
+
+    /// The thread with another word on its handoff.
+    pub(crate) fn with_handoff(&self, handoff: HandoffState) -> Self {
+        Self {
+            handoff,
+            ..self.clone()
+        }
+    }
+
+    /// The thread as a fix pull request takes it over: open from the start, with counters of its
+    /// own; what does not block is deferred, so that it holds nothing up. It was handed off, and is
+    /// not again with the fix.
+    pub(crate) fn carried_over(&self, task: &TaskId) -> Self {
+        Self {
+            opened_in: 1,
+            dialogue: Dialogue {
+                stance: Stance::SeeksChange,
+                round_count: 0,
+                replies: 0,
+            },
+            state: if self.blocking {
+                ThreadState::Open
+            } else {
+                ThreadState::Deferred
+            },
+            reopening: Reopening::Allowed,
+            origin: Origin::CarriedOver,
+            handoff: HandoffState::HandedOff(task.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// The thread with the severity a later packet states, if that is worse.
+    pub fn raised_to(&self, finding: &Finding) -> Self {
+        Self {
+            severity: self.severity.min(finding.severity),
+            blocking: self.blocking || finding.blocks(),
+            ..self.clone()
+        }
+    }
+}
+
+impl Dialogue {
+    /// Stance and count of this cycle, before the action is judged.
+    fn next(self, stance: Stance) -> Self {
+        let held = stance == self.stance;
+        let round_count = if held {
+            self.round_count.saturating_add(1)
+        } else {
+            0
+        };
+        Self {
+            stance,
+            round_count,
+            ..self
+        }
+    }
+}
+
+/// A thread as records and snapshots write it: flat, and without what is false or unknown.
+#[derive(Serialize, Deserialize)]
+struct ThreadLine {
+    severity: Severity,
+    blocking: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    file: Option<RepoPath>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    lines: Option<LineRange>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    words: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    fingerprint: Option<String>,
+    opened_in: u32,
+    dialogue: Dialogue,
+    state: ThreadState,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    reopened: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    by_person: bool,
+    #[serde(skip_serializing_if = "HandoffLine::is_empty", default)]
+    fate: HandoffLine,
+}
+
+/// What such a line says of the handoff.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct HandoffLine {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    category: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    recommendation: Option<String>,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    verify_run: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    queued: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    task: Option<TaskId>,
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    carried: bool,
+}
+
+impl HandoffLine {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<Thread> for ThreadLine {
+    fn from(thread: Thread) -> Self {
+        let queued = thread.is_queued();
+        let (reopened, by_person) = (thread.was_reopened(), thread.was_resolved_by_person());
+        let Routing {
+            category,
+            target,
+            recommendation,
+        } = thread.routing;
+        Self {
+            severity: thread.severity,
+            blocking: thread.blocking,
+            title: thread.title,
+            file: thread.file,
+            lines: thread.lines,
+            words: thread.words,
+            fingerprint: thread.fingerprint,
+            opened_in: thread.opened_in,
+            dialogue: thread.dialogue,
+            state: thread.state,
+            reopened,
+            by_person,
+            fate: HandoffLine {
+                category,
+                target,
+                recommendation,
+                verify_run: thread.origin == Origin::VerifyRun,
+                queued,
+                task: match thread.handoff {
+                    HandoffState::HandedOff(task) => Some(task),
+                    HandoffState::ByPolicy | HandoffState::Queued => None,
+                },
+                carried: thread.origin == Origin::CarriedOver,
+            },
+        }
+    }
+}
+
+impl From<ThreadLine> for Thread {
+    fn from(line: ThreadLine) -> Self {
+        let HandoffLine {
+            category,
+            target,
+            recommendation,
+            verify_run,
+            queued,
+            task,
+            carried,
+        } = line.fate;
+        Self {
+            severity: line.severity,
+            blocking: line.blocking,
+            title: line.title,
+            file: line.file,
+            lines: line.lines,
+            words: line.words,
+            fingerprint: line.fingerprint,
+            opened_in: line.opened_in,
+            dialogue: line.dialogue,
+            state: line.state,
+            reopening: match (line.by_person, line.reopened) {
+                (true, used) => Reopening::Barred { used },
+                (false, true) => Reopening::Used,
+                (false, false) => Reopening::Allowed,
+            },
+            routing: Routing {
+                category,
+                target,
+                recommendation,
+            },
+            // The rules never write two of these at once: what a verify run raised is not handed off,
+            // so no fix takes it over; and what was handed off is queued no longer.
+            origin: if verify_run {
+                Origin::VerifyRun
+            } else if carried {
+                Origin::CarriedOver
+            } else {
+                Origin::Review
+            },
+            handoff: match task {
+                Some(task) => HandoffState::HandedOff(task),
+                None if queued => HandoffState::Queued,
+                None => HandoffState::ByPolicy,
+            },
+        }
+    }
+}
+
+/// The words a finding is known by: its title, else its recommendation, else what it expects.
+pub(crate) fn words_of(finding: &Finding) -> Option<&str> {
+    [&finding.title, &finding.recommendation, &finding.expected]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(round_count: u8, replies: u8) -> Thread {
+        Thread::discussed(Dialogue {
+            stance: Stance::SeeksChange,
+            round_count,
+            replies,
+        })
+    }
+
+    #[test]
+    fn a_stance_held_for_three_cycles_takes_no_reply() {
+        assert!(
+            thread(0, 0)
+                .legal_actions(Stance::SeeksChange, false)
+                .contains(&Action::Reply)
+        );
+        assert!(
+            !thread(1, 1)
+                .legal_actions(Stance::SeeksChange, false)
+                .contains(&Action::Reply)
+        );
+        assert!(
+            thread(1, 1)
+                .legal_actions(Stance::Accepts, false)
+                .contains(&Action::Reply)
+        );
+    }
+
+    #[test]
+    fn flipping_the_stance_buys_no_fourth_reply() {
+        let mut thread = thread(0, 0);
+        let mut stance = Stance::Accepts;
+        for _ in 0..REPLIES_MAX {
+            assert!(thread.legal_actions(stance, false).contains(&Action::Reply));
+            thread = thread.after(Action::Reply, stance);
+            stance = if stance == Stance::Accepts {
+                Stance::SeeksChange
+            } else {
+                Stance::Accepts
+            };
+        }
+        assert!(!thread.legal_actions(stance, false).contains(&Action::Reply));
+    }
+
+    #[test]
+    fn the_last_round_takes_no_reply() {
+        assert!(
+            !thread(0, 0)
+                .legal_actions(Stance::Accepts, true)
+                .contains(&Action::Reply)
+        );
+    }
+
+    #[test]
+    fn a_resolved_thread_accepts_no_action() {
+        let resolved = thread(0, 0).after(Action::Resolve, Stance::Accepts);
+        assert!(resolved.legal_actions(Stance::Accepts, false).is_empty());
+        assert!(!resolved.blocks_approval());
+    }
+
+    #[test]
+    fn a_held_blocker_stands_in_the_way() {
+        assert!(
+            thread(0, 0)
+                .after(Action::Veto, Stance::SeeksChange)
+                .blocks_approval()
+        );
+    }
+
+    /// The ledger's lines were written by the struct this type once was; they stay as they are.
+    #[test]
+    fn a_written_thread_is_read_and_written_again_byte_for_byte() {
+        let start = r#"{"severity":"P1","blocking":true,"title":"leak","opened_in":2,"dialogue":{"stance":"seeks_change","round_count":1,"replies":1},"state":"#;
+        for rest in [
+            r#""open"}"#,
+            r#""resolved","reopened":true}"#,
+            r#""resolved","by_person":true}"#,
+            r#"{"held":"escalate"},"reopened":true,"by_person":true}"#,
+            r#""open","fate":{"category":"bug","target":"gemini","recommendation":"close it","queued":true}}"#,
+            r#""deferred","fate":{"verify_run":true}}"#,
+            r#""open","fate":{"task":"handoff-pr86-1","carried":true}}"#,
+            r#"{"held":"veto"},"fate":{"task":"handoff-pr86-1"}}"#,
+        ] {
+            let line = format!("{start}{rest}");
+            let thread: Thread = serde_json::from_str(&line).expect("a thread");
+            assert_eq!(serde_json::to_string(&thread).expect("JSON"), line);
+        }
+    }
+}

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use crate::delivery::{Gathering, Lane, Pass};
 use crate::disk::Disk;
-use crate::ground::Ground;
 use crate::ledger::read::Place;
 use crate::ledger::{Ledger, TornTail};
 use crate::lock::Held;
 use crate::packet::Packets;
+use crate::root::OpenRoot;
 use crate::snapshot::{self, Fold, PassedOver};
 use crate::spool::Spool;
 use crate::{Entry, SpoolError, VisitError, lock};
@@ -58,7 +58,7 @@ impl Spool {
     ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk)?;
         let cursors = start.gathering.cursors();
-        let (taken, passed_over) = snapshot::take_up(&start.ground, Some(cursors), u64::MAX, fold)?;
+        let (taken, passed_over) = snapshot::take_up(&start.root, Some(cursors), u64::MAX, fold)?;
         if let Some(taken) = &taken {
             start.gathering.know(&taken.heads);
         }
@@ -87,18 +87,18 @@ impl Spool {
 
 /// A workspace of which everything but the ledger was read.
 struct Start {
-    ground: Ground,
+    root: OpenRoot,
     lock: Held,
     gathering: Gathering,
 }
 
 impl Start {
     fn read(root: &Path, disk: Arc<dyn Disk>) -> Result<Start, SpoolError> {
-        let ground = Ground::open(root, disk)?;
-        let lock = lock::take(&ground)?;
-        let gathering = Gathering::read(&ground)?;
+        let root = OpenRoot::open(root, disk)?;
+        let lock = lock::take(&root)?;
+        let gathering = Gathering::read(&root)?;
         Ok(Start {
-            ground,
+            root,
             lock,
             gathering,
         })
@@ -111,7 +111,7 @@ impl Start {
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
         let Start {
-            ground,
+            root,
             lock,
             mut gathering,
         } = self;
@@ -124,26 +124,26 @@ impl Start {
             })
         };
         let (mut ledger, torn) = Ledger::open(
-            Arc::clone(&ground.disk),
-            &ground.layout,
-            &ground.root,
+            Arc::clone(&root.disk),
+            &root.layout,
+            &root.handle,
             from,
             &mut admit,
         )?;
         let head = ledger.next_seq() - 1;
-        let (lanes, doubts) = gathering.settle(&ground, head)?;
+        let (lanes, doubts) = gathering.settle(&root, head)?;
         // Only now is anything changed: what was read fits together.
-        ledger.settle(&ground.root, torn.as_ref())?;
+        ledger.settle(&root.handle, torn.as_ref())?;
         let in_hand = lanes.in_hand();
         let mut spool = Spool {
-            ground,
+            root,
             ledger,
             lanes,
             in_hand,
             packets: Packets::default(),
             _lock: lock,
         };
-        spool.lanes.replace_cursors(&spool.ground, &doubts.lost)?;
+        spool.lanes.replace_cursors(&spool.root, &doubts.lost)?;
         let pass = spool.deliver(0)?;
         let recovery = Recovery {
             records: head,

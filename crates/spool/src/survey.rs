@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::delivery::Cursors;
 use crate::disk::Os;
-use crate::ground::Ground;
+use crate::root::OpenRoot;
 use crate::{FileName, Lane, Layout, Mailbox, layout};
 
 /// Says whether a process holds the workspace's lock; `None` if that cannot be seen, as by other users than the
@@ -48,10 +48,8 @@ pub fn count_waiting(root: &Path, agent: &str) -> usize {
 /// Says whether the `n`-th file (from 0) that record `seq` makes in this mailbox was delivered, as the mailbox's cursor
 /// has it; `None` if no cursor says so or the contrary, as after a new start of the machine.
 pub fn has_delivered(root: &Path, mailbox: &Mailbox, seq: u64, n: u32) -> Option<bool> {
-    let ground = Ground::look_at(root, Arc::new(Os)).ok()?;
-    Cursors::read(&ground).ok()?.has_reached(
-        &Lane::Mailbox(mailbox.clone()),
-        (seq, n),
-        &ground.boot,
-    )
+    let root = OpenRoot::look_at(root, Arc::new(Os)).ok()?;
+    Cursors::read(&root)
+        .ok()?
+        .has_reached(&Lane::Mailbox(mailbox.clone()), (seq, n), &root.boot)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::delivery::Lane;
-use crate::ground::Dir;
+use crate::root::Dir;
 use crate::{FileName, Mailbox, Spool, SpoolError, layout};
 
 /// From so many questions about one mailbox on, listing it is cheaper than looking for each file by itself.
@@ -43,12 +43,12 @@ impl Whereabouts<'_> {
         file: &FileName,
         seq: u64,
     ) -> Result<bool, SpoolError> {
-        let Spool { ground, lanes, .. } = self.spool;
+        let Spool { root, lanes, .. } = self.spool;
         if lanes.owes(&Lane::Mailbox(mailbox.clone()), seq) {
             return Ok(false);
         }
         if !self.mailboxes.contains_key(mailbox) {
-            let dir = ground.dir_if_there(&layout::mailbox_dir(mailbox))?;
+            let dir = root.dir_if_there(&layout::mailbox_dir(mailbox))?;
             self.mailboxes.insert(
                 mailbox.clone(),
                 Asked {
@@ -66,8 +66,8 @@ impl Whereabouts<'_> {
         };
         asked.times += 1;
         if asked.times == WORTH_A_LIST {
-            let names = ground.disk.list(&dir.handle);
-            let names = names.map_err(|source| ground.error("list", &dir.path, source))?;
+            let names = root.disk.list(&dir.handle);
+            let names = names.map_err(|source| root.error("list", &dir.path, source))?;
             asked.listed = Some(names.into_iter().collect());
         }
         if asked
@@ -79,7 +79,7 @@ impl Whereabouts<'_> {
         }
         // A list may miss a name while others are renamed in its directory, so it proves only what is there.
         for name in file.variants(seq) {
-            if ground.look(dir, &name)?.is_some() {
+            if root.look(dir, &name)?.is_some() {
                 return Ok(false);
             }
         }

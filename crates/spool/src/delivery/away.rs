@@ -6,7 +6,7 @@ use std::io;
 
 use super::place;
 use crate::disk::{Kind, Stat};
-use crate::ground::{Dir, Ground};
+use crate::root::{Dir, OpenRoot};
 use crate::{Away, Digest, FileName, Original, SpoolError, layout};
 
 /// What became of an original.
@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
 
 /// The two directories and the record at hand.
 pub(crate) struct Desk<'a> {
-    pub(crate) ground: &'a Ground,
+    pub(crate) root: &'a OpenRoot,
     pub(crate) outbox: &'a Dir,
     pub(crate) away: &'a Dir,
     pub(crate) seq: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Desk<'a> {
 impl Desk<'_> {
     /// Puts the original away. Each step may be repeated after a kill.
     pub(crate) fn put_away(&self) -> Result<Outcome, SpoolError> {
-        let Some(there) = self.ground.look(self.outbox, &self.original.file)? else {
+        let Some(there) = self.root.look(self.outbox, &self.original.file)? else {
             return self.already_gone();
         };
         if self.is_original(&there)? {
@@ -42,7 +42,7 @@ impl Desk<'_> {
         }
         self.keep_accepted()?;
         if self.is_torn_original()? {
-            self.ground.remove(self.outbox, &self.original.file)?;
+            self.root.remove(self.outbox, &self.original.file)?;
             return Ok(Outcome::Away(self.away_name().clone()));
         }
         Ok(Outcome::New(self.original.file.clone()))
@@ -62,7 +62,7 @@ impl Desk<'_> {
         let size = self.original.stamp.map(|stamp| stamp.size);
         match &self.original.digest {
             Some(digest) if size.is_none_or(|size| size == there.size) => {
-                self.ground
+                self.root
                     .has_digest(self.outbox, &self.original.file, digest, there.size)
             }
             Some(_) | None => Ok(false),
@@ -81,16 +81,16 @@ impl Desk<'_> {
             return Ok(false);
         };
         let found = self
-            .ground
+            .root
             .bytes(self.outbox, &self.original.file, text.len() as u64)?;
         Ok(found.is_some_and(|found| place::is_remains(&found, text.as_bytes())))
     }
 
     fn move_away(&self, there: &Stat) -> Result<Outcome, SpoolError> {
         for name in self.away_name().variants(self.seq) {
-            let ground = self.ground;
+            let root = self.root;
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
-            match ground
+            match root
                 .disk
                 .rename_new(outbox, self.original.file.as_ref(), away, name.as_ref())
             {
@@ -102,7 +102,7 @@ impl Desk<'_> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     if self.is_copy(&name, there)? {
-                        ground.remove(self.outbox, &self.original.file)?;
+                        root.remove(self.outbox, &self.original.file)?;
                         return Ok(Outcome::Away(name));
                     }
                 }
@@ -110,7 +110,7 @@ impl Desk<'_> {
                     return self.carry_away();
                 }
                 Err(source) => {
-                    return Err(ground.error_at(
+                    return Err(root.error_at(
                         "put away",
                         self.outbox,
                         &self.original.file,
@@ -121,7 +121,7 @@ impl Desk<'_> {
         }
         let taken = io::ErrorKind::AlreadyExists.into();
         Err(self
-            .ground
+            .root
             .error_at("find a free name for", self.away, self.away_name(), taken))
     }
 
@@ -130,28 +130,21 @@ impl Desk<'_> {
         let Some(digest) = &self.original.digest else {
             return Ok(false);
         };
-        Ok(self
-            .ground
-            .has_digest(self.away, name, digest, there.size)?
+        Ok(self.root.has_digest(self.away, name, digest, there.size)?
             && self
-                .ground
+                .root
                 .has_digest(self.outbox, &self.original.file, digest, there.size)?)
     }
 
     /// Compares a file that was just put away with what was judged, unless its stamp is proof enough.
     fn compare(&self, name: &FileName) -> Result<Outcome, SpoolError> {
-        let (Some(digest), Some(there)) =
-            (&self.original.digest, self.ground.look(self.away, name)?)
+        let (Some(digest), Some(there)) = (&self.original.digest, self.root.look(self.away, name)?)
         else {
             return Ok(Outcome::Away(name.clone()));
         };
         let proven =
             self.has_stamp(&there) && self.original.stamp.is_some_and(|stamp| !stamp.fresh);
-        if proven
-            || self
-                .ground
-                .has_digest(self.away, name, digest, there.size)?
-        {
+        if proven || self.root.has_digest(self.away, name, digest, there.size)? {
             return Ok(Outcome::Away(name.clone()));
         }
         self.writer_came_back(name)
@@ -162,7 +155,7 @@ impl Desk<'_> {
         for back in self.original.file.variants(self.seq) {
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
             match self
-                .ground
+                .root
                 .disk
                 .rename_new(away, name.as_ref(), outbox, back.as_ref())
             {
@@ -172,12 +165,12 @@ impl Desk<'_> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => {
-                    return Err(self.ground.error_at("give back", self.away, name, source));
+                    return Err(self.root.error_at("give back", self.away, name, source));
                 }
             }
         }
         let taken = io::ErrorKind::AlreadyExists.into();
-        Err(self.ground.error_at(
+        Err(self.root.error_at(
             "find a free name for",
             self.outbox,
             &self.original.file,
@@ -189,7 +182,7 @@ impl Desk<'_> {
     fn already_gone(&self) -> Result<Outcome, SpoolError> {
         if let Some(stamp) = self.original.stamp {
             for name in self.away_name().variants(self.seq) {
-                let there = self.ground.look(self.away, &name)?;
+                let there = self.root.look(self.away, &name)?;
                 if there.is_some_and(|there| there.ino == stamp.ino && there.kind == Kind::File)
                     && !self.verify
                 {
@@ -211,22 +204,22 @@ impl Desk<'_> {
         let bytes = text.as_bytes();
         let temporary = layout::away_temporary(self.seq);
         match place::trace(
-            self.ground,
+            self.root,
             std::slice::from_ref(self.away),
             self.away_name(),
             self.seq,
             bytes,
         )? {
             // A power cut may have left both names of a rename.
-            place::Trace::Whole if self.verify => self.ground.remove(self.away, &temporary),
+            place::Trace::Whole if self.verify => self.root.remove(self.away, &temporary),
             place::Trace::Whole => Ok(()),
             place::Trace::Damaged(_, name) if self.verify => {
-                place::mend(self.ground, self.away, &temporary, &name, bytes)
+                place::mend(self.root, self.away, &temporary, &name, bytes)
             }
             place::Trace::Damaged(..) | place::Trace::Absent => {
-                self.ground.write_new(self.away, &temporary, bytes)?;
+                self.root.write_new(self.away, &temporary, bytes)?;
                 place::publish(
-                    self.ground,
+                    self.root,
                     self.away,
                     &temporary,
                     self.away_name(),
@@ -246,9 +239,9 @@ impl Desk<'_> {
             .stamp
             .map_or(u64::from(u32::MAX), |stamp| stamp.size);
         let digest = self.original.digest.as_ref();
-        let found = self.ground.bytes(self.outbox, &self.original.file, limit)?;
+        let found = self.root.bytes(self.outbox, &self.original.file, limit)?;
         let (Some(bytes), Some(digest)) = (found, digest) else {
-            return Err(self.ground.error_at(
+            return Err(self.root.error_at(
                 "put away",
                 self.outbox,
                 &self.original.file,
@@ -260,9 +253,9 @@ impl Desk<'_> {
             return Ok(Outcome::New(self.original.file.clone()));
         }
         let temporary = layout::away_temporary(self.seq);
-        self.ground.write_new(self.away, &temporary, &bytes)?;
+        self.root.write_new(self.away, &temporary, &bytes)?;
         let name = place::publish(
-            self.ground,
+            self.root,
             self.away,
             &temporary,
             self.away_name(),
@@ -271,9 +264,9 @@ impl Desk<'_> {
         );
         let name = name.inspect_err(|_| {
             // The next try may find both names on one file system, and make no copy that would replace this one.
-            let _ = self.ground.remove(self.away, &temporary);
+            let _ = self.root.remove(self.away, &temporary);
         })?;
-        self.ground.remove(self.outbox, &self.original.file)?;
+        self.root.remove(self.outbox, &self.original.file)?;
         Ok(Outcome::Away(name))
     }
 }

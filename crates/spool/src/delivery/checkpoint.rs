@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use super::note::Note;
 use super::{Lane, Lanes};
 use crate::disk::{self, Handle, Kind, Open};
-use crate::ground::{Dir, Ground};
+use crate::root::{Dir, OpenRoot};
 use crate::{FileName, SpoolError, layout};
 
 /// So many touched files that a power cut would make the next start slow.
@@ -87,30 +87,29 @@ impl Touched {
     /// Makes all of it durable but what lies in directories that cannot be opened, which are given: their owner may have
     /// closed them, and nobody else's mail waits for that. An error that is not retryable means that bytes may be lost and
     /// must be looked for.
-    fn sync(&self, ground: &Ground) -> Result<Vec<Closed>, SpoolError> {
+    fn sync(&self, root: &OpenRoot) -> Result<Vec<Closed>, SpoolError> {
         let mut dirs = Vec::new();
         let mut closed = Vec::new();
         for path in &self.dirs {
-            match ground.dir_if_there(path) {
+            match root.dir_if_there(path) {
                 Ok(dir) => dirs.extend(dir.map(|dir| (path, dir))),
                 Err(error) => closed.push((path.clone(), error)),
             }
         }
         if self.count > FILES_MAX {
-            sync_file_systems(ground, dirs)?;
+            sync_file_systems(root, dirs)?;
             return Ok(closed);
         }
         for (path, name) in &self.files {
             let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else {
                 continue;
             };
-            sync_file(ground, dir, name)?;
+            sync_file(root, dir, name)?;
         }
         for (path, dir) in &dirs {
-            ground
-                .disk
+            root.disk
                 .sync_dir(&dir.handle)
-                .map_err(SpoolError::fatal("sync", ground.path(path)))?;
+                .map_err(SpoolError::fatal("sync", root.path(path)))?;
         }
         Ok(closed)
     }
@@ -150,12 +149,12 @@ impl Lanes {
 
     /// Makes durable what was done, then says so in the cursors. Fails, to be retried, also if single directories could
     /// not be opened; then all lanes but theirs are durable.
-    pub(crate) fn checkpoint(&mut self, ground: &Ground) -> Result<(), SpoolError> {
+    pub(crate) fn checkpoint(&mut self, root: &OpenRoot) -> Result<(), SpoolError> {
         if self.touched.lanes.is_empty() && !self.cursors_made {
             return Ok(());
         }
         self.touched.tried = self.touched.count;
-        let closed = self.touched.sync(ground)?;
+        let closed = self.touched.sync(root)?;
         let is_held = |lane: &Lane| {
             places_of(lane)
                 .iter()
@@ -163,7 +162,7 @@ impl Lanes {
         };
         // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
         // for files that are there, nothing more.
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let dir = root.dir(layout::CURSORS.as_ref())?;
         for lane in self.touched.lanes.iter().filter(|lane| !is_held(lane)) {
             let Some(work) = self.works.get_mut(lane) else {
                 continue;
@@ -173,25 +172,23 @@ impl Lanes {
             let note = Note {
                 pos,
                 verify: 0,
-                boot: ground.boot.clone(),
+                boot: root.boot.clone(),
             };
-            let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Write);
-            let file = file.map_err(|source| ground.error_at("open", &dir, &name, source))?;
-            disk::write_all(&*ground.disk, &file, &note.line(slot), slot.offset())
-                .map_err(|source| ground.error_at("write", &dir, &name, source))?;
-            let path = || ground.path(&dir.path.join(&name));
-            ground
-                .disk
+            let file = root.disk.open(&dir.handle, name.as_ref(), Open::Write);
+            let file = file.map_err(|source| root.error_at("open", &dir, &name, source))?;
+            disk::write_all(&*root.disk, &file, &note.line(slot), slot.offset())
+                .map_err(|source| root.error_at("write", &dir, &name, source))?;
+            let path = || root.path(&dir.path.join(&name));
+            root.disk
                 .sync_data(&file)
                 .map_err(SpoolError::fatal("sync", path()))?;
             work.progress.durable = pos;
             work.progress.turn = slot.other();
         }
         if self.cursors_made {
-            ground
-                .disk
+            root.disk
                 .sync_dir(&dir.handle)
-                .map_err(SpoolError::fatal("sync", ground.path(&dir.path)))?;
+                .map_err(SpoolError::fatal("sync", root.path(&dir.path)))?;
         }
         self.cursors_made = false;
         self.touched = std::mem::take(&mut self.touched).left(&is_held);
@@ -203,20 +200,19 @@ impl Lanes {
 }
 
 /// Syncs each file system of these directories once; an agent's directory may be a mount of its own.
-fn sync_file_systems(ground: &Ground, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), SpoolError> {
+fn sync_file_systems(root: &OpenRoot, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), SpoolError> {
     let mut file_systems: BTreeMap<u64, (Handle, &Path)> = BTreeMap::new();
     for (path, dir) in dirs {
-        let stat = ground
+        let stat = root
             .disk
             .stat(&dir.handle)
-            .map_err(|source| ground.error("look at", path, source))?;
+            .map_err(|source| root.error("look at", path, source))?;
         file_systems.entry(stat.dev).or_insert((dir.handle, path));
     }
     for (handle, path) in file_systems.values() {
-        ground
-            .disk
+        root.disk
             .sync_file_system(handle)
-            .map_err(SpoolError::fatal("sync", ground.path(path)))?;
+            .map_err(SpoolError::fatal("sync", root.path(path)))?;
     }
     Ok(())
 }
@@ -234,17 +230,17 @@ fn places_of(lane: &Lane) -> Vec<PathBuf> {
 /// Syncs one file. One that is gone was taken by its reader and needs no help any more; a link, a FIFO or a directory
 /// that was put away has no bytes of ours, and its name is synced with the directory. One that cannot be opened is synced
 /// with its whole file system: what was not synced must not be noted as durable.
-fn sync_file(ground: &Ground, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
-    let fatal = || SpoolError::fatal("sync", ground.path(&dir.path.join(name)));
-    match disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Read)) {
+fn sync_file(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
+    let fatal = || SpoolError::fatal("sync", root.path(&dir.path.join(name)));
+    match disk::if_there(root.disk.open(&dir.handle, name.as_ref(), Open::Read)) {
         Ok(None) => Ok(()),
         Ok(Some(file)) => {
-            let stat = ground
+            let stat = root
                 .disk
                 .stat(&file)
-                .map_err(|source| ground.error_at("look at", dir, name, source))?;
+                .map_err(|source| root.error_at("look at", dir, name, source))?;
             if stat.kind == Kind::File {
-                ground.disk.sync_data(&file).map_err(fatal())
+                root.disk.sync_data(&file).map_err(fatal())
             } else {
                 Ok(())
             }
@@ -257,9 +253,9 @@ fn sync_file(ground: &Ground, dir: &Dir, name: &FileName) -> Result<(), SpoolErr
         {
             Ok(())
         }
-        Err(source) => match ground.disk.sync_file_system(&dir.handle) {
+        Err(source) => match root.disk.sync_file_system(&dir.handle) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(ground.error_at("open", dir, name, source)),
+            Ok(false) => Err(root.error_at("open", dir, name, source)),
             Err(error) => Err(fatal()(error)),
         },
     }

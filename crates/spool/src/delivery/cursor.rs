@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use super::note::{LINE, Note, Pos, Slot, short};
 use crate::disk::{self, Handle, Open};
-use crate::ground::{Dir, Ground};
+use crate::root::{Dir, OpenRoot};
 use crate::{FileName, SpoolError, layout};
 
 /// The length of a cursor file in bytes.
@@ -167,18 +167,18 @@ pub(crate) struct Cursors(BTreeMap<FileName, Vec<u8>>);
 
 impl Cursors {
     /// Reads them; changes nothing. A workspace that was never served has none.
-    pub(crate) fn read(ground: &Ground) -> Result<Cursors, SpoolError> {
-        let Some(dir) = ground.dir_if_there(layout::CURSORS.as_ref())? else {
+    pub(crate) fn read(root: &OpenRoot) -> Result<Cursors, SpoolError> {
+        let Some(dir) = root.dir_if_there(layout::CURSORS.as_ref())? else {
             return Ok(Cursors(BTreeMap::new()));
         };
-        let names = ground
+        let names = root
             .disk
             .list(&dir.handle)
-            .map_err(|source| ground.error("list", &dir.path, source))?;
+            .map_err(|source| root.error("list", &dir.path, source))?;
         let mut cursors = BTreeMap::new();
         for name in names.into_iter().filter(layout::is_cursor) {
             // A cursor that is no readable file counts as lost; that is reported when its lane comes up.
-            let bytes = ground.bytes(&dir, &name, LEN as u64)?.unwrap_or_default();
+            let bytes = root.bytes(&dir, &name, LEN as u64)?.unwrap_or_default();
             cursors.insert(name, bytes);
         }
         Ok(Cursors(cursors))
@@ -190,12 +190,12 @@ impl Cursors {
     }
 
     /// Fails if one of them speaks of a record after `head`: then the ledger lost it.
-    pub(crate) fn check(&self, ground: &Ground, head: u64) -> Result<(), SpoolError> {
+    pub(crate) fn check(&self, root: &OpenRoot, head: u64) -> Result<(), SpoolError> {
         for (name, bytes) in &self.0 {
-            let seq = Progress::read(bytes, &ground.boot, head).0.furthest().seq;
+            let seq = Progress::read(bytes, &root.boot, head).0.furthest().seq;
             if seq > head {
                 return Err(SpoolError::Damaged {
-                    segment: ground.path(layout::LEDGER.as_ref()),
+                    segment: root.path(layout::LEDGER.as_ref()),
                     line: head + 1,
                     what: format!(
                         "the ledger ends with record {head}, but {name} speaks of record {seq}"
@@ -209,7 +209,7 @@ impl Cursors {
 
 /// The lane's cursor file, open.
 pub(super) struct Cursor<'a> {
-    pub(super) ground: &'a Ground,
+    pub(super) root: &'a OpenRoot,
     file: Handle,
     path: PathBuf,
 }
@@ -217,50 +217,49 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Opens the file, and makes it if somebody removed it while we run: what it said is known here.
     pub(super) fn open(
-        ground: &'a Ground,
+        root: &'a OpenRoot,
         name: &FileName,
         progress: &Progress,
     ) -> Result<Cursor<'a>, SpoolError> {
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let dir = root.dir(layout::CURSORS.as_ref())?;
         let path = dir.path.join(name);
-        let open = || disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Write));
+        let open = || disk::if_there(root.disk.open(&dir.handle, name.as_ref(), Open::Write));
         let opened = match open() {
             Ok(None) => {
-                make(ground, &dir, name, progress)?;
+                make(root, &dir, name, progress)?;
                 open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
             }
             Ok(Some(file)) => Ok(file),
             Err(error) => Err(error),
         };
-        let file = opened.map_err(|source| ground.error("open", &path, source))?;
-        Ok(Cursor { ground, file, path })
+        let file = opened.map_err(|source| root.error("open", &path, source))?;
+        Ok(Cursor { root, file, path })
     }
 
     /// Writes one of its lines.
     pub(super) fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
         disk::write_all(
-            &*self.ground.disk,
+            &*self.root.disk,
             &self.file,
             &note.line(slot),
             slot.offset(),
         )
-        .map_err(|source| self.ground.error("write", &self.path, source))
+        .map_err(|source| self.root.error("write", &self.path, source))
     }
 }
 
 /// Writes a whole cursor file in place of whatever has its name.
 pub(crate) fn make(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     name: &FileName,
     progress: &Progress,
 ) -> Result<(), SpoolError> {
     let temporary = layout::cursor_temporary(name);
-    ground.write_new(dir, &temporary, &progress.file(&ground.boot))?;
-    ground
-        .disk
+    root.write_new(dir, &temporary, &progress.file(&root.boot))?;
+    root.disk
         .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())
-        .map_err(|source| ground.error_at("write", dir, name, source))
+        .map_err(|source| root.error_at("write", dir, name, source))
 }
 
 #[cfg(test)]

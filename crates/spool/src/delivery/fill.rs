@@ -8,7 +8,7 @@ use super::lane::{Item, Work};
 use super::note::{Pos, Slot};
 use super::wanted::{Ready, Wanted, withdraw};
 use crate::entry::Wants;
-use crate::ground::Dir;
+use crate::root::Dir;
 use crate::{Mailbox, SpoolError, layout};
 
 /// So many files are written before their renames: two notes are enough for all of them, and the first one still shows
@@ -33,16 +33,16 @@ impl Work {
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let ground = cursor.ground;
+        let root = cursor.root;
         let path = layout::mailbox_dir(mailbox);
-        let (dir, made) = ground.dir_of_known(&path, mailbox.owner())?;
+        let (dir, made) = root.dir_of_known(&path, mailbox.owner())?;
         touched.lane(&self.lane, &dir.path, made);
         let mut archives = Vec::new();
         for path in layout::resting_places(mailbox)
             .iter()
             .filter(|place| **place != path)
         {
-            archives.extend(ground.dir_if_there(path)?);
+            archives.extend(root.dir_if_there(path)?);
         }
         let filling = Filling {
             mailbox,
@@ -56,7 +56,7 @@ impl Work {
             {
                 // Never in a group with others: repeated after a kill it would take out the same bytes that a later
                 // record of the group delivered under that name.
-                withdraw(ground, &filling.dir, next.file(), digest)?;
+                withdraw(root, &filling.dir, next.file(), digest)?;
                 let pos = next.pos;
                 self.finish(pos);
                 self.note_done(cursor)?;
@@ -121,7 +121,7 @@ impl Work {
             self.noted = false;
             filling
                 .cursor
-                .write(Slot::Prepared, &self.note(filling.cursor.ground, last))?;
+                .write(Slot::Prepared, &self.note(filling.cursor.root, last))?;
             self.progress.prepared = Some(last);
         }
         failure
@@ -140,7 +140,7 @@ impl Work {
             .front()
             .filter(|item| Some(item.pos) <= self.progress.prepared)
         {
-            let (item, ground) = (item.clone(), filling.cursor.ground);
+            let (item, root) = (item.clone(), filling.cursor.root);
             let Wants::File(bytes) = item.wants() else {
                 // Done before the files behind it were prepared.
                 self.finish(item.pos);
@@ -149,7 +149,7 @@ impl Work {
             let wanted = filling.wanted(&item, bytes);
             // A file that this turn did not write was prepared by a process that is gone. Under its temporary name it
             // still waits for its rename; gone from there, it was delivered, whoever has taken it since.
-            if made.contains(&item.pos) || ground.look(&filling.dir, &wanted.temporary)?.is_some() {
+            if made.contains(&item.pos) || root.look(&filling.dir, &wanted.temporary)?.is_some() {
                 let published = wanted.publish();
                 if published.is_err() {
                     // The temporary file may be gone with its directory, and that must not count as a delivery.
@@ -171,7 +171,7 @@ impl Work {
 impl Filling<'_> {
     fn wanted<'a>(&'a self, item: &'a Item, bytes: &'a [u8]) -> Wanted<'a> {
         Wanted {
-            ground: self.cursor.ground,
+            root: self.cursor.root,
             dir: &self.dir,
             mailbox: self.mailbox,
             temporary: layout::temporary_name(item.pos.seq, item.pos.n),

@@ -12,7 +12,7 @@ use super::checkpoint::Touched;
 use super::cursor::{Cursor, Progress};
 use super::note::{Note, Pos, Slot};
 use crate::entry::Wants;
-use crate::ground::Ground;
+use crate::root::OpenRoot;
 use crate::view::InHand;
 use crate::{Away, Delivery, Entry, FileName, Mailbox, SpoolError, layout};
 
@@ -111,41 +111,41 @@ impl Work {
     /// Does all there is to do, in order; stops at the first thing that fails and keeps it.
     pub(crate) fn turn(
         &mut self,
-        ground: &Ground,
+        root: &OpenRoot,
         in_hand: &InHand,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
-        let cursor = self.open_cursor(ground)?;
+        let cursor = self.open_cursor(root)?;
         match self.lane.clone() {
             Lane::Mailbox(mailbox) => self.fill(&mailbox, &cursor, touched, pass),
             // Putting away may be done twice without harm, so one note at the end is enough. After an error the next
             // turn begins with it.
             Lane::Outbox(agent) => {
-                self.clear(&agent, ground, in_hand, touched, pass)?;
+                self.clear(&agent, root, in_hand, touched, pass)?;
                 self.note_done(&cursor)
             }
         }
     }
 
-    fn open_cursor<'a>(&mut self, ground: &'a Ground) -> Result<Cursor<'a>, SpoolError> {
-        let cursor = Cursor::open(ground, &self.lane.cursor_name(), &self.progress)?;
+    fn open_cursor<'a>(&mut self, root: &'a OpenRoot) -> Result<Cursor<'a>, SpoolError> {
+        let cursor = Cursor::open(root, &self.lane.cursor_name(), &self.progress)?;
         if !self.noted {
             // A `prepared` that is ahead of `delivered` would say that the temporary file is whole or was renamed. Once
             // a rename failed neither is sure any more, so the note is taken back before anything is touched again.
-            cursor.write(Slot::Delivered, &self.note(ground, self.progress.done))?;
+            cursor.write(Slot::Delivered, &self.note(root, self.progress.done))?;
             let prepared = self.progress.prepared.unwrap_or(self.progress.done);
-            cursor.write(Slot::Prepared, &self.note(ground, prepared))?;
+            cursor.write(Slot::Prepared, &self.note(root, prepared))?;
             self.noted = true;
         }
         Ok(cursor)
     }
 
-    pub(super) fn note(&self, ground: &Ground, pos: Pos) -> Note {
+    pub(super) fn note(&self, root: &OpenRoot, pos: Pos) -> Note {
         Note {
             pos,
             verify: self.progress.verify,
-            boot: ground.boot.clone(),
+            boot: root.boot.clone(),
         }
     }
 
@@ -159,10 +159,7 @@ impl Work {
 
     /// Notes in the file what is done. If it cannot be written, the next turn does it.
     pub(super) fn note_done(&mut self, cursor: &Cursor<'_>) -> Result<(), SpoolError> {
-        cursor.write(
-            Slot::Delivered,
-            &self.note(cursor.ground, self.progress.done),
-        )?;
+        cursor.write(Slot::Delivered, &self.note(cursor.root, self.progress.done))?;
         self.noted = true;
         Ok(())
     }
@@ -171,13 +168,13 @@ impl Work {
     fn clear(
         &mut self,
         agent: &str,
-        ground: &Ground,
+        root: &OpenRoot,
         in_hand: &InHand,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         // An outbox is never made here: owning it is what proves the sender.
-        let outbox = ground.dir(&layout::agent_dir(agent, "outbox"))?;
+        let outbox = root.dir(&layout::agent_dir(agent, "outbox"))?;
         touched.lane(&self.lane, &outbox.path, false);
         let mut sent = None;
         let mut dead_letter = None;
@@ -195,14 +192,14 @@ impl Work {
                 Some(dir) => &*dir,
                 None => {
                     let (dir, made) =
-                        ground.dir_of_known(&layout::agent_dir(agent, name), Some(agent))?;
+                        root.dir_of_known(&layout::agent_dir(agent, name), Some(agent))?;
                     touched.lane(&self.lane, &dir.path, made);
                     slot.insert(dir)
                 }
             };
             let verify = pos.seq <= self.progress.verify;
             match (Desk {
-                ground,
+                root,
                 outbox: &outbox,
                 away,
                 seq: pos.seq,

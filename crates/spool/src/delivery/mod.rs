@@ -22,7 +22,7 @@ pub(crate) use self::heads::Heads;
 pub use self::lane::Lane;
 use self::lane::{Item, Rest, Work};
 pub(crate) use self::note::Pos;
-use crate::ground::Ground;
+use crate::root::OpenRoot;
 use crate::view::InHand;
 use crate::{Away, Draft, Entry, FileName, Mailbox, SpoolError, layout};
 
@@ -177,13 +177,13 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    pub(crate) fn read(ground: &Ground) -> Result<Gathering, SpoolError> {
+    pub(crate) fn read(root: &OpenRoot) -> Result<Gathering, SpoolError> {
         Ok(Gathering {
-            cursors: Cursors::read(ground)?,
+            cursors: Cursors::read(root)?,
             works: BTreeMap::new(),
             doubts: Doubts::default(),
             touched: Touched::default(),
-            boot: ground.boot.clone(),
+            boot: root.boot.clone(),
         })
     }
 
@@ -235,10 +235,10 @@ impl Gathering {
     /// Ends the reading at record `head`.
     pub(crate) fn settle(
         mut self,
-        ground: &Ground,
+        root: &OpenRoot,
         head: u64,
     ) -> Result<(Lanes, Doubts), SpoolError> {
-        self.cursors.check(ground, head)?;
+        self.cursors.check(root, head)?;
         for work in self.works.values_mut() {
             work.progress.verify = work.progress.verify.min(head);
         }
@@ -257,13 +257,13 @@ impl Lanes {
     /// Makes new cursor files in place of lost ones.
     pub(crate) fn replace_cursors(
         &mut self,
-        ground: &Ground,
+        root: &OpenRoot,
         lost: &[Lane],
     ) -> Result<(), SpoolError> {
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let dir = root.dir(layout::CURSORS.as_ref())?;
         for lane in lost {
             if let Some(work) = self.works.get(lane) {
-                cursor::make(ground, &dir, &lane.cursor_name(), &work.progress)?;
+                cursor::make(root, &dir, &lane.cursor_name(), &work.progress)?;
                 self.cursors_made = true;
             }
         }
@@ -274,7 +274,7 @@ impl Lanes {
     /// without a cursor then proves that the cursor was lost.
     pub(crate) fn prepare(
         &mut self,
-        ground: &Ground,
+        root: &OpenRoot,
         drafts: &[Draft],
         head: u64,
     ) -> Result<(), SpoolError> {
@@ -291,9 +291,9 @@ impl Lanes {
                 if self.works.contains_key(&lane) {
                     continue;
                 }
-                let dir = ground.dir(layout::CURSORS.as_ref())?;
+                let dir = root.dir(layout::CURSORS.as_ref())?;
                 let progress = Progress::new_after(head);
-                cursor::make(ground, &dir, &lane.cursor_name(), &progress)?;
+                cursor::make(root, &dir, &lane.cursor_name(), &progress)?;
                 self.cursors_made = true;
                 self.works.insert(lane.clone(), Work::new(lane, progress));
             }
@@ -314,7 +314,7 @@ impl Lanes {
     /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn. Packets come
     /// first, so that whoever reads a message finds the packet it names. Lanes share no directory and no cursor, so
     /// where there is much to do two threads share the others.
-    pub(crate) fn pass(&mut self, ground: &Ground, in_hand: &InHand, now: u64) -> Pass {
+    pub(crate) fn pass(&mut self, root: &OpenRoot, in_hand: &InHand, now: u64) -> Pass {
         let due = |work: &&mut Work| {
             (!work.items.is_empty() || work.rest.is_some())
                 && work.rest.as_ref().is_none_or(|rest| rest.until <= now)
@@ -327,7 +327,7 @@ impl Lanes {
         let turns = |works: &mut [&mut Work]| {
             let mut done = (Touched::default(), Pass::default());
             for work in works {
-                turn(work, ground, in_hand, now, &mut done);
+                turn(work, root, in_hand, now, &mut done);
             }
             done
         };
@@ -411,9 +411,9 @@ impl Lanes {
     }
 }
 
-fn turn(work: &mut Work, ground: &Ground, in_hand: &InHand, now: u64, done: &mut (Touched, Pass)) {
+fn turn(work: &mut Work, root: &OpenRoot, in_hand: &InHand, now: u64, done: &mut (Touched, Pass)) {
     let (touched, pass) = done;
-    match work.turn(ground, in_hand, touched, pass) {
+    match work.turn(root, in_hand, touched, pass) {
         Ok(()) => work.rest = None,
         Err(error) => {
             let pause = work

@@ -6,7 +6,7 @@ use std::io;
 use rustix::io::Errno;
 
 use crate::disk::{self, Kind, Open, Stat};
-use crate::ground::{Dir, Ground};
+use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Now, SpoolError, Stamp};
 
 /// How long a file that was made in place and not closed yet is waited for, in milliseconds. It may have been linked in,
@@ -103,14 +103,14 @@ pub(super) struct Rules {
 
 /// Looks at a file and reads it if it is finished and fit.
 pub(super) fn look(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     name: &FileName,
     memory: &mut Memory,
     rules: Rules,
     now: Now,
 ) -> Result<Verdict, SpoolError> {
-    let Some(stat) = ground.look(dir, name)? else {
+    let Some(stat) = root.look(dir, name)? else {
         return Ok(Verdict::Gone);
     };
     let stamp = stamp(&stat, now);
@@ -137,7 +137,7 @@ pub(super) fn look(
             Body::Unfit(Unfit::TooLarge(stat.size)),
         ));
     }
-    let read = read(ground, dir, name, &stat, rules.size_max);
+    let read = read(root, dir, name, &stat, rules.size_max);
     match read {
         Ok(Some(bytes)) => {
             let digest = Digest::of(&bytes);
@@ -155,19 +155,19 @@ pub(super) fn look(
             Ok(Verdict::Wait(now.mono.saturating_add(rules.quiet_ms)))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Verdict::Gone),
-        Err(source) => Err(ground.error_at("read", dir, name, source)),
+        Err(source) => Err(root.error_at("read", dir, name, source)),
     }
 }
 
 /// Opens once, reads once, and makes sure that it was the same unchanged file all the time.
 fn read(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     name: &FileName,
     seen: &Stat,
     size_max: u64,
 ) -> io::Result<Option<Vec<u8>>> {
-    let disk = &*ground.disk;
+    let disk = &*root.disk;
     let file = match disk.open(&dir.handle, name.as_ref(), Open::Read) {
         // A link took its place; the next look sees it.
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(None),

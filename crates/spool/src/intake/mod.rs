@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 pub use self::look::{Body, Hint, Unfit};
 use self::look::{Memory, Rules, Verdict};
-use crate::ground::Dir;
+use crate::root::Dir;
 use crate::{FileName, SpoolError, Stamp, View, layout};
 
 /// How long a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
@@ -126,8 +126,8 @@ impl Intake {
     }
 
     fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<(), SpoolError> {
-        let ground = view.ground;
-        let Some(dir) = ground.dir_if_there(&layout::agent_dir(agent, "outbox"))? else {
+        let root = view.root;
+        let Some(dir) = root.dir_if_there(&layout::agent_dir(agent, "outbox"))? else {
             self.outboxes.remove(agent);
             return Ok(());
         };
@@ -141,7 +141,7 @@ impl Intake {
         outbox.has_more = false;
         let room = WINDOW.saturating_sub(outbox.files.len());
         let mut strangers = Vec::new();
-        let listed = ground.disk.list_until(&dir.handle, &mut |name| {
+        let listed = root.disk.list_until(&dir.handle, &mut |name| {
             match outbox.files.get_mut(&name) {
                 // A file that was given time is looked at early if it changed; only a look can tell.
                 Some(file) if file.memory.given.is_some() => {
@@ -160,10 +160,10 @@ impl Intake {
             }
             ControlFlow::Continue(())
         });
-        listed.map_err(|source| ground.error("list", &dir.path, source))?;
+        listed.map_err(|source| root.error("list", &dir.path, source))?;
         let mut fresh = Vec::with_capacity(strangers.len());
         for name in strangers {
-            let stat = ground.look(&dir, &name)?;
+            let stat = root.look(&dir, &name)?;
             fresh.extend(stat.map(|stat| (stat.mtime_ns, name)));
         }
         fresh.sort_unstable();
@@ -390,7 +390,7 @@ impl Intake {
             return Ok(None);
         }
         let looked = open(view, agent, dirs).and_then(|dir| match dir {
-            Some(dir) => look::look(view.ground, dir, &name, &mut file.memory, self.rules, now),
+            Some(dir) => look::look(view.root, dir, &name, &mut file.memory, self.rules, now),
             None => Ok(Verdict::Gone),
         });
         let wait = |file: &mut File, until: u64| file.wake = Some(until);
@@ -438,7 +438,7 @@ fn open<'a>(
 ) -> Result<Option<&'a Dir>, SpoolError> {
     if !dirs.contains_key(agent)
         && let Some(dir) = view
-            .ground
+            .root
             .dir_if_there(&layout::agent_dir(agent, "outbox"))?
     {
         dirs.insert(agent.to_owned(), dir);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::read::{self, Place, Stretch, TornTail, Visit};
 use crate::delivery::Cursors;
 use crate::disk::{Disk, Os};
-use crate::ground::Ground;
 use crate::layout::{self, Layout};
+use crate::root::OpenRoot;
 use crate::snapshot::{self, Fold, PassedOver};
 use crate::{Digest, Entry, SpoolError, VisitError};
 
@@ -51,14 +51,14 @@ pub struct Folded {
     pub passed_over: Vec<PassedOver>,
 }
 
-/// Adds the ledger of the workspace at `root` up in `fold`, without the lock: takes up the newest snapshot and reads what
+/// Adds the ledger of the workspace at `path` up in `fold`, without the lock: takes up the newest snapshot and reads what
 /// follows it. For whoever wants to know how things stand; `verify` is for whether the ledger is whole.
-pub fn fold_ledger(root: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolError> {
-    let ground = Ground::look_at(root, Arc::new(Os))?;
-    let (taken, passed_over) = snapshot::take_up(&ground, None, u64::MAX, fold)?;
+pub fn fold_ledger(path: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolError> {
+    let root = OpenRoot::look_at(path, Arc::new(Os))?;
+    let (taken, passed_over) = snapshot::take_up(&root, None, u64::MAX, fold)?;
     let from = taken.map(|taken| taken.place);
     let snapshot = from.as_ref().map(|place| place.seq);
-    let verified = walk(root, from.unwrap_or_default(), &mut |entry| {
+    let verified = walk(path, from.unwrap_or_default(), &mut |entry| {
         fold.add(&entry).map_err(|source| SpoolError::Visit {
             seq: entry.seq,
             source,
@@ -71,14 +71,14 @@ pub fn fold_ledger(root: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolErro
     })
 }
 
-/// Reads the ledger of the workspace at `root` and checks the chain, and that it holds every record the cursors speak
+/// Reads the ledger of the workspace at `path` and checks the chain, and that it holds every record the cursors speak
 /// of, as the start does; damage is an error that names the line.
-pub fn verify(root: &Path) -> Result<Verified, SpoolError> {
-    let ground = Ground::look_at(root, Arc::new(Os))?;
+pub fn verify(path: &Path) -> Result<Verified, SpoolError> {
+    let root = OpenRoot::look_at(path, Arc::new(Os))?;
     // Before the ledger: a daemon that is at work moves both on, the ledger first.
-    let cursors = Cursors::read(&ground)?;
-    let verified = walk(root, Place::default(), &mut |_| Ok(()))?;
-    cursors.check(&ground, verified.records)?;
+    let cursors = Cursors::read(&root)?;
+    let verified = walk(path, Place::default(), &mut |_| Ok(()))?;
+    cursors.check(&root, verified.records)?;
     Ok(verified)
 }
 

@@ -16,7 +16,7 @@ use self::known::Known;
 use self::shelf::Lying;
 use crate::delivery::{Cursors, Lane};
 use crate::disk::Os;
-use crate::ground::Ground;
+use crate::root::OpenRoot;
 use crate::{Layout, SpoolError, layout, read_ledger};
 
 /// A directory of an agent in which things are kept that are done with.
@@ -120,47 +120,47 @@ pub struct Shelved {
     pub failed: Vec<String>,
 }
 
-/// Looks through the shelves of every agent of the workspace at `root`, without the lock, and removes what is old and done
+/// Looks through the shelves of every agent of the workspace at `path`, without the lock, and removes what is old and done
 /// with, or pretends to. Fails before anything is removed if the ledger is damaged.
-pub fn tidy(root: &Path, old: &Old, removal: Removal) -> Result<Vec<Shelved>, SpoolError> {
-    let ground = Ground::look_at(root, Arc::new(Os))?;
+pub fn tidy(path: &Path, old: &Old, removal: Removal) -> Result<Vec<Shelved>, SpoolError> {
+    let root = OpenRoot::look_at(path, Arc::new(Os))?;
     let mut shelves = Vec::new();
     let mut known = Known::default();
-    for agent in Layout::known_agents(root)? {
+    for agent in Layout::known_agents(path)? {
         for shelf in Shelf::ALL {
-            let lying = Lying::look(&ground, &agent, shelf, old.of(shelf))?;
+            let lying = Lying::look(&root, &agent, shelf, old.of(shelf))?;
             known.ask(&lying);
             shelves.push(lying);
         }
     }
     if !known.is_empty() {
-        read_ledger(root, &mut |entry| {
+        read_ledger(path, &mut |entry| {
             known.hear(entry);
             Ok(())
         })?;
     }
     // Behind the ledger: a cursor may have come further than the records read, never the other way round.
-    let cursors = Cursors::read(&ground)?;
-    let durable = |lane: &Lane| cursors.durable(&ground.boot, lane);
+    let cursors = Cursors::read(&root)?;
+    let durable = |lane: &Lane| cursors.durable(&root.boot, lane);
     let tidied = shelves
         .into_iter()
-        .map(|lying| lying.tidy(&ground, &known, &durable, removal));
+        .map(|lying| lying.tidy(&root, &known, &durable, removal));
     Ok(tidied.collect())
 }
 
 /// Counts the copies of torn batches that lie in `.settled/torn`; they are evidence, and nobody removes them but a person.
-pub fn torn_copies(root: &Path) -> Result<Count, SpoolError> {
-    let ground = Ground::look_at(root, Arc::new(Os))?;
+pub fn torn_copies(path: &Path) -> Result<Count, SpoolError> {
+    let root = OpenRoot::look_at(path, Arc::new(Os))?;
     let mut count = Count::default();
-    let Some(dir) = ground.dir_if_there(layout::TORN.as_ref())? else {
+    let Some(dir) = root.dir_if_there(layout::TORN.as_ref())? else {
         return Ok(count);
     };
-    let names = ground
+    let names = root
         .disk
         .list(&dir.handle)
-        .map_err(|source| ground.error("list", &dir.path, source))?;
+        .map_err(|source| root.error("list", &dir.path, source))?;
     for name in names {
-        count.add(ground.look(&dir, &name)?.map_or(0, |stat| stat.size));
+        count.add(root.look(&dir, &name)?.map_or(0, |stat| stat.size));
     }
     Ok(count)
 }

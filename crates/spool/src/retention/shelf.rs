@@ -8,7 +8,7 @@ use super::known::{Known, Mark};
 use super::{Cutoff, Removal, Shelf, Shelved};
 use crate::delivery::{Lane, Pos};
 use crate::disk::{Kind, Stat};
-use crate::ground::{Dir, Ground};
+use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, SpoolError, layout};
 
 /// No file that we made, and none whose bytes we ever read, is larger than this, in bytes.
@@ -42,7 +42,7 @@ pub(super) struct Lying {
 impl Lying {
     /// Looks through a shelf. What cannot be looked at is named in it.
     pub(super) fn look(
-        ground: &Ground,
+        root: &OpenRoot,
         agent: &str,
         shelf: Shelf,
         cutoff: Option<&Cutoff>,
@@ -65,7 +65,7 @@ impl Lying {
         };
         let path = layout::agent_dir(agent, shelf.directory());
         // A link in its place leads elsewhere and is not followed.
-        let dir = match ground.dir_if_there(&path) {
+        let dir = match root.dir_if_there(&path) {
             Ok(Some(dir)) => dir,
             Ok(None) => return Ok(lying),
             Err(error) => {
@@ -73,27 +73,27 @@ impl Lying {
                 return Ok(lying);
             }
         };
-        match ground.disk.list(&dir.handle) {
+        match root.disk.list(&dir.handle) {
             Ok(mut names) => {
                 names.sort_unstable();
                 for name in names
                     .into_iter()
                     .filter(|name| !name.as_bytes().starts_with(b"."))
                 {
-                    lying.see(ground, &dir, name);
+                    lying.see(root, &dir, name);
                 }
             }
             Err(source) => lying
                 .shelved
                 .failed
-                .push(ground.error("list", &path, source).chain()),
+                .push(root.error("list", &path, source).chain()),
         }
         lying.dir = Some(dir);
         Ok(lying)
     }
 
-    fn see(&mut self, ground: &Ground, dir: &Dir, name: FileName) {
-        let stat = match ground.look(dir, &name) {
+    fn see(&mut self, root: &OpenRoot, dir: &Dir, name: FileName) {
+        let stat = match root.look(dir, &name) {
             Ok(Some(stat)) => stat,
             Ok(None) => return,
             Err(error) => return self.shelved.failed.push(error.chain()),
@@ -117,7 +117,7 @@ impl Lying {
         let Some(ctime_ns) = ctime_ns(dir, &name).filter(|ctime| *ctime < cutoff.wall_ns) else {
             return;
         };
-        match ground.bytes(dir, &name, READ_MAX) {
+        match root.bytes(dir, &name, READ_MAX) {
             Ok(bytes) => {
                 let digest = bytes.map(|bytes| Digest::of(&bytes));
                 self.old.push(OldFile {
@@ -134,7 +134,7 @@ impl Lying {
     /// Removes what is old and done with, or counts it.
     pub(super) fn tidy(
         self,
-        ground: &Ground,
+        root: &OpenRoot,
         known: &Known,
         durable: &dyn Fn(&Lane) -> Pos,
         removal: Removal,
@@ -160,7 +160,7 @@ impl Lying {
                 Some(brought) if durable(&brought.lane) < brought.pos => {
                     shelved.uncertain.add(bytes)
                 }
-                Some(_) => match removed(ground, &dir, &file, removal) {
+                Some(_) => match removed(root, &dir, &file, removal) {
                     Ok(true) => shelved.gone.add(bytes),
                     Ok(false) => {}
                     Err(error) => shelved.failed.push(error.chain()),
@@ -173,17 +173,17 @@ impl Lying {
 
 /// Removes a file, unless it is another one by now.
 fn removed(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     file: &OldFile,
     removal: Removal,
 ) -> Result<bool, SpoolError> {
-    let is_same = ground
+    let is_same = root
         .look(dir, &file.name)?
         .is_some_and(|now| now == file.stat)
         && ctime_ns(dir, &file.name) == Some(file.ctime_ns);
     match removal {
-        Removal::Now if is_same => ground.remove(dir, &file.name).map(|()| true),
+        Removal::Now if is_same => root.remove(dir, &file.name).map(|()| true),
         Removal::Now | Removal::Pretended => Ok(is_same),
     }
 }

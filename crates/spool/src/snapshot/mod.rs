@@ -17,7 +17,7 @@ pub use check::{Agreement, verify_with};
 pub use make::{Made, SnapshotMaker};
 pub(crate) use take::take_up;
 
-use crate::ground::Ground;
+use crate::root::OpenRoot;
 use crate::{Entry, FileName, SpoolError, VisitError, layout};
 
 /// What adds the ledger up, and can be written down and taken up again.
@@ -44,14 +44,14 @@ pub struct PassedOver {
 }
 
 /// Lists the snapshots that lie there, the newest first.
-fn list(ground: &Ground) -> Result<Vec<(u64, FileName)>, SpoolError> {
-    let Some(dir) = ground.dir_if_there(layout::SNAPSHOTS.as_ref())? else {
+fn list(root: &OpenRoot) -> Result<Vec<(u64, FileName)>, SpoolError> {
+    let Some(dir) = root.dir_if_there(layout::SNAPSHOTS.as_ref())? else {
         return Ok(Vec::new());
     };
-    let names = ground
+    let names = root
         .disk
         .list(&dir.handle)
-        .map_err(|source| ground.error("list", &dir.path, source))?;
+        .map_err(|source| root.error("list", &dir.path, source))?;
     let mut found: Vec<(u64, FileName)> = names
         .into_iter()
         .filter_map(|name| layout::snapshot_seq(&name).map(|seq| (seq, name)))

@@ -337,9 +337,9 @@ impl Lanes {
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for (n, work) in works.into_iter().enumerate() {
                 if n % 4 == 0 || n % 4 == 3 {
-                    ours.push(work)
+                    ours.push(work);
                 } else {
-                    theirs.push(work)
+                    theirs.push(work);
                 }
             }
             let (ours, shared) = std::thread::scope(|scope| {

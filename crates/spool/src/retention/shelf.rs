@@ -158,7 +158,7 @@ impl Lying {
                 // Its record is younger than the file.
                 Some(brought) if brought.at >= cutoff.at => {}
                 Some(brought) if durable(&brought.lane) < brought.pos => {
-                    shelved.uncertain.add(bytes)
+                    shelved.uncertain.add(bytes);
                 }
                 Some(_) => match removed(root, &dir, &file, removal) {
                     Ok(true) => shelved.gone.add(bytes),

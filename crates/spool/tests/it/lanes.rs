@@ -320,7 +320,7 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     let left = |spool: &Spool, file: &str, seq| {
         let file = file.parse().expect("a name");
         spool
-            .whereabouts()
+            .presence()
             .has_left(&inbox("codex"), &file, seq)
             .expect("a look")
     };
@@ -360,9 +360,9 @@ fn whether_a_file_has_left_is_told_the_same_of_many_as_of_one() {
         std::fs::remove_file(workspace.path(&format!("agents/codex/inbox/{n}.yaml")))
             .expect("a file");
     }
-    let mut whereabouts = spool.whereabouts();
+    let mut presence = spool.presence();
     let left = (1..).zip(&files).filter(|(seq, file)| {
-        whereabouts
+        presence
             .has_left(&inbox("codex"), file, *seq)
             .expect("a look")
     });

@@ -167,9 +167,9 @@ pub enum Content {
 
 impl Entry {
     /// Gives the bytes of one of this record's deliveries, or the digest of those to be taken out.
-    pub(crate) fn wants<'a>(&'a self, delivery: &'a Delivery) -> Wants<'a> {
+    pub(crate) fn expected<'a>(&'a self, delivery: &'a Delivery) -> Expected<'a> {
         match &delivery.content {
-            Content::Text(text) => Wants::File(text.as_bytes()),
+            Content::Text(text) => Expected::File(text.as_bytes()),
             Content::Original => {
                 let original = self
                     .original
@@ -178,17 +178,17 @@ impl Entry {
                 let text = original.expect(
                     "a draft that delivers its original has its text, or it is not committed",
                 );
-                Wants::File(text.as_bytes())
+                Expected::File(text.as_bytes())
             }
-            Content::Withdrawn(digest) => Wants::None(digest),
+            Content::Withdrawn(digest) => Expected::Absent(digest),
         }
     }
 }
 
-/// What a mailbox is to hold under a name once a delivery is done.
-pub(crate) enum Wants<'a> {
+/// What a mailbox holds under a name once a delivery is done.
+pub(crate) enum Expected<'a> {
     /// A file of these bytes.
     File(&'a [u8]),
     /// No file of these bytes.
-    None(&'a Digest),
+    Absent(&'a Digest),
 }

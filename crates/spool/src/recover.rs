@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::delivery::{Gathering, Lane, Pass};
+use crate::delivery::{Backlog, Lane, Pass};
 use crate::disk::Disk;
 use crate::ledger::read::Place;
 use crate::ledger::{Ledger, TornTail};
@@ -57,10 +57,10 @@ impl Spool {
         fold: &mut dyn Fold,
     ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk)?;
-        let cursors = start.gathering.cursors();
+        let cursors = start.backlog.cursors();
         let (taken, passed_over) = snapshot::take_up(&start.root, Some(cursors), u64::MAX, fold)?;
         if let Some(taken) = &taken {
-            start.gathering.know(&taken.heads);
+            start.backlog.know(&taken.heads);
         }
         let (snapshot, bytes) = (
             taken.as_ref().map(|taken| taken.place.seq),
@@ -89,18 +89,18 @@ impl Spool {
 struct Start {
     root: OpenRoot,
     lock: Held,
-    gathering: Gathering,
+    backlog: Backlog,
 }
 
 impl Start {
     fn read(root: &Path, disk: Arc<dyn Disk>) -> Result<Start, SpoolError> {
         let root = OpenRoot::open(root, disk)?;
         let lock = lock::take(&root)?;
-        let gathering = Gathering::read(&root)?;
+        let backlog = Backlog::read(&root)?;
         Ok(Start {
             root,
             lock,
-            gathering,
+            backlog,
         })
     }
 
@@ -113,11 +113,11 @@ impl Start {
         let Start {
             root,
             lock,
-            mut gathering,
+            mut backlog,
         } = self;
         let mut admit = |entry: Entry| {
             let entry = Arc::new(entry);
-            gathering.admit(&entry);
+            backlog.admit(&entry);
             visit(&entry).map_err(|source| SpoolError::Visit {
                 seq: entry.seq,
                 source,
@@ -131,7 +131,7 @@ impl Start {
             &mut admit,
         )?;
         let head = ledger.next_seq() - 1;
-        let (lanes, doubts) = gathering.settle(&root, head)?;
+        let (lanes, doubts) = backlog.settle(&root, head)?;
         // Only now is anything changed: what was read fits together.
         ledger.settle(&root.handle, torn.as_ref())?;
         let in_hand = lanes.in_hand();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::note::{LINE, Note, Pos, Slot, short};
+use super::note::{CursorNote, LINE, Pos, Slot, short};
 use crate::disk::{self, Handle, Open};
 use crate::root::{Dir, OpenRoot};
 use crate::{FileName, SpoolError, layout};
@@ -65,7 +65,7 @@ impl Progress {
             let begin = slot.index() * LINE;
             bytes
                 .get(begin..begin + LINE)
-                .and_then(|line| Note::read(line, slot))
+                .and_then(|line| CursorNote::read(line, slot))
         });
         let [even, odd] = [even, odd].map(|note| note.map(|note| note.pos));
         let boot = short(boot);
@@ -88,7 +88,7 @@ impl Progress {
         });
         let delivered_pos = delivered.as_ref().map(|note| note.pos);
         match (prepared, delivered) {
-            (Some(Note { pos, verify, .. }), _) => {
+            (Some(CursorNote { pos, verify, .. }), _) => {
                 let done = delivered_pos.map_or(durable, |done| done.max(durable));
                 // What is durable was delivered; nothing of it waits for its rename any more.
                 let prepared = Some(pos).filter(|pos| *pos > durable);
@@ -103,7 +103,7 @@ impl Progress {
                     Trust::Whole,
                 )
             }
-            (None, Some(Note { pos, verify, .. })) => (
+            (None, Some(CursorNote { pos, verify, .. })) => (
                 Progress {
                     durable,
                     turn,
@@ -133,7 +133,7 @@ impl Progress {
         }
     }
 
-    /// The furthest place the cursor speaks of; the ledger must reach it.
+    /// The furthest item the cursor names; the ledger must reach it.
     pub(crate) fn furthest(&self) -> Pos {
         self.done
             .max(self.durable)
@@ -142,12 +142,12 @@ impl Progress {
 
     /// Gives a whole new cursor file.
     pub(crate) fn file(&self, boot: &str) -> Vec<u8> {
-        let durable = Note {
+        let durable = CursorNote {
             pos: self.durable,
             verify: 0,
             boot: boot.to_owned(),
         };
-        let done = Note {
+        let done = CursorNote {
             pos: self.done,
             verify: self.verify,
             boot: boot.to_owned(),
@@ -237,7 +237,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Writes one of its lines.
-    pub(super) fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
+    pub(super) fn write(&self, slot: Slot, note: &CursorNote) -> Result<(), SpoolError> {
         disk::write_all(
             &*self.root.disk,
             &self.file,
@@ -274,7 +274,7 @@ mod tests {
 
     /// A cursor file with these notes of this boot.
     fn file(durable: [Pos; 2], prepared: Pos, delivered: Pos) -> Vec<u8> {
-        let note = |pos| Note {
+        let note = |pos| CursorNote {
             pos,
             verify: 3,
             boot: BOOT.to_owned(),

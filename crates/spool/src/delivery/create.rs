@@ -1,12 +1,13 @@
-//! Makes one file appear in one mailbox, whole, without replacing another; and looks for what a power cut left of it.
+//! Creates one file in one mailbox, whole and without replacing another, and finds or repairs what a power cut left of
+//! it.
 
 use std::io;
 
 use crate::root::{Dir, OpenRoot};
 use crate::{FileName, SpoolError};
 
-/// What a resting place holds of a file that was delivered before a power cut.
-pub(crate) enum Trace {
+/// What is left of a file that was delivered before a power cut.
+pub(crate) enum Remains {
     /// All its bytes.
     Whole,
     /// An empty, zero-filled or cut file, in the `usize`-th directory under this name.
@@ -69,19 +70,19 @@ fn take_as_delivery(
     Ok(same)
 }
 
-/// Looks for a file in its mailbox and wherever its reader may have put it since.
-pub(crate) fn trace(
+/// Looks for a file in its mailbox and wherever its reader may have moved it.
+pub(crate) fn find(
     root: &OpenRoot,
     places: &[Dir],
     file: &FileName,
     seq: u64,
     bytes: &[u8],
-) -> Result<Trace, SpoolError> {
+) -> Result<Remains, SpoolError> {
     let mut damaged = None;
     for (at, dir) in places.iter().enumerate() {
         for name in file.variants(seq) {
             match root.bytes(dir, &name, bytes.len() as u64)? {
-                Some(found) if found == bytes => return Ok(Trace::Whole),
+                Some(found) if found == bytes => return Ok(Remains::Whole),
                 Some(found) if is_remains(&found, bytes) => {
                     damaged.get_or_insert((at, name));
                 }
@@ -89,11 +90,11 @@ pub(crate) fn trace(
             }
         }
     }
-    Ok(damaged.map_or(Trace::Absent, |(at, name)| Trace::Damaged(at, name)))
+    Ok(damaged.map_or(Remains::Absent, |(at, name)| Remains::Damaged(at, name)))
 }
 
-/// Puts the whole bytes in place of what a power cut left.
-pub(crate) fn mend(
+/// Replaces what a power cut left by the whole bytes.
+pub(crate) fn repair(
     root: &OpenRoot,
     dir: &Dir,
     temporary: &FileName,

@@ -1,10 +1,10 @@
-//! One file that a mailbox is owed: made to appear, or found where it was before a power cut.
+//! One file that a mailbox is to hold: written and renamed, or found where it was before a power cut.
 //!
-//! The order of these steps and the notes between them are `lane`'s business.
+//! `group` orders these steps and writes the notes between them.
 
 use super::checkpoint::Touched;
+use super::create::{self, Remains};
 use super::note::Pos;
-use super::place::{self, Trace};
 use super::{Pass, Placed};
 use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Mailbox, SpoolError, layout};
@@ -12,7 +12,7 @@ use crate::{Digest, FileName, Mailbox, SpoolError, layout};
 /// A file larger than this is no copy of a message, in bytes.
 const WITHDRAWN_MAX: u64 = 1024 * 1024;
 
-/// Takes a file out of a mailbox if it holds these bytes. May be repeated after a kill.
+/// Removes a file from a mailbox if it holds exactly these bytes. May be repeated after a kill.
 pub(super) fn withdraw(
     root: &OpenRoot,
     dir: &Dir,
@@ -28,7 +28,7 @@ pub(super) fn withdraw(
 }
 
 /// One file that a mailbox is owed.
-pub(super) struct Wanted<'a> {
+pub(super) struct ExpectedFile<'a> {
     pub(super) root: &'a OpenRoot,
     pub(super) dir: &'a Dir,
     pub(super) mailbox: &'a Mailbox,
@@ -46,7 +46,7 @@ pub(super) enum Ready {
     There,
 }
 
-impl Wanted<'_> {
+impl ExpectedFile<'_> {
     /// Writes the file completely under its temporary name, unless it is there already: `sought`, because it may have
     /// been delivered before a power cut, or in one of the `archives`.
     pub(super) fn make_ready(
@@ -68,7 +68,7 @@ impl Wanted<'_> {
 
     /// Renames the complete temporary file to its name.
     pub(super) fn publish(&self) -> Result<FileName, SpoolError> {
-        place::publish(
+        create::publish(
             self.root,
             self.dir,
             &self.temporary,
@@ -104,16 +104,16 @@ impl Wanted<'_> {
             file: self.file.clone(),
             seq: self.pos.seq,
         };
-        match place::trace(self.root, &places, self.file, self.pos.seq, self.bytes)? {
-            Trace::Whole => Ok(true),
-            Trace::Damaged(at, name) => {
-                place::mend(self.root, &places[at], &self.temporary, &name, self.bytes)?;
+        match create::find(self.root, &places, self.file, self.pos.seq, self.bytes)? {
+            Remains::Whole => Ok(true),
+            Remains::Damaged(at, name) => {
+                create::repair(self.root, &places[at], &self.temporary, &name, self.bytes)?;
                 touched.dir(&places[at].path);
                 touched.file(&places[at].path, &name);
                 pass.mended.push(placed());
                 Ok(true)
             }
-            Trace::Absent => {
+            Remains::Absent => {
                 pass.redelivered.push(placed());
                 Ok(false)
             }

@@ -1,39 +1,107 @@
-//! Puts one judged original away, without ever losing what its writer wrote after it was read.
+//! Puts judged originals away from an outbox, without losing what a writer wrote after its file was read.
 //!
-//! The rename comes first and the comparison after it, where the writer cannot reach the file by its name any more.
+//! The rename comes first and the comparison after it: compared in the outbox, the file could change between the two.
+//! In `sent/` or `dead_letter/` the writer no longer reaches it by its name.
 
 use std::io;
+use std::sync::Arc;
 
-use super::place;
+use super::checkpoint::Touched;
+use super::queue::LaneQueue;
+use super::{Pass, create};
 use crate::disk::{Kind, Stat};
 use crate::root::{Dir, OpenRoot};
+use crate::view::InHand;
 use crate::{Away, Digest, FileName, Original, SpoolError, layout};
+
+impl LaneQueue {
+    /// Puts away every original that waits in this outbox.
+    pub(super) fn dispose_all(
+        &mut self,
+        agent: &str,
+        root: &OpenRoot,
+        in_hand: &InHand,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        // An outbox is never made here: its owner proves who sent a message, and ours would prove nothing.
+        let outbox = root.dir(&layout::agent_dir(agent, "outbox"))?;
+        touched.lane(&self.lane, &outbox.path, false);
+        let mut sent = None;
+        let mut dead_letter = None;
+        while let Some(item) = self.items.front() {
+            let (pos, entry) = (item.pos, Arc::clone(&item.entry));
+            let original = entry
+                .original
+                .as_ref()
+                .expect("an item of an outbox has an original");
+            let (slot, name, file) = match &original.away {
+                Away::Sent(file) => (&mut sent, "sent", file),
+                Away::DeadLetter(file) => (&mut dead_letter, "dead_letter", file),
+            };
+            let away = match slot {
+                Some(dir) => &*dir,
+                None => {
+                    let (dir, made) =
+                        root.dir_of_known(&layout::agent_dir(agent, name), Some(agent))?;
+                    touched.lane(&self.lane, &dir.path, made);
+                    slot.insert(dir)
+                }
+            };
+            let verify = pos.seq <= self.progress.verify;
+            match (Disposal {
+                root,
+                outbox: &outbox,
+                away,
+                seq: pos.seq,
+                original,
+                verify,
+            })
+            .put_away()?
+            {
+                Disposition::Away(name) => {
+                    touched.file(&away.path, &name);
+                    pass.put_away += 1;
+                }
+                // An earlier process put it away, or it was just written from the ledger.
+                Disposition::Gone => touched.file_before(&away.path, file, pos.seq),
+                Disposition::New(name) => {
+                    touched.file_before(&away.path, file, pos.seq);
+                    pass.came_back.push((agent.to_owned(), name));
+                }
+            }
+            in_hand.release(agent, &original.file);
+            self.finish(pos);
+        }
+        Ok(())
+    }
+}
 
 /// What became of an original.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It lies under this name where it belongs.
+pub(crate) enum Disposition {
+    /// It was put away under this name.
     Away(FileName),
-    /// It was gone from the outbox already.
+    /// It had left the outbox before.
     Gone,
-    /// Other bytes lie in the outbox under this name: they are new input.
+    /// The outbox holds other bytes under this name: new input.
     New(FileName),
 }
 
-/// The two directories and the record at hand.
-pub(crate) struct Desk<'a> {
+/// One original on its way from the outbox to where the record puts it.
+pub(crate) struct Disposal<'a> {
     pub(crate) root: &'a OpenRoot,
     pub(crate) outbox: &'a Dir,
     pub(crate) away: &'a Dir,
     pub(crate) seq: u64,
     pub(crate) original: &'a Original,
-    /// A power cut may have undone or torn what was done before.
+    /// A power cut may have undone or torn what an earlier boot did.
     pub(crate) verify: bool,
 }
 
-impl Desk<'_> {
+impl Disposal<'_> {
     /// Puts the original away. Each step may be repeated after a kill.
-    pub(crate) fn put_away(&self) -> Result<Outcome, SpoolError> {
+    pub(crate) fn put_away(&self) -> Result<Disposition, SpoolError> {
         let Some(there) = self.root.look(self.outbox, &self.original.file)? else {
             return self.already_gone();
         };
@@ -43,9 +111,9 @@ impl Desk<'_> {
         self.keep_accepted()?;
         if self.is_torn_original()? {
             self.root.remove(self.outbox, &self.original.file)?;
-            return Ok(Outcome::Away(self.away_name().clone()));
+            return Ok(Disposition::Away(self.away_name().clone()));
         }
-        Ok(Outcome::New(self.original.file.clone()))
+        Ok(Disposition::New(self.original.file.clone()))
     }
 
     fn away_name(&self) -> &FileName {
@@ -54,7 +122,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Says whether what lies in the outbox is what was judged.
+    /// Says whether the file in the outbox is the one that was judged.
     fn is_original(&self, there: &Stat) -> Result<bool, SpoolError> {
         if self.has_stamp(there) {
             return Ok(true);
@@ -83,10 +151,10 @@ impl Desk<'_> {
         let found = self
             .root
             .bytes(self.outbox, &self.original.file, text.len() as u64)?;
-        Ok(found.is_some_and(|found| place::is_remains(&found, text.as_bytes())))
+        Ok(found.is_some_and(|found| create::is_remains(&found, text.as_bytes())))
     }
 
-    fn move_away(&self, there: &Stat) -> Result<Outcome, SpoolError> {
+    fn move_away(&self, there: &Stat) -> Result<Disposition, SpoolError> {
         for name in self.away_name().variants(self.seq) {
             let root = self.root;
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
@@ -103,7 +171,7 @@ impl Desk<'_> {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     if self.is_copy(&name, there)? {
                         root.remove(self.outbox, &self.original.file)?;
-                        return Ok(Outcome::Away(name));
+                        return Ok(Disposition::Away(name));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
@@ -137,21 +205,21 @@ impl Desk<'_> {
     }
 
     /// Compares a file that was just put away with what was judged, unless its stamp is proof enough.
-    fn compare(&self, name: &FileName) -> Result<Outcome, SpoolError> {
+    fn compare(&self, name: &FileName) -> Result<Disposition, SpoolError> {
         let (Some(digest), Some(there)) = (&self.original.digest, self.root.look(self.away, name)?)
         else {
-            return Ok(Outcome::Away(name.clone()));
+            return Ok(Disposition::Away(name.clone()));
         };
         let proven =
             self.has_stamp(&there) && self.original.stamp.is_some_and(|stamp| !stamp.fresh);
         if proven || self.root.has_digest(self.away, name, digest, there.size)? {
-            return Ok(Outcome::Away(name.clone()));
+            return Ok(Disposition::Away(name.clone()));
         }
         self.writer_came_back(name)
     }
 
-    /// Gives the writer's new bytes back to the outbox and keeps the accepted ones.
-    fn writer_came_back(&self, name: &FileName) -> Result<Outcome, SpoolError> {
+    /// Moves the writer's new bytes back to the outbox and keeps the accepted ones.
+    fn writer_came_back(&self, name: &FileName) -> Result<Disposition, SpoolError> {
         for back in self.original.file.variants(self.seq) {
             let (outbox, away) = (&self.outbox.handle, &self.away.handle);
             match self
@@ -161,7 +229,7 @@ impl Desk<'_> {
             {
                 Ok(()) => {
                     self.keep_accepted()?;
-                    return Ok(Outcome::New(back));
+                    return Ok(Disposition::New(back));
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => {
@@ -178,8 +246,8 @@ impl Desk<'_> {
         ))
     }
 
-    /// The outbox holds nothing under that name: it was put away before a kill, or its writer took it back.
-    fn already_gone(&self) -> Result<Outcome, SpoolError> {
+    /// Handles a name that is gone from the outbox: an earlier process put it away, or its writer took it back.
+    fn already_gone(&self) -> Result<Disposition, SpoolError> {
         if let Some(stamp) = self.original.stamp {
             for name in self.away_name().variants(self.seq) {
                 let there = self.root.look(self.away, &name)?;
@@ -193,32 +261,32 @@ impl Desk<'_> {
         if self.verify {
             self.keep_accepted()?;
         }
-        Ok(Outcome::Gone)
+        Ok(Disposition::Gone)
     }
 
-    /// Makes sure that the accepted bytes lie in `sent/`; for anything but an accepted message there is nothing to do.
+    /// Makes sure that `sent/` holds the accepted bytes; does nothing for other originals, whose bytes nobody kept.
     fn keep_accepted(&self) -> Result<(), SpoolError> {
         let Some(text) = self.original.text.as_ref() else {
             return Ok(());
         };
         let bytes = text.as_bytes();
         let temporary = layout::away_temporary(self.seq);
-        match place::trace(
+        match create::find(
             self.root,
             std::slice::from_ref(self.away),
             self.away_name(),
             self.seq,
             bytes,
         )? {
-            // A power cut may have left both names of a rename.
-            place::Trace::Whole if self.verify => self.root.remove(self.away, &temporary),
-            place::Trace::Whole => Ok(()),
-            place::Trace::Damaged(_, name) if self.verify => {
-                place::mend(self.root, self.away, &temporary, &name, bytes)
+            // A power cut may have kept both names of a rename.
+            create::Remains::Whole if self.verify => self.root.remove(self.away, &temporary),
+            create::Remains::Whole => Ok(()),
+            create::Remains::Damaged(_, name) if self.verify => {
+                create::repair(self.root, self.away, &temporary, &name, bytes)
             }
-            place::Trace::Damaged(..) | place::Trace::Absent => {
+            create::Remains::Damaged(..) | create::Remains::Absent => {
                 self.root.write_new(self.away, &temporary, bytes)?;
-                place::publish(
+                create::publish(
                     self.root,
                     self.away,
                     &temporary,
@@ -231,8 +299,8 @@ impl Desk<'_> {
         }
     }
 
-    /// Copies and removes, where a rename between the two directories is not possible (each a mount of its own).
-    fn carry_away(&self) -> Result<Outcome, SpoolError> {
+    /// Copies and removes where a rename cannot work because the two directories are mounts of their own.
+    fn carry_away(&self) -> Result<Disposition, SpoolError> {
         let crosses = || io::ErrorKind::CrossesDevices.into();
         let limit = self
             .original
@@ -250,11 +318,11 @@ impl Desk<'_> {
         };
         if Digest::of(&bytes) != *digest {
             self.keep_accepted()?;
-            return Ok(Outcome::New(self.original.file.clone()));
+            return Ok(Disposition::New(self.original.file.clone()));
         }
         let temporary = layout::away_temporary(self.seq);
         self.root.write_new(self.away, &temporary, &bytes)?;
-        let name = place::publish(
+        let name = create::publish(
             self.root,
             self.away,
             &temporary,
@@ -263,10 +331,10 @@ impl Desk<'_> {
             &bytes,
         );
         let name = name.inspect_err(|_| {
-            // The next try may find both names on one file system, and make no copy that would replace this one.
+            // By the next try both directories may be on one file system, and no new copy would replace this one.
             let _ = self.root.remove(self.away, &temporary);
         })?;
         self.root.remove(self.outbox, &self.original.file)?;
-        Ok(Outcome::Away(name))
+        Ok(Disposition::Away(name))
     }
 }

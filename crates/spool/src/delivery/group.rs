@@ -1,32 +1,34 @@
-//! Makes the files of a mailbox, a group at a time: all are written, one note says so, all are renamed, one note says
-//! so. A kill between any two steps leaves what the notes tell apart.
+//! Makes the files of a mailbox, a group at a time: write all, note `prepared`, rename all, note `delivered`.
+//!
+//! A group costs two writes to the cursor whatever its size, and after a kill between any two steps those notes tell
+//! which of the group's files were prepared and which were renamed. It is called a group because a batch is what the
+//! ledger commits.
 
 use super::Pass;
 use super::checkpoint::Touched;
 use super::cursor::Cursor;
-use super::lane::{Item, Work};
+use super::expected::{ExpectedFile, Ready, withdraw};
 use super::note::{Pos, Slot};
-use super::wanted::{Ready, Wanted, withdraw};
-use crate::entry::Wants;
+use super::queue::{LaneItem, LaneQueue};
+use crate::entry::Expected;
 use crate::root::Dir;
 use crate::{Mailbox, SpoolError, layout};
 
-/// So many files are written before their renames: two notes are enough for all of them, and the first one still shows
-/// soon.
-const TOGETHER: usize = 32;
+/// The most files in a group: enough that its two notes do not count, few enough that the first file shows soon.
+const GROUP_MAX: usize = 32;
 
-/// A mailbox whose files are being made.
-struct Filling<'a> {
+/// The mailbox whose files are being made, opened.
+struct OpenMailbox<'a> {
     mailbox: &'a Mailbox,
     dir: Dir,
-    /// Where its reader puts what it is done with.
+    /// The directories to which its reader moves what it has finished.
     archives: Vec<Dir>,
     cursor: &'a Cursor<'a>,
 }
 
-impl Work {
+impl LaneQueue {
     /// Makes the files of a mailbox.
-    pub(super) fn fill(
+    pub(super) fn deliver(
         &mut self,
         mailbox: &Mailbox,
         cursor: &Cursor<'_>,
@@ -44,69 +46,69 @@ impl Work {
         {
             archives.extend(root.dir_if_there(path)?);
         }
-        let filling = Filling {
+        let target = OpenMailbox {
             mailbox,
             dir,
             archives,
             cursor,
         };
         while let Some(next) = self.items.front() {
-            if let Wants::None(digest) = next.wants()
+            if let Expected::Absent(digest) = next.expected()
                 && Some(next.pos) > self.progress.prepared
             {
-                // Never in a group with others: repeated after a kill it would take out the same bytes that a later
-                // record of the group delivered under that name.
-                withdraw(root, &filling.dir, next.file(), digest)?;
+                // Never in a group with others: a start repeats it after a kill, and would take out the same bytes if
+                // a later record of the group had delivered them under that name meanwhile.
+                withdraw(root, &target.dir, next.file(), digest)?;
                 let pos = next.pos;
                 self.finish(pos);
                 self.note_done(cursor)?;
             } else {
-                self.fill_group(&filling, touched, pass)?;
+                self.deliver_group(&target, touched, pass)?;
             }
         }
         Ok(())
     }
 
-    /// Makes the next files appear, those first that were prepared before.
-    fn fill_group(
+    /// Delivers one group; first, and by itself, what an earlier process prepared.
+    fn deliver_group(
         &mut self,
-        filling: &Filling<'_>,
+        target: &OpenMailbox<'_>,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let mut made = Vec::new();
         let prepared = match self.progress.prepared {
             Some(_) => Ok(()),
-            None => self.prepare(filling, &mut made, touched, pass),
+            None => self.prepare(target, &mut made, touched, pass),
         };
         if self.progress.prepared.is_none() {
             return prepared;
         }
         // What was prepared before something failed is delivered nevertheless.
-        self.publish(filling, &made, touched, pass)?;
-        self.note_done(filling.cursor)?;
+        self.publish(target, &made, touched, pass)?;
+        self.note_done(target.cursor)?;
         prepared
     }
 
-    /// Writes the next files completely under their temporary names and notes the last of them. `made` tells which were
-    /// written; the others are there already.
+    /// Writes the next files completely under their temporary names, then notes the last of them. `made` collects those
+    /// it wrote; the reader has, or had, the others.
     fn prepare(
         &mut self,
-        filling: &Filling<'_>,
+        target: &OpenMailbox<'_>,
         made: &mut Vec<Pos>,
         touched: &mut Touched,
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         let mut last = None;
         let mut failure = Ok(());
-        for item in self.items.iter().take(TOGETHER) {
-            let Wants::File(bytes) = item.wants() else {
+        for item in self.items.iter().take(GROUP_MAX) {
+            let Expected::File(bytes) = item.expected() else {
                 break;
             };
             let sought = item.pos.seq <= self.progress.verify;
-            match filling
-                .wanted(item, bytes)
-                .make_ready(sought, &filling.archives, touched, pass)
+            match target
+                .expected(item, bytes)
+                .make_ready(sought, &target.archives, touched, pass)
             {
                 Ok(Ready::Written) => made.push(item.pos),
                 Ok(Ready::There) => {}
@@ -119,9 +121,9 @@ impl Work {
         }
         if let Some(last) = last {
             self.noted = false;
-            filling
+            target
                 .cursor
-                .write(Slot::Prepared, &self.note(filling.cursor.root, last))?;
+                .write(Slot::Prepared, &self.note(target.cursor.root, last))?;
             self.progress.prepared = Some(last);
         }
         failure
@@ -130,7 +132,7 @@ impl Work {
     /// Renames the prepared files to their names.
     fn publish(
         &mut self,
-        filling: &Filling<'_>,
+        target: &OpenMailbox<'_>,
         made: &[Pos],
         touched: &mut Touched,
         pass: &mut Pass,
@@ -140,27 +142,27 @@ impl Work {
             .front()
             .filter(|item| Some(item.pos) <= self.progress.prepared)
         {
-            let (item, root) = (item.clone(), filling.cursor.root);
-            let Wants::File(bytes) = item.wants() else {
-                // Done before the files behind it were prepared.
+            let (item, root) = (item.clone(), target.cursor.root);
+            let Expected::File(bytes) = item.expected() else {
+                // A withdrawal is carried out before the files behind it are prepared.
                 self.finish(item.pos);
                 continue;
             };
-            let wanted = filling.wanted(&item, bytes);
-            // A file that this turn did not write was prepared by a process that is gone. Under its temporary name it
-            // still waits for its rename; gone from there, it was delivered, whoever has taken it since.
-            if made.contains(&item.pos) || root.look(&filling.dir, &wanted.temporary)?.is_some() {
-                let published = wanted.publish();
+            let expected = target.expected(&item, bytes);
+            // A file that this turn did not write was prepared by a process that is gone. If its temporary name is
+            // still there, it waits for its rename; if not, it was delivered, whoever has taken it since.
+            if made.contains(&item.pos) || root.look(&target.dir, &expected.temporary)?.is_some() {
+                let published = expected.publish();
                 if published.is_err() {
-                    // The temporary file may be gone with its directory, and that must not count as a delivery.
+                    // The temporary file may have gone with its directory. That must not count as a delivery.
                     self.progress.prepared = None;
                     self.noted = false;
                 }
-                touched.file(&filling.dir.path, &published?);
+                touched.file(&target.dir.path, &published?);
                 pass.delivered += 1;
             } else {
-                // Made or found by an earlier process or just now, and perhaps in memory only.
-                touched.file_before(&filling.dir.path, wanted.file, item.pos.seq);
+                // An earlier process made it, or it was found just now; it may not be on the disk yet.
+                touched.file_before(&target.dir.path, expected.file, item.pos.seq);
             }
             self.finish(item.pos);
         }
@@ -168,9 +170,9 @@ impl Work {
     }
 }
 
-impl Filling<'_> {
-    fn wanted<'a>(&'a self, item: &'a Item, bytes: &'a [u8]) -> Wanted<'a> {
-        Wanted {
+impl OpenMailbox<'_> {
+    fn expected<'a>(&'a self, item: &'a LaneItem, bytes: &'a [u8]) -> ExpectedFile<'a> {
+        ExpectedFile {
             root: self.cursor.root,
             dir: &self.dir,
             mailbox: self.mailbox,

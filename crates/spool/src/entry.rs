@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
+use crate::dirs::{DEAD_LETTER, SENT};
 use crate::{Digest, FileName, Mailbox};
 
 /// What one decision wants written; the ledger adds its place in the chain.
@@ -104,8 +105,8 @@ pub enum Away {
 impl fmt::Display for Away {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Away::Sent(file) => write!(f, "sent/{file}"),
-            Away::DeadLetter(file) => write!(f, "dead_letter/{file}"),
+            Away::Sent(file) => write!(f, "{SENT}/{file}"),
+            Away::DeadLetter(file) => write!(f, "{DEAD_LETTER}/{file}"),
         }
     }
 }
@@ -120,8 +121,8 @@ impl FromStr for Away {
 
     fn from_str(text: &str) -> Result<Away, NotAway> {
         match text.split_once('/') {
-            Some(("sent", file)) => Ok(Away::Sent(file.parse().map_err(|_| NotAway)?)),
-            Some(("dead_letter", file)) => Ok(Away::DeadLetter(file.parse().map_err(|_| NotAway)?)),
+            Some((SENT, file)) => Ok(Away::Sent(file.parse().map_err(|_| NotAway)?)),
+            Some((DEAD_LETTER, file)) => Ok(Away::DeadLetter(file.parse().map_err(|_| NotAway)?)),
             Some(_) | None => Err(NotAway),
         }
     }

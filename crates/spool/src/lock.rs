@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode};
 
-use crate::disk::{self, Handle, Open};
+use crate::disk::{self, Handle, OpenMode};
 use crate::root::OpenRoot;
-use crate::{SpoolError, layout};
+use crate::{SpoolError, dirs};
 
 /// How often the lock is tried while onlookers hold it, and the pause in between: about a second.
 const TRIES: u32 = 100;
@@ -16,13 +16,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// A lock that is held. It is given back when it is dropped, not when the last copy of the file is closed: a process
 /// that is being started holds copies of all files for a moment.
-pub(crate) struct Held {
+pub(crate) struct LockGuard {
     file: Handle,
     /// The ledger's directory, locked as well: whoever removes the lock file lets no second daemon in by that.
     ledger: Option<Handle>,
 }
 
-impl Drop for Held {
+impl Drop for LockGuard {
     fn drop(&mut self) {
         for handle in self.ledger.iter().chain([&self.file]) {
             // The kernel gives it back at the end of the process in any case.
@@ -32,11 +32,11 @@ impl Drop for Held {
 }
 
 /// Takes the lock and writes our process id into it, for people; the number proves nothing.
-pub(crate) fn take(root: &OpenRoot) -> Result<Held, SpoolError> {
-    let path = Path::new(layout::LOCK);
-    let opened = match root.disk.open(&root.handle, path, Open::New) {
+pub(crate) fn take(root: &OpenRoot) -> Result<LockGuard, SpoolError> {
+    let path = Path::new(dirs::LOCK);
+    let opened = match root.disk.open(&root.handle, path, OpenMode::New) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            root.disk.open(&root.handle, path, Open::Write)
+            root.disk.open(&root.handle, path, OpenMode::Write)
         }
         result => result,
     };
@@ -60,12 +60,12 @@ pub(crate) fn take(root: &OpenRoot) -> Result<Held, SpoolError> {
         .disk
         .truncate(&file, 0)
         .and_then(|()| disk::write_all(&*root.disk, &file, pid.as_bytes(), 0));
-    Ok(Held { file, ledger })
+    Ok(LockGuard { file, ledger })
 }
 
 /// Locks the ledger's directory. Where directories cannot be locked the lock file has to do.
 fn lock_ledger(root: &OpenRoot) -> Result<Option<Handle>, SpoolError> {
-    let dir = root.dir(layout::LEDGER.as_ref())?;
+    let dir = root.dir(dirs::LEDGER.as_ref())?;
     match root.disk.lock(&dir.handle) {
         Ok(true) => Ok(Some(dir.handle)),
         Ok(false) => Err(SpoolError::Locked {

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use rustix::fs::{Gid, Mode, Uid};
 
-use crate::disk::{self, Disk, Handle, Kind, Os};
+use crate::disk::os::Os;
+use crate::disk::{self, Disk, FileKind, Handle};
 use crate::{FileName, SpoolError};
 
 /// The owner, group and permissions of an entry.
@@ -87,12 +88,12 @@ impl OwnedTree {
         let entry = Os.open_beneath(&self.root, path)?;
         let stat = Os.stat(&entry)?;
         match stat.kind {
-            Kind::Directory => Ok(entry),
-            Kind::File if stat.links == 1 => Ok(entry),
-            Kind::File => Err(io::Error::other(
+            FileKind::Directory => Ok(entry),
+            FileKind::File if stat.links == 1 => Ok(entry),
+            FileKind::File => Err(io::Error::other(
                 "it has several names, and the others may lie anywhere",
             )),
-            Kind::Symlink | Kind::Special => {
+            FileKind::Symlink | FileKind::Special => {
                 Err(io::Error::other("it is neither a file nor a directory"))
             }
         }

@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::disk::{self, Kind, Stat};
+use crate::disk::{self, FileKind, Stat};
 use crate::root::OpenRoot;
-use crate::{Hint, Now, SpoolError, layout};
+use crate::{Hint, Now, SpoolError, dirs};
 
 /// How long a packet that nobody saw closed must be still to count as finished, in milliseconds.
 const STILL_MS: u64 = 500;
@@ -41,10 +41,10 @@ pub enum PacketRead {
 
 /// What is known of packets that were not still for long. All of it only saves time.
 #[derive(Debug, Default)]
-pub(crate) struct Packets(Mutex<HashMap<PathBuf, Known>>);
+pub(crate) struct Packets(Mutex<HashMap<PathBuf, SeenPacket>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct SeenPacket {
     /// A writer was seen to begin, and not to end since.
     writing: bool,
     /// The file as its writer left it.
@@ -57,17 +57,17 @@ impl Packets {
     /// Notes what a watcher saw of the packet at `path`, relative to the root.
     pub(crate) fn hint(&self, root: &OpenRoot, path: &Path, hint: Hint) {
         let known = match hint {
-            Hint::Created | Hint::Growing => Known {
+            Hint::Created | Hint::Growing => SeenPacket {
                 writing: true,
-                ..Known::default()
+                ..SeenPacket::default()
             },
             // Whoever opens it again changes what is noted here: the word of the first writer is not the second one's.
             Hint::Finished => {
                 let file = root.disk.open_beneath(&root.handle, path);
                 let closed = file.and_then(|file| root.disk.stat(&file)).ok();
-                Known {
+                SeenPacket {
                     closed,
-                    ..Known::default()
+                    ..SeenPacket::default()
                 }
             }
         };
@@ -92,7 +92,7 @@ impl Packets {
         })
     }
 
-    fn change<T>(&self, path: &Path, change: impl FnOnce(&mut Known) -> T) -> T {
+    fn change<T>(&self, path: &Path, change: impl FnOnce(&mut SeenPacket) -> T) -> T {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // `a/./b` and `a//b` are the same packet.
         let path: PathBuf = path
@@ -118,9 +118,9 @@ pub(crate) fn read(
         return Ok(PacketRead::Unsafe(reason));
     }
     match kind(root, path) {
-        Ok(Kind::File) => {}
-        Ok(Kind::Symlink) => return Ok(PacketRead::Unsafe("a symbolic link is on the way")),
-        Ok(Kind::Directory | Kind::Special) => {
+        Ok(FileKind::File) => {}
+        Ok(FileKind::Symlink) => return Ok(PacketRead::Unsafe("a symbolic link is on the way")),
+        Ok(FileKind::Directory | FileKind::Special) => {
             return Ok(PacketRead::Unsafe("it is not a regular file"));
         }
         Err(error) => {
@@ -138,7 +138,7 @@ pub(crate) fn read(
     };
     let before = look()?;
     // Another file may have taken its place since.
-    if before.kind != Kind::File {
+    if before.kind != FileKind::File {
         return Ok(PacketRead::Unsafe("it is not a regular file"));
     }
     if before.links > 1 {
@@ -164,9 +164,9 @@ pub(crate) fn read(
 }
 
 /// Says what a path leads to, without opening it: to open a device or a FIFO may do something.
-fn kind(root: &OpenRoot, path: &Path) -> io::Result<Kind> {
+fn kind(root: &OpenRoot, path: &Path) -> io::Result<FileKind> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(Kind::Directory);
+        return Ok(FileKind::Directory);
     };
     let at = match parent.components().next() {
         None => return Ok(root.disk.stat_at(&root.handle, name.as_ref())?.kind),
@@ -181,7 +181,7 @@ fn check(path: &Path) -> Result<(), &'static str> {
     let mut first = true;
     for component in path.components() {
         match component {
-            Component::Normal(name) if first && name != layout::PACKETS_HOME => {
+            Component::Normal(name) if first && name != dirs::PACKETS => {
                 return Err("it does not lie in packets/");
             }
             Component::Normal(_) => first = false,

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use crate::delivery::{Backlog, Lane, Pass};
 use crate::disk::Disk;
-use crate::ledger::read::Place;
+use crate::ledger::read::LedgerPosition;
 use crate::ledger::{Ledger, TornTail};
-use crate::lock::Held;
+use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
-use crate::snapshot::{self, Fold, PassedOver};
+use crate::snapshot::load::load_newest;
+use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
 use crate::{Entry, SpoolError, VisitError, lock};
 
@@ -58,7 +59,7 @@ impl Spool {
     ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk)?;
         let cursors = start.backlog.cursors();
-        let (taken, passed_over) = snapshot::take_up(&start.root, Some(cursors), u64::MAX, fold)?;
+        let (taken, passed_over) = load_newest(&start.root, Some(cursors), u64::MAX, fold)?;
         if let Some(taken) = &taken {
             start.backlog.know(&taken.heads);
         }
@@ -81,14 +82,14 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        Start::read(root, disk)?.finish(Place::default(), visit)
+        Start::read(root, disk)?.finish(LedgerPosition::default(), visit)
     }
 }
 
 /// A workspace of which everything but the ledger was read.
 struct Start {
     root: OpenRoot,
-    lock: Held,
+    lock: LockGuard,
     backlog: Backlog,
 }
 
@@ -107,7 +108,7 @@ impl Start {
     /// Reads the ledger from behind a known record, and finishes what is undone.
     fn finish(
         self,
-        from: Place,
+        from: LedgerPosition,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
         let Start {

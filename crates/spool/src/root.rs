@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{self, Disk, Handle, Kind, Open, Stat};
+use crate::disk::{self, Disk, FileKind, Handle, OpenMode, Stat};
 use crate::layout::{self, Layout};
-use crate::{Digest, FileName, SpoolError};
+use crate::{Digest, FileName, SpoolError, dirs};
 
 /// The open root directory of a workspace. Everything in the spool is opened beneath its handle, so that moving the
 /// root or putting a link in a path cannot lead a write elsewhere.
@@ -29,11 +29,11 @@ impl OpenRoot {
     /// Opens the workspace at `path` and makes the daemon's own directories.
     pub(crate) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<OpenRoot, SpoolError> {
         let root = OpenRoot::look_at(path, disk)?;
-        for dir in [layout::OWN, layout::LEDGER, layout::CURSORS, layout::TORN] {
+        for dir in [dirs::OWN, dirs::LEDGER, dirs::CURSORS, dirs::TORN] {
             root.make_dir(dir.as_ref())?;
         }
         // That they exist does not mean that they survive.
-        let own = root.dir(layout::OWN.as_ref())?;
+        let own = root.dir(dirs::OWN.as_ref())?;
         for handle in [&own.handle, &root.handle] {
             root.disk
                 .sync_dir(handle)
@@ -98,7 +98,7 @@ impl OpenRoot {
             return Ok((dir, false));
         }
         if let Some(agent) = agent {
-            let known = ["outbox", "inbox"]
+            let known = [dirs::OUTBOX, dirs::INBOX]
                 .iter()
                 .map(|directory| layout::agent_dir(agent, directory));
             let mut known = known.map(|path| self.dir_if_there(&path));
@@ -146,13 +146,13 @@ impl OpenRoot {
         name: &FileName,
         limit: u64,
     ) -> Result<Option<Vec<u8>>, SpoolError> {
-        let fits = |stat: &Stat| stat.kind == Kind::File && stat.size <= limit;
+        let fits = |stat: &Stat| stat.kind == FileKind::File && stat.size <= limit;
         if !self.look(dir, name)?.as_ref().is_some_and(fits) {
             return Ok(None);
         }
         let read = || {
             let Some(file) =
-                disk::if_there(self.disk.open(&dir.handle, name.as_ref(), Open::Read))?
+                disk::if_there(self.disk.open(&dir.handle, name.as_ref(), OpenMode::Read))?
             else {
                 return Ok(None);
             };
@@ -203,10 +203,10 @@ impl OpenRoot {
         name: &FileName,
         bytes: &[u8],
     ) -> Result<(), SpoolError> {
-        let create = || match self.disk.open(&dir.handle, name.as_ref(), Open::New) {
+        let create = || match self.disk.open(&dir.handle, name.as_ref(), OpenMode::New) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.disk.remove(&dir.handle, name.as_ref())?;
-                self.disk.open(&dir.handle, name.as_ref(), Open::New)
+                self.disk.open(&dir.handle, name.as_ref(), OpenMode::New)
             }
             result => result,
         };

@@ -8,11 +8,11 @@ use crate::delivery::{Lanes, Parked, Pass};
 use crate::disk::Handle;
 use crate::layout::{self, Layout};
 use crate::ledger::{Ledger, is_gone};
-use crate::lock::Held;
+use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
 use crate::view::{InHand, View};
-use crate::{Content, Draft, Entry, FileName, Hint, SpoolError};
+use crate::{Content, Draft, Entry, FileName, Hint, SpoolError, dirs};
 
 /// A record that the ledger holds. Only [`Spool::commit`] makes one.
 #[derive(Debug, Clone)]
@@ -33,8 +33,8 @@ pub struct Spool {
     pub(crate) lanes: Lanes,
     pub(crate) in_hand: InHand,
     pub(crate) packets: Packets,
-    /// Held as long as the spool lives.
-    pub(crate) _lock: Held,
+    /// LockGuard as long as the spool lives.
+    pub(crate) _lock: LockGuard,
 }
 
 impl Spool {
@@ -56,7 +56,7 @@ impl Spool {
     /// Makes what is missing of a known agent's mailboxes, except its outbox, and says what it made, relative to the
     /// root. An agent without an outbox and an inbox is unknown, which is an error.
     pub fn make_mailboxes(&self, agent: &str) -> Result<Vec<PathBuf>, SpoolError> {
-        if !layout::is_agent_name(agent) {
+        if !dirs::is_agent_name(agent) {
             let no_agent = std::io::ErrorKind::InvalidInput.into();
             return Err(self
                 .root
@@ -273,7 +273,7 @@ fn check(draft: &Draft) -> Result<(), String> {
         }
     }
     match &draft.original {
-        Some(original) if !layout::is_agent_name(&original.outbox) => {
+        Some(original) if !dirs::is_agent_name(&original.outbox) => {
             Err(format!("there can be no outbox of `{}`", original.outbox))
         }
         Some(_) | None => Ok(()),

@@ -9,14 +9,14 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::delivery::Cursors;
-use crate::disk::Os;
+use crate::disk::os::Os;
 use crate::root::OpenRoot;
-use crate::{FileName, Lane, Layout, Mailbox, layout};
+use crate::{FileName, Lane, Layout, Mailbox, dirs, layout};
 
 /// Says whether a process holds the workspace's lock; `None` if the caller may not see that, because it runs as another
 /// user than the daemon. A workspace without a lock file was never served.
 pub fn is_served(root: &Path) -> Option<bool> {
-    let file = match std::fs::File::open(root.join(layout::LOCK)) {
+    let file = match std::fs::File::open(root.join(dirs::LOCK)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(false),
         Err(_) => return None,

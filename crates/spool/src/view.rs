@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::packet::{self, PacketRead, Packets};
 use crate::root::OpenRoot;
-use crate::{Digest, FileName, Now, SpoolError, layout};
+use crate::{Digest, FileName, Now, SpoolError, dirs, layout};
 
 /// The largest file of an inbox that is looked into, in bytes.
 const INBOX_FILE_MAX: u64 = 1 << 20;
@@ -35,7 +35,7 @@ impl View<'_> {
     /// Lists up to `names_max` files of an agent's inbox that are meant as messages.
     pub fn inbox(&self, agent: &str, names_max: usize) -> Result<Vec<FileName>, SpoolError> {
         let root = self.root;
-        let Some(dir) = root.dir_if_there(&layout::agent_dir(agent, "inbox"))? else {
+        let Some(dir) = root.dir_if_there(&layout::agent_dir(agent, dirs::INBOX))? else {
             return Ok(Vec::new());
         };
         let mut names = Vec::new();
@@ -54,7 +54,10 @@ impl View<'_> {
     /// Gives the digest of a file in an agent's inbox; nothing if it is no regular file of at most 1 MiB, which is more
     /// than is ever delivered.
     pub fn inbox_digest(&self, agent: &str, file: &FileName) -> Result<Option<Digest>, SpoolError> {
-        let Some(dir) = self.root.dir_if_there(&layout::agent_dir(agent, "inbox"))? else {
+        let Some(dir) = self
+            .root
+            .dir_if_there(&layout::agent_dir(agent, dirs::INBOX))?
+        else {
             return Ok(None);
         };
         let bytes = self.root.bytes(&dir, file, INBOX_FILE_MAX)?;

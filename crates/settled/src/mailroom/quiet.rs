@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
-use spool::{Made, SpoolError};
+use spool::{SnapshotInfo, SpoolError};
 
 use super::{Mailroom, chain};
 use crate::clock::Moment;
@@ -32,7 +32,7 @@ pub(super) struct Quiet {
 
 /// What was done.
 enum Done {
-    Snapshot(Result<Made, SpoolError>),
+    Snapshot(Result<SnapshotInfo, SpoolError>),
     Sweep(Result<Sweep, SpoolError>),
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::Lane;
-use crate::disk::{self, Handle, Kind, Open};
+use crate::disk::{self, FileKind, Handle, OpenMode};
 use crate::root::{Dir, OpenRoot};
-use crate::{FileName, SpoolError, layout};
+use crate::{FileName, SpoolError, dirs, layout};
 
 /// So many touched files that a power cut would make the next start slow.
 const TOUCHED_MAX: usize = 32_768;
@@ -168,7 +168,7 @@ fn sync_file_systems(root: &OpenRoot, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), 
 pub(super) fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
     match lane {
         Lane::Mailbox(mailbox) => vec![layout::mailbox_dir(mailbox)],
-        Lane::Outbox(agent) => ["outbox", "sent", "dead_letter"]
+        Lane::Outbox(agent) => [dirs::OUTBOX, dirs::SENT, dirs::DEAD_LETTER]
             .map(|name| layout::agent_dir(agent, name))
             .into(),
     }
@@ -179,14 +179,14 @@ pub(super) fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
 /// with its whole file system: what was not synced must not be noted as durable.
 fn sync_file(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
     let fatal = || SpoolError::fatal("sync", root.path(&dir.path.join(name)));
-    match disk::if_there(root.disk.open(&dir.handle, name.as_ref(), Open::Read)) {
+    match disk::if_there(root.disk.open(&dir.handle, name.as_ref(), OpenMode::Read)) {
         Ok(None) => Ok(()),
         Ok(Some(file)) => {
             let stat = root
                 .disk
                 .stat(&file)
                 .map_err(|source| root.error_at("look at", dir, name, source))?;
-            if stat.kind == Kind::File {
+            if stat.kind == FileKind::File {
                 root.disk.sync_data(&file).map_err(fatal())
             } else {
                 Ok(())

@@ -11,9 +11,9 @@ use std::io;
 use std::path::PathBuf;
 
 use super::note::{CursorNote, LINE, Pos, Slot, short};
-use crate::disk::{self, Handle, Open};
+use crate::disk::{self, Handle, OpenMode};
 use crate::root::{Dir, OpenRoot};
-use crate::{FileName, SpoolError, layout};
+use crate::{FileName, SpoolError, dirs, layout};
 
 /// The length of a cursor file in bytes.
 pub(crate) const LEN: usize = 4 * LINE;
@@ -168,7 +168,7 @@ pub(crate) struct Cursors(BTreeMap<FileName, Vec<u8>>);
 impl Cursors {
     /// Reads them; changes nothing. A workspace that was never served has none.
     pub(crate) fn read(root: &OpenRoot) -> Result<Cursors, SpoolError> {
-        let Some(dir) = root.dir_if_there(layout::CURSORS.as_ref())? else {
+        let Some(dir) = root.dir_if_there(dirs::CURSORS.as_ref())? else {
             return Ok(Cursors(BTreeMap::new()));
         };
         let names = root
@@ -195,7 +195,7 @@ impl Cursors {
             let seq = Progress::read(bytes, &root.boot, head).0.furthest().seq;
             if seq > head {
                 return Err(SpoolError::Damaged {
-                    segment: root.path(layout::LEDGER.as_ref()),
+                    segment: root.path(dirs::LEDGER.as_ref()),
                     line: head + 1,
                     what: format!(
                         "the ledger ends with record {head}, but {name} speaks of record {seq}"
@@ -221,9 +221,9 @@ impl<'a> Cursor<'a> {
         name: &FileName,
         progress: &Progress,
     ) -> Result<Cursor<'a>, SpoolError> {
-        let dir = root.dir(layout::CURSORS.as_ref())?;
+        let dir = root.dir(dirs::CURSORS.as_ref())?;
         let path = dir.path.join(name);
-        let open = || disk::if_there(root.disk.open(&dir.handle, name.as_ref(), Open::Write));
+        let open = || disk::if_there(root.disk.open(&dir.handle, name.as_ref(), OpenMode::Write));
         let opened = match open() {
             Ok(None) => {
                 make(root, &dir, name, progress)?;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::checkpoint::Touched;
 use super::queue::LaneQueue;
 use super::{Pass, create};
-use crate::disk::{Kind, Stat};
+use crate::disk::{FileKind, Stat};
 use crate::root::{Dir, OpenRoot};
 use crate::view::InHand;
-use crate::{Away, Digest, FileName, Original, SpoolError, layout};
+use crate::{Away, Digest, FileName, Original, SpoolError, dirs, layout};
 
 impl LaneQueue {
     /// Puts away every original that waits in this outbox.
@@ -25,7 +25,7 @@ impl LaneQueue {
         pass: &mut Pass,
     ) -> Result<(), SpoolError> {
         // An outbox is never made here: its owner proves who sent a message, and ours would prove nothing.
-        let outbox = root.dir(&layout::agent_dir(agent, "outbox"))?;
+        let outbox = root.dir(&layout::agent_dir(agent, dirs::OUTBOX))?;
         touched.lane(&self.lane, &outbox.path, false);
         let mut sent = None;
         let mut dead_letter = None;
@@ -36,8 +36,8 @@ impl LaneQueue {
                 .as_ref()
                 .expect("an item of an outbox has an original");
             let (slot, name, file) = match &original.away {
-                Away::Sent(file) => (&mut sent, "sent", file),
-                Away::DeadLetter(file) => (&mut dead_letter, "dead_letter", file),
+                Away::Sent(file) => (&mut sent, dirs::SENT, file),
+                Away::DeadLetter(file) => (&mut dead_letter, dirs::DEAD_LETTER, file),
             };
             let away = match slot {
                 Some(dir) => &*dir,
@@ -251,7 +251,7 @@ impl Disposal<'_> {
         if let Some(stamp) = self.original.stamp {
             for name in self.away_name().variants(self.seq) {
                 let there = self.root.look(self.away, &name)?;
-                if there.is_some_and(|there| there.ino == stamp.ino && there.kind == Kind::File)
+                if there.is_some_and(|there| there.ino == stamp.ino && there.kind == FileKind::File)
                     && !self.verify
                 {
                     return self.compare(&name);

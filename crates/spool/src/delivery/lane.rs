@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::dirs::{OUTBOX, is_agent_name};
 use crate::{FileName, Mailbox, layout};
 
 /// A directory that follows the ledger with a cursor of its own: one that cannot be written holds up no other.
@@ -17,7 +18,7 @@ impl fmt::Display for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Lane::Mailbox(mailbox) => mailbox.fmt(f),
-            Lane::Outbox(agent) => write!(f, "{agent}/outbox"),
+            Lane::Outbox(agent) => write!(f, "{agent}/{OUTBOX}"),
         }
     }
 }
@@ -25,8 +26,11 @@ impl fmt::Display for Lane {
 impl Lane {
     /// Reads what is shown of a lane: a mailbox, or `<agent>/outbox`.
     pub(crate) fn read(text: &str) -> Option<Lane> {
-        match text.strip_suffix("/outbox") {
-            Some(agent) if layout::is_agent_name(agent) => Some(Lane::Outbox(agent.to_owned())),
+        match text
+            .strip_suffix(OUTBOX)
+            .and_then(|text| text.strip_suffix('/'))
+        {
+            Some(agent) if is_agent_name(agent) => Some(Lane::Outbox(agent.to_owned())),
             Some(_) | None => text.parse().map(Lane::Mailbox).ok(),
         }
     }

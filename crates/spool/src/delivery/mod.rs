@@ -27,10 +27,10 @@ use self::note::CursorNote;
 pub(crate) use self::note::Pos;
 pub use self::pass::{Parked, Pass, Placed};
 use self::queue::{Backoff, LaneItem, LaneQueue, items_of};
-use crate::disk::{self, Open};
+use crate::disk::{self, OpenMode};
 use crate::root::OpenRoot;
 use crate::view::InHand;
-use crate::{Away, Draft, Entry, Mailbox, SpoolError, layout};
+use crate::{Away, Draft, Entry, Mailbox, SpoolError, dirs, layout};
 
 /// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
 const PAUSE_MIN_MS: u64 = 100;
@@ -71,10 +71,10 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
                 .original
                 .as_ref()
                 .expect("an item of an outbox has an original");
-            touched.dir(&layout::agent_dir(agent, "outbox"));
+            touched.dir(&layout::agent_dir(agent, dirs::OUTBOX));
             match &original.away {
-                Away::Sent(file) => (layout::agent_dir(agent, "sent"), file),
-                Away::DeadLetter(file) => (layout::agent_dir(agent, "dead_letter"), file),
+                Away::Sent(file) => (layout::agent_dir(agent, dirs::SENT), file),
+                Away::DeadLetter(file) => (layout::agent_dir(agent, dirs::DEAD_LETTER), file),
             }
         }
     };
@@ -176,7 +176,7 @@ impl Lanes {
         root: &OpenRoot,
         lost: &[Lane],
     ) -> Result<(), SpoolError> {
-        let dir = root.dir(layout::CURSORS.as_ref())?;
+        let dir = root.dir(dirs::CURSORS.as_ref())?;
         for lane in lost {
             if let Some(queue) = self.queues.get(lane) {
                 cursor::make(root, &dir, &lane.cursor_name(), &queue.progress)?;
@@ -207,7 +207,7 @@ impl Lanes {
                 if self.queues.contains_key(&lane) {
                     continue;
                 }
-                let dir = root.dir(layout::CURSORS.as_ref())?;
+                let dir = root.dir(dirs::CURSORS.as_ref())?;
                 let progress = Progress::new_after(head);
                 cursor::make(root, &dir, &lane.cursor_name(), &progress)?;
                 self.cursors_made = true;
@@ -307,7 +307,7 @@ impl Lanes {
         };
         // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
         // for files that are there, nothing more.
-        let dir = root.dir(layout::CURSORS.as_ref())?;
+        let dir = root.dir(dirs::CURSORS.as_ref())?;
         for lane in self.touched.lanes.iter().filter(|lane| !is_held(lane)) {
             let Some(queue) = self.queues.get_mut(lane) else {
                 continue;
@@ -319,7 +319,7 @@ impl Lanes {
                 verify: 0,
                 boot: root.boot.clone(),
             };
-            let file = root.disk.open(&dir.handle, name.as_ref(), Open::Write);
+            let file = root.disk.open(&dir.handle, name.as_ref(), OpenMode::Write);
             let file = file.map_err(|source| root.error_at("open", &dir, &name, source))?;
             disk::write_all(&*root.disk, &file, &note.line(slot), slot.offset())
                 .map_err(|source| root.error_at("write", &dir, &name, source))?;

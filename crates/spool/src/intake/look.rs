@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::disk::{self, Kind, Open, Stat};
+use crate::disk::{self, FileKind, OpenMode, Stat};
 use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Now, SpoolError, Stamp};
 
@@ -86,7 +86,7 @@ pub(super) struct Memory {
 }
 
 /// What to do with a file after a look.
-pub(super) enum Verdict {
+pub(super) enum Readiness {
     /// It is to be judged; the number is the user it belongs to.
     Take(Stamp, u32, Body),
     /// Look again at this time.
@@ -109,29 +109,29 @@ pub(super) fn look(
     memory: &mut Memory,
     rules: Rules,
     now: Now,
-) -> Result<Verdict, SpoolError> {
+) -> Result<Readiness, SpoolError> {
     let Some(stat) = root.look(dir, name)? else {
-        return Ok(Verdict::Gone);
+        return Ok(Readiness::Gone);
     };
     let stamp = stamp(&stat, now);
     if let Some(unfit) = unfit_kind(stat.kind) {
-        return Ok(Verdict::Take(stamp, stat.uid, Body::Unfit(unfit)));
+        return Ok(Readiness::Take(stamp, stat.uid, Body::Unfit(unfit)));
     }
     if let Some(until) = wait_until(&stamp, memory, rules, now) {
-        return Ok(Verdict::Wait(until));
+        return Ok(Readiness::Wait(until));
     }
     if stat.links > 1 {
         let first = *memory.first.get_or_insert(now.mono);
         let until = first.saturating_add(LINK_MS);
-        let linked = Verdict::Take(stamp, stat.uid, Body::Unfit(Unfit::HardLink));
+        let linked = Readiness::Take(stamp, stat.uid, Body::Unfit(Unfit::HardLink));
         return Ok(if now.mono < until {
-            Verdict::Wait(until)
+            Readiness::Wait(until)
         } else {
             linked
         });
     }
     if stat.size > rules.size_max {
-        return Ok(Verdict::Take(
+        return Ok(Readiness::Take(
             stamp,
             stat.uid,
             Body::Unfit(Unfit::TooLarge(stat.size)),
@@ -141,7 +141,7 @@ pub(super) fn look(
     match read {
         Ok(Some(bytes)) => {
             let digest = Digest::of(&bytes);
-            Ok(Verdict::Take(
+            Ok(Readiness::Take(
                 stamp,
                 stat.uid,
                 Body::Message { bytes, digest },
@@ -152,9 +152,9 @@ pub(super) fn look(
         Ok(None) => {
             memory.hint = None;
             memory.still = None;
-            Ok(Verdict::Wait(now.mono.saturating_add(rules.quiet_ms)))
+            Ok(Readiness::Wait(now.mono.saturating_add(rules.quiet_ms)))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Verdict::Gone),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Readiness::Gone),
         Err(source) => Err(root.error_at("read", dir, name, source)),
     }
 }
@@ -168,7 +168,7 @@ fn read(
     size_max: u64,
 ) -> io::Result<Option<Vec<u8>>> {
     let disk = &*root.disk;
-    let file = match disk.open(&dir.handle, name.as_ref(), Open::Read) {
+    let file = match disk.open(&dir.handle, name.as_ref(), OpenMode::Read) {
         // A link took its place; the next look sees it.
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(None),
         result => result?,
@@ -227,11 +227,11 @@ fn stamp(stat: &Stat, now: Now) -> Stamp {
     }
 }
 
-fn unfit_kind(kind: Kind) -> Option<Unfit> {
+fn unfit_kind(kind: FileKind) -> Option<Unfit> {
     match kind {
-        Kind::File => None,
-        Kind::Directory => Some(Unfit::Directory),
-        Kind::Symlink => Some(Unfit::Symlink),
-        Kind::Special => Some(Unfit::Special),
+        FileKind::File => None,
+        FileKind::Directory => Some(Unfit::Directory),
+        FileKind::Symlink => Some(Unfit::Symlink),
+        FileKind::Special => Some(Unfit::Special),
     }
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::take::take;
+use super::load::load;
 use super::{Fold, list};
 use crate::delivery::{Cursors, Heads};
-use crate::disk::Os;
+use crate::disk::os::Os;
 use crate::ledger::Verified;
 use crate::ledger::read::{self, Stretch};
 use crate::root::OpenRoot;
-use crate::{FileName, SpoolError, layout};
+use crate::{FileName, SpoolError, dirs};
 
 /// What became of holding a snapshot against the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
     let snapshots: BTreeMap<u64, FileName> = list(&root)?.into_iter().collect();
     let (mut fold, mut heads) = (F::default(), Heads::default());
     let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
-    let dir = root.dir(layout::LEDGER.as_ref())?;
+    let dir = root.dir(dirs::LEDGER.as_ref())?;
     let whole = Stretch::default();
     let end = read::read(
         &*root.disk,
@@ -52,7 +52,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
             })?;
             if let Some(name) = snapshots.get(&entry.seq) {
                 let mut kept = F::default();
-                let agreement = match take(&root, None, entry.seq, name, &mut kept) {
+                let agreement = match load(&root, None, entry.seq, name, &mut kept) {
                     Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
                     Ok(_) => Agreement::Differs,
                     // A daemon at work made a newer one and removed this.

@@ -5,13 +5,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::file::{Title, Writer};
-use super::{Fold, list, take_up};
+use super::file::{SnapshotWriter, Title};
+use super::load::load_newest;
+use super::{Fold, list};
 use crate::delivery::Heads;
-use crate::disk::Open;
+use crate::disk::OpenMode;
 use crate::ledger::read::{self, Stretch};
 use crate::root::{Dir, OpenRoot};
-use crate::{Spool, SpoolError, layout};
+use crate::{Spool, SpoolError, dirs, layout};
 
 /// Makes one snapshot, on any thread.
 pub struct SnapshotMaker {
@@ -21,7 +22,7 @@ pub struct SnapshotMaker {
 
 /// A snapshot that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct SnapshotInfo {
     /// The file.
     pub path: PathBuf,
     /// The last record it holds.
@@ -52,13 +53,13 @@ impl Spool {
 impl SnapshotMaker {
     /// Adds the ledger up in `fold`, from the newest snapshot on, and writes the result down. Older snapshots are removed,
     /// but for the one that was of use. After an error everything is as it was.
-    pub fn make(&self, fold: &mut dyn Fold) -> Result<Made, SpoolError> {
+    pub fn make(&self, fold: &mut dyn Fold) -> Result<SnapshotInfo, SpoolError> {
         let root = &self.root;
-        let (taken, _) = take_up(root, None, self.seq, fold)?;
+        let (taken, _) = load_newest(root, None, self.seq, fold)?;
         let (from, mut heads) =
             taken.map_or_else(Default::default, |taken| (taken.place, taken.heads));
         let used = from.seq;
-        let dir = root.dir(layout::LEDGER.as_ref())?;
+        let dir = root.dir(dirs::LEDGER.as_ref())?;
         let stretch = Stretch { from, to: self.seq };
         let end = read::read(
             &*root.disk,
@@ -78,7 +79,7 @@ impl SnapshotMaker {
             let source = io::Error::other(format!("the ledger ends with record {}", end.place.seq));
             return Err(root.error(
                 "read up to the last record of",
-                layout::LEDGER.as_ref(),
+                dirs::LEDGER.as_ref(),
                 source,
             ));
         }
@@ -94,7 +95,7 @@ impl SnapshotMaker {
         let bytes = self.write(&dir, &title, &heads, fold)?;
         self.tidy(&dir, used)?;
         let path = root.path(&dir.path).join(layout::snapshot_name(self.seq));
-        Ok(Made {
+        Ok(SnapshotInfo {
             path,
             seq: self.seq,
             bytes,
@@ -103,9 +104,9 @@ impl SnapshotMaker {
 
     /// Opens the place for snapshots, and makes it for the first one.
     fn directory(&self) -> Result<Dir, SpoolError> {
-        let (dir, is_new) = self.root.dir_of_known(layout::SNAPSHOTS.as_ref(), None)?;
+        let (dir, is_new) = self.root.dir_of_known(dirs::SNAPSHOTS.as_ref(), None)?;
         if is_new {
-            let own = self.root.dir(layout::OWN.as_ref())?;
+            let own = self.root.dir(dirs::OWN.as_ref())?;
             let synced = self.root.disk.sync_dir(&own.handle);
             synced.map_err(|source| self.root.error("sync", &own.path, source))?;
         }
@@ -128,8 +129,10 @@ impl SnapshotMaker {
         );
         root.remove(dir, &temporary)?;
         let write = || {
-            let file = root.disk.open(&dir.handle, temporary.as_ref(), Open::New)?;
-            let mut writer = Writer::new(&*root.disk, &file);
+            let file = root
+                .disk
+                .open(&dir.handle, temporary.as_ref(), OpenMode::New)?;
+            let mut writer = SnapshotWriter::new(&*root.disk, &file);
             writer.title(title)?;
             writer.lanes(heads)?;
             fold.save(&mut |line| writer.content(line))?;

@@ -2,22 +2,22 @@
 
 use std::sync::mpsc::sync_channel;
 
-use super::file::{Reader, Title};
+use super::file::{SnapshotReader, Title};
 use super::{Fold, PassedOver, list};
 use crate::delivery::{Cursors, Heads};
-use crate::disk::{Handle, Kind, Open, if_there};
-use crate::ledger::read::Place;
+use crate::disk::{FileKind, Handle, OpenMode, if_there};
+use crate::ledger::read::LedgerPosition;
 use crate::root::OpenRoot;
-use crate::{Digest, FileName, SpoolError, layout};
+use crate::{Digest, FileName, SpoolError, dirs, layout};
 
 /// Lines that go from the reading thread to the fold at once, and how many such portions may wait.
 const PORTION: usize = 256;
 const PORTIONS: usize = 8;
 
 /// A snapshot that was taken up; the fold holds what was in it.
-pub(crate) struct Taken {
+pub(crate) struct LoadedSnapshot {
     /// From where the ledger is to be read on.
-    pub(crate) place: Place,
+    pub(crate) place: LedgerPosition,
     /// How many bytes of the ledger it saves reading.
     pub(crate) bytes: u64,
     /// The lanes' last places up to there.
@@ -26,20 +26,20 @@ pub(crate) struct Taken {
 
 /// Takes up the newest snapshot of at most record `seq_max` that can be used, or clears the fold. Where cursors are
 /// given, one is of no use from before which a lane still needs a record.
-pub(crate) fn take_up(
+pub(crate) fn load_newest(
     root: &OpenRoot,
     cursors: Option<&Cursors>,
     seq_max: u64,
     fold: &mut dyn Fold,
-) -> Result<(Option<Taken>, Vec<PassedOver>), SpoolError> {
+) -> Result<(Option<LoadedSnapshot>, Vec<PassedOver>), SpoolError> {
     let mut passed_over = Vec::new();
     fold.clear();
     for (seq, name) in list(root)?.into_iter().filter(|(seq, _)| *seq <= seq_max) {
-        match take(root, cursors, seq, &name, fold) {
+        match load(root, cursors, seq, &name, fold) {
             Ok(taken) => return Ok((Some(taken), passed_over)),
             Err(why) => {
                 fold.clear();
-                let path = root.path(layout::SNAPSHOTS.as_ref()).join(&name);
+                let path = root.path(dirs::SNAPSHOTS.as_ref()).join(&name);
                 passed_over.push(PassedOver { path, why });
             }
         }
@@ -48,25 +48,25 @@ pub(crate) fn take_up(
 }
 
 /// Takes up this snapshot; an error is the reason why it is of no use.
-pub(super) fn take(
+pub(super) fn load(
     root: &OpenRoot,
     cursors: Option<&Cursors>,
     seq: u64,
     name: &FileName,
     fold: &mut dyn Fold,
-) -> Result<Taken, String> {
+) -> Result<LoadedSnapshot, String> {
     let dir = root
-        .dir(layout::SNAPSHOTS.as_ref())
+        .dir(dirs::SNAPSHOTS.as_ref())
         .map_err(|error| error.chain())?;
     let cannot_be_read = |error| format!("it cannot be read: {error}");
     let file = root
         .disk
-        .open(&dir.handle, name.as_ref(), Open::Read)
+        .open(&dir.handle, name.as_ref(), OpenMode::Read)
         .map_err(cannot_be_read)?;
-    if root.disk.stat(&file).map_err(cannot_be_read)?.kind != Kind::File {
+    if root.disk.stat(&file).map_err(cannot_be_read)?.kind != FileKind::File {
         return Err("it is no file".to_owned());
     }
-    let (mut reader, title) = Reader::new(&*root.disk, &file)?;
+    let (mut reader, title) = SnapshotReader::new(&*root.disk, &file)?;
     if title.seq != seq {
         return Err(format!(
             "it was taken after record {}, as its name does not say",
@@ -87,7 +87,7 @@ pub(super) fn take(
     }
     fill(reader, fold)?;
     let bytes = title.segments.iter().map(|(_, len)| len).sum();
-    Ok(Taken {
+    Ok(LoadedSnapshot {
         place,
         bytes,
         heads,
@@ -96,9 +96,9 @@ pub(super) fn take(
 
 /// Holds the snapshot against the ledger: every segment up to its record is there in its length, and the record is the
 /// one it was taken after.
-fn place_of(root: &OpenRoot, title: &Title) -> Result<Place, String> {
+fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, String> {
     let dir = root
-        .dir(layout::LEDGER.as_ref())
+        .dir(dirs::LEDGER.as_ref())
         .map_err(|error| error.chain())?;
     let names = root
         .disk
@@ -125,7 +125,7 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<Place, String> {
         }
     }
     let (segment, offset) = *last;
-    let place = Place {
+    let place = LedgerPosition {
         seq: title.seq,
         digest: title.digest,
         segment,
@@ -147,7 +147,7 @@ fn place_of(root: &OpenRoot, title: &Title) -> Result<Place, String> {
     let mut line = vec![0; bytes];
     let read = root
         .disk
-        .open(&dir.handle, name.as_ref(), Open::Read)
+        .open(&dir.handle, name.as_ref(), OpenMode::Read)
         .and_then(|file| {
             let mut filled = 0;
             while filled < line.len() {
@@ -180,7 +180,7 @@ fn len_of(root: &OpenRoot, ledger: &Handle, first: u64) -> Result<Option<u64>, S
 
 /// Hands the caller's lines to the fold. They are read and summed up on a thread of their own: each takes about half of
 /// the time. What the fold made of them counts only if all of them were there.
-fn fill(mut reader: Reader<'_>, fold: &mut dyn Fold) -> Result<(), String> {
+fn fill(mut reader: SnapshotReader<'_>, fold: &mut dyn Fold) -> Result<(), String> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<Vec<u8>>>(PORTIONS);
         let reading = scope.spawn(move || {

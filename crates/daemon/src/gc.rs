@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use spool::{Count, Cutoff, Old, Removal, Shelved, SpoolError};
+use spool::{Count, Cutoff, FolderReport, Old, Removal, SpoolError};
 use workspace::config::RetentionSection;
 
 /// Whether old files are removed.
@@ -19,7 +19,7 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// One for each agent and directory.
-    pub shelves: Vec<Shelved>,
+    pub shelves: Vec<FolderReport>,
     /// Copies of torn batches, which nobody removes.
     pub torn: Count,
 }
@@ -60,7 +60,7 @@ fn before(now: DateTime<Utc>, days: u64) -> Option<Cutoff> {
 
 impl Sweep {
     /// The sum over all shelves.
-    pub fn sum(&self, of: impl Fn(&Shelved) -> Count) -> Count {
+    pub fn sum(&self, of: impl Fn(&FolderReport) -> Count) -> Count {
         self.shelves
             .iter()
             .map(of)

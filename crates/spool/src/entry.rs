@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 
+use crate::dirs::{DEAD_LETTER, SENT};
 use crate::{Digest, FileName, Mailbox};
 
 /// What one decision wants written; the ledger adds its place in the chain.
@@ -104,8 +105,8 @@ pub enum Away {
 impl fmt::Display for Away {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Away::Sent(file) => write!(f, "sent/{file}"),
-            Away::DeadLetter(file) => write!(f, "dead_letter/{file}"),
+            Away::Sent(file) => write!(f, "{SENT}/{file}"),
+            Away::DeadLetter(file) => write!(f, "{DEAD_LETTER}/{file}"),
         }
     }
 }
@@ -120,8 +121,8 @@ impl FromStr for Away {
 
     fn from_str(text: &str) -> Result<Away, NotAway> {
         match text.split_once('/') {
-            Some(("sent", file)) => Ok(Away::Sent(file.parse().map_err(|_| NotAway)?)),
-            Some(("dead_letter", file)) => Ok(Away::DeadLetter(file.parse().map_err(|_| NotAway)?)),
+            Some((SENT, file)) => Ok(Away::Sent(file.parse().map_err(|_| NotAway)?)),
+            Some((DEAD_LETTER, file)) => Ok(Away::DeadLetter(file.parse().map_err(|_| NotAway)?)),
             Some(_) | None => Err(NotAway),
         }
     }
@@ -167,9 +168,9 @@ pub enum Content {
 
 impl Entry {
     /// Gives the bytes of one of this record's deliveries, or the digest of those to be taken out.
-    pub(crate) fn wants<'a>(&'a self, delivery: &'a Delivery) -> Wants<'a> {
+    pub(crate) fn expected<'a>(&'a self, delivery: &'a Delivery) -> Expected<'a> {
         match &delivery.content {
-            Content::Text(text) => Wants::File(text.as_bytes()),
+            Content::Text(text) => Expected::File(text.as_bytes()),
             Content::Original => {
                 let original = self
                     .original
@@ -178,17 +179,17 @@ impl Entry {
                 let text = original.expect(
                     "a draft that delivers its original has its text, or it is not committed",
                 );
-                Wants::File(text.as_bytes())
+                Expected::File(text.as_bytes())
             }
-            Content::Withdrawn(digest) => Wants::None(digest),
+            Content::Withdrawn(digest) => Expected::Absent(digest),
         }
     }
 }
 
-/// What a mailbox is to hold under a name once a delivery is done.
-pub(crate) enum Wants<'a> {
+/// What a mailbox holds under a name once a delivery is done.
+pub(crate) enum Expected<'a> {
     /// A file of these bytes.
     File(&'a [u8]),
     /// No file of these bytes.
-    None(&'a Digest),
+    Absent(&'a Digest),
 }

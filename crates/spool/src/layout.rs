@@ -1,43 +1,14 @@
-//! Every directory and file name of a workspace, and the only place that joins them.
+//! Joins the directories of a workspace to paths, names its files, and makes the empty tree.
 //!
-//! Knows where things lie and makes the empty tree; what is in the files is other rooms' business.
+//! `dirs` spells the directories; other modules decide what is in the files.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Digest, FileName, Mailbox, SpoolError};
+use crate::{Digest, FileName, Mailbox, SpoolError, dirs};
 
-/// Where the agents' mailboxes lie, relative to the root.
-pub(crate) const AGENTS: &str = "agents";
-/// The daemon's own directory, relative to the root.
-pub(crate) const OWN: &str = ".settled";
-/// The ledger's segments, relative to the root.
-pub(crate) const LEDGER: &str = ".settled/ledger";
-/// One cursor file per lane, relative to the root.
-pub(crate) const CURSORS: &str = ".settled/cursors";
-/// What the ledger added up to at some record, relative to the root.
-pub(crate) const SNAPSHOTS: &str = ".settled/snapshots";
-/// What was cut off a torn ledger, relative to the root.
-pub(crate) const TORN: &str = ".settled/torn";
-/// The lock file, relative to the root.
-pub(crate) const LOCK: &str = ".settled/lock";
-
-/// Where packets lie, relative to the root.
-pub(crate) const PACKETS_HOME: &str = "packets";
-/// The folders of `packets/`.
-pub(crate) const PACKETS: [&str; 3] = ["findings", "handoff", "briefs"];
-/// Where snapshots of pull requests lie, relative to the root; one directory per number.
-pub(crate) const PULLS: &str = "events/pr";
-const AGENT_DIRECTORIES: [&str; 5] = ["outbox", "inbox", "sent", "dead_letter", "archive"];
-/// Where an agent keeps the messages of its inbox that it is working on.
-const TAKEN: &str = "inbox/taken";
 const SEGMENT_DIGITS: usize = 20;
-
-/// Says whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
-pub(crate) fn is_agent_name(text: &str) -> bool {
-    (1..=200).contains(&text.len()) && !text.starts_with('.') && !text.contains(['/', '\0'])
-}
 
 /// A workspace's tree.
 #[derive(Debug, Clone)]
@@ -56,7 +27,7 @@ impl Layout {
     pub fn init(root: impl Into<PathBuf>, agents: &[&str]) -> Result<Vec<PathBuf>, SpoolError> {
         let layout = Layout::new(root);
         for agent in agents {
-            if !is_agent_name(agent) {
+            if !dirs::is_agent_name(agent) {
                 let source = std::io::Error::from(std::io::ErrorKind::InvalidInput);
                 return Err(SpoolError::Io {
                     operation: "make a mailbox for",
@@ -112,7 +83,7 @@ impl Layout {
     /// Lists the agents of a workspace: directories under `agents/`, not hidden and no links, with an outbox or an
     /// inbox; sorted.
     pub fn known_agents(root: impl AsRef<Path>) -> Result<Vec<String>, SpoolError> {
-        let path = root.as_ref().join(AGENTS);
+        let path = root.as_ref().join(dirs::AGENTS);
         if path.is_symlink() {
             return Err(SpoolError::io("list", &path)(
                 std::io::ErrorKind::NotADirectory.into(),
@@ -122,9 +93,9 @@ impl Layout {
         for listed in std::fs::read_dir(&path).map_err(SpoolError::io("list", &path))? {
             let listed = listed.map_err(SpoolError::io("list", &path))?;
             if let Ok(name) = listed.file_name().into_string()
-                && is_agent_name(&name)
+                && dirs::is_agent_name(&name)
                 && is_real_dir(&listed.path())
-                && ["outbox", "inbox"]
+                && [dirs::OUTBOX, dirs::INBOX]
                     .iter()
                     .any(|directory| is_real_dir(&listed.path().join(directory)))
             {
@@ -142,22 +113,22 @@ impl Layout {
 
     /// An agent's outbox.
     pub fn outbox(&self, agent: &str) -> PathBuf {
-        self.root.join(agent_dir(agent, "outbox"))
+        self.root.join(agent_dir(agent, dirs::OUTBOX))
     }
 
     /// An agent's inbox.
     pub fn inbox(&self, agent: &str) -> PathBuf {
-        self.root.join(agent_dir(agent, "inbox"))
+        self.root.join(agent_dir(agent, dirs::INBOX))
     }
 
     /// Where an agent keeps the messages of its inbox that it is working on.
     pub fn taken(&self, agent: &str) -> PathBuf {
-        self.root.join(agent_dir(agent, TAKEN))
+        self.root.join(agent_dir(agent, dirs::TAKEN))
     }
 
     /// Where an agent keeps the messages it is done with.
     pub fn archive(&self, agent: &str) -> PathBuf {
-        self.root.join(agent_dir(agent, "archive"))
+        self.root.join(agent_dir(agent, dirs::ARCHIVE))
     }
 
     /// The directory of a mailbox.
@@ -172,28 +143,36 @@ impl Layout {
 
     /// Where the ledger's segments lie.
     pub fn ledger(&self) -> PathBuf {
-        self.root.join(LEDGER)
+        self.root.join(dirs::LEDGER)
     }
 
     /// Where all agents' directories lie.
     pub fn agents(&self) -> PathBuf {
-        self.root.join(AGENTS)
+        self.root.join(dirs::AGENTS)
     }
 
     /// The daemon's own directory, for what it keeps beside the ledger.
     pub fn own(&self) -> PathBuf {
-        self.root.join(OWN)
+        self.root.join(dirs::OWN)
     }
 }
 
 /// Every directory of a workspace with these agents, relative to the root.
 fn tree(agents: &[&str]) -> Vec<PathBuf> {
-    let ours = [LEDGER, CURSORS, TORN, AGENTS, PULLS]
+    let ours = [
+        dirs::LEDGER,
+        dirs::CURSORS,
+        dirs::TORN,
+        dirs::AGENTS,
+        dirs::PULLS,
+    ]
+    .iter()
+    .map(PathBuf::from);
+    let packets = dirs::PACKET_FOLDERS
         .iter()
-        .map(PathBuf::from);
-    let packets = PACKETS.iter().map(|folder| packets_dir(folder));
+        .map(|folder| packets_dir(folder));
     let of_agent = |agent| {
-        AGENT_DIRECTORIES
+        dirs::OF_AGENT
             .iter()
             .map(move |directory| agent_dir(agent, directory))
     };
@@ -216,7 +195,7 @@ fn is_real_dir(path: &Path) -> bool {
 
 /// Gives `agents/<agent>`.
 pub(crate) fn agent_home(agent: &str) -> PathBuf {
-    Path::new(AGENTS).join(agent)
+    Path::new(dirs::AGENTS).join(agent)
 }
 
 /// Gives `agents/<agent>/<directory>`.
@@ -226,31 +205,31 @@ pub(crate) fn agent_dir(agent: &str, directory: &str) -> PathBuf {
 
 /// Gives the directories of a known agent that are made again when they are missing.
 pub(crate) fn remade_dirs(agent: &str) -> Vec<PathBuf> {
-    let ours = AGENT_DIRECTORIES
+    let ours = dirs::OF_AGENT
         .iter()
-        .filter(|directory| **directory != "outbox");
+        .filter(|directory| **directory != dirs::OUTBOX);
     ours.map(|directory| agent_dir(agent, directory)).collect()
 }
 
 /// Gives `packets/<folder>`.
 pub(crate) fn packets_dir(folder: &str) -> PathBuf {
-    Path::new(PACKETS_HOME).join(folder)
+    Path::new(dirs::PACKETS).join(folder)
 }
 
 /// Gives a mailbox's directory, relative to the root.
 pub(crate) fn mailbox_dir(mailbox: &Mailbox) -> PathBuf {
     match mailbox {
-        Mailbox::Inbox(agent) => agent_dir(agent, "inbox"),
-        Mailbox::DeadLetter(agent) => agent_dir(agent, "dead_letter"),
+        Mailbox::Inbox(agent) => agent_dir(agent, dirs::INBOX),
+        Mailbox::DeadLetter(agent) => agent_dir(agent, dirs::DEAD_LETTER),
         Mailbox::Packets(folder) => packets_dir(folder),
-        Mailbox::PullRequest(number) => Path::new(PULLS).join(number),
+        Mailbox::PullRequest(number) => Path::new(dirs::PULLS).join(number),
     }
 }
 
 /// Gives the directories in which a delivered file may lie later on, its mailbox first.
 pub(crate) fn resting_places(mailbox: &Mailbox) -> Vec<PathBuf> {
     match mailbox {
-        Mailbox::Inbox(agent) => ["inbox", TAKEN, "archive", "inbox/archive"]
+        Mailbox::Inbox(agent) => [dirs::INBOX, dirs::TAKEN, dirs::ARCHIVE, dirs::INBOX_ARCHIVE]
             .map(|place| agent_dir(agent, place))
             .into(),
         Mailbox::DeadLetter(_) | Mailbox::Packets(_) | Mailbox::PullRequest(_) => {

@@ -1,62 +1,75 @@
-//! Where the bytes lie and whether they are safe: intake, ledger, delivery, recovery.
+//! Keeps the workspace's bytes safe: intake, ledger, delivery, recovery.
 //!
 //! The way of a message through this room, and the file that answers for each step:
 //!
 //! - `intake` finds a finished file in an outbox and reads it once;
-//! - the caller judges it and hands in a [`Draft`] of what is to be written;
+//! - the caller judges it and hands in a [`Draft`] of what to write;
 //! - `ledger` writes the batch as chained lines and syncs it once: the instant after which it counts;
 //! - `delivery` follows the ledger, lane by lane: inboxes, dead letters, packets, and putting originals away;
 //! - `recover` finishes at the next start what a kill or a power cut left undone;
-//! - `retention` removes what agents are done with, once it is old;
-//! - `tail` reads the ledger as it grows, for onlookers;
-//! - `snapshot` keeps what the ledger added up to, so that a start reads only what follows.
+//! - `retention` removes what agents have finished with, once it is old;
+//! - `read_only` reads the ledger without the lock, and `tail` as it grows, for onlookers;
+//! - `snapshot` saves what the ledger added up to, so that a start reads only what follows.
 //!
-//! `layout` knows every name, `disk` every call that touches something. No YAML and no rule of reviews lives here.
+//! `dirs` spells every directory, `layout` makes paths and file names, `disk` makes every call that touches something.
+//! Nothing here knows YAML or a rule of reviews.
 
 mod delivery;
 mod digest;
+pub mod dirs;
 mod disk;
 mod entry;
 mod error;
-mod ground;
 mod intake;
 mod layout;
 mod ledger;
 mod lock;
 mod mailbox;
 mod name;
+mod ownership;
 mod packet;
+mod presence;
+mod read_only;
 mod recover;
 mod retention;
+mod root;
 mod snapshot;
 mod spool;
-mod survey;
+mod status;
 mod tail;
-mod tenure;
+mod time;
 mod view;
-mod whereabouts;
 
 pub use crate::delivery::{Lane, Parked, Pass, Placed};
 pub use crate::digest::{Digest, NotADigest};
 #[cfg(feature = "faulty-disk")]
-pub use crate::disk::{Arrival, Fault, FaultyDisk, Notes, VolatileDisk};
-pub use crate::disk::{Disk, Handle, Kind, Open, Os, Stat};
+pub use crate::disk::faulty::{DiskFault, FaultyDisk};
+#[cfg(feature = "faulty-disk")]
+pub use crate::disk::notes::{Arrival, Notes};
+pub use crate::disk::os::Os;
+#[cfg(feature = "faulty-disk")]
+pub use crate::disk::volatile::VolatileDisk;
+pub use crate::disk::{Disk, FileKind, Handle, OpenMode, Stat};
 pub use crate::entry::{Away, Content, Delivery, Draft, Entry, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError};
-pub use crate::intake::{Body, Found, Hint, Intake, Mark, Now, QUIET_MS, Taken, Unfit};
+pub use crate::intake::{Body, Found, Hint, Intake, Mark, QUIET_MS, Taken, Unfit};
 pub use crate::layout::Layout;
-pub use crate::ledger::{
-    FORMAT_VERSION, Folded, NotALine, TornTail, Verified, fold_ledger, read_ledger, verify,
-};
+pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};
 pub use crate::mailbox::{Mailbox, NotAMailbox};
 pub use crate::name::{FileName, NotAFileName};
+pub use crate::ownership::{OwnedTree, Ownership};
 pub use crate::packet::PacketRead;
+pub use crate::presence::Presence;
+pub use crate::read_only::{Folded, fold_ledger, read_ledger, verify};
 pub use crate::recover::{Opened, Recovery};
-pub use crate::retention::{Count, Cutoff, Old, Removal, Shelf, Shelved, tidy, torn_copies};
-pub use crate::snapshot::{Agreement, Fold, Made, PassedOver, SnapshotMaker, verify_with};
+pub use crate::retention::{
+    Count, Cutoff, FolderReport, KeptFolder, Old, Removal, tidy, torn_copies,
+};
+pub use crate::snapshot::check::{Agreement, verify_with};
+pub use crate::snapshot::make::{SnapshotInfo, SnapshotMaker};
+pub use crate::snapshot::{Fold, PassedOver};
 pub use crate::spool::{Committed, Spool};
-pub use crate::survey::{count_waiting, has_delivered, is_served, waiting};
+pub use crate::status::{count_waiting, has_delivered, is_served, waiting};
 pub use crate::tail::{Since, Tail};
-pub use crate::tenure::{Grounds, Tenure};
+pub use crate::time::Now;
 pub use crate::view::View;
-pub use crate::whereabouts::Whereabouts;

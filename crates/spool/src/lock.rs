@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode};
 
-use crate::disk::{self, Handle, Open};
-use crate::ground::Ground;
-use crate::{SpoolError, layout};
+use crate::disk::{self, Handle, OpenMode};
+use crate::root::OpenRoot;
+use crate::{SpoolError, dirs};
 
 /// How often the lock is tried while onlookers hold it, and the pause in between: about a second.
 const TRIES: u32 = 100;
@@ -16,13 +16,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// A lock that is held. It is given back when it is dropped, not when the last copy of the file is closed: a process
 /// that is being started holds copies of all files for a moment.
-pub(crate) struct Held {
+pub(crate) struct LockGuard {
     file: Handle,
     /// The ledger's directory, locked as well: whoever removes the lock file lets no second daemon in by that.
     ledger: Option<Handle>,
 }
 
-impl Drop for Held {
+impl Drop for LockGuard {
     fn drop(&mut self) {
         for handle in self.ledger.iter().chain([&self.file]) {
             // The kernel gives it back at the end of the process in any case.
@@ -32,44 +32,44 @@ impl Drop for Held {
 }
 
 /// Takes the lock and writes our process id into it, for people; the number proves nothing.
-pub(crate) fn take(ground: &Ground) -> Result<Held, SpoolError> {
-    let path = Path::new(layout::LOCK);
-    let opened = match ground.disk.open(&ground.root, path, Open::New) {
+pub(crate) fn take(root: &OpenRoot) -> Result<LockGuard, SpoolError> {
+    let path = Path::new(dirs::LOCK);
+    let opened = match root.disk.open(&root.handle, path, OpenMode::New) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            ground.disk.open(&ground.root, path, Open::Write)
+            root.disk.open(&root.handle, path, OpenMode::Write)
         }
         result => result,
     };
-    let file = opened.map_err(|source| ground.error("open", path, source))?;
+    let file = opened.map_err(|source| root.error("open", path, source))?;
     // Whoever can open the file can hold it and keep every daemon out. Where permissions cannot be set, that stands.
     let _ = rustix::fs::fchmod(&file, Mode::RUSR | Mode::WUSR);
-    if !lock(ground, &file).map_err(|source| ground.error("lock", path, source))? {
-        let named = disk::read_up_to(&*ground.disk, &file, 16, 16).unwrap_or_default();
+    if !lock(root, &file).map_err(|source| root.error("lock", path, source))? {
+        let named = disk::read_up_to(&*root.disk, &file, 16, 16).unwrap_or_default();
         let pid = std::str::from_utf8(&named)
             .ok()
             .and_then(|text| text.trim().parse().ok());
         return Err(SpoolError::Locked {
-            lock: ground.path(path),
+            lock: root.path(path),
             pid,
         });
     }
-    let ledger = lock_ledger(ground)?;
+    let ledger = lock_ledger(root)?;
     let pid = format!("{}\n", std::process::id());
     // For people only: a full disk is no reason not to start and wait for room.
-    let _ = ground
+    let _ = root
         .disk
         .truncate(&file, 0)
-        .and_then(|()| disk::write_all(&*ground.disk, &file, pid.as_bytes(), 0));
-    Ok(Held { file, ledger })
+        .and_then(|()| disk::write_all(&*root.disk, &file, pid.as_bytes(), 0));
+    Ok(LockGuard { file, ledger })
 }
 
 /// Locks the ledger's directory. Where directories cannot be locked the lock file has to do.
-fn lock_ledger(ground: &Ground) -> Result<Option<Handle>, SpoolError> {
-    let dir = ground.dir(layout::LEDGER.as_ref())?;
-    match ground.disk.lock(&dir.handle) {
+fn lock_ledger(root: &OpenRoot) -> Result<Option<Handle>, SpoolError> {
+    let dir = root.dir(dirs::LEDGER.as_ref())?;
+    match root.disk.lock(&dir.handle) {
         Ok(true) => Ok(Some(dir.handle)),
         Ok(false) => Err(SpoolError::Locked {
-            lock: ground.path(&dir.path),
+            lock: root.path(&dir.path),
             pid: None,
         }),
         Err(_) => Ok(None),
@@ -78,9 +78,9 @@ fn lock_ledger(ground: &Ground) -> Result<Option<Handle>, SpoolError> {
 
 /// Takes the lock; false if another process serves. One that can be shared is an onlooker's, who asks whether somebody
 /// serves and gives it back at once.
-fn lock(ground: &Ground, file: &Handle) -> io::Result<bool> {
+fn lock(root: &OpenRoot, file: &Handle) -> io::Result<bool> {
     for _ in 0..TRIES {
-        if ground.disk.lock(file)? {
+        if root.disk.lock(file)? {
             return Ok(true);
         }
         if rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_err() {

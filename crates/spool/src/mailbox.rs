@@ -1,13 +1,13 @@
 //! Where files are delivered, and how such a place is written in the ledger.
 //!
-//! Which directory that is, is the business of `layout`.
+//! Which directory that is, is for `layout` to say.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::layout::{PACKETS, PULLS, is_agent_name};
+use crate::dirs::{DEAD_LETTER, INBOX, PACKET_FOLDERS, PACKETS, PULLS, is_agent_name};
 
 /// A pull request's number has at most so many digits.
 const PULL_DIGITS_MAX: usize = 20;
@@ -28,9 +28,9 @@ pub enum Mailbox {
 impl fmt::Display for Mailbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Mailbox::Inbox(agent) => write!(f, "{agent}/inbox"),
-            Mailbox::DeadLetter(agent) => write!(f, "{agent}/dead_letter"),
-            Mailbox::Packets(folder) => write!(f, "packets/{folder}"),
+            Mailbox::Inbox(agent) => write!(f, "{agent}/{INBOX}"),
+            Mailbox::DeadLetter(agent) => write!(f, "{agent}/{DEAD_LETTER}"),
+            Mailbox::Packets(folder) => write!(f, "{PACKETS}/{folder}"),
             Mailbox::PullRequest(number) => write!(f, "{PULLS}/{number}"),
         }
     }
@@ -48,9 +48,9 @@ impl FromStr for Mailbox {
 
     fn from_str(text: &str) -> Result<Mailbox, NotAMailbox> {
         let mailbox = match text.rsplit_once('/') {
-            Some((agent, "inbox")) => Mailbox::Inbox(agent.to_owned()),
-            Some((agent, "dead_letter")) => Mailbox::DeadLetter(agent.to_owned()),
-            Some(("packets", folder)) => Mailbox::Packets(folder.to_owned()),
+            Some((agent, INBOX)) => Mailbox::Inbox(agent.to_owned()),
+            Some((agent, DEAD_LETTER)) => Mailbox::DeadLetter(agent.to_owned()),
+            Some((PACKETS, folder)) => Mailbox::Packets(folder.to_owned()),
             Some((PULLS, number)) => Mailbox::PullRequest(number.to_owned()),
             Some(_) | None => return Err(NotAMailbox),
         };
@@ -76,7 +76,7 @@ impl Mailbox {
     pub(crate) fn is_possible(&self) -> bool {
         match self {
             Mailbox::Inbox(agent) | Mailbox::DeadLetter(agent) => is_agent_name(agent),
-            Mailbox::Packets(folder) => PACKETS.contains(&folder.as_str()),
+            Mailbox::Packets(folder) => PACKET_FOLDERS.contains(&folder.as_str()),
             Mailbox::PullRequest(number) => {
                 (1..=PULL_DIGITS_MAX).contains(&number.len())
                     && number.bytes().all(|b| b.is_ascii_digit())

@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 
-use crate::disk::{self, Kind, Stat};
-use crate::ground::Ground;
-use crate::{Hint, Now, SpoolError, layout};
+use crate::disk::{self, FileKind, Stat};
+use crate::root::OpenRoot;
+use crate::{Hint, Now, SpoolError, dirs};
 
 /// How long a packet that nobody saw closed must be still to count as finished, in milliseconds.
 const STILL_MS: u64 = 500;
@@ -41,10 +41,10 @@ pub enum PacketRead {
 
 /// What is known of packets that were not still for long. All of it only saves time.
 #[derive(Debug, Default)]
-pub(crate) struct Packets(Mutex<HashMap<PathBuf, Known>>);
+pub(crate) struct Packets(Mutex<HashMap<PathBuf, SeenPacket>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct SeenPacket {
     /// A writer was seen to begin, and not to end since.
     writing: bool,
     /// The file as its writer left it.
@@ -55,19 +55,19 @@ struct Known {
 
 impl Packets {
     /// Notes what a watcher saw of the packet at `path`, relative to the root.
-    pub(crate) fn hint(&self, ground: &Ground, path: &Path, hint: Hint) {
+    pub(crate) fn hint(&self, root: &OpenRoot, path: &Path, hint: Hint) {
         let known = match hint {
-            Hint::Created | Hint::Growing => Known {
+            Hint::Created | Hint::Growing => SeenPacket {
                 writing: true,
-                ..Known::default()
+                ..SeenPacket::default()
             },
             // Whoever opens it again changes what is noted here: the word of the first writer is not the second one's.
             Hint::Finished => {
-                let file = ground.disk.open_beneath(&ground.root, path);
-                let closed = file.and_then(|file| ground.disk.stat(&file)).ok();
-                Known {
+                let file = root.disk.open_beneath(&root.handle, path);
+                let closed = file.and_then(|file| root.disk.stat(&file)).ok();
+                SeenPacket {
                     closed,
-                    ..Known::default()
+                    ..SeenPacket::default()
                 }
             }
         };
@@ -92,7 +92,7 @@ impl Packets {
         })
     }
 
-    fn change<T>(&self, path: &Path, change: impl FnOnce(&mut Known) -> T) -> T {
+    fn change<T>(&self, path: &Path, change: impl FnOnce(&mut SeenPacket) -> T) -> T {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // `a/./b` and `a//b` are the same packet.
         let path: PathBuf = path
@@ -107,7 +107,7 @@ impl Packets {
 }
 
 pub(crate) fn read(
-    ground: &Ground,
+    root: &OpenRoot,
     packets: &Packets,
     path: &Path,
     limit: u64,
@@ -117,29 +117,28 @@ pub(crate) fn read(
     if let Err(reason) = check(path) {
         return Ok(PacketRead::Unsafe(reason));
     }
-    match kind(ground, path) {
-        Ok(Kind::File) => {}
-        Ok(Kind::Symlink) => return Ok(PacketRead::Unsafe("a symbolic link is on the way")),
-        Ok(Kind::Directory | Kind::Special) => {
+    match kind(root, path) {
+        Ok(FileKind::File) => {}
+        Ok(FileKind::Symlink) => return Ok(PacketRead::Unsafe("a symbolic link is on the way")),
+        Ok(FileKind::Directory | FileKind::Special) => {
             return Ok(PacketRead::Unsafe("it is not a regular file"));
         }
         Err(error) => {
-            return refused(error).map_err(|source| ground.error("look at", path, source));
+            return refused(error).map_err(|source| root.error("look at", path, source));
         }
     }
-    let file = match ground.disk.open_beneath(&ground.root, path) {
+    let file = match root.disk.open_beneath(&root.handle, path) {
         Ok(file) => file,
-        Err(error) => return refused(error).map_err(|source| ground.error("open", path, source)),
+        Err(error) => return refused(error).map_err(|source| root.error("open", path, source)),
     };
     let look = || {
-        ground
-            .disk
+        root.disk
             .stat(&file)
-            .map_err(|source| ground.error("look at", path, source))
+            .map_err(|source| root.error("look at", path, source))
     };
     let before = look()?;
     // Another file may have taken its place since.
-    if before.kind != Kind::File {
+    if before.kind != FileKind::File {
         return Ok(PacketRead::Unsafe("it is not a regular file"));
     }
     if before.links > 1 {
@@ -153,8 +152,8 @@ pub(crate) fn read(
     if before.size > limit {
         return Ok(PacketRead::TooLarge);
     }
-    let bytes = disk::read_up_to(&*ground.disk, &file, before.size, limit.saturating_add(1))
-        .map_err(|source| ground.error("read", path, source))?;
+    let bytes = disk::read_up_to(&*root.disk, &file, before.size, limit.saturating_add(1))
+        .map_err(|source| root.error("read", path, source))?;
     let same = before == look()? && bytes.len() as u64 == before.size;
     let finished = same && packets.is_finished(path, &before, now);
     Ok(if finished {
@@ -165,15 +164,15 @@ pub(crate) fn read(
 }
 
 /// Says what a path leads to, without opening it: to open a device or a FIFO may do something.
-fn kind(ground: &Ground, path: &Path) -> io::Result<Kind> {
+fn kind(root: &OpenRoot, path: &Path) -> io::Result<FileKind> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(Kind::Directory);
+        return Ok(FileKind::Directory);
     };
     let at = match parent.components().next() {
-        None => return Ok(ground.disk.stat_at(&ground.root, name.as_ref())?.kind),
-        Some(_) => ground.disk.open_dir(&ground.root, parent)?,
+        None => return Ok(root.disk.stat_at(&root.handle, name.as_ref())?.kind),
+        Some(_) => root.disk.open_dir(&root.handle, parent)?,
     };
-    Ok(ground.disk.stat_at(&at, name.as_ref())?.kind)
+    Ok(root.disk.stat_at(&at, name.as_ref())?.kind)
 }
 
 /// What lies in mailboxes, in the ledger or beside them is nobody's packet: the daemon may read more than the agent that
@@ -182,7 +181,7 @@ fn check(path: &Path) -> Result<(), &'static str> {
     let mut first = true;
     for component in path.components() {
         match component {
-            Component::Normal(name) if first && name != layout::PACKETS_HOME => {
+            Component::Normal(name) if first && name != dirs::PACKETS => {
                 return Err("it does not lie in packets/");
             }
             Component::Normal(_) => first = false,

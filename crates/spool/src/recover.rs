@@ -5,14 +5,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::delivery::{Gathering, Lane, Pass};
+use crate::delivery::{Backlog, Lane, Pass};
 use crate::disk::Disk;
-use crate::ground::Ground;
-use crate::ledger::read::Place;
+use crate::ledger::read::LedgerPosition;
 use crate::ledger::{Ledger, TornTail};
-use crate::lock::Held;
+use crate::lock::LockGuard;
 use crate::packet::Packets;
-use crate::snapshot::{self, Fold, PassedOver};
+use crate::root::OpenRoot;
+use crate::snapshot::load::load_newest;
+use crate::snapshot::{Fold, PassedOver};
 use crate::spool::Spool;
 use crate::{Entry, SpoolError, VisitError, lock};
 
@@ -57,10 +58,10 @@ impl Spool {
         fold: &mut dyn Fold,
     ) -> Result<Opened, SpoolError> {
         let mut start = Start::read(root, disk)?;
-        let cursors = start.gathering.cursors();
-        let (taken, passed_over) = snapshot::take_up(&start.ground, Some(cursors), u64::MAX, fold)?;
+        let cursors = start.backlog.cursors();
+        let (taken, passed_over) = load_newest(&start.root, Some(cursors), u64::MAX, fold)?;
         if let Some(taken) = &taken {
-            start.gathering.know(&taken.heads);
+            start.backlog.know(&taken.heads);
         }
         let (snapshot, bytes) = (
             taken.as_ref().map(|taken| taken.place.seq),
@@ -81,69 +82,69 @@ impl Spool {
         disk: Arc<dyn Disk>,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
-        Start::read(root, disk)?.finish(Place::default(), visit)
+        Start::read(root, disk)?.finish(LedgerPosition::default(), visit)
     }
 }
 
 /// A workspace of which everything but the ledger was read.
 struct Start {
-    ground: Ground,
-    lock: Held,
-    gathering: Gathering,
+    root: OpenRoot,
+    lock: LockGuard,
+    backlog: Backlog,
 }
 
 impl Start {
     fn read(root: &Path, disk: Arc<dyn Disk>) -> Result<Start, SpoolError> {
-        let ground = Ground::open(root, disk)?;
-        let lock = lock::take(&ground)?;
-        let gathering = Gathering::read(&ground)?;
+        let root = OpenRoot::open(root, disk)?;
+        let lock = lock::take(&root)?;
+        let backlog = Backlog::read(&root)?;
         Ok(Start {
-            ground,
+            root,
             lock,
-            gathering,
+            backlog,
         })
     }
 
     /// Reads the ledger from behind a known record, and finishes what is undone.
     fn finish(
         self,
-        from: Place,
+        from: LedgerPosition,
         visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
     ) -> Result<Opened, SpoolError> {
         let Start {
-            ground,
+            root,
             lock,
-            mut gathering,
+            mut backlog,
         } = self;
         let mut admit = |entry: Entry| {
             let entry = Arc::new(entry);
-            gathering.admit(&entry);
+            backlog.admit(&entry);
             visit(&entry).map_err(|source| SpoolError::Visit {
                 seq: entry.seq,
                 source,
             })
         };
         let (mut ledger, torn) = Ledger::open(
-            Arc::clone(&ground.disk),
-            &ground.layout,
-            &ground.root,
+            Arc::clone(&root.disk),
+            &root.layout,
+            &root.handle,
             from,
             &mut admit,
         )?;
         let head = ledger.next_seq() - 1;
-        let (lanes, doubts) = gathering.settle(&ground, head)?;
+        let (lanes, doubts) = backlog.settle(&root, head)?;
         // Only now is anything changed: what was read fits together.
-        ledger.settle(&ground.root, torn.as_ref())?;
+        ledger.settle(&root.handle, torn.as_ref())?;
         let in_hand = lanes.in_hand();
         let mut spool = Spool {
-            ground,
+            root,
             ledger,
             lanes,
             in_hand,
             packets: Packets::default(),
             _lock: lock,
         };
-        spool.lanes.replace_cursors(&spool.ground, &doubts.lost)?;
+        spool.lanes.replace_cursors(&spool.root, &doubts.lost)?;
         let pass = spool.deliver(0)?;
         let recovery = Recovery {
             records: head,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use crate::delivery::{Lanes, Parked, Pass};
 use crate::disk::Handle;
-use crate::ground::Ground;
 use crate::layout::{self, Layout};
 use crate::ledger::{Ledger, is_gone};
-use crate::lock::Held;
+use crate::lock::LockGuard;
 use crate::packet::Packets;
+use crate::root::OpenRoot;
 use crate::view::{InHand, View};
-use crate::{Content, Draft, Entry, FileName, Hint, SpoolError};
+use crate::{Content, Draft, Entry, FileName, Hint, SpoolError, dirs};
 
 /// A record that the ledger holds. Only [`Spool::commit`] makes one.
 #[derive(Debug, Clone)]
@@ -28,13 +28,13 @@ impl Deref for Committed {
 
 /// The workspace's bytes, held by one process at a time. Opened with [`Spool::open`].
 pub struct Spool {
-    pub(crate) ground: Ground,
+    pub(crate) root: OpenRoot,
     pub(crate) ledger: Ledger,
     pub(crate) lanes: Lanes,
     pub(crate) in_hand: InHand,
     pub(crate) packets: Packets,
-    /// Held as long as the spool lives.
-    pub(crate) _lock: Held,
+    /// LockGuard as long as the spool lives.
+    pub(crate) _lock: LockGuard,
 }
 
 impl Spool {
@@ -45,7 +45,7 @@ impl Spool {
 
     /// The names of the workspace.
     pub fn layout(&self) -> &Layout {
-        &self.ground.layout
+        &self.root.layout
     }
 
     /// Lets the ledger begin a new segment once the last one has this many bytes; 64 MiB unless told.
@@ -56,24 +56,24 @@ impl Spool {
     /// Makes what is missing of a known agent's mailboxes, except its outbox, and says what it made, relative to the
     /// root. An agent without an outbox and an inbox is unknown, which is an error.
     pub fn make_mailboxes(&self, agent: &str) -> Result<Vec<PathBuf>, SpoolError> {
-        if !layout::is_agent_name(agent) {
+        if !dirs::is_agent_name(agent) {
             let no_agent = std::io::ErrorKind::InvalidInput.into();
             return Err(self
-                .ground
+                .root
                 .error("make mailboxes of", Path::new(agent), no_agent));
         }
         let mut made = Vec::new();
         for path in layout::remade_dirs(agent) {
-            let (dir, is_new) = self.ground.dir_of_known(&path, Some(agent))?;
+            let (dir, is_new) = self.root.dir_of_known(&path, Some(agent))?;
             made.extend(is_new.then_some(dir.path));
         }
         if !made.is_empty() {
             // A checkpoint syncs what is in them and takes it that they themselves are durable.
-            let home = self.ground.dir(&layout::agent_home(agent))?;
-            self.ground
+            let home = self.root.dir(&layout::agent_home(agent))?;
+            self.root
                 .disk
                 .sync_dir(&home.handle)
-                .map_err(SpoolError::io("sync", self.ground.path(&home.path)))?;
+                .map_err(SpoolError::io("sync", self.root.path(&home.path)))?;
         }
         Ok(made)
     }
@@ -101,7 +101,7 @@ impl Spool {
         if drafts.is_empty() {
             return Ok(Vec::new());
         }
-        self.lanes.prepare(&self.ground, &drafts, next - 1)?;
+        self.lanes.prepare(&self.root, &drafts, next - 1)?;
         let entries = self.ledger.append(drafts)?;
         for entry in &entries {
             self.lanes.enqueue(entry);
@@ -116,7 +116,7 @@ impl Spool {
     /// again in a later pass; `now` is the caller's monotonic clock in milliseconds.
     pub fn deliver(&mut self, now: u64) -> Result<Pass, SpoolError> {
         self.ledger.stopped()?;
-        let pass = self.lanes.pass(&self.ground, &self.in_hand, now);
+        let pass = self.lanes.pass(&self.root, &self.in_hand, now);
         self.checkpoint_if_due()?;
         Ok(pass)
     }
@@ -124,7 +124,7 @@ impl Spool {
     /// Makes everything delivered so far survive a power cut, and says so in the cursors. For idle moments and the end.
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         self.ledger.stopped()?;
-        self.lanes.checkpoint(&self.ground).inspect_err(|error| {
+        self.lanes.checkpoint(&self.root).inspect_err(|error| {
             if !error.is_retryable() {
                 self.ledger.stop(error);
             }
@@ -134,8 +134,8 @@ impl Spool {
     /// Fails, not to be retried, if the root or the ledger was moved, removed or changed by somebody else: what is
     /// written from then on goes where nobody looks for it. Costs a few looks.
     pub fn still_there(&self) -> Result<(), SpoolError> {
-        let ground = &self.ground;
-        let path = ground.layout.root();
+        let root = &self.root;
+        let path = root.layout.root();
         let replaced = |what: &str| {
             Err(SpoolError::Replaced {
                 path: path.to_owned(),
@@ -143,18 +143,17 @@ impl Spool {
             })
         };
         let look = |handle: &Handle| {
-            ground
-                .disk
+            root.disk
                 .stat(handle)
                 .map_err(SpoolError::io("look at", path))
         };
-        let there = match ground.disk.open_root(path) {
+        let there = match root.disk.open_root(path) {
             Err(error) if is_gone(&error) => {
                 return replaced("was removed or moved away while it was served");
             }
             result => result.map_err(SpoolError::io("open", path))?,
         };
-        let (there, ours) = (look(&there)?, look(&ground.root)?);
+        let (there, ours) = (look(&there)?, look(&root.handle)?);
         if (there.dev, there.ino) != (ours.dev, ours.ino) {
             return replaced("was replaced by another directory while it was served");
         }
@@ -180,7 +179,7 @@ impl Spool {
     pub fn view(&self) -> View<'_> {
         let next_seq = self.ledger.next_seq();
         View {
-            ground: &self.ground,
+            root: &self.root,
             in_hand: &self.in_hand,
             packets: &self.packets,
             next_seq,
@@ -190,7 +189,7 @@ impl Spool {
     /// Notes what a watcher saw of a file in this folder of `packets/`.
     pub fn hint_packet(&self, folder: &str, file: &FileName, hint: Hint) {
         self.packets
-            .hint(&self.ground, &layout::packets_dir(folder).join(file), hint);
+            .hint(&self.root, &layout::packets_dir(folder).join(file), hint);
     }
 
     /// Delivers like [`Spool::deliver`] while `work` judges the next batch: the two need different files, and a
@@ -206,7 +205,7 @@ impl Spool {
             return Ok((Pass::default(), done));
         }
         let Spool {
-            ground,
+            root,
             ledger,
             lanes,
             in_hand,
@@ -214,7 +213,7 @@ impl Spool {
             ..
         } = self;
         let view = View {
-            ground,
+            root,
             in_hand,
             packets,
             next_seq: ledger.next_seq(),
@@ -227,7 +226,7 @@ impl Spool {
         };
         let both = std::thread::scope(|scope| {
             let delivering = std::thread::Builder::new()
-                .spawn_scoped(scope, || lanes.pass(view.ground, view.in_hand, now))
+                .spawn_scoped(scope, || lanes.pass(view.root, view.in_hand, now))
                 .ok()?;
             let done = done();
             Some((
@@ -239,7 +238,7 @@ impl Spool {
         });
         // Where no thread is to be had, one comes after the other.
         let (pass, done) =
-            both.unwrap_or_else(|| (lanes.pass(view.ground, view.in_hand, now), done()));
+            both.unwrap_or_else(|| (lanes.pass(view.root, view.in_hand, now), done()));
         self.checkpoint_if_due()?;
         Ok((pass, done))
     }
@@ -274,7 +273,7 @@ fn check(draft: &Draft) -> Result<(), String> {
         }
     }
     match &draft.original {
-        Some(original) if !layout::is_agent_name(&original.outbox) => {
+        Some(original) if !dirs::is_agent_name(&original.outbox) => {
             Err(format!("there can be no outbox of `{}`", original.outbox))
         }
         Some(_) | None => Ok(()),

@@ -6,12 +6,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, Handle, Open, Os, Stat};
+use crate::disk::os::Os;
+use crate::disk::{Disk, Handle, OpenMode, Stat};
 use crate::layout::{self, Layout};
 use crate::ledger::backward::Backward;
 use crate::ledger::is_gone;
-use crate::ledger::read::{self, Place, Stretch};
-use crate::{Digest, Entry, SpoolError, VisitError};
+use crate::ledger::read::{self, LedgerPosition, Stretch};
+use crate::{Digest, Entry, SpoolError, VisitError, dirs};
 
 /// Where a [`Tail`] begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub enum Since {
 #[derive(Debug)]
 pub struct Tail {
     layout: Layout,
-    place: Place,
+    place: LedgerPosition,
     /// What the segment of `place` looked like when all of it had been read.
     seen: Option<Stat>,
 }
@@ -40,7 +41,7 @@ impl Tail {
         let layout = Layout::new(root);
         let dir = open_ledger(root)?;
         let place = match since {
-            Since::Beginning => Place::default(),
+            Since::Beginning => LedgerPosition::default(),
             Since::End => {
                 let from = Backward::new(&Os, &layout, &dir)?.before_last_batch()?;
                 read_to(&layout, &dir, from, u64::MAX)?
@@ -109,7 +110,7 @@ impl Tail {
     }
 
     fn look(&self, root: &Handle, first: u64) -> Result<Option<Stat>, SpoolError> {
-        let name = Path::new(layout::LEDGER).join(layout::segment_name(first));
+        let name = Path::new(dirs::LEDGER).join(layout::segment_name(first));
         match Os.stat_at(root, &name) {
             Err(error) if is_gone(&error) => Ok(None),
             result => result
@@ -120,7 +121,7 @@ impl Tail {
 
     /// Fails unless the last record that was read stands where it stood.
     fn check_place(&self, dir: &Handle) -> Result<(), SpoolError> {
-        let Place {
+        let LedgerPosition {
             seq,
             digest,
             segment,
@@ -133,7 +134,7 @@ impl Tail {
         let path = self.segment_path();
         let name = layout::segment_name(*segment);
         let file = Os
-            .open(dir, name.as_ref(), Open::Read)
+            .open(dir, name.as_ref(), OpenMode::Read)
             .map_err(SpoolError::io("open", &path))?;
         // The newline is not part of what the next line names.
         let length = usize::try_from(offset - line_begin)
@@ -183,11 +184,16 @@ fn open_ledger(root: &Path) -> Result<Handle, SpoolError> {
 }
 
 fn open_dir(root: &Handle, layout: &Layout) -> Result<Handle, SpoolError> {
-    Os.open_dir(root, Path::new(layout::LEDGER))
+    Os.open_dir(root, Path::new(dirs::LEDGER))
         .map_err(SpoolError::io("open", layout.ledger()))
 }
 
 /// Where reading from a place ends.
-fn read_to(layout: &Layout, dir: &Handle, from: Place, to: u64) -> Result<Place, SpoolError> {
+fn read_to(
+    layout: &Layout,
+    dir: &Handle,
+    from: LedgerPosition,
+    to: u64,
+) -> Result<LedgerPosition, SpoolError> {
     Ok(read::read(&Os, layout, dir, &Stretch { from, to }, &mut |_| Ok(()))?.place)
 }

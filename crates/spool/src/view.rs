@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use crate::ground::Ground;
 use crate::packet::{self, PacketRead, Packets};
-use crate::{Digest, FileName, Now, SpoolError, layout};
+use crate::root::OpenRoot;
+use crate::{Digest, FileName, Now, SpoolError, dirs, layout};
 
 /// The largest file of an inbox that is looked into, in bytes.
 const INBOX_FILE_MAX: u64 = 1 << 20;
@@ -15,7 +15,7 @@ const INBOX_FILE_MAX: u64 = 1 << 20;
 /// A spool as intake and judgement see it. It may be used while another thread delivers.
 #[derive(Clone, Copy)]
 pub struct View<'a> {
-    pub(crate) ground: &'a Ground,
+    pub(crate) root: &'a OpenRoot,
     pub(crate) in_hand: &'a InHand,
     pub(crate) packets: &'a Packets,
     pub(crate) next_seq: u64,
@@ -34,12 +34,12 @@ impl View<'_> {
 
     /// Lists up to `names_max` files of an agent's inbox that are meant as messages.
     pub fn inbox(&self, agent: &str, names_max: usize) -> Result<Vec<FileName>, SpoolError> {
-        let ground = self.ground;
-        let Some(dir) = ground.dir_if_there(&layout::agent_dir(agent, "inbox"))? else {
+        let root = self.root;
+        let Some(dir) = root.dir_if_there(&layout::agent_dir(agent, dirs::INBOX))? else {
             return Ok(Vec::new());
         };
         let mut names = Vec::new();
-        let listed = ground.disk.list_until(&dir.handle, &mut |name| {
+        let listed = root.disk.list_until(&dir.handle, &mut |name| {
             names.extend(Some(name).filter(layout::is_candidate));
             if names.len() < names_max {
                 ControlFlow::Continue(())
@@ -47,7 +47,7 @@ impl View<'_> {
                 ControlFlow::Break(())
             }
         });
-        listed.map_err(|source| ground.error("list", &dir.path, source))?;
+        listed.map_err(|source| root.error("list", &dir.path, source))?;
         Ok(names)
     }
 
@@ -55,12 +55,12 @@ impl View<'_> {
     /// than is ever delivered.
     pub fn inbox_digest(&self, agent: &str, file: &FileName) -> Result<Option<Digest>, SpoolError> {
         let Some(dir) = self
-            .ground
-            .dir_if_there(&layout::agent_dir(agent, "inbox"))?
+            .root
+            .dir_if_there(&layout::agent_dir(agent, dirs::INBOX))?
         else {
             return Ok(None);
         };
-        let bytes = self.ground.bytes(&dir, file, INBOX_FILE_MAX)?;
+        let bytes = self.root.bytes(&dir, file, INBOX_FILE_MAX)?;
         Ok(bytes.map(|bytes| Digest::of(&bytes)))
     }
 
@@ -75,14 +75,7 @@ impl View<'_> {
         owner: Option<u32>,
         now: Now,
     ) -> Result<PacketRead, SpoolError> {
-        packet::read(
-            self.ground,
-            self.packets,
-            Path::new(path),
-            limit,
-            owner,
-            now,
-        )
+        packet::read(self.root, self.packets, Path::new(path), limit, owner, now)
     }
 }
 

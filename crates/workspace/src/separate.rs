@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::users::{User, Users};
 use message_schema::id::AgentName;
-use spool::{FileName, Grounds, SpoolError, Tenure};
+use spool::{FileName, OwnedTree, Ownership, SpoolError};
 
 /// Who is who.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Line {
     /// Relative to the root; empty is the root itself.
     pub path: PathBuf,
     /// What it is to be.
-    pub tenure: Tenure,
+    pub ownership: Ownership,
     /// Why, in a few words.
     pub why: &'static str,
     /// What is to become of what lies in it.
@@ -85,7 +85,7 @@ impl Cast {
         let daemon = self.daemon;
         let line = |path: &str, owner: User, mode: u32, why, within| Line {
             path: path.into(),
-            tenure: Tenure {
+            ownership: Ownership {
                 uid: owner.uid,
                 gid: owner.gid,
                 mode,
@@ -227,66 +227,71 @@ impl Cast {
 impl Line {
     /// How many entries are not yet what they are to be, this one included; and with `change` makes them so. A missing
     /// one counts and is made by nobody here.
-    pub fn settle(&self, grounds: &Grounds, change: bool) -> Result<usize, SpoolError> {
-        let mut count = one(grounds, &self.path, self.tenure, change)?;
+    pub fn settle(&self, tree: &OwnedTree, change: bool) -> Result<usize, SpoolError> {
+        let mut count = one(tree, &self.path, self.ownership, change)?;
         match self.within {
             Within::Left => {}
             Within::Readable => {
-                for path in children(grounds, &self.path)? {
+                for path in children(tree, &self.path)? {
                     // What is no plain file is its owner's affair.
-                    let Ok(Some(there)) = grounds.tenure(&path) else {
+                    let Ok(Some(there)) = tree.ownership(&path) else {
                         continue;
                     };
-                    if !grounds.is_dir(&path) {
-                        let readable = Tenure {
+                    if !tree.is_dir(&path) {
+                        let readable = Ownership {
                             mode: (there.mode & 0o777) | 0o444,
                             ..there
                         };
-                        count += one(grounds, &path, readable, change)?;
+                        count += one(tree, &path, readable, change)?;
                     }
                 }
             }
-            Within::Owned(mode) => count += self.settle_below(grounds, &self.path, mode, change)?,
+            Within::Owned(mode) => count += self.settle_below(tree, &self.path, mode, change)?,
         }
         Ok(count)
     }
 
     fn settle_below(
         &self,
-        grounds: &Grounds,
+        tree: &OwnedTree,
         directory: &Path,
         mode: u32,
         change: bool,
     ) -> Result<usize, SpoolError> {
         let mut count = 0;
-        for path in children(grounds, directory)? {
-            let is_dir = grounds.is_dir(&path);
-            let tenure = if is_dir {
-                self.tenure
+        for path in children(tree, directory)? {
+            let is_dir = tree.is_dir(&path);
+            let ownership = if is_dir {
+                self.ownership
             } else {
-                Tenure {
+                Ownership {
                     mode,
-                    ..self.tenure
+                    ..self.ownership
                 }
             };
-            count += one(grounds, &path, tenure, change)?;
+            count += one(tree, &path, ownership, change)?;
             if is_dir {
-                count += self.settle_below(grounds, &path, mode, change)?;
+                count += self.settle_below(tree, &path, mode, change)?;
             }
         }
         Ok(count)
     }
 }
 
-fn one(grounds: &Grounds, path: &Path, tenure: Tenure, change: bool) -> Result<usize, SpoolError> {
+fn one(
+    tree: &OwnedTree,
+    path: &Path,
+    ownership: Ownership,
+    change: bool,
+) -> Result<usize, SpoolError> {
     if change {
-        return grounds.grant(path, tenure).map(usize::from);
+        return tree.grant(path, ownership).map(usize::from);
     }
-    Ok(usize::from(grounds.tenure(path)? != Some(tenure)))
+    Ok(usize::from(tree.ownership(path)? != Some(ownership)))
 }
 
-fn children(grounds: &Grounds, directory: &Path) -> Result<Vec<PathBuf>, SpoolError> {
-    Ok(grounds
+fn children(tree: &OwnedTree, directory: &Path) -> Result<Vec<PathBuf>, SpoolError> {
+    Ok(tree
         .names(directory)?
         .iter()
         .map(|name: &FileName| directory.join(name))

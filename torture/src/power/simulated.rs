@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use daemon::mailroom::Mailroom;
-use spool::{Arrival, Disk, FaultyDisk, Layout, Notes, Open, Recovery, VolatileDisk};
+use spool::{Arrival, Disk, FaultyDisk, Layout, Notes, OpenMode, Recovery, VolatileDisk};
 use workspace::clock::Moment;
 
 use super::history::History;
@@ -169,7 +169,7 @@ fn post(disk: &dyn Disk, root: &Path, letter: &Letter) -> io::Result<()> {
     let at = disk.open_root(root)?;
     let outbox = disk.open_dir(&at, &Path::new("agents").join(letter.from).join("outbox"))?;
     let part = PathBuf::from(format!(".{}.part", letter.file));
-    let file = disk.open(&outbox, &part, Open::New)?;
+    let file = disk.open(&outbox, &part, OpenMode::New)?;
     disk.write_at(&file, letter.text.as_bytes(), 0)?;
     disk.rename_new(&outbox, &part, &outbox, Path::new(&letter.file))
 }

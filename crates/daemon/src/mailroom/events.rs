@@ -91,9 +91,9 @@ impl Mailroom {
 
     /// Records that the requests that have left their inboxes are taken.
     pub(super) fn hear_takes(&mut self, moment: Moment, pass: &mut Pass) -> Result<(), SpoolError> {
-        let mut whereabouts = self.spool.whereabouts();
+        let mut presence = self.spool.presence();
         let mut has_left = |key: &ReviewKey, request: &Delivered| {
-            whereabouts.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
+            presence.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
                 tracing::warn!(review = %key, error = %chain(&error), "whether its request was taken cannot be seen; it is tried again");
                 false
             })

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 
-use spool::{Made, SpoolError};
+use spool::{SnapshotInfo, SpoolError};
 use workspace::clock::Moment;
 use workspace::config::Config;
 use workspace::fold::Books;
@@ -33,7 +33,7 @@ pub(super) struct Quiet {
 
 /// What was done.
 enum Done {
-    Snapshot(Result<Made, SpoolError>),
+    Snapshot(Result<SnapshotInfo, SpoolError>),
     Sweep(Result<Sweep, SpoolError>),
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use message_schema::code::Finder;
 use message_schema::{Code, Level, Message};
 use serde::Serialize;
-use spool::{Disk as _, FileName, Open, Os};
+use spool::{Disk as _, FileName, OpenMode, Os};
 use validate_message::{PacketInput, Violations};
 
 use super::{DeadLetter, bytes, directory};
@@ -160,7 +160,7 @@ pub fn put_back(root: &Path, letter: &DeadLetter, original: &[u8]) -> Result<Str
         Ok(()) | Err(_) => {}
     }
     let written = || -> io::Result<String> {
-        let file = Os.open(&dir, temporary, Open::New)?;
+        let file = Os.open(&dir, temporary, OpenMode::New)?;
         let mut filled = 0;
         while filled < original.len() {
             filled += Os.write_at(&file, &original[filled..], filled as u64)?;

@@ -3,7 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use daemon::gc::{self, Mode, Sweep};
 use serde::Serialize;
-use spool::{Count, Shelved};
+use spool::{Count, FolderReport};
 use workspace::clock;
 use workspace::config::{Config, RetentionSection};
 
@@ -118,10 +118,10 @@ fn document(sweep: &Sweep, keep: &RetentionSection, dry_run: bool) -> Document {
     }
 }
 
-fn row(shelved: &Shelved) -> Row {
+fn row(shelved: &FolderReport) -> Row {
     Row {
         agent: shelved.agent.clone(),
-        directory: shelved.shelf.directory(),
+        directory: shelved.folder.directory(),
         there: shelved.there.into(),
         oldest: shelved
             .oldest_ns
@@ -157,7 +157,7 @@ fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
     for shelved in &sweep.shelves {
         lines.push([
             shelved.agent.clone(),
-            shelved.shelf.directory().to_owned(),
+            shelved.folder.directory().to_owned(),
             shelved.there.files.to_string(),
             size(shelved.there.bytes),
             shelved.oldest_ns.map_or_else(

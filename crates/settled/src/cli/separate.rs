@@ -7,7 +7,7 @@ use std::path::Path;
 
 use message_schema::id::AgentName;
 use serde::Serialize;
-use spool::{Grounds, Layout};
+use spool::{Layout, OwnedTree};
 use workspace::config::{self, Config};
 use workspace::directory;
 use workspace::users::{Named, User, Users};
@@ -170,16 +170,16 @@ fn write_users(root: &Path, cast: &Cast) -> Result<(), Failure> {
 /// Prints the scheme, and with `change` makes it so.
 fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exit, Failure> {
     let failed = |error: spool::SpoolError| Failure::new(Exit::Failed, &error);
-    let grounds = if root.is_dir() {
-        Some(Grounds::open(root).map_err(failed)?)
+    let tree = if root.is_dir() {
+        Some(OwnedTree::open(root).map_err(failed)?)
     } else {
         None
     };
     let mut rows = vec![["PATH", "OWNER", "MODE", "WHY"].map(str::to_owned)];
     let mut count = 0;
     for line in cast.lines() {
-        count += match &grounds {
-            Some(grounds) => line.settle(grounds, change).map_err(failed)?,
+        count += match &tree {
+            Some(tree) => line.settle(tree, change).map_err(failed)?,
             None => 1,
         };
         rows.push(row(&line));
@@ -240,13 +240,13 @@ fn row(line: &Line) -> [String; 4] {
         line.path.display().to_string()
     };
     let owner = User {
-        uid: line.tenure.uid,
-        gid: line.tenure.gid,
+        uid: line.ownership.uid,
+        gid: line.ownership.gid,
     };
     [
         path,
         owner.to_string(),
-        format!("{:04o}", line.tenure.mode),
+        format!("{:04o}", line.ownership.mode),
         line.why.to_owned(),
     ]
 }

@@ -1,15 +1,14 @@
-//! What was touched since the last checkpoint, and how it becomes durable.
+//! Remembers what was touched since the last checkpoint, and makes it durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::note::Note;
-use super::{Lane, Lanes};
-use crate::disk::{self, Handle, Kind, Open};
-use crate::ground::{Dir, Ground};
-use crate::{FileName, SpoolError, layout};
+use super::Lane;
+use crate::disk::{self, FileKind, Handle, OpenMode};
+use crate::root::{Dir, OpenRoot};
+use crate::{FileName, SpoolError, dirs, layout};
 
 /// So many touched files that a power cut would make the next start slow.
 const TOUCHED_MAX: usize = 32_768;
@@ -27,7 +26,7 @@ const FILES_MAX: usize = if cfg!(target_os = "linux") {
 pub(crate) struct Touched {
     files: Vec<(PathBuf, FileName)>,
     count: usize,
-    /// How many there were when they were last tried to be made durable.
+    /// How many there were when the last checkpoint tried to make them durable.
     tried: usize,
     dirs: BTreeSet<PathBuf>,
     pub(crate) lanes: BTreeSet<Lane>,
@@ -84,41 +83,46 @@ impl Touched {
         self.lanes.extend(other.lanes);
     }
 
-    /// Makes all of it durable but what lies in directories that cannot be opened, which are given: their owner may have
-    /// closed them, and nobody else's mail waits for that. An error that is not retryable means that bytes may be lost and
-    /// must be looked for.
-    fn sync(&self, ground: &Ground) -> Result<Vec<Closed>, SpoolError> {
+    /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.
+    pub(super) fn is_checkpoint_due(&self) -> bool {
+        self.count >= self.tried + TOUCHED_MAX
+    }
+
+    /// Makes all of it durable except what is in directories that cannot be opened, and returns those: their owner may
+    /// have closed them, and nobody else's mail waits for that. After an error that is not retryable, bytes may be lost,
+    /// and only a new start looks for them.
+    pub(super) fn sync(&mut self, root: &OpenRoot) -> Result<Vec<Closed>, SpoolError> {
+        self.tried = self.count;
         let mut dirs = Vec::new();
         let mut closed = Vec::new();
         for path in &self.dirs {
-            match ground.dir_if_there(path) {
+            match root.dir_if_there(path) {
                 Ok(dir) => dirs.extend(dir.map(|dir| (path, dir))),
                 Err(error) => closed.push((path.clone(), error)),
             }
         }
         if self.count > FILES_MAX {
-            sync_file_systems(ground, dirs)?;
+            sync_file_systems(root, dirs)?;
             return Ok(closed);
         }
         for (path, name) in &self.files {
             let Some((_, dir)) = dirs.iter().find(|(known, _)| *known == path) else {
                 continue;
             };
-            sync_file(ground, dir, name)?;
+            sync_file(root, dir, name)?;
         }
         for (path, dir) in &dirs {
-            ground
-                .disk
+            root.disk
                 .sync_dir(&dir.handle)
-                .map_err(SpoolError::fatal("sync", ground.path(path)))?;
+                .map_err(SpoolError::fatal("sync", root.path(path)))?;
         }
         Ok(closed)
     }
 
     /// What is left to be made durable once all lanes but those held up are.
-    fn left(self, is_held: &dyn Fn(&Lane) -> bool) -> Touched {
+    pub(super) fn left(self, is_held: &dyn Fn(&Lane) -> bool) -> Touched {
         let lanes: BTreeSet<Lane> = self.lanes.into_iter().filter(is_held).collect();
-        let places: Vec<PathBuf> = lanes.iter().flat_map(places_of).collect();
+        let places: Vec<PathBuf> = lanes.iter().flat_map(dirs_of).collect();
         let is_left = |dir: &Path| places.iter().any(|place| place.starts_with(dir));
         let dirs = self.dirs.into_iter().filter(|dir| is_left(dir)).collect();
         let files: Vec<_> = self
@@ -142,90 +146,29 @@ impl Touched {
     }
 }
 
-impl Lanes {
-    /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.
-    pub(crate) fn is_checkpoint_due(&self) -> bool {
-        self.touched.count >= self.touched.tried + TOUCHED_MAX
-    }
-
-    /// Makes durable what was done, then says so in the cursors. Fails, to be retried, also if single directories could
-    /// not be opened; then all lanes but theirs are durable.
-    pub(crate) fn checkpoint(&mut self, ground: &Ground) -> Result<(), SpoolError> {
-        if self.touched.lanes.is_empty() && !self.cursors_made {
-            return Ok(());
-        }
-        self.touched.tried = self.touched.count;
-        let closed = self.touched.sync(ground)?;
-        let is_held = |lane: &Lane| {
-            places_of(lane)
-                .iter()
-                .any(|place| closed.iter().any(|(path, _)| place.starts_with(path)))
-        };
-        // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
-        // for files that are there, nothing more.
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
-        for lane in self.touched.lanes.iter().filter(|lane| !is_held(lane)) {
-            let Some(work) = self.works.get_mut(lane) else {
-                continue;
-            };
-            let name = lane.cursor_name();
-            let (slot, pos) = (work.progress.turn, work.progress.done);
-            let note = Note {
-                pos,
-                verify: 0,
-                boot: ground.boot.clone(),
-            };
-            let file = ground.disk.open(&dir.handle, name.as_ref(), Open::Write);
-            let file = file.map_err(|source| ground.error_at("open", &dir, &name, source))?;
-            disk::write_all(&*ground.disk, &file, &note.line(slot), slot.offset())
-                .map_err(|source| ground.error_at("write", &dir, &name, source))?;
-            let path = || ground.path(&dir.path.join(&name));
-            ground
-                .disk
-                .sync_data(&file)
-                .map_err(SpoolError::fatal("sync", path()))?;
-            work.progress.durable = pos;
-            work.progress.turn = slot.other();
-        }
-        if self.cursors_made {
-            ground
-                .disk
-                .sync_dir(&dir.handle)
-                .map_err(SpoolError::fatal("sync", ground.path(&dir.path)))?;
-        }
-        self.cursors_made = false;
-        self.touched = std::mem::take(&mut self.touched).left(&is_held);
-        closed
-            .into_iter()
-            .next()
-            .map_or(Ok(()), |(_, error)| Err(error))
-    }
-}
-
 /// Syncs each file system of these directories once; an agent's directory may be a mount of its own.
-fn sync_file_systems(ground: &Ground, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), SpoolError> {
+fn sync_file_systems(root: &OpenRoot, dirs: Vec<(&PathBuf, Dir)>) -> Result<(), SpoolError> {
     let mut file_systems: BTreeMap<u64, (Handle, &Path)> = BTreeMap::new();
     for (path, dir) in dirs {
-        let stat = ground
+        let stat = root
             .disk
             .stat(&dir.handle)
-            .map_err(|source| ground.error("look at", path, source))?;
+            .map_err(|source| root.error("look at", path, source))?;
         file_systems.entry(stat.dev).or_insert((dir.handle, path));
     }
     for (handle, path) in file_systems.values() {
-        ground
-            .disk
+        root.disk
             .sync_file_system(handle)
-            .map_err(SpoolError::fatal("sync", ground.path(path)))?;
+            .map_err(SpoolError::fatal("sync", root.path(path)))?;
     }
     Ok(())
 }
 
 /// The directories a lane works in.
-fn places_of(lane: &Lane) -> Vec<PathBuf> {
+pub(super) fn dirs_of(lane: &Lane) -> Vec<PathBuf> {
     match lane {
         Lane::Mailbox(mailbox) => vec![layout::mailbox_dir(mailbox)],
-        Lane::Outbox(agent) => ["outbox", "sent", "dead_letter"]
+        Lane::Outbox(agent) => [dirs::OUTBOX, dirs::SENT, dirs::DEAD_LETTER]
             .map(|name| layout::agent_dir(agent, name))
             .into(),
     }
@@ -234,17 +177,17 @@ fn places_of(lane: &Lane) -> Vec<PathBuf> {
 /// Syncs one file. One that is gone was taken by its reader and needs no help any more; a link, a FIFO or a directory
 /// that was put away has no bytes of ours, and its name is synced with the directory. One that cannot be opened is synced
 /// with its whole file system: what was not synced must not be noted as durable.
-fn sync_file(ground: &Ground, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
-    let fatal = || SpoolError::fatal("sync", ground.path(&dir.path.join(name)));
-    match disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Read)) {
+fn sync_file(root: &OpenRoot, dir: &Dir, name: &FileName) -> Result<(), SpoolError> {
+    let fatal = || SpoolError::fatal("sync", root.path(&dir.path.join(name)));
+    match disk::if_there(root.disk.open(&dir.handle, name.as_ref(), OpenMode::Read)) {
         Ok(None) => Ok(()),
         Ok(Some(file)) => {
-            let stat = ground
+            let stat = root
                 .disk
                 .stat(&file)
-                .map_err(|source| ground.error_at("look at", dir, name, source))?;
-            if stat.kind == Kind::File {
-                ground.disk.sync_data(&file).map_err(fatal())
+                .map_err(|source| root.error_at("look at", dir, name, source))?;
+            if stat.kind == FileKind::File {
+                root.disk.sync_data(&file).map_err(fatal())
             } else {
                 Ok(())
             }
@@ -257,9 +200,9 @@ fn sync_file(ground: &Ground, dir: &Dir, name: &FileName) -> Result<(), SpoolErr
         {
             Ok(())
         }
-        Err(source) => match ground.disk.sync_file_system(&dir.handle) {
+        Err(source) => match root.disk.sync_file_system(&dir.handle) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(ground.error_at("open", dir, name, source)),
+            Ok(false) => Err(root.error_at("open", dir, name, source)),
             Err(error) => Err(fatal()(error)),
         },
     }

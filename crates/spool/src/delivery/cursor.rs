@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::note::{LINE, Note, Pos, Slot, short};
-use crate::disk::{self, Handle, Open};
-use crate::ground::{Dir, Ground};
-use crate::{FileName, SpoolError, layout};
+use super::note::{CursorNote, LINE, Pos, Slot, short};
+use crate::disk::{self, Handle, OpenMode};
+use crate::root::{Dir, OpenRoot};
+use crate::{FileName, SpoolError, dirs, layout};
 
 /// The length of a cursor file in bytes.
 pub(crate) const LEN: usize = 4 * LINE;
@@ -65,7 +65,7 @@ impl Progress {
             let begin = slot.index() * LINE;
             bytes
                 .get(begin..begin + LINE)
-                .and_then(|line| Note::read(line, slot))
+                .and_then(|line| CursorNote::read(line, slot))
         });
         let [even, odd] = [even, odd].map(|note| note.map(|note| note.pos));
         let boot = short(boot);
@@ -88,7 +88,7 @@ impl Progress {
         });
         let delivered_pos = delivered.as_ref().map(|note| note.pos);
         match (prepared, delivered) {
-            (Some(Note { pos, verify, .. }), _) => {
+            (Some(CursorNote { pos, verify, .. }), _) => {
                 let done = delivered_pos.map_or(durable, |done| done.max(durable));
                 // What is durable was delivered; nothing of it waits for its rename any more.
                 let prepared = Some(pos).filter(|pos| *pos > durable);
@@ -103,7 +103,7 @@ impl Progress {
                     Trust::Whole,
                 )
             }
-            (None, Some(Note { pos, verify, .. })) => (
+            (None, Some(CursorNote { pos, verify, .. })) => (
                 Progress {
                     durable,
                     turn,
@@ -133,7 +133,7 @@ impl Progress {
         }
     }
 
-    /// The furthest place the cursor speaks of; the ledger must reach it.
+    /// The furthest item the cursor names; the ledger must reach it.
     pub(crate) fn furthest(&self) -> Pos {
         self.done
             .max(self.durable)
@@ -142,12 +142,12 @@ impl Progress {
 
     /// Gives a whole new cursor file.
     pub(crate) fn file(&self, boot: &str) -> Vec<u8> {
-        let durable = Note {
+        let durable = CursorNote {
             pos: self.durable,
             verify: 0,
             boot: boot.to_owned(),
         };
-        let done = Note {
+        let done = CursorNote {
             pos: self.done,
             verify: self.verify,
             boot: boot.to_owned(),
@@ -167,18 +167,18 @@ pub(crate) struct Cursors(BTreeMap<FileName, Vec<u8>>);
 
 impl Cursors {
     /// Reads them; changes nothing. A workspace that was never served has none.
-    pub(crate) fn read(ground: &Ground) -> Result<Cursors, SpoolError> {
-        let Some(dir) = ground.dir_if_there(layout::CURSORS.as_ref())? else {
+    pub(crate) fn read(root: &OpenRoot) -> Result<Cursors, SpoolError> {
+        let Some(dir) = root.dir_if_there(dirs::CURSORS.as_ref())? else {
             return Ok(Cursors(BTreeMap::new()));
         };
-        let names = ground
+        let names = root
             .disk
             .list(&dir.handle)
-            .map_err(|source| ground.error("list", &dir.path, source))?;
+            .map_err(|source| root.error("list", &dir.path, source))?;
         let mut cursors = BTreeMap::new();
         for name in names.into_iter().filter(layout::is_cursor) {
             // A cursor that is no readable file counts as lost; that is reported when its lane comes up.
-            let bytes = ground.bytes(&dir, &name, LEN as u64)?.unwrap_or_default();
+            let bytes = root.bytes(&dir, &name, LEN as u64)?.unwrap_or_default();
             cursors.insert(name, bytes);
         }
         Ok(Cursors(cursors))
@@ -190,12 +190,12 @@ impl Cursors {
     }
 
     /// Fails if one of them speaks of a record after `head`: then the ledger lost it.
-    pub(crate) fn check(&self, ground: &Ground, head: u64) -> Result<(), SpoolError> {
+    pub(crate) fn check(&self, root: &OpenRoot, head: u64) -> Result<(), SpoolError> {
         for (name, bytes) in &self.0 {
-            let seq = Progress::read(bytes, &ground.boot, head).0.furthest().seq;
+            let seq = Progress::read(bytes, &root.boot, head).0.furthest().seq;
             if seq > head {
                 return Err(SpoolError::Damaged {
-                    segment: ground.path(layout::LEDGER.as_ref()),
+                    segment: root.path(dirs::LEDGER.as_ref()),
                     line: head + 1,
                     what: format!(
                         "the ledger ends with record {head}, but {name} speaks of record {seq}"
@@ -209,7 +209,7 @@ impl Cursors {
 
 /// The lane's cursor file, open.
 pub(super) struct Cursor<'a> {
-    pub(super) ground: &'a Ground,
+    pub(super) root: &'a OpenRoot,
     file: Handle,
     path: PathBuf,
 }
@@ -217,50 +217,49 @@ pub(super) struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Opens the file, and makes it if somebody removed it while we run: what it said is known here.
     pub(super) fn open(
-        ground: &'a Ground,
+        root: &'a OpenRoot,
         name: &FileName,
         progress: &Progress,
     ) -> Result<Cursor<'a>, SpoolError> {
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let dir = root.dir(dirs::CURSORS.as_ref())?;
         let path = dir.path.join(name);
-        let open = || disk::if_there(ground.disk.open(&dir.handle, name.as_ref(), Open::Write));
+        let open = || disk::if_there(root.disk.open(&dir.handle, name.as_ref(), OpenMode::Write));
         let opened = match open() {
             Ok(None) => {
-                make(ground, &dir, name, progress)?;
+                make(root, &dir, name, progress)?;
                 open().and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()))
             }
             Ok(Some(file)) => Ok(file),
             Err(error) => Err(error),
         };
-        let file = opened.map_err(|source| ground.error("open", &path, source))?;
-        Ok(Cursor { ground, file, path })
+        let file = opened.map_err(|source| root.error("open", &path, source))?;
+        Ok(Cursor { root, file, path })
     }
 
     /// Writes one of its lines.
-    pub(super) fn write(&self, slot: Slot, note: &Note) -> Result<(), SpoolError> {
+    pub(super) fn write(&self, slot: Slot, note: &CursorNote) -> Result<(), SpoolError> {
         disk::write_all(
-            &*self.ground.disk,
+            &*self.root.disk,
             &self.file,
             &note.line(slot),
             slot.offset(),
         )
-        .map_err(|source| self.ground.error("write", &self.path, source))
+        .map_err(|source| self.root.error("write", &self.path, source))
     }
 }
 
 /// Writes a whole cursor file in place of whatever has its name.
 pub(crate) fn make(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     name: &FileName,
     progress: &Progress,
 ) -> Result<(), SpoolError> {
     let temporary = layout::cursor_temporary(name);
-    ground.write_new(dir, &temporary, &progress.file(&ground.boot))?;
-    ground
-        .disk
+    root.write_new(dir, &temporary, &progress.file(&root.boot))?;
+    root.disk
         .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())
-        .map_err(|source| ground.error_at("write", dir, name, source))
+        .map_err(|source| root.error_at("write", dir, name, source))
 }
 
 #[cfg(test)]
@@ -275,7 +274,7 @@ mod tests {
 
     /// A cursor file with these notes of this boot.
     fn file(durable: [Pos; 2], prepared: Pos, delivered: Pos) -> Vec<u8> {
-        let note = |pos| Note {
+        let note = |pos| CursorNote {
             pos,
             verify: 3,
             boot: BOOT.to_owned(),

@@ -1,19 +1,21 @@
-//! The last place of each lane up to some record: whoever has not followed a lane that far still needs the records.
+//! The last item of each lane up to some record. A snapshot may replace the records up to there only if every lane has
+//! followed the ledger that far.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::cursor::{Progress, Trust};
 use super::note::Pos;
-use super::{Cursors, Lane, items_of};
+use super::queue::items_of;
+use super::{Cursors, Lane};
 use crate::Entry;
 
-/// The last place of each lane that was ever used.
+/// The last item of each lane that was ever used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Heads(BTreeMap<Lane, Pos>);
 
 impl Heads {
-    /// Notes what a record wants done.
+    /// Counts a record in.
     pub(crate) fn note(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
             let head = self.0.entry(lane).or_insert(item.pos);
@@ -21,7 +23,7 @@ impl Heads {
         }
     }
 
-    /// Notes a lane's last place.
+    /// Sets a lane's last item, as a snapshot has it.
     pub(crate) fn insert(&mut self, lane: Lane, pos: Pos) {
         self.0.insert(lane, pos);
     }

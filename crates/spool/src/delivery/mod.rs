@@ -1,16 +1,19 @@
 //! Follows the ledger: makes the files its records name and puts the judged originals away, lane by lane.
 //!
-//! Delivers only what the ledger holds, and never decides anything.
+//! It sees nothing but committed records, so nothing can be delivered before its cause is durable, and it never decides
+//! anything: what it repeats after a kill comes out the same.
 
-mod away;
 mod checkpoint;
+mod create;
 mod cursor;
-mod fill;
+mod dispose;
+mod expected;
+mod group;
 mod heads;
 mod lane;
 mod note;
-mod place;
-mod wanted;
+mod pass;
+mod queue;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +23,14 @@ pub(crate) use self::cursor::Cursors;
 use self::cursor::{Progress, Trust};
 pub(crate) use self::heads::Heads;
 pub use self::lane::Lane;
-use self::lane::{Item, Rest, Work};
+use self::note::CursorNote;
 pub(crate) use self::note::Pos;
-use crate::ground::Ground;
+pub use self::pass::{Parked, Pass, Placed};
+use self::queue::{Backoff, LaneItem, LaneQueue, items_of};
+use crate::disk::{self, OpenMode};
+use crate::root::OpenRoot;
 use crate::view::InHand;
-use crate::{Away, Draft, Entry, FileName, Mailbox, SpoolError, layout};
+use crate::{Away, Draft, Entry, Mailbox, SpoolError, dirs, layout};
 
 /// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
 const PAUSE_MIN_MS: u64 = 100;
@@ -34,68 +40,14 @@ const PAUSE_MAX_MS: u64 = 30_000;
 /// From so many waiting files on a second thread costs less than it saves.
 const WORTH_A_THREAD: usize = 128;
 
-/// A file in a mailbox, and the record that made it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placed {
-    /// Where.
-    pub mailbox: Mailbox,
-    /// The name the record gave it.
-    pub file: FileName,
-    /// The record's number.
-    pub seq: u64,
-}
-
-/// A lane that is left alone for a while because its directory could not be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parked {
-    /// Which lane.
-    pub lane: Lane,
-    /// What failed, with its causes.
-    pub why: String,
-    /// When it is tried again, on the caller's monotonic clock in milliseconds.
-    pub retry_at: u64,
-    /// How many files wait in it.
-    pub waiting: usize,
-}
-
-/// What one pass over the lanes did.
-#[derive(Debug, Default)]
-pub struct Pass {
-    /// How many files were made in mailboxes.
-    pub delivered: usize,
-    /// How many originals were put away.
-    pub put_away: usize,
-    /// Lanes that failed in this pass.
-    pub parked: Vec<Parked>,
-    /// Files in an agent's outbox that hold other bytes than were judged: look at them soon, they are new input.
-    pub came_back: Vec<(String, FileName)>,
-    /// Files that were delivered although they may have been delivered before a power cut.
-    pub redelivered: Vec<Placed>,
-    /// Files that a power cut had left empty or torn and that are whole again.
-    pub mended: Vec<Placed>,
-}
-
-impl Pass {
-    /// Both passes as one.
-    fn and(mut self, other: Pass) -> Pass {
-        self.delivered += other.delivered;
-        self.put_away += other.put_away;
-        self.parked.extend(other.parked);
-        self.came_back.extend(other.came_back);
-        self.redelivered.extend(other.redelivered);
-        self.mended.extend(other.mended);
-        self
-    }
-}
-
 /// All lanes of a workspace.
 pub(crate) struct Lanes {
-    works: BTreeMap<Lane, Work>,
+    queues: BTreeMap<Lane, LaneQueue>,
     touched: Touched,
     cursors_made: bool,
 }
 
-/// What was learned about the lanes while the ledger was read.
+/// Which cursors could not be trusted, for the operator.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// Lanes whose cursor could not be read at all: everything in them was looked for.
@@ -106,44 +58,8 @@ pub(crate) struct Doubts {
     pub(crate) new_boot: bool,
 }
 
-/// Gives what a record wants done, each with its lane; the files of one lane are numbered.
-fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, Item)> {
-    let mut items: Vec<(Lane, Item)> = Vec::with_capacity(entry.deliveries.len() + 1);
-    for (index, delivery) in entry.deliveries.iter().enumerate() {
-        let before = entry.deliveries[..index]
-            .iter()
-            .filter(|earlier| earlier.mailbox == delivery.mailbox)
-            .count();
-        let n = u32::try_from(before).expect("a record has few deliveries");
-        let pos = Pos { seq: entry.seq, n };
-        items.push((
-            Lane::Mailbox(delivery.mailbox.clone()),
-            Item {
-                pos,
-                entry: Arc::clone(entry),
-                index,
-            },
-        ));
-    }
-    if let Some(original) = &entry.original {
-        let pos = Pos {
-            seq: entry.seq,
-            n: 0,
-        };
-        items.push((
-            Lane::Outbox(original.outbox.clone()),
-            Item {
-                pos,
-                entry: Arc::clone(entry),
-                index: 0,
-            },
-        ));
-    }
-    items
-}
-
 /// Notes what was done in a lane and is not known to be durable.
-fn touch(touched: &mut Touched, lane: &Lane, item: &Item) {
+fn touch(touched: &mut Touched, lane: &Lane, item: &LaneItem) {
     let (dir, file) = match lane {
         Lane::Mailbox(mailbox) => (
             layout::mailbox_dir(mailbox),
@@ -155,10 +71,10 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &Item) {
                 .original
                 .as_ref()
                 .expect("an item of an outbox has an original");
-            touched.dir(&layout::agent_dir(agent, "outbox"));
+            touched.dir(&layout::agent_dir(agent, dirs::OUTBOX));
             match &original.away {
-                Away::Sent(file) => (layout::agent_dir(agent, "sent"), file),
-                Away::DeadLetter(file) => (layout::agent_dir(agent, "dead_letter"), file),
+                Away::Sent(file) => (layout::agent_dir(agent, dirs::SENT), file),
+                Away::DeadLetter(file) => (layout::agent_dir(agent, dirs::DEAD_LETTER), file),
             }
         }
     };
@@ -167,23 +83,23 @@ fn touch(touched: &mut Touched, lane: &Lane, item: &Item) {
     touched.file_before(&dir, file, item.pos.seq);
 }
 
-/// Reads the cursor files before the ledger is read, and collects what is still to be done while it is.
-pub(crate) struct Gathering {
+/// What the lanes have left to do: the cursors are read first, then each record adds what its lanes have not done.
+pub(crate) struct Backlog {
     cursors: Cursors,
-    works: BTreeMap<Lane, Work>,
+    queues: BTreeMap<Lane, LaneQueue>,
     doubts: Doubts,
     touched: Touched,
     boot: String,
 }
 
-impl Gathering {
-    pub(crate) fn read(ground: &Ground) -> Result<Gathering, SpoolError> {
-        Ok(Gathering {
-            cursors: Cursors::read(ground)?,
-            works: BTreeMap::new(),
+impl Backlog {
+    pub(crate) fn read(root: &OpenRoot) -> Result<Backlog, SpoolError> {
+        Ok(Backlog {
+            cursors: Cursors::read(root)?,
+            queues: BTreeMap::new(),
             doubts: Doubts::default(),
             touched: Touched::default(),
-            boot: ground.boot.clone(),
+            boot: root.boot.clone(),
         })
     }
 
@@ -192,29 +108,29 @@ impl Gathering {
         &self.cursors
     }
 
-    /// Knows these lanes without having seen their records: each has followed them to the end.
+    /// Adds lanes whose records a snapshot spared us: each has followed the ledger past them.
     pub(crate) fn know(&mut self, heads: &Heads) {
         for (lane, _) in heads.iter() {
-            self.work(lane.clone());
+            self.queue(lane.clone());
         }
     }
 
     /// Takes from a record what its lanes have not done yet.
     pub(crate) fn admit(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
-            let work = self.work(lane);
-            if item.pos > work.progress.done {
-                work.push(item);
-            } else if item.pos > work.progress.durable {
+            let queue = self.queue(lane);
+            if item.pos > queue.progress.done {
+                queue.push(item);
+            } else if item.pos > queue.progress.durable {
                 // An earlier process of this boot did it and was killed before its checkpoint.
-                let lane = work.lane.clone();
+                let lane = queue.lane.clone();
                 touch(&mut self.touched, &lane, &item);
             }
         }
     }
 
-    fn work(&mut self, lane: Lane) -> &mut Work {
-        match self.works.entry(lane) {
+    fn queue(&mut self, lane: Lane) -> &mut LaneQueue {
+        match self.queues.entry(lane) {
             std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::btree_map::Entry::Vacant(new) => {
                 let bytes = self.cursors.of(&new.key().cursor_name());
@@ -226,8 +142,8 @@ impl Gathering {
                     Trust::NotesLost => self.doubts.notes_lost.push(new.key().clone()),
                     Trust::Lost => self.doubts.lost.push(new.key().clone()),
                 }
-                let work = Work::new(new.key().clone(), progress);
-                new.insert(work)
+                let queue = LaneQueue::new(new.key().clone(), progress);
+                new.insert(queue)
             }
         }
     }
@@ -235,16 +151,16 @@ impl Gathering {
     /// Ends the reading at record `head`.
     pub(crate) fn settle(
         mut self,
-        ground: &Ground,
+        root: &OpenRoot,
         head: u64,
     ) -> Result<(Lanes, Doubts), SpoolError> {
-        self.cursors.check(ground, head)?;
-        for work in self.works.values_mut() {
-            work.progress.verify = work.progress.verify.min(head);
+        self.cursors.check(root, head)?;
+        for queue in self.queues.values_mut() {
+            queue.progress.verify = queue.progress.verify.min(head);
         }
         Ok((
             Lanes {
-                works: self.works,
+                queues: self.queues,
                 touched: self.touched,
                 cursors_made: false,
             },
@@ -257,13 +173,13 @@ impl Lanes {
     /// Makes new cursor files in place of lost ones.
     pub(crate) fn replace_cursors(
         &mut self,
-        ground: &Ground,
+        root: &OpenRoot,
         lost: &[Lane],
     ) -> Result<(), SpoolError> {
-        let dir = ground.dir(layout::CURSORS.as_ref())?;
+        let dir = root.dir(dirs::CURSORS.as_ref())?;
         for lane in lost {
-            if let Some(work) = self.works.get(lane) {
-                cursor::make(ground, &dir, &lane.cursor_name(), &work.progress)?;
+            if let Some(queue) = self.queues.get(lane) {
+                cursor::make(root, &dir, &lane.cursor_name(), &queue.progress)?;
                 self.cursors_made = true;
             }
         }
@@ -274,7 +190,7 @@ impl Lanes {
     /// without a cursor then proves that the cursor was lost.
     pub(crate) fn prepare(
         &mut self,
-        ground: &Ground,
+        root: &OpenRoot,
         drafts: &[Draft],
         head: u64,
     ) -> Result<(), SpoolError> {
@@ -288,58 +204,65 @@ impl Lanes {
                 .iter()
                 .map(|original| Lane::Outbox(original.outbox.clone()));
             for lane in mailboxes.chain(outbox) {
-                if self.works.contains_key(&lane) {
+                if self.queues.contains_key(&lane) {
                     continue;
                 }
-                let dir = ground.dir(layout::CURSORS.as_ref())?;
+                let dir = root.dir(dirs::CURSORS.as_ref())?;
                 let progress = Progress::new_after(head);
-                cursor::make(ground, &dir, &lane.cursor_name(), &progress)?;
+                cursor::make(root, &dir, &lane.cursor_name(), &progress)?;
                 self.cursors_made = true;
-                self.works.insert(lane.clone(), Work::new(lane, progress));
+                self.queues
+                    .insert(lane.clone(), LaneQueue::new(lane, progress));
             }
         }
         Ok(())
     }
 
-    /// Takes up what a committed record wants done.
+    /// Queues what a committed record asks of its lanes.
     pub(crate) fn enqueue(&mut self, entry: &Arc<Entry>) {
         for (lane, item) in items_of(entry) {
-            self.works
+            self.queues
                 .get_mut(&lane)
                 .expect("every lane of a committed draft was prepared")
                 .push(item);
         }
     }
 
-    /// Gives every lane that has something to do, and is not resting at `now` (milliseconds), its turn. Packets come
+    /// Gives every lane that has something to do, and is not parked at `now` (milliseconds), its turn. Packets come
     /// first, so that whoever reads a message finds the packet it names. Lanes share no directory and no cursor, so
     /// where there is much to do two threads share the others.
-    pub(crate) fn pass(&mut self, ground: &Ground, in_hand: &InHand, now: u64) -> Pass {
-        let due = |work: &&mut Work| {
-            (!work.items.is_empty() || work.rest.is_some())
-                && work.rest.as_ref().is_none_or(|rest| rest.until <= now)
+    pub(crate) fn pass(&mut self, root: &OpenRoot, in_hand: &InHand, now: u64) -> Pass {
+        let due = |queue: &&mut LaneQueue| {
+            (!queue.items.is_empty() || queue.backoff.is_some())
+                && queue
+                    .backoff
+                    .as_ref()
+                    .is_none_or(|backoff| backoff.until <= now)
         };
         let is_of_packets =
-            |work: &&mut Work| matches!(work.lane, Lane::Mailbox(Mailbox::Packets(_)));
-        let (mut packets, mut works): (Vec<&mut Work>, Vec<&mut Work>) =
-            self.works.values_mut().filter(due).partition(is_of_packets);
-        let waiting: usize = works.iter().map(|work| work.items.len()).sum();
-        let turns = |works: &mut [&mut Work]| {
+            |queue: &&mut LaneQueue| matches!(queue.lane, Lane::Mailbox(Mailbox::Packets(_)));
+        let (mut packets, mut queues): (Vec<&mut LaneQueue>, Vec<&mut LaneQueue>) = self
+            .queues
+            .values_mut()
+            .filter(due)
+            .partition(is_of_packets);
+        let waiting: usize = queues.iter().map(|queue| queue.items.len()).sum();
+        let turns = |queues: &mut [&mut LaneQueue]| {
             let mut done = (Touched::default(), Pass::default());
-            for work in works {
-                turn(work, ground, in_hand, now, &mut done);
+            for queue in queues {
+                turn(queue, root, in_hand, now, &mut done);
             }
             done
         };
         let (packets_touched, packets_pass) = turns(&mut packets);
-        let (touched, pass) = if works.len() > 1 && waiting >= WORTH_A_THREAD {
-            works.sort_by_key(|work| std::cmp::Reverse(work.items.len()));
+        let (touched, pass) = if queues.len() > 1 && waiting >= WORTH_A_THREAD {
+            queues.sort_by_key(|queue| std::cmp::Reverse(queue.items.len()));
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-            for (n, work) in works.into_iter().enumerate() {
+            for (n, queue) in queues.into_iter().enumerate() {
                 if n % 4 == 0 || n % 4 == 3 {
-                    ours.push(work)
+                    ours.push(queue);
                 } else {
-                    theirs.push(work)
+                    theirs.push(queue);
                 }
             }
             let (ours, shared) = std::thread::scope(|scope| {
@@ -356,7 +279,7 @@ impl Lanes {
             self.touched.merge(theirs.0);
             (ours.0, ours.1.and(theirs.1))
         } else {
-            turns(&mut works)
+            turns(&mut queues)
         };
         self.touched.merge(packets_touched);
         self.touched.merge(touched);
@@ -365,27 +288,82 @@ impl Lanes {
         pass
     }
 
-    /// Lists the lanes that rest.
+    /// Says whether so much was touched that a checkpoint should not wait for a quiet moment.
+    pub(crate) fn is_checkpoint_due(&self) -> bool {
+        self.touched.is_checkpoint_due()
+    }
+
+    /// Makes durable what was done, then says so in the cursors. Fails, to be retried, also if single directories could
+    /// not be opened; then all lanes but theirs are durable.
+    pub(crate) fn checkpoint(&mut self, root: &OpenRoot) -> Result<(), SpoolError> {
+        if self.touched.lanes.is_empty() && !self.cursors_made {
+            return Ok(());
+        }
+        let closed = self.touched.sync(root)?;
+        let is_held = |lane: &Lane| {
+            checkpoint::dirs_of(lane)
+                .iter()
+                .any(|place| closed.iter().any(|(path, _)| place.starts_with(path)))
+        };
+        // A kill from here on leaves some cursors behind the truth. They make the next start after a power cut look
+        // for files that are there, nothing more.
+        let dir = root.dir(dirs::CURSORS.as_ref())?;
+        for lane in self.touched.lanes.iter().filter(|lane| !is_held(lane)) {
+            let Some(queue) = self.queues.get_mut(lane) else {
+                continue;
+            };
+            let name = lane.cursor_name();
+            let (slot, pos) = (queue.progress.turn, queue.progress.done);
+            let note = CursorNote {
+                pos,
+                verify: 0,
+                boot: root.boot.clone(),
+            };
+            let file = root.disk.open(&dir.handle, name.as_ref(), OpenMode::Write);
+            let file = file.map_err(|source| root.error_at("open", &dir, &name, source))?;
+            disk::write_all(&*root.disk, &file, &note.line(slot), slot.offset())
+                .map_err(|source| root.error_at("write", &dir, &name, source))?;
+            let path = || root.path(&dir.path.join(&name));
+            root.disk
+                .sync_data(&file)
+                .map_err(SpoolError::fatal("sync", path()))?;
+            queue.progress.durable = pos;
+            queue.progress.turn = slot.other();
+        }
+        if self.cursors_made {
+            root.disk
+                .sync_dir(&dir.handle)
+                .map_err(SpoolError::fatal("sync", root.path(&dir.path)))?;
+        }
+        self.cursors_made = false;
+        self.touched = std::mem::take(&mut self.touched).left(&is_held);
+        closed
+            .into_iter()
+            .next()
+            .map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Lists the parked lanes.
     pub(crate) fn parked(&self) -> Vec<Parked> {
-        self.works.values().filter_map(parked).collect()
+        self.queues.values().filter_map(parked).collect()
     }
 
     /// Says when the next lane is to be tried again, in milliseconds of the caller's monotonic clock.
     pub(crate) fn next_retry(&self) -> Option<u64> {
-        self.works
+        self.queues
             .values()
-            .filter_map(|work| work.rest.as_ref().map(|rest| rest.until))
+            .filter_map(|queue| queue.backoff.as_ref().map(|backoff| backoff.until))
             .min()
     }
 
     /// Says how many files wait in all lanes.
     pub(crate) fn waiting(&self) -> usize {
-        self.works.values().map(|work| work.items.len()).sum()
+        self.queues.values().map(|queue| queue.items.len()).sum()
     }
 
-    /// Says whether this lane has not yet done all that record `seq` wants of it.
+    /// Says whether this lane still has work of record `seq` before it.
     pub(crate) fn owes(&self, lane: &Lane, seq: u64) -> bool {
-        let next = self.works.get(lane).and_then(|work| work.items.front());
+        let next = self.queues.get(lane).and_then(|queue| queue.items.front());
         next.is_some_and(|item| item.pos.seq <= seq)
     }
 
@@ -393,11 +371,11 @@ impl Lanes {
     pub(crate) fn in_hand(&self) -> InHand {
         let in_hand = InHand::default();
         let waiting = self
-            .works
+            .queues
             .values()
-            .filter(|work| matches!(work.lane, Lane::Outbox(_)));
+            .filter(|queue| matches!(queue.lane, Lane::Outbox(_)));
         for original in waiting
-            .flat_map(|work| &work.items)
+            .flat_map(|queue| &queue.items)
             .filter_map(|item| item.entry.original.as_ref())
         {
             in_hand.add(&original.outbox, &original.file);
@@ -411,32 +389,37 @@ impl Lanes {
     }
 }
 
-fn turn(work: &mut Work, ground: &Ground, in_hand: &InHand, now: u64, done: &mut (Touched, Pass)) {
+fn turn(
+    queue: &mut LaneQueue,
+    root: &OpenRoot,
+    in_hand: &InHand,
+    now: u64,
+    done: &mut (Touched, Pass),
+) {
     let (touched, pass) = done;
-    match work.turn(ground, in_hand, touched, pass) {
-        Ok(()) => work.rest = None,
+    match queue.turn(root, in_hand, touched, pass) {
+        Ok(()) => queue.backoff = None,
         Err(error) => {
-            let pause = work
-                .rest
-                .as_ref()
-                .map_or(PAUSE_MIN_MS, |rest| (rest.pause * 2).min(PAUSE_MAX_MS));
-            work.rest = Some(Rest {
+            let pause = queue.backoff.as_ref().map_or(PAUSE_MIN_MS, |backoff| {
+                (backoff.pause * 2).min(PAUSE_MAX_MS)
+            });
+            queue.backoff = Some(Backoff {
                 why: error.chain(),
                 until: now.saturating_add(pause),
                 pause,
             });
-            pass.parked.extend(parked(work));
+            pass.parked.extend(parked(queue));
         }
     }
 }
 
-fn parked(work: &Work) -> Option<Parked> {
-    let rest = work.rest.as_ref()?;
-    let lane = work.lane.clone();
+fn parked(queue: &LaneQueue) -> Option<Parked> {
+    let backoff = queue.backoff.as_ref()?;
+    let lane = queue.lane.clone();
     Some(Parked {
         lane,
-        why: rest.why.clone(),
-        retry_at: rest.until,
-        waiting: work.items.len(),
+        why: backoff.why.clone(),
+        retry_at: backoff.until,
+        waiting: queue.items.len(),
     })
 }

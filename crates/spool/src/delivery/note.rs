@@ -102,7 +102,7 @@ impl Slot {
 
 /// One line's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct CursorNote {
     pub(crate) pos: Pos,
     /// Files of records up to this one may have been delivered in a boot whose notes are void: each is looked for
     /// before it is made.
@@ -111,7 +111,7 @@ pub(crate) struct Note {
     pub(crate) boot: String,
 }
 
-impl Note {
+impl CursorNote {
     /// Writes the line with its checksum.
     pub(crate) fn line(&self, slot: Slot) -> [u8; LINE] {
         let boot = short(&self.boot);
@@ -129,7 +129,7 @@ impl Note {
     }
 
     /// Reads a line back; nothing if its checksum or form is wrong, or it is another slot's.
-    pub(super) fn read(line: &[u8], slot: Slot) -> Option<Note> {
+    pub(super) fn read(line: &[u8], slot: Slot) -> Option<CursorNote> {
         let text = std::str::from_utf8(line)
             .ok()?
             .strip_suffix('\n')?
@@ -153,7 +153,7 @@ impl Note {
             return None;
         }
         let boot = words.next().unwrap_or_default().to_owned();
-        Some(Note {
+        Some(CursorNote {
             pos: pos.parse().ok()?,
             verify: verify.parse().ok()?,
             boot,

@@ -7,12 +7,13 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, Handle, Open, Os, Stat};
+use super::os::Os;
+use super::{Disk, Handle, OpenMode, Stat};
 use crate::FileName;
 
 /// What happens at the chosen change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum DiskFault {
     /// The process is killed right after change `n` (from 1): nothing works from then on.
     StopAfter(u64),
     /// The process is killed in the middle of change `n`: a write is done by half, anything else not at all.
@@ -34,8 +35,8 @@ pub enum Fault {
 const RENAME: &str = "rename";
 
 #[derive(Debug, Default)]
-struct State {
-    fault: Option<Fault>,
+struct FaultyState {
+    fault: Option<DiskFault>,
     changes: u64,
     looks: u64,
     stopped: bool,
@@ -46,10 +47,10 @@ struct State {
 /// A real directory behind a fault. Every verb that changes something counts, in the order of the calls.
 #[derive(Debug, Default)]
 pub struct FaultyDisk {
-    state: Mutex<State>,
+    state: Mutex<FaultyState>,
 }
 
-enum Verdict {
+enum CallFate {
     Do,
     DoThenStop,
     /// Half of a write, nothing of anything else, and then this error.
@@ -60,15 +61,15 @@ impl FaultyDisk {
     /// Makes a disk on which nothing goes wrong until a fault is set, in a boot of this name.
     pub fn new(boot_id: &str) -> FaultyDisk {
         FaultyDisk {
-            state: Mutex::new(State {
+            state: Mutex::new(FaultyState {
                 boot_id: boot_id.to_owned(),
-                ..State::default()
+                ..FaultyState::default()
             }),
         }
     }
 
     /// Sets what goes wrong from now on and starts counting again.
-    pub fn set(&self, fault: Option<Fault>) {
+    pub fn set(&self, fault: Option<DiskFault>) {
         let mut state = self.state();
         state.fault = fault;
         state.changes = 0;
@@ -96,7 +97,7 @@ impl FaultyDisk {
         self.state().log.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -106,7 +107,7 @@ impl FaultyDisk {
         state.looks += 1;
         match state.fault {
             _ if state.stopped => Err(dead()),
-            Some(Fault::FailLook(n, errno)) if n == state.looks => {
+            Some(DiskFault::FailLook(n, errno)) if n == state.looks => {
                 Err(io::Error::from_raw_os_error(errno))
             }
             Some(_) | None => Ok(()),
@@ -116,12 +117,12 @@ impl FaultyDisk {
     /// How many of these bytes one call takes.
     fn taken(&self, bytes: usize) -> usize {
         match self.state().fault {
-            Some(Fault::Short(most)) => bytes.min(most),
+            Some(DiskFault::Short(most)) => bytes.min(most),
             Some(_) | None => bytes,
         }
     }
 
-    fn judge(&self, verb: &str, name: &Path) -> io::Result<Verdict> {
+    fn judge(&self, verb: &str, name: &Path) -> io::Result<CallFate> {
         let mut state = self.state();
         if state.stopped {
             return Err(dead());
@@ -130,33 +131,35 @@ impl FaultyDisk {
         let now = state.changes;
         state.log.push(format!("{now} {verb} {}", name.display()));
         match state.fault {
-            Some(Fault::StopAfter(n)) if n == now => {
+            Some(DiskFault::StopAfter(n)) if n == now => {
                 state.stopped = true;
-                Ok(Verdict::DoThenStop)
+                Ok(CallFate::DoThenStop)
             }
-            Some(Fault::StopWithin(n)) if n == now => {
+            Some(DiskFault::StopWithin(n)) if n == now => {
                 state.stopped = true;
-                Ok(Verdict::Half(dead()))
+                Ok(CallFate::Half(dead()))
             }
-            Some(Fault::FailWithin(n, errno)) if n == now => {
-                Ok(Verdict::Half(io::Error::from_raw_os_error(errno)))
+            Some(DiskFault::FailWithin(n, errno)) if n == now => {
+                Ok(CallFate::Half(io::Error::from_raw_os_error(errno)))
             }
-            Some(Fault::Fail(n, errno)) if n == now => Err(io::Error::from_raw_os_error(errno)),
-            Some(Fault::FailFrom(n, errno)) if n <= now => Err(io::Error::from_raw_os_error(errno)),
-            Some(Fault::FailRename(errno)) if verb == RENAME => {
+            Some(DiskFault::Fail(n, errno)) if n == now => Err(io::Error::from_raw_os_error(errno)),
+            Some(DiskFault::FailFrom(n, errno)) if n <= now => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
+            Some(DiskFault::FailRename(errno)) if verb == RENAME => {
                 Err(io::Error::from_raw_os_error(errno))
             }
             Some(
-                Fault::StopAfter(_)
-                | Fault::StopWithin(_)
-                | Fault::Fail(..)
-                | Fault::FailFrom(..)
-                | Fault::FailWithin(..)
-                | Fault::FailLook(..)
-                | Fault::Short(_)
-                | Fault::FailRename(_),
+                DiskFault::StopAfter(_)
+                | DiskFault::StopWithin(_)
+                | DiskFault::Fail(..)
+                | DiskFault::FailFrom(..)
+                | DiskFault::FailWithin(..)
+                | DiskFault::FailLook(..)
+                | DiskFault::Short(_)
+                | DiskFault::FailRename(_),
             )
-            | None => Ok(Verdict::Do),
+            | None => Ok(CallFate::Do),
         }
     }
 
@@ -167,9 +170,9 @@ impl FaultyDisk {
         act: impl FnOnce() -> io::Result<T>,
     ) -> io::Result<T> {
         match self.judge(verb, name)? {
-            Verdict::Do => act(),
-            Verdict::DoThenStop => act().and_then(|_| Err(dead())),
-            Verdict::Half(error) => Err(error),
+            CallFate::Do => act(),
+            CallFate::DoThenStop => act().and_then(|_| Err(dead())),
+            CallFate::Half(error) => Err(error),
         }
     }
 }
@@ -194,13 +197,13 @@ impl Disk for FaultyDisk {
         Os.open_beneath(at, path)
     }
 
-    fn open(&self, dir: &Handle, name: &Path, how: Open) -> io::Result<Handle> {
+    fn open(&self, dir: &Handle, name: &Path, how: OpenMode) -> io::Result<Handle> {
         match how {
-            Open::Read | Open::Write => {
+            OpenMode::Read | OpenMode::Write => {
                 self.alive()?;
                 Os.open(dir, name, how)
             }
-            Open::New => self.change("create", name, || Os.open(dir, name, how)),
+            OpenMode::New => self.change("create", name, || Os.open(dir, name, how)),
         }
     }
 
@@ -241,9 +244,9 @@ impl Disk for FaultyDisk {
 
     fn write_at(&self, file: &Handle, bytes: &[u8], offset: u64) -> io::Result<usize> {
         match self.judge("write", Path::new(""))? {
-            Verdict::Do => Os.write_at(file, &bytes[..self.taken(bytes.len())], offset),
-            Verdict::DoThenStop => Os.write_at(file, bytes, offset).and_then(|_| Err(dead())),
-            Verdict::Half(error) => Os
+            CallFate::Do => Os.write_at(file, &bytes[..self.taken(bytes.len())], offset),
+            CallFate::DoThenStop => Os.write_at(file, bytes, offset).and_then(|_| Err(dead())),
+            CallFate::Half(error) => Os
                 .write_at(file, &bytes[..bytes.len() / 2], offset)
                 .and(Err(error)),
         }

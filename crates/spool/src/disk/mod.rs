@@ -3,27 +3,19 @@
 //! All names are relative to an open directory. Directories are opened beneath the root without following any symbolic
 //! link; everything else is one path component in an open directory.
 
-mod os;
+pub(crate) mod os;
 
 #[cfg(feature = "faulty-disk")]
-mod faulty;
+pub(crate) mod faulty;
 #[cfg(feature = "faulty-disk")]
-mod notes;
+pub(crate) mod notes;
 #[cfg(feature = "faulty-disk")]
-mod volatile;
+pub(crate) mod volatile;
 
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-
-#[cfg(feature = "faulty-disk")]
-pub use faulty::{Fault, FaultyDisk};
-#[cfg(feature = "faulty-disk")]
-pub use notes::{Arrival, Notes};
-pub use os::Os;
-#[cfg(feature = "faulty-disk")]
-pub use volatile::VolatileDisk;
 
 use crate::FileName;
 
@@ -32,7 +24,7 @@ pub type Handle = OwnedFd;
 
 /// What an entry of a directory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -47,7 +39,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The number of its file system.
     pub dev: u64,
     /// The number of its inode.
@@ -64,7 +56,7 @@ pub struct Stat {
 
 /// How a file is opened. Never through a symbolic link, never blocking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Open {
+pub enum OpenMode {
     /// For reading.
     Read,
     /// For reading and writing; the file must exist.
@@ -82,7 +74,7 @@ pub trait Disk: Send + Sync {
     /// Opens a file beneath a directory for reading, following no symbolic link on the way.
     fn open_beneath(&self, at: &Handle, path: &Path) -> io::Result<Handle>;
     /// Opens a file for reading or writing.
-    fn open(&self, dir: &Handle, name: &Path, how: Open) -> io::Result<Handle>;
+    fn open(&self, dir: &Handle, name: &Path, how: OpenMode) -> io::Result<Handle>;
     /// Tells about an open file.
     fn stat(&self, file: &Handle) -> io::Result<Stat>;
     /// Tells about an entry of a directory, following no symbolic link.

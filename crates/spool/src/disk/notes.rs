@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 const SECTOR: usize = 512;
 
 /// A file or directory of the notes, by the order in which they came; 0 is the root.
-pub(super) type Node = usize;
+pub(super) type NodeId = usize;
 
 /// One change, or the sync that makes changes durable.
 #[derive(Debug, Clone)]
-pub(super) enum Change {
+pub(super) enum Operation {
     /// This name of this directory now means that file, or nothing.
-    Name(Node, OsString, Option<Node>),
-    Bytes(Node, u64, Vec<u8>),
-    Length(Node, u64),
-    Sync(Node),
+    Name(NodeId, OsString, Option<NodeId>),
+    Bytes(NodeId, u64, Vec<u8>),
+    Length(NodeId, u64),
+    Sync(NodeId),
     SyncAll,
 }
 
@@ -35,14 +35,14 @@ pub enum Arrival {
 #[derive(Debug, Clone)]
 pub(super) enum Thing {
     File(Vec<u8>),
-    Directory(BTreeMap<OsString, Node>),
+    Directory(BTreeMap<OsString, NodeId>),
 }
 
 /// Everything that was done to a disk, from its first state on.
 #[derive(Debug, Clone)]
 pub struct Notes {
     pub(super) base: Vec<Thing>,
-    pub(super) changes: Vec<Change>,
+    pub(super) changes: Vec<Operation>,
     /// The other half of a rename, by the first one's place.
     pub(super) halves: HashMap<usize, usize>,
 }
@@ -62,13 +62,15 @@ impl Notes {
     pub fn unsynced(&self, at: usize) -> Vec<usize> {
         let is_open = |index: &usize| {
             let node = match &self.changes[*index] {
-                Change::Name(node, ..) | Change::Bytes(node, ..) | Change::Length(node, _) => *node,
-                Change::Sync(_) | Change::SyncAll => return false,
+                Operation::Name(node, ..)
+                | Operation::Bytes(node, ..)
+                | Operation::Length(node, _) => *node,
+                Operation::Sync(_) | Operation::SyncAll => return false,
             };
             !self.changes[*index..at].iter().any(|later| match later {
-                Change::Sync(synced) => *synced == node,
-                Change::SyncAll => true,
-                Change::Name(..) | Change::Bytes(..) | Change::Length(..) => false,
+                Operation::Sync(synced) => *synced == node,
+                Operation::SyncAll => true,
+                Operation::Name(..) | Operation::Bytes(..) | Operation::Length(..) => false,
             })
         };
         (0..at).filter(is_open).collect()
@@ -77,8 +79,11 @@ impl Notes {
     /// Says how many sectors of bytes a change wrote; nothing if it wrote none.
     pub fn sectors(&self, place: usize) -> Option<usize> {
         match self.changes.get(place)? {
-            Change::Bytes(_, _, bytes) => Some(bytes.len().div_ceil(SECTOR)),
-            Change::Name(..) | Change::Length(..) | Change::Sync(_) | Change::SyncAll => None,
+            Operation::Bytes(_, _, bytes) => Some(bytes.len().div_ceil(SECTOR)),
+            Operation::Name(..)
+            | Operation::Length(..)
+            | Operation::Sync(_)
+            | Operation::SyncAll => None,
         }
     }
 
@@ -89,7 +94,7 @@ impl Notes {
 
     /// Lists the names that came to mean a file, as paths from the root, each with the number of notes after it.
     pub fn appearances(&self) -> Vec<(PathBuf, usize)> {
-        let mut paths: HashMap<Node, PathBuf> = HashMap::from([(0, PathBuf::new())]);
+        let mut paths: HashMap<NodeId, PathBuf> = HashMap::from([(0, PathBuf::new())]);
         for (node, thing) in self.base.iter().enumerate() {
             let Thing::Directory(names) = thing else {
                 continue;
@@ -99,7 +104,7 @@ impl Notes {
         }
         let mut appeared = Vec::new();
         for (index, change) in self.changes.iter().enumerate() {
-            if let Change::Name(dir, name, Some(node)) = change {
+            if let Operation::Name(dir, name, Some(node)) = change {
                 let path = paths.get(dir).cloned().unwrap_or_default().join(name);
                 paths.insert(*node, path.clone());
                 appeared.push((path, index + 1));
@@ -116,7 +121,7 @@ impl Notes {
         into: &Path,
     ) -> io::Result<()> {
         let open = self.unsynced(at);
-        let mut things: BTreeMap<Node, Thing> = self.base.iter().cloned().enumerate().collect();
+        let mut things: BTreeMap<NodeId, Thing> = self.base.iter().cloned().enumerate().collect();
         for (index, change) in self.changes[..at].iter().enumerate() {
             let arrival = if open.binary_search(&index).is_ok() {
                 arrival(index)
@@ -131,8 +136,8 @@ impl Notes {
     }
 }
 
-fn apply(things: &mut BTreeMap<Node, Thing>, change: &Change, arrival: Arrival) {
-    let mut file = |node: &Node| match things
+fn apply(things: &mut BTreeMap<NodeId, Thing>, change: &Operation, arrival: Arrival) {
+    let mut file = |node: &NodeId| match things
         .entry(*node)
         .or_insert_with(|| Thing::File(Vec::new()))
     {
@@ -140,7 +145,7 @@ fn apply(things: &mut BTreeMap<Node, Thing>, change: &Change, arrival: Arrival) 
         Thing::Directory(_) => Vec::new(),
     };
     match change {
-        Change::Name(dir, name, node) => {
+        Operation::Name(dir, name, node) => {
             let names = things
                 .entry(*dir)
                 .or_insert_with(|| Thing::Directory(BTreeMap::new()));
@@ -154,7 +159,7 @@ fn apply(things: &mut BTreeMap<Node, Thing>, change: &Change, arrival: Arrival) 
                 };
             }
         }
-        Change::Bytes(node, offset, written) => {
+        Operation::Bytes(node, offset, written) => {
             let mut bytes = file(node);
             let begin = usize::try_from(*offset).expect("a file of a test fits memory");
             bytes.resize(bytes.len().max(begin + written.len()), 0);
@@ -170,7 +175,7 @@ fn apply(things: &mut BTreeMap<Node, Thing>, change: &Change, arrival: Arrival) 
             }
             things.insert(*node, Thing::File(bytes));
         }
-        Change::Length(node, len) => {
+        Operation::Length(node, len) => {
             let mut bytes = file(node);
             bytes.resize(
                 usize::try_from(*len).expect("a file of a test fits memory"),
@@ -178,11 +183,11 @@ fn apply(things: &mut BTreeMap<Node, Thing>, change: &Change, arrival: Arrival) 
             );
             things.insert(*node, Thing::File(bytes));
         }
-        Change::Sync(_) | Change::SyncAll => {}
+        Operation::Sync(_) | Operation::SyncAll => {}
     }
 }
 
-fn put(things: &BTreeMap<Node, Thing>, node: Node, path: &Path) -> io::Result<()> {
+fn put(things: &BTreeMap<NodeId, Thing>, node: NodeId, path: &Path) -> io::Result<()> {
     match things.get(&node) {
         Some(Thing::Directory(names)) => {
             std::fs::create_dir_all(path)?;

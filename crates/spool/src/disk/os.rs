@@ -7,7 +7,7 @@ use std::path::{Component, Path};
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Disk, Handle, Kind, Open, Stat};
+use super::{Disk, FileKind, Handle, OpenMode, Stat};
 use crate::FileName;
 
 /// The real disk.
@@ -33,11 +33,11 @@ impl Disk for Os {
         open_beneath(at, path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
     }
 
-    fn open(&self, dir: &Handle, name: &Path, how: Open) -> io::Result<Handle> {
+    fn open(&self, dir: &Handle, name: &Path, how: OpenMode) -> io::Result<Handle> {
         let how = match how {
-            Open::Read => OFlags::RDONLY,
-            Open::Write => OFlags::RDWR,
-            Open::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+            OpenMode::Read => OFlags::RDONLY,
+            OpenMode::Write => OFlags::RDWR,
+            OpenMode::New => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
         let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         Ok(retry_on_intr(|| {
@@ -238,14 +238,14 @@ fn open_by_component(at: &Handle, path: &Path, flags: OFlags) -> io::Result<Hand
 
 fn stat(stat: &rustix::fs::Stat) -> Stat {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Symlink,
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Directory,
+        FileType::Symlink => FileKind::Symlink,
         FileType::Fifo
         | FileType::Socket
         | FileType::CharacterDevice
         | FileType::BlockDevice
-        | FileType::Unknown => Kind::Special,
+        | FileType::Unknown => FileKind::Special,
     };
     Stat {
         kind,
@@ -360,9 +360,11 @@ mod tests {
     fn the_lock_is_held_by_one_handle() {
         let root = tempfile::tempdir().expect("a directory");
         let at = Os.open_root(root.path()).expect("the root");
-        let first = Os.open(&at, Path::new("lock"), Open::New).expect("a file");
+        let first = Os
+            .open(&at, Path::new("lock"), OpenMode::New)
+            .expect("a file");
         let second = Os
-            .open(&at, Path::new("lock"), Open::Write)
+            .open(&at, Path::new("lock"), OpenMode::Write)
             .expect("the file");
         assert!(Os.lock(&first).expect("an answer"));
         assert!(!Os.lock(&second).expect("an answer"));

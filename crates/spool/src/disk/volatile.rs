@@ -10,21 +10,22 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::notes::{Change, Node, Notes, Thing};
-use super::{Disk, Handle, Open, Os, Stat};
+use super::notes::{NodeId, Notes, Operation, Thing};
+use super::os::Os;
+use super::{Disk, Handle, OpenMode, Stat};
 use crate::FileName;
 
 #[derive(Debug)]
-struct State {
+struct VolatileState {
     notes: Notes,
-    nodes: HashMap<u64, Node>,
-    next: Node,
+    nodes: HashMap<u64, NodeId>,
+    next: NodeId,
 }
 
 /// A directory whose changes are noted.
 #[derive(Debug)]
 pub struct VolatileDisk {
-    state: Mutex<State>,
+    state: Mutex<VolatileState>,
     boot_id: String,
 }
 
@@ -36,7 +37,7 @@ impl VolatileDisk {
             changes: Vec::new(),
             halves: HashMap::new(),
         };
-        let mut state = State {
+        let mut state = VolatileState {
             notes,
             nodes: HashMap::new(),
             next: 0,
@@ -59,7 +60,7 @@ impl VolatileDisk {
         self.state().notes.clone()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, VolatileState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,7 +68,7 @@ impl VolatileDisk {
     fn change<T>(
         &self,
         act: impl FnOnce() -> io::Result<T>,
-        note: impl FnOnce(&mut State, &T) -> io::Result<()>,
+        note: impl FnOnce(&mut VolatileState, &T) -> io::Result<()>,
     ) -> io::Result<T> {
         let mut state = self.state();
         let done = act()?;
@@ -94,8 +95,8 @@ impl VolatileDisk {
         };
         self.change(act, |state, ino| {
             let (from, to, node) = (state.node(from)?, state.node(to)?, state.known(*ino)?);
-            let first = state.note(Change::Name(to, new.into(), Some(node)));
-            let second = state.note(Change::Name(from, old.into(), None));
+            let first = state.note(Operation::Name(to, new.into(), Some(node)));
+            let second = state.note(Operation::Name(from, old.into(), None));
             state.notes.halves.insert(first, second);
             Ok(())
         })
@@ -103,9 +104,9 @@ impl VolatileDisk {
     }
 }
 
-impl State {
+impl VolatileState {
     /// Takes up a directory and all beneath it.
-    fn scan(&mut self, path: &Path) -> io::Result<Node> {
+    fn scan(&mut self, path: &Path) -> io::Result<NodeId> {
         use std::os::unix::fs::MetadataExt;
         let data = path.symlink_metadata()?;
         let node = self.notes.base.len();
@@ -124,19 +125,19 @@ impl State {
         Ok(node)
     }
 
-    fn note(&mut self, change: Change) -> usize {
+    fn note(&mut self, change: Operation) -> usize {
         self.notes.changes.push(change);
         self.notes.changes.len() - 1
     }
 
-    fn known(&self, ino: u64) -> io::Result<Node> {
+    fn known(&self, ino: u64) -> io::Result<NodeId> {
         self.nodes
             .get(&ino)
             .copied()
             .ok_or_else(|| io::Error::other("somebody made this file behind the disk's back"))
     }
 
-    fn node(&self, handle: &Handle) -> io::Result<Node> {
+    fn node(&self, handle: &Handle) -> io::Result<NodeId> {
         self.known(Os.stat(handle)?.ino)
     }
 
@@ -146,7 +147,7 @@ impl State {
         self.next += 1;
         self.nodes.insert(ino, node);
         let dir = self.node(dir)?;
-        self.note(Change::Name(dir, name.into(), Some(node)));
+        self.note(Operation::Name(dir, name.into(), Some(node)));
         Ok(())
     }
 }
@@ -164,10 +165,10 @@ impl Disk for VolatileDisk {
         Os.open_beneath(at, path)
     }
 
-    fn open(&self, dir: &Handle, name: &Path, how: Open) -> io::Result<Handle> {
+    fn open(&self, dir: &Handle, name: &Path, how: OpenMode) -> io::Result<Handle> {
         match how {
-            Open::Read | Open::Write => Os.open(dir, name, how),
-            Open::New => self.change(
+            OpenMode::Read | OpenMode::Write => Os.open(dir, name, how),
+            OpenMode::New => self.change(
                 || Os.open(dir, name, how),
                 |state, made| state.born(dir, name, Os.stat(made)?.ino),
             ),
@@ -218,7 +219,7 @@ impl Disk for VolatileDisk {
         let act = || Os.write_at(file, bytes, offset);
         self.change(act, |state, taken| {
             let node = state.node(file)?;
-            state.note(Change::Bytes(node, offset, bytes[..*taken].to_vec()));
+            state.note(Operation::Bytes(node, offset, bytes[..*taken].to_vec()));
             Ok(())
         })
     }
@@ -227,7 +228,7 @@ impl Disk for VolatileDisk {
         let act = || Os.truncate(file, len);
         self.change(act, |state, ()| {
             let node = state.node(file)?;
-            state.note(Change::Length(node, len));
+            state.note(Operation::Length(node, len));
             Ok(())
         })
     }
@@ -244,7 +245,7 @@ impl Disk for VolatileDisk {
         let act = || Os.remove(dir, name);
         self.change(act, |state, ()| {
             let dir = state.node(dir)?;
-            state.note(Change::Name(dir, name.into(), None));
+            state.note(Operation::Name(dir, name.into(), None));
             Ok(())
         })
     }
@@ -253,7 +254,7 @@ impl Disk for VolatileDisk {
         let act = || Os.stat(file);
         self.change(act, |state, _| {
             let node = state.node(file)?;
-            state.note(Change::Sync(node));
+            state.note(Operation::Sync(node));
             Ok(())
         })
         .map(|_| ())
@@ -266,7 +267,7 @@ impl Disk for VolatileDisk {
     fn sync_file_system(&self, on: &Handle) -> io::Result<bool> {
         let act = || Os.stat(on);
         self.change(act, |state, _| {
-            state.note(Change::SyncAll);
+            state.note(Operation::SyncAll);
             Ok(())
         })
         .map(|_| true)

@@ -5,8 +5,8 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::disk::{self, Kind, Open, Stat};
-use crate::ground::{Dir, Ground};
+use crate::disk::{self, FileKind, OpenMode, Stat};
+use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Now, SpoolError, Stamp};
 
 /// How long a file that was made in place and not closed yet is waited for, in milliseconds. It may have been linked in,
@@ -86,7 +86,7 @@ pub(super) struct Memory {
 }
 
 /// What to do with a file after a look.
-pub(super) enum Verdict {
+pub(super) enum Readiness {
     /// It is to be judged; the number is the user it belongs to.
     Take(Stamp, u32, Body),
     /// Look again at this time.
@@ -103,45 +103,45 @@ pub(super) struct Rules {
 
 /// Looks at a file and reads it if it is finished and fit.
 pub(super) fn look(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     name: &FileName,
     memory: &mut Memory,
     rules: Rules,
     now: Now,
-) -> Result<Verdict, SpoolError> {
-    let Some(stat) = ground.look(dir, name)? else {
-        return Ok(Verdict::Gone);
+) -> Result<Readiness, SpoolError> {
+    let Some(stat) = root.look(dir, name)? else {
+        return Ok(Readiness::Gone);
     };
     let stamp = stamp(&stat, now);
     if let Some(unfit) = unfit_kind(stat.kind) {
-        return Ok(Verdict::Take(stamp, stat.uid, Body::Unfit(unfit)));
+        return Ok(Readiness::Take(stamp, stat.uid, Body::Unfit(unfit)));
     }
     if let Some(until) = wait_until(&stamp, memory, rules, now) {
-        return Ok(Verdict::Wait(until));
+        return Ok(Readiness::Wait(until));
     }
     if stat.links > 1 {
         let first = *memory.first.get_or_insert(now.mono);
         let until = first.saturating_add(LINK_MS);
-        let linked = Verdict::Take(stamp, stat.uid, Body::Unfit(Unfit::HardLink));
+        let linked = Readiness::Take(stamp, stat.uid, Body::Unfit(Unfit::HardLink));
         return Ok(if now.mono < until {
-            Verdict::Wait(until)
+            Readiness::Wait(until)
         } else {
             linked
         });
     }
     if stat.size > rules.size_max {
-        return Ok(Verdict::Take(
+        return Ok(Readiness::Take(
             stamp,
             stat.uid,
             Body::Unfit(Unfit::TooLarge(stat.size)),
         ));
     }
-    let read = read(ground, dir, name, &stat, rules.size_max);
+    let read = read(root, dir, name, &stat, rules.size_max);
     match read {
         Ok(Some(bytes)) => {
             let digest = Digest::of(&bytes);
-            Ok(Verdict::Take(
+            Ok(Readiness::Take(
                 stamp,
                 stat.uid,
                 Body::Message { bytes, digest },
@@ -152,23 +152,23 @@ pub(super) fn look(
         Ok(None) => {
             memory.hint = None;
             memory.still = None;
-            Ok(Verdict::Wait(now.mono.saturating_add(rules.quiet_ms)))
+            Ok(Readiness::Wait(now.mono.saturating_add(rules.quiet_ms)))
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Verdict::Gone),
-        Err(source) => Err(ground.error_at("read", dir, name, source)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Readiness::Gone),
+        Err(source) => Err(root.error_at("read", dir, name, source)),
     }
 }
 
 /// Opens once, reads once, and makes sure that it was the same unchanged file all the time.
 fn read(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     name: &FileName,
     seen: &Stat,
     size_max: u64,
 ) -> io::Result<Option<Vec<u8>>> {
-    let disk = &*ground.disk;
-    let file = match disk.open(&dir.handle, name.as_ref(), Open::Read) {
+    let disk = &*root.disk;
+    let file = match disk.open(&dir.handle, name.as_ref(), OpenMode::Read) {
         // A link took its place; the next look sees it.
         Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => return Ok(None),
         result => result?,
@@ -227,11 +227,11 @@ fn stamp(stat: &Stat, now: Now) -> Stamp {
     }
 }
 
-fn unfit_kind(kind: Kind) -> Option<Unfit> {
+fn unfit_kind(kind: FileKind) -> Option<Unfit> {
     match kind {
-        Kind::File => None,
-        Kind::Directory => Some(Unfit::Directory),
-        Kind::Symlink => Some(Unfit::Symlink),
-        Kind::Special => Some(Unfit::Special),
+        FileKind::File => None,
+        FileKind::Directory => Some(Unfit::Directory),
+        FileKind::Symlink => Some(Unfit::Symlink),
+        FileKind::Special => Some(Unfit::Special),
     }
 }

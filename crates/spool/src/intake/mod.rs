@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::ControlFlow;
 
 pub use self::look::{Body, Hint, Unfit};
-use self::look::{Memory, Rules, Verdict};
-use crate::ground::Dir;
-use crate::{FileName, SpoolError, Stamp, View, layout};
+use self::look::{Memory, Readiness, Rules};
+use crate::root::Dir;
+use crate::{FileName, Now, SpoolError, Stamp, View, dirs, layout};
 
 /// How long a file must be still to count as finished, in milliseconds: events are less exact outside of Linux.
 pub const QUIET_MS: u64 = if cfg!(target_os = "linux") { 50 } else { 250 };
@@ -22,15 +22,6 @@ const HOPELESS_MS: u64 = 800;
 /// So many files of one outbox are known at a time. The others are found when half of these are gone, so a flood in one
 /// outbox costs neither memory nor the time of the others.
 const WINDOW: usize = 16_384;
-
-/// The time, as the caller's clocks show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Now {
-    /// A clock that never goes back, in milliseconds.
-    pub mono: u64,
-    /// Milliseconds since 1970, UTC.
-    pub wall: i64,
-}
 
 /// A file that is to be judged now.
 #[derive(Debug, Clone)]
@@ -117,7 +108,7 @@ impl Intake {
         let known: BTreeSet<&String> = agents.iter().collect();
         self.outboxes.retain(|agent, _| known.contains(agent));
         let mut troubles = Vec::new();
-        for agent in agents.iter().filter(|agent| layout::is_agent_name(agent)) {
+        for agent in agents.iter().filter(|agent| dirs::is_agent_name(agent)) {
             if let Err(error) = self.scan_one(view, agent) {
                 troubles.push(error);
             }
@@ -126,8 +117,8 @@ impl Intake {
     }
 
     fn scan_one(&mut self, view: &View<'_>, agent: &str) -> Result<(), SpoolError> {
-        let ground = view.ground;
-        let Some(dir) = ground.dir_if_there(&layout::agent_dir(agent, "outbox"))? else {
+        let root = view.root;
+        let Some(dir) = root.dir_if_there(&layout::agent_dir(agent, dirs::OUTBOX))? else {
             self.outboxes.remove(agent);
             return Ok(());
         };
@@ -141,7 +132,7 @@ impl Intake {
         outbox.has_more = false;
         let room = WINDOW.saturating_sub(outbox.files.len());
         let mut strangers = Vec::new();
-        let listed = ground.disk.list_until(&dir.handle, &mut |name| {
+        let listed = root.disk.list_until(&dir.handle, &mut |name| {
             match outbox.files.get_mut(&name) {
                 // A file that was given time is looked at early if it changed; only a look can tell.
                 Some(file) if file.memory.given.is_some() => {
@@ -160,10 +151,10 @@ impl Intake {
             }
             ControlFlow::Continue(())
         });
-        listed.map_err(|source| ground.error("list", &dir.path, source))?;
+        listed.map_err(|source| root.error("list", &dir.path, source))?;
         let mut fresh = Vec::with_capacity(strangers.len());
         for name in strangers {
-            let stat = ground.look(&dir, &name)?;
+            let stat = root.look(&dir, &name)?;
             fresh.extend(stat.map(|stat| (stat.mtime_ns, name)));
         }
         fresh.sort_unstable();
@@ -176,7 +167,7 @@ impl Intake {
 
     /// Notes what a watcher saw; a name that is no message's is ignored.
     pub fn hint(&mut self, agent: &str, name: &FileName, hint: Hint) {
-        if !layout::is_agent_name(agent) || !layout::is_candidate(name) {
+        if !dirs::is_agent_name(agent) || !layout::is_candidate(name) {
             return;
         }
         let outbox = self.outboxes.entry(agent.to_owned()).or_default();
@@ -390,12 +381,12 @@ impl Intake {
             return Ok(None);
         }
         let looked = open(view, agent, dirs).and_then(|dir| match dir {
-            Some(dir) => look::look(view.ground, dir, &name, &mut file.memory, self.rules, now),
-            None => Ok(Verdict::Gone),
+            Some(dir) => look::look(view.root, dir, &name, &mut file.memory, self.rules, now),
+            None => Ok(Readiness::Gone),
         });
         let wait = |file: &mut File, until: u64| file.wake = Some(until);
         let result = match looked {
-            Ok(Verdict::Take(stamp, owner, body)) => {
+            Ok(Readiness::Take(stamp, owner, body)) => {
                 return Ok(Some(Found {
                     agent: agent.to_owned(),
                     file: name,
@@ -404,8 +395,8 @@ impl Intake {
                     body,
                 }));
             }
-            Ok(Verdict::Gone) => return Ok(None),
-            Ok(Verdict::Wait(until)) => {
+            Ok(Readiness::Gone) => return Ok(None),
+            Ok(Readiness::Wait(until)) => {
                 wait(&mut file, until);
                 Ok(None)
             }
@@ -438,8 +429,8 @@ fn open<'a>(
 ) -> Result<Option<&'a Dir>, SpoolError> {
     if !dirs.contains_key(agent)
         && let Some(dir) = view
-            .ground
-            .dir_if_there(&layout::agent_dir(agent, "outbox"))?
+            .root
+            .dir_if_there(&layout::agent_dir(agent, dirs::OUTBOX))?
     {
         dirs.insert(agent.to_owned(), dir);
     }

@@ -5,8 +5,8 @@
 use std::io;
 
 use super::line;
-use super::read::Place;
-use crate::disk::{Disk, Handle, Open};
+use super::read::LedgerPosition;
+use crate::disk::{Disk, Handle, OpenMode};
 use crate::layout::{self, Layout};
 use crate::{Digest, Entry, FileName, SpoolError};
 
@@ -49,7 +49,7 @@ impl<'a> Backward<'a> {
 
     /// The record before the last batch that shows. That one may be torn; a batch is begun only after the one before is
     /// durable, so this record is not.
-    pub(crate) fn before_last_batch(&self) -> Result<Place, SpoolError> {
+    pub(crate) fn before_last_batch(&self) -> Result<LedgerPosition, SpoolError> {
         let mut batch = None;
         for segment in self.segments.iter().rev() {
             let found = self.last_where(segment, &mut |entry| {
@@ -59,11 +59,11 @@ impl<'a> Backward<'a> {
                 return Ok(place);
             }
         }
-        Ok(Place::default())
+        Ok(LedgerPosition::default())
     }
 
     /// A record at or before this one from which it is read in one segment at most.
-    pub(crate) fn at_or_before(&self, seq: u64) -> Result<Place, SpoolError> {
+    pub(crate) fn at_or_before(&self, seq: u64) -> Result<LedgerPosition, SpoolError> {
         if let Some(place) = self.near_the_end(seq)? {
             return Ok(place);
         }
@@ -76,7 +76,7 @@ impl<'a> Backward<'a> {
     }
 
     /// This record, if it is one of the last ones.
-    fn near_the_end(&self, seq: u64) -> Result<Option<Place>, SpoolError> {
+    fn near_the_end(&self, seq: u64) -> Result<Option<LedgerPosition>, SpoolError> {
         let Some(segment) = self.segments.last() else {
             return Ok(None);
         };
@@ -87,19 +87,20 @@ impl<'a> Backward<'a> {
         Ok(found.filter(|place| place.seq <= seq))
     }
 
-    /// The last record of a segment for which `is_it` holds. Lines that are no records are passed over: reading forward
+    /// The last record of a segment for which `is_it` holds. LinesBackward that are no records are passed over: reading forward
     /// tells what is wrong with them.
     fn last_where(
         &self,
         (first, name): &(u64, FileName),
         is_it: &mut dyn FnMut(&Entry) -> bool,
-    ) -> Result<Option<Place>, SpoolError> {
+    ) -> Result<Option<LedgerPosition>, SpoolError> {
         let path = self.layout.ledger().join(name);
         let file = self
             .disk
-            .open(self.dir, name.as_ref(), Open::Read)
+            .open(self.dir, name.as_ref(), OpenMode::Read)
             .map_err(SpoolError::io("open", &path))?;
-        let mut lines = Lines::new(self.disk, &file).map_err(SpoolError::io("read", &path))?;
+        let mut lines =
+            LinesBackward::new(self.disk, &file).map_err(SpoolError::io("read", &path))?;
         while let Some((line_begin, text)) =
             lines.previous().map_err(SpoolError::io("read", &path))?
         {
@@ -108,7 +109,7 @@ impl<'a> Backward<'a> {
             };
             if is_it(&entry) {
                 let (digest, offset) = (Digest::of(text), line_begin + text.len() as u64 + 1);
-                return Ok(Some(Place {
+                return Ok(Some(LedgerPosition {
                     seq: entry.seq,
                     digest,
                     segment: *first,
@@ -122,7 +123,7 @@ impl<'a> Backward<'a> {
 }
 
 /// The whole lines of a file, the last one first.
-struct Lines<'a> {
+struct LinesBackward<'a> {
     disk: &'a dyn Disk,
     file: &'a Handle,
     /// What was read: from `start` to the end of the file as it was.
@@ -132,7 +133,7 @@ struct Lines<'a> {
     end: u64,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LinesBackward<'a> {
     fn new(disk: &'a dyn Disk, file: &'a Handle) -> io::Result<Self> {
         let size = disk.stat(file)?.size;
         let mut lines = Self {

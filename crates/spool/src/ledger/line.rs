@@ -9,7 +9,7 @@ use crate::{Delivery, Digest, Draft, Entry, Original};
 pub const FORMAT_VERSION: u32 = 1;
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct LineWritten<'a> {
     v: u32,
     seq: u64,
     at: &'a str,
@@ -24,7 +24,7 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-struct Read {
+struct LineRead {
     seq: u64,
     at: String,
     prev: Digest,
@@ -108,7 +108,7 @@ pub(crate) fn entry(draft: Draft, seq: u64, prev: Digest, batch: u64) -> Entry {
 /// Appends the entry's line, newline included, and gives the digest the next line has to name.
 pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
     let begin = to.len();
-    let written = Written {
+    let written = LineWritten {
         v: FORMAT_VERSION,
         seq: entry.seq,
         at: &entry.at,
@@ -137,10 +137,10 @@ pub(crate) fn write(entry: &Entry, to: &mut Vec<u8>) -> Digest {
 
 /// Reads a line without its newline.
 pub(crate) fn read(line: &[u8]) -> Result<Entry, NotARecord> {
-    match serde_json::from_slice::<Read>(line) {
+    match serde_json::from_slice::<LineRead>(line) {
         // A record of ours starts with its version, so that a whole second reading is not needed to know it.
         Ok(read) if line.starts_with(b"{\"v\":1,") => {
-            let Read {
+            let LineRead {
                 seq,
                 at,
                 prev,

@@ -5,19 +5,17 @@
 pub(crate) mod backward;
 mod line;
 pub(crate) mod read;
-mod verify;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use line::{FORMAT_VERSION, NotALine};
-pub use read::TornTail;
-pub use verify::{Folded, Verified, fold_ledger, read_ledger, verify};
+pub use read::{TornTail, Verified};
 
-use crate::disk::{self, Disk, Handle, Open, Stat};
+use crate::disk::{self, Disk, Handle, OpenMode, Stat};
 use crate::layout::{self, Layout};
-use crate::{Digest, Draft, Entry, SpoolError};
+use crate::{Digest, Draft, Entry, SpoolError, dirs};
 
 /// A segment that has grown beyond this many bytes is followed by a new one.
 const SEGMENT_MAX: u64 = 64 * 1024 * 1024;
@@ -28,14 +26,14 @@ pub(crate) struct Ledger {
     layout: Layout,
     root: Handle,
     dir: Handle,
-    segment: Option<Segment>,
+    segment: Option<OpenSegment>,
     head: u64,
     digest: Digest,
     stopped: Option<String>,
     segment_max: u64,
 }
 
-struct Segment {
+struct OpenSegment {
     file: Handle,
     path: PathBuf,
     len: u64,
@@ -48,12 +46,12 @@ impl Ledger {
         disk: Arc<dyn Disk>,
         layout: &Layout,
         root: &Handle,
-        from: read::Place,
+        from: read::LedgerPosition,
         visit: &mut read::Visit<'_>,
     ) -> Result<(Ledger, Option<TornTail>), SpoolError> {
-        let path = layout.root().join(layout::LEDGER);
+        let path = layout.root().join(dirs::LEDGER);
         let dir = disk
-            .open_dir(root, layout::LEDGER.as_ref())
+            .open_dir(root, dirs::LEDGER.as_ref())
             .map_err(SpoolError::io("open", &path))?;
         let end = read::read(
             &*disk,
@@ -68,9 +66,9 @@ impl Ledger {
                 let (name, len) = (layout::segment_name(*first), *len);
                 let path = path.join(&name);
                 let file = disk
-                    .open(&dir, name.as_ref(), Open::Write)
+                    .open(&dir, name.as_ref(), OpenMode::Write)
                     .map_err(SpoolError::io("open", &path))?;
-                Some(Segment { file, path, len })
+                Some(OpenSegment { file, path, len })
             }
         };
         let layout = layout.clone();
@@ -114,7 +112,7 @@ impl Ledger {
             .map_err(SpoolError::fatal("sync", &segment.path))?;
         disk.sync_dir(&self.dir).map_err(SpoolError::fatal(
             "sync",
-            self.layout.root().join(layout::LEDGER),
+            self.layout.root().join(dirs::LEDGER),
         ))
     }
 
@@ -130,7 +128,7 @@ impl Ledger {
 
     /// Says how many bytes all segments have.
     pub(crate) fn bytes(&self) -> Result<u64, SpoolError> {
-        let path = self.layout.root().join(layout::LEDGER);
+        let path = self.layout.root().join(dirs::LEDGER);
         let names = self
             .disk
             .list(&self.dir)
@@ -241,13 +239,13 @@ impl Ledger {
         {
             return Ok(());
         }
-        let ledger = self.layout.root().join(layout::LEDGER);
+        let ledger = self.layout.root().join(dirs::LEDGER);
         let name = layout::segment_name(first);
         let path = ledger.join(&name);
-        let file = match self.disk.open(&self.dir, name.as_ref(), Open::New) {
+        let file = match self.disk.open(&self.dir, name.as_ref(), OpenMode::New) {
             // Left over from a try that failed before its sync; nothing was ever written to it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.disk.open(&self.dir, name.as_ref(), Open::Write)
+                self.disk.open(&self.dir, name.as_ref(), OpenMode::Write)
             }
             result => result,
         }
@@ -261,7 +259,7 @@ impl Ledger {
             self.stop(&error);
             return Err(error);
         }
-        self.segment = Some(Segment { file, path, len: 0 });
+        self.segment = Some(OpenSegment { file, path, len: 0 });
         Ok(())
     }
 }
@@ -275,7 +273,7 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Writes and syncs one batch.
-fn write_batch(disk: &dyn Disk, segment: &Segment, bytes: &[u8]) -> Result<(), SpoolError> {
+fn write_batch(disk: &dyn Disk, segment: &OpenSegment, bytes: &[u8]) -> Result<(), SpoolError> {
     if let Err(source) = disk::write_all(disk, &segment.file, bytes, segment.len) {
         return Err(give_back(disk, segment, source));
     }
@@ -287,7 +285,7 @@ fn write_batch(disk: &dyn Disk, segment: &Segment, bytes: &[u8]) -> Result<(), S
 }
 
 /// Undoes a write for which there was no room; anything else that went wrong is final.
-fn give_back(disk: &dyn Disk, segment: &Segment, source: io::Error) -> SpoolError {
+fn give_back(disk: &dyn Disk, segment: &OpenSegment, source: io::Error) -> SpoolError {
     let path = segment.path.clone();
     let no_room = matches!(
         source.kind(),
@@ -321,12 +319,12 @@ fn keep_torn(
     disk: &dyn Disk,
     layout: &Layout,
     root: &Handle,
-    segment: &Segment,
+    segment: &OpenSegment,
     torn: &TornTail,
 ) -> Result<(), SpoolError> {
-    let dir_path = layout.root().join(layout::TORN);
+    let dir_path = layout.root().join(dirs::TORN);
     let dir = disk
-        .open_dir(root, layout::TORN.as_ref())
+        .open_dir(root, dirs::TORN.as_ref())
         .map_err(SpoolError::io("open", &dir_path))?;
     let mut bytes = vec![0; usize::try_from(torn.bytes).expect("a batch fits memory")];
     let mut filled = 0;
@@ -352,7 +350,7 @@ fn keep_torn(
     // A kill may have left an earlier copy, whole or not.
     disk::if_there(disk.remove(&dir, name.as_ref())).map_err(SpoolError::io("remove", &path))?;
     let file = disk
-        .open(&dir, name.as_ref(), Open::New)
+        .open(&dir, name.as_ref(), OpenMode::New)
         .map_err(SpoolError::io("create", &path))?;
     disk::write_all(disk, &file, &bytes, 0)
         .and_then(|()| disk.sync_data(&file))

@@ -9,11 +9,10 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::mpsc::sync_channel;
 
-use super::Verified;
 use super::line::{self, NotARecord};
-use crate::disk::{Disk, Handle, Open};
+use crate::disk::{Disk, Handle, OpenMode};
 use crate::layout::{self, Layout};
-use crate::{Digest, Entry, FileName, SpoolError};
+use crate::{Digest, Entry, FileName, SpoolError, dirs};
 
 /// Large enough that the calls do not count, small enough to stay in the cache.
 const BUFFER: usize = 256 * 1024;
@@ -29,9 +28,24 @@ pub struct TornTail {
     pub bytes: u64,
 }
 
+/// What a whole ledger was found to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// How many records there are; the last one has this number.
+    pub records: u64,
+    /// How many segments they lie in.
+    pub segments: usize,
+    /// How many bytes the records have.
+    pub bytes: u64,
+    /// The digest of the last line: whoever keeps it can prove later that nothing before was changed.
+    pub last: Digest,
+    /// Bytes behind the last record: a batch being written right now, or the torn tail of a daemon that was killed.
+    pub torn: Option<TornTail>,
+}
+
 /// The end of one record's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct LedgerPosition {
     /// The record's number; 0 before the first.
     pub(crate) seq: u64,
     /// Its line's digest.
@@ -44,10 +58,10 @@ pub(crate) struct Place {
     pub(crate) offset: u64,
 }
 
-impl Default for Place {
+impl Default for LedgerPosition {
     /// Before the first record.
-    fn default() -> Place {
-        Place {
+    fn default() -> LedgerPosition {
+        LedgerPosition {
             seq: 0,
             digest: Digest::ZERO,
             segment: 1,
@@ -61,7 +75,7 @@ impl Default for Place {
 #[derive(Debug, Clone)]
 pub(crate) struct Stretch {
     /// Behind this record, which is known; the segments before its own are only seen to be there.
-    pub(crate) from: Place,
+    pub(crate) from: LedgerPosition,
     /// Up to this one; what follows is not looked at.
     pub(crate) to: u64,
 }
@@ -70,7 +84,7 @@ impl Default for Stretch {
     /// The whole ledger.
     fn default() -> Stretch {
         Stretch {
-            from: Place::default(),
+            from: LedgerPosition::default(),
             to: u64::MAX,
         }
     }
@@ -78,16 +92,16 @@ impl Default for Stretch {
 
 /// Where the ledger ends, or the reading did.
 #[derive(Debug)]
-pub(crate) struct End {
+pub(crate) struct LedgerEnd {
     /// The last record.
-    pub(crate) place: Place,
+    pub(crate) place: LedgerPosition,
     /// The first record of each segment and its length, of the last one without the torn tail.
     pub(crate) segments: Vec<(u64, u64)>,
     /// What is to be cut off the last segment.
     pub(crate) torn: Option<TornTail>,
 }
 
-impl End {
+impl LedgerEnd {
     /// What onlookers are told.
     pub(crate) fn verified(&self) -> Verified {
         let bytes = self.segments.iter().map(|(_, len)| len).sum();
@@ -117,7 +131,7 @@ pub(crate) fn read(
     dir: &Handle,
     stretch: &Stretch,
     visit: &mut Visit<'_>,
-) -> Result<End, SpoolError> {
+) -> Result<LedgerEnd, SpoolError> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<Entry>>(PORTIONS);
         let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
@@ -156,7 +170,7 @@ fn read_alone(
     dir: &Handle,
     stretch: &Stretch,
     visit: &mut Visit<'_>,
-) -> Result<End, SpoolError> {
+) -> Result<LedgerEnd, SpoolError> {
     let mut visited = Ok(());
     let end = read_here(disk, layout, dir, stretch, &mut |entry| {
         visited = visit(entry);
@@ -176,8 +190,8 @@ fn read_here(
     dir: &Handle,
     stretch: &Stretch,
     tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
-) -> Result<End, SpoolError> {
-    let path = layout.root().join(layout::LEDGER);
+) -> Result<LedgerEnd, SpoolError> {
+    let path = layout.root().join(dirs::LEDGER);
     let names = disk.list(dir).map_err(SpoolError::io("list", &path))?;
     let mut segments: Vec<(u64, FileName)> = names
         .into_iter()
@@ -185,7 +199,7 @@ fn read_here(
         .collect();
     segments.sort_unstable();
     let from = &stretch.from;
-    let mut end = End {
+    let mut end = LedgerEnd {
         place: from.clone(),
         segments: Vec::with_capacity(segments.len()),
         torn: None,
@@ -214,7 +228,7 @@ fn read_here(
             });
         }
         let file = disk
-            .open(dir, name.as_ref(), Open::Read)
+            .open(dir, name.as_ref(), OpenMode::Read)
             .map_err(SpoolError::io("open", &path))?;
         let reader = BufReader::with_capacity(
             BUFFER,
@@ -264,7 +278,7 @@ impl<R: BufRead> Reading<R> {
     /// Reads as far as is wanted and gives the length of what is good, unless nobody listens any more.
     fn run(
         mut self,
-        end: &mut End,
+        end: &mut LedgerEnd,
         tell: &mut dyn FnMut(Entry) -> ControlFlow<()>,
     ) -> Result<ControlFlow<(), u64>, SpoolError> {
         let mut bytes = Vec::with_capacity(8 * 1024);
@@ -274,7 +288,7 @@ impl<R: BufRead> Reading<R> {
                     let line_begin = self.offset;
                     self.offset += bytes.len() as u64;
                     let (seq, segment, offset) = (entry.seq, self.first, self.offset);
-                    end.place = Place {
+                    end.place = LedgerPosition {
                         seq,
                         digest,
                         segment,
@@ -285,15 +299,15 @@ impl<R: BufRead> Reading<R> {
                         return Ok(ControlFlow::Break(()));
                     }
                 }
-                Err(Broken::TooNew(version)) => {
+                Err(LineFault::TooNew(version)) => {
                     return Err(SpoolError::TooNew {
                         segment: self.path,
                         line: self.line,
                         version,
                     });
                 }
-                Err(Broken::Chain(what)) => return Err(self.damaged(self.line, what)),
-                Err(Broken::Torn(what)) => {
+                Err(LineFault::Chain(what)) => return Err(self.damaged(self.line, what)),
+                Err(LineFault::Torn(what)) => {
                     end.torn = Some(self.torn(&mut bytes, end.place.seq + 1, &what)?);
                     return Ok(ControlFlow::Continue(
                         end.torn.as_ref().map_or(0, |torn| torn.offset),
@@ -314,24 +328,24 @@ impl<R: BufRead> Reading<R> {
         Ok(taken > 0)
     }
 
-    fn check(&self, bytes: &[u8], end: &End) -> Result<(Entry, Digest), Broken> {
+    fn check(&self, bytes: &[u8], end: &LedgerEnd) -> Result<(Entry, Digest), LineFault> {
         let Some((b'\n', text)) = bytes.split_last() else {
-            return Err(Broken::Torn("the line has no end".to_owned()));
+            return Err(LineFault::Torn("the line has no end".to_owned()));
         };
         let entry = line::read(text).map_err(|error| match error {
-            NotARecord::TooNew(version) => Broken::TooNew(version),
-            NotARecord::Unreadable(what) => Broken::Torn(what),
+            NotARecord::TooNew(version) => LineFault::TooNew(version),
+            NotARecord::Unreadable(what) => LineFault::Torn(what),
         })?;
         // No torn write makes a whole record that does not fit the line before it.
-        let Place { seq, digest, .. } = &end.place;
+        let LedgerPosition { seq, digest, .. } = &end.place;
         if entry.seq != seq + 1 {
-            return Err(Broken::Chain(format!(
+            return Err(LineFault::Chain(format!(
                 "record {} follows record {seq}",
                 entry.seq
             )));
         }
         if entry.prev != *digest {
-            return Err(Broken::Chain(format!(
+            return Err(LineFault::Chain(format!(
                 "`prev` is {}, the line before has {digest}",
                 entry.prev
             )));
@@ -380,7 +394,7 @@ impl<R: BufRead> Reading<R> {
     }
 }
 
-enum Broken {
+enum LineFault {
     TooNew(u32),
     Chain(String),
     Torn(String),

@@ -1,4 +1,4 @@
-//! What agents are done with: how much of it lies there, and the removal of what is older than told.
+//! Counts what agents have finished with, and removes what is older than the caller says.
 //!
 //! Only `sent/`, `archive/` and `dead_letter/` are looked at. A file goes if a record of the ledger made it or put it away,
 //! and if its lane's cursor says that this survives a power cut: no later start looks for it again, short of a lost
@@ -6,22 +6,22 @@
 //! opened directories, one file after the other: whatever stops it, the next time does the rest. How old is too old, and
 //! what time it is, is the caller's to say.
 
-mod known;
-mod shelf;
+mod folder;
+mod recorded;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use self::known::Known;
-use self::shelf::Lying;
+use self::folder::FolderScan;
+use self::recorded::Recorded;
 use crate::delivery::{Cursors, Lane};
-use crate::disk::Os;
-use crate::ground::Ground;
-use crate::{Layout, SpoolError, layout, read_ledger};
+use crate::disk::os::Os;
+use crate::root::OpenRoot;
+use crate::{Layout, SpoolError, dirs, read_ledger};
 
-/// A directory of an agent in which things are kept that are done with.
+/// A directory of an agent that keeps finished messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Shelf {
+pub enum KeptFolder {
     /// Accepted originals.
     Sent,
     /// What the agent is done with.
@@ -30,16 +30,20 @@ pub enum Shelf {
     DeadLetter,
 }
 
-impl Shelf {
+impl KeptFolder {
     /// All of them.
-    pub const ALL: [Shelf; 3] = [Shelf::Sent, Shelf::Archive, Shelf::DeadLetter];
+    pub const ALL: [KeptFolder; 3] = [
+        KeptFolder::Sent,
+        KeptFolder::Archive,
+        KeptFolder::DeadLetter,
+    ];
 
     /// The directory's name.
     pub fn directory(self) -> &'static str {
         match self {
-            Shelf::Sent => "sent",
-            Shelf::Archive => "archive",
-            Shelf::DeadLetter => "dead_letter",
+            KeptFolder::Sent => dirs::SENT,
+            KeptFolder::Archive => dirs::ARCHIVE,
+            KeptFolder::DeadLetter => dirs::DEAD_LETTER,
         }
     }
 }
@@ -53,7 +57,7 @@ pub struct Cutoff {
     pub at: String,
 }
 
-/// What is old, by shelf; nothing is where nothing is said.
+/// What counts as old in each folder; in a folder without a cutoff, nothing does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Old {
     /// In `sent/`.
@@ -65,11 +69,11 @@ pub struct Old {
 }
 
 impl Old {
-    fn of(&self, shelf: Shelf) -> Option<&Cutoff> {
-        match shelf {
-            Shelf::Sent => self.sent.as_ref(),
-            Shelf::Archive => self.archive.as_ref(),
-            Shelf::DeadLetter => self.dead_letter.as_ref(),
+    fn of(&self, folder: KeptFolder) -> Option<&Cutoff> {
+        match folder {
+            KeptFolder::Sent => self.sent.as_ref(),
+            KeptFolder::Archive => self.archive.as_ref(),
+            KeptFolder::DeadLetter => self.dead_letter.as_ref(),
         }
     }
 }
@@ -99,13 +103,13 @@ impl Count {
     }
 }
 
-/// What lies in one shelf.
+/// The files of one folder, and what became of the old ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shelved {
+pub struct FolderReport {
     /// Whose.
     pub agent: String,
     /// Which.
-    pub shelf: Shelf,
+    pub folder: KeptFolder,
     /// All plain files that are not hidden.
     pub there: Count,
     /// When the one was last changed that was not for the longest time, in nanoseconds since 1970.
@@ -120,47 +124,47 @@ pub struct Shelved {
     pub failed: Vec<String>,
 }
 
-/// Looks through the shelves of every agent of the workspace at `root`, without the lock, and removes what is old and done
-/// with, or pretends to. Fails before anything is removed if the ledger is damaged.
-pub fn tidy(root: &Path, old: &Old, removal: Removal) -> Result<Vec<Shelved>, SpoolError> {
-    let ground = Ground::look_at(root, Arc::new(Os))?;
-    let mut shelves = Vec::new();
-    let mut known = Known::default();
-    for agent in Layout::known_agents(root)? {
-        for shelf in Shelf::ALL {
-            let lying = Lying::look(&ground, &agent, shelf, old.of(shelf))?;
-            known.ask(&lying);
-            shelves.push(lying);
+/// Looks through the folders of every agent of the workspace at `path`, without the lock, and removes what is old and
+/// finished, or pretends to. Fails before anything is removed if the ledger is damaged.
+pub fn tidy(path: &Path, old: &Old, removal: Removal) -> Result<Vec<FolderReport>, SpoolError> {
+    let root = OpenRoot::look_at(path, Arc::new(Os))?;
+    let mut folders = Vec::new();
+    let mut recorded = Recorded::default();
+    for agent in Layout::known_agents(path)? {
+        for folder in KeptFolder::ALL {
+            let scan = FolderScan::look(&root, &agent, folder, old.of(folder))?;
+            recorded.ask(&scan);
+            folders.push(scan);
         }
     }
-    if !known.is_empty() {
-        read_ledger(root, &mut |entry| {
-            known.hear(entry);
+    if !recorded.is_empty() {
+        read_ledger(path, &mut |entry| {
+            recorded.read(entry);
             Ok(())
         })?;
     }
     // Behind the ledger: a cursor may have come further than the records read, never the other way round.
-    let cursors = Cursors::read(&ground)?;
-    let durable = |lane: &Lane| cursors.durable(&ground.boot, lane);
-    let tidied = shelves
+    let cursors = Cursors::read(&root)?;
+    let durable = |lane: &Lane| cursors.durable(&root.boot, lane);
+    let tidied = folders
         .into_iter()
-        .map(|lying| lying.tidy(&ground, &known, &durable, removal));
+        .map(|scan| scan.tidy(&root, &recorded, &durable, removal));
     Ok(tidied.collect())
 }
 
 /// Counts the copies of torn batches that lie in `.settled/torn`; they are evidence, and nobody removes them but a person.
-pub fn torn_copies(root: &Path) -> Result<Count, SpoolError> {
-    let ground = Ground::look_at(root, Arc::new(Os))?;
+pub fn torn_copies(path: &Path) -> Result<Count, SpoolError> {
+    let root = OpenRoot::look_at(path, Arc::new(Os))?;
     let mut count = Count::default();
-    let Some(dir) = ground.dir_if_there(layout::TORN.as_ref())? else {
+    let Some(dir) = root.dir_if_there(dirs::TORN.as_ref())? else {
         return Ok(count);
     };
-    let names = ground
+    let names = root
         .disk
         .list(&dir.handle)
-        .map_err(|source| ground.error("list", &dir.path, source))?;
+        .map_err(|source| root.error("list", &dir.path, source))?;
     for name in names {
-        count.add(ground.look(&dir, &name)?.map_or(0, |stat| stat.size));
+        count.add(root.look(&dir, &name)?.map_or(0, |stat| stat.size));
     }
     Ok(count)
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::take::take;
+use super::load::load;
 use super::{Fold, list};
 use crate::delivery::{Cursors, Heads};
-use crate::disk::Os;
-use crate::ground::Ground;
+use crate::disk::os::Os;
 use crate::ledger::Verified;
 use crate::ledger::read::{self, Stretch};
-use crate::{FileName, SpoolError, layout};
+use crate::root::OpenRoot;
+use crate::{FileName, SpoolError, dirs};
 
 /// What became of holding a snapshot against the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,17 +30,17 @@ pub enum Agreement {
 pub fn verify_with<F: Fold + Default + PartialEq>(
     root: &Path,
 ) -> Result<(Verified, Vec<(u64, Agreement)>), SpoolError> {
-    let ground = Ground::look_at(root, Arc::new(Os))?;
+    let root = OpenRoot::look_at(root, Arc::new(Os))?;
     // Before the ledger: a daemon that is at work moves both on, the ledger first.
-    let cursors = Cursors::read(&ground)?;
-    let snapshots: BTreeMap<u64, FileName> = list(&ground)?.into_iter().collect();
+    let cursors = Cursors::read(&root)?;
+    let snapshots: BTreeMap<u64, FileName> = list(&root)?.into_iter().collect();
     let (mut fold, mut heads) = (F::default(), Heads::default());
     let mut found: BTreeMap<u64, Agreement> = BTreeMap::new();
-    let dir = ground.dir(layout::LEDGER.as_ref())?;
+    let dir = root.dir(dirs::LEDGER.as_ref())?;
     let whole = Stretch::default();
     let end = read::read(
-        &*ground.disk,
-        &ground.layout,
+        &*root.disk,
+        &root.layout,
         &dir.handle,
         &whole,
         &mut |entry| {
@@ -52,11 +52,11 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
             })?;
             if let Some(name) = snapshots.get(&entry.seq) {
                 let mut kept = F::default();
-                let agreement = match take(&ground, None, entry.seq, name, &mut kept) {
+                let agreement = match load(&root, None, entry.seq, name, &mut kept) {
                     Ok(taken) if taken.heads == heads && kept == fold => Agreement::Agrees,
                     Ok(_) => Agreement::Differs,
                     // A daemon at work made a newer one and removed this.
-                    Err(_) if list(&ground)?.iter().all(|(seq, _)| *seq != entry.seq) => {
+                    Err(_) if list(&root)?.iter().all(|(seq, _)| *seq != entry.seq) => {
                         return Ok(());
                     }
                     Err(why) => Agreement::PassedOver(why),
@@ -66,7 +66,7 @@ pub fn verify_with<F: Fold + Default + PartialEq>(
             Ok(())
         },
     )?;
-    cursors.check(&ground, end.place.seq)?;
+    cursors.check(&root, end.place.seq)?;
     for seq in snapshots.into_keys().filter(|seq| *seq > end.place.seq) {
         let beyond =
             || Agreement::PassedOver(format!("the ledger ends with record {}", end.place.seq));

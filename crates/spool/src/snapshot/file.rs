@@ -63,11 +63,11 @@ impl Title {
 
     fn read(line: &[u8]) -> Result<Title, String> {
         #[derive(Deserialize)]
-        struct Kind {
+        struct Preamble {
             settled: String,
             v: u32,
         }
-        let kind: Kind = serde_json::from_slice(line)
+        let kind: Preamble = serde_json::from_slice(line)
             .map_err(|error| format!("its first line cannot be read: {error}"))?;
         if kind.settled != KIND || kind.v != VERSION {
             return Err(format!(
@@ -81,13 +81,13 @@ impl Title {
 }
 
 #[derive(Serialize, Deserialize)]
-struct End {
+struct Trailer {
     lines: u64,
     sum: Digest,
 }
 
 /// A snapshot being written.
-pub(super) struct Writer<'a> {
+pub(super) struct SnapshotWriter<'a> {
     disk: &'a dyn Disk,
     file: &'a Handle,
     buffer: Vec<u8>,
@@ -96,10 +96,10 @@ pub(super) struct Writer<'a> {
     lines: u64,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SnapshotWriter<'a> {
     /// Begins a new file.
-    pub(super) fn new(disk: &'a dyn Disk, file: &'a Handle) -> Writer<'a> {
-        Writer {
+    pub(super) fn new(disk: &'a dyn Disk, file: &'a Handle) -> SnapshotWriter<'a> {
+        SnapshotWriter {
             disk,
             file,
             buffer: Vec::with_capacity(BUFFER),
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
     /// Ends the file and gives its length in bytes.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         self.flush()?;
-        let end = serde_json::to_vec(&End {
+        let end = serde_json::to_vec(&Trailer {
             lines: self.lines,
             sum: self.sum.clone().digest(),
         })?;
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
 }
 
 /// A snapshot being read.
-pub(super) struct Reader<'a> {
+pub(super) struct SnapshotReader<'a> {
     bytes: BufReader<Bytes<'a>>,
     sum: Hasher,
     lines: u64,
@@ -167,9 +167,12 @@ pub(super) struct Reader<'a> {
     ahead: Option<Vec<u8>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SnapshotReader<'a> {
     /// Begins with the first line.
-    pub(super) fn new(disk: &'a dyn Disk, file: &'a Handle) -> Result<(Reader<'a>, Title), String> {
+    pub(super) fn new(
+        disk: &'a dyn Disk,
+        file: &'a Handle,
+    ) -> Result<(SnapshotReader<'a>, Title), String> {
         let bytes = BufReader::with_capacity(
             BUFFER,
             Bytes {
@@ -178,7 +181,7 @@ impl<'a> Reader<'a> {
                 offset: 0,
             },
         );
-        let mut reader = Reader {
+        let mut reader = SnapshotReader {
             bytes,
             sum: Hasher::default(),
             lines: 0,
@@ -218,7 +221,7 @@ impl<'a> Reader<'a> {
             line.pop();
             return Ok(Some(line));
         };
-        let end: End = serde_json::from_slice(text)
+        let end: Trailer = serde_json::from_slice(text)
             .map_err(|error| format!("its end cannot be read: {error}"))?;
         if end.lines != self.lines || end.sum != self.sum.clone().digest() {
             return Err("its checksum is not that of its bytes".to_owned());

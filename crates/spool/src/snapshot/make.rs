@@ -5,23 +5,24 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::file::{Title, Writer};
-use super::{Fold, list, take_up};
+use super::file::{SnapshotWriter, Title};
+use super::load::load_newest;
+use super::{Fold, list};
 use crate::delivery::Heads;
-use crate::disk::Open;
-use crate::ground::{Dir, Ground};
+use crate::disk::OpenMode;
 use crate::ledger::read::{self, Stretch};
-use crate::{Spool, SpoolError, layout};
+use crate::root::{Dir, OpenRoot};
+use crate::{Spool, SpoolError, dirs, layout};
 
 /// Makes one snapshot, on any thread.
 pub struct SnapshotMaker {
-    ground: Ground,
+    root: OpenRoot,
     seq: u64,
 }
 
 /// A snapshot that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct SnapshotInfo {
     /// The file.
     pub path: PathBuf,
     /// The last record it holds.
@@ -39,8 +40,8 @@ impl Spool {
         if seq == 0 || !self.lanes.are_at_rest() {
             return Ok(None);
         }
-        let ground = Ground::look_at(self.ground.layout.root(), Arc::clone(&self.ground.disk))?;
-        Ok(Some(SnapshotMaker { ground, seq }))
+        let root = OpenRoot::look_at(self.root.layout.root(), Arc::clone(&self.root.disk))?;
+        Ok(Some(SnapshotMaker { root, seq }))
     }
 
     /// Says how many bytes the ledger's segments have.
@@ -52,17 +53,17 @@ impl Spool {
 impl SnapshotMaker {
     /// Adds the ledger up in `fold`, from the newest snapshot on, and writes the result down. Older snapshots are removed,
     /// but for the one that was of use. After an error everything is as it was.
-    pub fn make(&self, fold: &mut dyn Fold) -> Result<Made, SpoolError> {
-        let ground = &self.ground;
-        let (taken, _) = take_up(ground, None, self.seq, fold)?;
+    pub fn make(&self, fold: &mut dyn Fold) -> Result<SnapshotInfo, SpoolError> {
+        let root = &self.root;
+        let (taken, _) = load_newest(root, None, self.seq, fold)?;
         let (from, mut heads) =
             taken.map_or_else(Default::default, |taken| (taken.place, taken.heads));
         let used = from.seq;
-        let dir = ground.dir(layout::LEDGER.as_ref())?;
+        let dir = root.dir(dirs::LEDGER.as_ref())?;
         let stretch = Stretch { from, to: self.seq };
         let end = read::read(
-            &*ground.disk,
-            &ground.layout,
+            &*root.disk,
+            &root.layout,
             &dir.handle,
             &stretch,
             &mut |entry| {
@@ -76,9 +77,9 @@ impl SnapshotMaker {
         )?;
         if end.place.seq != self.seq {
             let source = io::Error::other(format!("the ledger ends with record {}", end.place.seq));
-            return Err(ground.error(
+            return Err(root.error(
                 "read up to the last record of",
-                layout::LEDGER.as_ref(),
+                dirs::LEDGER.as_ref(),
                 source,
             ));
         }
@@ -93,8 +94,8 @@ impl SnapshotMaker {
         let dir = self.directory()?;
         let bytes = self.write(&dir, &title, &heads, fold)?;
         self.tidy(&dir, used)?;
-        let path = ground.path(&dir.path).join(layout::snapshot_name(self.seq));
-        Ok(Made {
+        let path = root.path(&dir.path).join(layout::snapshot_name(self.seq));
+        Ok(SnapshotInfo {
             path,
             seq: self.seq,
             bytes,
@@ -103,11 +104,11 @@ impl SnapshotMaker {
 
     /// Opens the place for snapshots, and makes it for the first one.
     fn directory(&self) -> Result<Dir, SpoolError> {
-        let (dir, is_new) = self.ground.dir_of_known(layout::SNAPSHOTS.as_ref(), None)?;
+        let (dir, is_new) = self.root.dir_of_known(dirs::SNAPSHOTS.as_ref(), None)?;
         if is_new {
-            let own = self.ground.dir(layout::OWN.as_ref())?;
-            let synced = self.ground.disk.sync_dir(&own.handle);
-            synced.map_err(|source| self.ground.error("sync", &own.path, source))?;
+            let own = self.root.dir(dirs::OWN.as_ref())?;
+            let synced = self.root.disk.sync_dir(&own.handle);
+            synced.map_err(|source| self.root.error("sync", &own.path, source))?;
         }
         Ok(dir)
     }
@@ -121,45 +122,44 @@ impl SnapshotMaker {
         heads: &Heads,
         fold: &dyn Fold,
     ) -> Result<u64, SpoolError> {
-        let ground = &self.ground;
+        let root = &self.root;
         let (temporary, name) = (
             layout::snapshot_temporary(),
             layout::snapshot_name(self.seq),
         );
-        ground.remove(dir, &temporary)?;
+        root.remove(dir, &temporary)?;
         let write = || {
-            let file = ground
+            let file = root
                 .disk
-                .open(&dir.handle, temporary.as_ref(), Open::New)?;
-            let mut writer = Writer::new(&*ground.disk, &file);
+                .open(&dir.handle, temporary.as_ref(), OpenMode::New)?;
+            let mut writer = SnapshotWriter::new(&*root.disk, &file);
             writer.title(title)?;
             writer.lanes(heads)?;
             fold.save(&mut |line| writer.content(line))?;
             let bytes = writer.finish()?;
-            ground.disk.sync_data(&file)?;
-            ground
-                .disk
+            root.disk.sync_data(&file)?;
+            root.disk
                 .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())?;
             Ok(bytes)
         };
         let bytes = write().map_err(|source| {
             // The room is needed more than the part; if even this fails, the next one removes it.
-            let _ = ground.remove(dir, &temporary);
-            ground.error_at("write", dir, &name, source)
+            let _ = root.remove(dir, &temporary);
+            root.error_at("write", dir, &name, source)
         })?;
-        let synced = ground.disk.sync_dir(&dir.handle);
+        let synced = root.disk.sync_dir(&dir.handle);
         synced
-            .map_err(|source| ground.error("sync", &dir.path, source))
+            .map_err(|source| root.error("sync", &dir.path, source))
             .map(|()| bytes)
     }
 
     /// Removes every other snapshot but the one that was used.
     fn tidy(&self, dir: &Dir, used: u64) -> Result<(), SpoolError> {
-        let others = list(&self.ground)?
+        let others = list(&self.root)?
             .into_iter()
             .filter(|(seq, _)| *seq != self.seq && *seq != used);
         others
             .into_iter()
-            .try_for_each(|(_, name)| self.ground.remove(dir, &name))
+            .try_for_each(|(_, name)| self.root.remove(dir, &name))
     }
 }

@@ -5,20 +5,16 @@
 //! loses time. What is in one is the caller's business, who is a [`Fold`]; here is where it lies and whether it may be
 //! used.
 
-mod check;
+pub(crate) mod check;
 mod file;
-mod make;
-mod take;
+pub(crate) mod load;
+pub(crate) mod make;
 
 use std::io;
 use std::path::PathBuf;
 
-pub use check::{Agreement, verify_with};
-pub use make::{Made, SnapshotMaker};
-pub(crate) use take::take_up;
-
-use crate::ground::Ground;
-use crate::{Entry, FileName, SpoolError, VisitError, layout};
+use crate::root::OpenRoot;
+use crate::{Entry, FileName, SpoolError, VisitError, dirs, layout};
 
 /// What adds the ledger up, and can be written down and taken up again.
 pub trait Fold {
@@ -44,14 +40,14 @@ pub struct PassedOver {
 }
 
 /// Lists the snapshots that lie there, the newest first.
-fn list(ground: &Ground) -> Result<Vec<(u64, FileName)>, SpoolError> {
-    let Some(dir) = ground.dir_if_there(layout::SNAPSHOTS.as_ref())? else {
+fn list(root: &OpenRoot) -> Result<Vec<(u64, FileName)>, SpoolError> {
+    let Some(dir) = root.dir_if_there(dirs::SNAPSHOTS.as_ref())? else {
         return Ok(Vec::new());
     };
-    let names = ground
+    let names = root
         .disk
         .list(&dir.handle)
-        .map_err(|source| ground.error("list", &dir.path, source))?;
+        .map_err(|source| root.error("list", &dir.path, source))?;
     let mut found: Vec<(u64, FileName)> = names
         .into_iter()
         .filter_map(|name| layout::snapshot_seq(&name).map(|seq| (seq, name)))

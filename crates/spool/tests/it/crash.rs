@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::daemon::{BOOT, Daemon, Workspace, run};
-use spool::{Fault, FaultyDisk};
+use spool::{DiskFault, FaultyDisk};
 
 const ALPHA: &str = "to codex: alpha";
 const BETA: &str = "to codex: beta, which is longer";
@@ -153,7 +153,7 @@ pub(crate) fn all_is_as_if_nothing_had_happened(
 }
 
 /// Runs a daemon until it is at rest or killed.
-fn run_until_killed(workspace: &Workspace, fault: Option<Fault>) -> Arc<FaultyDisk> {
+fn run_until_killed(workspace: &Workspace, fault: Option<DiskFault>) -> Arc<FaultyDisk> {
     let disk = Arc::new(FaultyDisk::new(BOOT));
     disk.set(fault);
     if let Ok(mut daemon) = Daemon::start(workspace, Arc::clone(&disk) as _) {
@@ -179,7 +179,7 @@ fn a_kill_at_any_change_has_no_effect() {
         "only {changes} changes: the scenario is too small to mean something"
     );
     for n in 1..=changes {
-        for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
+        for fault in [DiskFault::StopAfter(n), DiskFault::StopWithin(n)] {
             for readers_are_quick in [false, true] {
                 let workspace = scenario();
                 let disk = run_until_killed(&workspace, Some(fault));
@@ -204,10 +204,10 @@ fn a_second_kill_during_the_recovery_has_no_effect() {
     for n in (1..=changes).step_by(7) {
         for m in 1.. {
             let workspace = scenario();
-            run_until_killed(&workspace, Some(Fault::StopAfter(n)));
+            run_until_killed(&workspace, Some(DiskFault::StopAfter(n)));
             let mut seen = Seen::new();
             take_all(&workspace, &mut seen);
-            let second = run_until_killed(&workspace, Some(Fault::StopAfter(m)));
+            let second = run_until_killed(&workspace, Some(DiskFault::StopAfter(m)));
             if !second.stopped() {
                 break;
             }
@@ -228,7 +228,7 @@ fn a_failed_change_has_no_effect() {
     let (no_room, broken, two_mounts) = (28, 5, 18);
     for n in 1..=changes {
         for errno in [no_room, broken, two_mounts] {
-            let fault = Fault::Fail(n, errno);
+            let fault = DiskFault::Fail(n, errno);
             let workspace = scenario();
             let disk = Arc::new(FaultyDisk::new(BOOT));
             disk.set(Some(fault));
@@ -261,7 +261,7 @@ fn a_failed_change_has_no_effect() {
 fn nothing_is_delivered_before_the_tail_of_the_ledger_is_durable() {
     for n in 1..=changes_of_a_whole_run() {
         let workspace = scenario();
-        run_until_killed(&workspace, Some(Fault::StopAfter(n)));
+        run_until_killed(&workspace, Some(DiskFault::StopAfter(n)));
         let disk = run_until_killed(&workspace, None);
         let log = disk.log();
         let at = |what: &str| {

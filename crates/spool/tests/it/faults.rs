@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::crash::{Seen, all_is_as_if_nothing_had_happened, scenario, take_all};
 use crate::daemon::{BOOT, Daemon, Workspace, run};
-use spool::{Fault, FaultyDisk};
+use spool::{DiskFault, FaultyDisk};
 
 const EIO: i32 = 5;
 const EMFILE: i32 = 24;
@@ -14,7 +14,7 @@ fn a_disk_that_reads_and_writes_in_pieces_changes_nothing() {
     for most in [1, 7, 100, 511] {
         let workspace = scenario();
         let disk = Arc::new(FaultyDisk::new(BOOT));
-        disk.set(Some(Fault::Short(most)));
+        disk.set(Some(DiskFault::Short(most)));
         for _ in 0..2 {
             let mut daemon = Daemon::start(&workspace, Arc::clone(&disk) as _).expect("a start");
             daemon.run().expect("a run in pieces");
@@ -42,7 +42,7 @@ fn a_look_that_fails_loses_and_doubles_nothing() {
         for errno in [EIO, EMFILE] {
             let workspace = scenario();
             let disk = Arc::new(FaultyDisk::new(BOOT));
-            disk.set(Some(Fault::FailLook(n, errno)));
+            disk.set(Some(DiskFault::FailLook(n, errno)));
             let result = work(&workspace, &disk);
             ended += u64::from(result.is_err());
             if let Err(error) = result {

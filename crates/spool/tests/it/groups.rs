@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spool::{Content, Delivery, Digest, Draft, Fault, FaultyDisk, Spool};
+use spool::{Content, Delivery, Digest, DiskFault, Draft, FaultyDisk, Spool};
 
 use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
@@ -93,7 +93,7 @@ fn open(workspace: &Workspace, disk: &Arc<FaultyDisk>) -> Option<Spool> {
 }
 
 /// Commits all drafts, then delivers them with the fault; says how many changes were tried.
-fn deliver(workspace: &Workspace, fault: Option<Fault>) -> Arc<FaultyDisk> {
+fn deliver(workspace: &Workspace, fault: Option<DiskFault>) -> Arc<FaultyDisk> {
     let disk = Arc::new(FaultyDisk::new(BOOT));
     let mut spool = open(workspace, &disk).expect("a start");
     spool.commit(1, drafts()).expect("a commit");
@@ -110,7 +110,7 @@ fn a_kill_at_any_change_of_a_group_has_no_effect() {
     let changes = deliver(&workspace(), None).changes();
     assert!(changes > 3 * FILES as u64, "only {changes} changes");
     for n in 1..=changes {
-        for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
+        for fault in [DiskFault::StopAfter(n), DiskFault::StopWithin(n)] {
             for readers_are_quick in [false, true] {
                 let workspace = workspace();
                 let disk = deliver(&workspace, Some(fault));
@@ -136,11 +136,11 @@ fn a_kill_during_the_recovery_of_a_group_has_no_effect() {
     for n in (1..=changes).step_by(11) {
         for m in (1..).step_by(3) {
             let workspace = workspace();
-            deliver(&workspace, Some(Fault::StopAfter(n)));
+            deliver(&workspace, Some(DiskFault::StopAfter(n)));
             let mut seen = Seen::new();
             take(&workspace, &mut seen);
             let second = Arc::new(FaultyDisk::new(BOOT));
-            second.set(Some(Fault::StopAfter(m)));
+            second.set(Some(DiskFault::StopAfter(m)));
             drop(open(&workspace, &second));
             if !second.stopped() {
                 break;
@@ -160,7 +160,7 @@ fn a_kill_during_the_recovery_of_a_group_has_no_effect() {
 fn a_failed_change_of_a_group_has_no_effect() {
     let changes = deliver(&workspace(), None).changes();
     for n in 1..=changes {
-        for fault in [Fault::Fail(n, 28), Fault::FailWithin(n, 5)] {
+        for fault in [DiskFault::Fail(n, 28), DiskFault::FailWithin(n, 5)] {
             let workspace = workspace();
             let disk = deliver(&workspace, Some(fault));
             let context = format!("{fault:?} {:?}", disk.log().get(n as usize - 1));
@@ -188,7 +188,7 @@ fn half_a_temporary_file_of_what_its_reader_archived_meanwhile_never_shows() {
         )
         .expect("a commit");
     // Two notes, then the first file is made and half of it written.
-    disk.set(Some(Fault::StopWithin(4)));
+    disk.set(Some(DiskFault::StopWithin(4)));
     let _ = spool.deliver(0);
     drop(spool);
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spool::{Fault, FaultyDisk, FileName, Lane, Mailbox, Spool};
+use spool::{DiskFault, FaultyDisk, FileName, Lane, Mailbox, Spool};
 
 use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
@@ -208,7 +208,7 @@ fn a_checkpoint_that_fails_stops_the_spool() {
         .spool;
     commit(&mut spool, inbox("codex"), "a.yaml", "first");
     spool.deliver(0).expect("a pass");
-    disk.set(Some(spool::Fault::Fail(1, 5)));
+    disk.set(Some(spool::DiskFault::Fail(1, 5)));
     let error = spool.checkpoint().expect_err("a failed sync");
     assert!(!error.is_retryable(), "{error}");
     assert!(matches!(
@@ -256,9 +256,9 @@ fn a_kill_while_a_failed_delivery_is_repeated_loses_nothing() {
             .spool;
         commit(&mut spool, inbox("codex"), "a.yaml", "first");
         // The file is complete and `prepared` is noted, but its rename fails.
-        disk.set(Some(Fault::FailRename(5)));
+        disk.set(Some(DiskFault::FailRename(5)));
         assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
-        disk.set(Some(Fault::StopAfter(m)));
+        disk.set(Some(DiskFault::StopAfter(m)));
         let _ = spool.deliver(1_000);
         drop(spool);
         let spool = open(&workspace);
@@ -288,7 +288,7 @@ fn whatever_fails_once_in_a_lane_is_done_in_its_next_turn() {
             .expect("a start")
             .spool;
         commit(&mut spool, inbox("codex"), "a.yaml", "first");
-        disk.set(Some(Fault::Fail(n, 5)));
+        disk.set(Some(DiskFault::Fail(n, 5)));
         let failed = spool.deliver(0).expect("a pass").parked.len();
         if disk.changes() < n {
             assert_eq!(failed, 0);
@@ -320,7 +320,7 @@ fn a_file_has_left_once_it_was_delivered_and_is_gone() {
     let left = |spool: &Spool, file: &str, seq| {
         let file = file.parse().expect("a name");
         spool
-            .whereabouts()
+            .presence()
             .has_left(&inbox("codex"), &file, seq)
             .expect("a look")
     };
@@ -360,9 +360,9 @@ fn whether_a_file_has_left_is_told_the_same_of_many_as_of_one() {
         std::fs::remove_file(workspace.path(&format!("agents/codex/inbox/{n}.yaml")))
             .expect("a file");
     }
-    let mut whereabouts = spool.whereabouts();
+    let mut presence = spool.presence();
     let left = (1..).zip(&files).filter(|(seq, file)| {
-        whereabouts
+        presence
             .has_left(&inbox("codex"), file, *seq)
             .expect("a look")
     });
@@ -377,7 +377,7 @@ fn a_file_whose_rename_failed_and_whose_directory_was_replaced_is_not_taken_for_
         .expect("a start")
         .spool;
     commit(&mut spool, inbox("codex"), "a.yaml", "first");
-    disk.set(Some(Fault::FailRename(5)));
+    disk.set(Some(DiskFault::FailRename(5)));
     assert_eq!(spool.deliver(0).expect("a pass").parked.len(), 1);
     std::fs::remove_dir_all(workspace.path("agents/codex/inbox")).expect("an inbox");
     disk.set(None);
@@ -395,7 +395,7 @@ fn what_was_prepared_before_a_file_failed_is_delivered_and_the_lane_rests() {
     let drafts = ["a.yaml", "b.yaml", "c.yaml"].map(|file| notice(inbox("codex"), file, "text"));
     spool.commit(1, drafts.to_vec()).expect("a commit");
     // Two notes, then a file is made and written, and the next one cannot be made.
-    disk.set(Some(Fault::Fail(5, 28)));
+    disk.set(Some(DiskFault::Fail(5, 28)));
     let pass = spool.deliver(0).expect("a pass");
     assert_eq!(
         (pass.delivered, pass.parked.len()),

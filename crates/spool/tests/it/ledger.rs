@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spool::{Digest, Fault, FaultyDisk, Mailbox, Spool, SpoolError, read_ledger, verify};
+use spool::{Digest, DiskFault, FaultyDisk, Mailbox, Spool, SpoolError, read_ledger, verify};
 
 use crate::daemon::{BOOT, Workspace, inbox, notice};
 
@@ -233,7 +233,7 @@ fn a_draft_that_leads_out_of_the_tree_is_not_written() {
 
 /// Counts the changes up to the write of a batch: the cursor and the segment exist already.
 fn failing_commit(
-    fault: fn(u64, i32) -> Fault,
+    fault: fn(u64, i32) -> DiskFault,
     change: u64,
     errno: i32,
 ) -> (Workspace, Spool, SpoolError) {
@@ -249,7 +249,7 @@ fn failing_commit(
 #[test]
 fn without_room_the_ledger_is_as_before_and_the_batch_may_be_tried_again() {
     let before = lines(&written());
-    let (workspace, mut spool, error) = failing_commit(Fault::FailWithin, 1, 28);
+    let (workspace, mut spool, error) = failing_commit(DiskFault::FailWithin, 1, 28);
     assert!(
         matches!(error, SpoolError::Full { .. }) && error.is_retryable(),
         "{error}"
@@ -264,10 +264,10 @@ fn a_failed_write_or_sync_is_final() {
     let (broken, no_room) = (5, 28);
     // The write fails; the sync fails; there is no room and the room cannot be given back either.
     for (fault, change, errno) in [
-        (Fault::Fail as fn(u64, i32) -> Fault, 1, broken),
-        (Fault::Fail, 2, broken),
-        (Fault::Fail, 2, no_room),
-        (Fault::FailFrom, 1, no_room),
+        (DiskFault::Fail as fn(u64, i32) -> DiskFault, 1, broken),
+        (DiskFault::Fail, 2, broken),
+        (DiskFault::Fail, 2, no_room),
+        (DiskFault::FailFrom, 1, no_room),
     ] {
         let (_workspace, mut spool, error) = failing_commit(fault, change, errno);
         assert!(matches!(error, SpoolError::Fatal { .. }), "{error}");

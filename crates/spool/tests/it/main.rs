@@ -1,9 +1,9 @@
 //! What the spool promises, tested on real directories.
 
-mod away;
 mod closed;
 mod crash;
 mod daemon;
+mod dispose;
 mod faults;
 mod groups;
 mod intake;

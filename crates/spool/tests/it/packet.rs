@@ -158,7 +158,7 @@ fn no_path_leads_out_of_the_workspace_or_into_what_is_ours() {
     workspace.write("agents/codex/outbox/private.yaml", "findings: []");
     workspace.write("agents/codex/inbox/private.yaml", "findings: []");
     let link = |target: &str, at: &str| {
-        std::os::unix::fs::symlink(target, workspace.path(at)).expect("a link")
+        std::os::unix::fs::symlink(target, workspace.path(at)).expect("a link");
     };
     link("/etc/hostname", "packets/findings/link.yaml");
     link("a.yaml", "packets/findings/near.yaml");

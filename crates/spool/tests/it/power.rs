@@ -178,7 +178,7 @@ fn a_kill_during_the_recovery_from_a_power_cut_delivers_nothing_twice() {
         strike(&workspace, "c.yaml", Fate::Cut);
         let template = everything(&delivered());
         let disk = Arc::new(FaultyDisk::new(OTHER_BOOT));
-        disk.set(Some(spool::Fault::StopAfter(n)));
+        disk.set(Some(spool::DiskFault::StopAfter(n)));
         if let Ok(mut daemon) = Daemon::start(&workspace, Arc::clone(&disk) as _) {
             let _ = daemon.run();
         }
@@ -204,7 +204,7 @@ fn a_kill_while_a_lost_cursor_is_replaced_delivers_nothing_twice() {
         std::fs::remove_file(workspace.path(".settled/cursors/codex.inbox.cursor"))
             .expect("a cursor");
         let disk = Arc::new(FaultyDisk::new(BOOT));
-        disk.set(Some(spool::Fault::StopAfter(n)));
+        disk.set(Some(spool::DiskFault::StopAfter(n)));
         let started = Daemon::start(&workspace, Arc::clone(&disk) as _);
         drop(started);
         if !disk.stopped() {

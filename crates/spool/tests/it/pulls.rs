@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use spool::{Content, Delivery, Draft, Fault, FaultyDisk, Lane, Mailbox, Spool, SpoolError};
+use spool::{Content, Delivery, DiskFault, Draft, FaultyDisk, Lane, Mailbox, Spool, SpoolError};
 
 use crate::daemon::{BOOT, OTHER_BOOT, Workspace, inbox, name, notice};
 
@@ -72,7 +72,7 @@ fn a_kill_at_any_change_of_a_first_snapshot_has_no_effect() {
     run(&bare(), Arc::clone(&whole)).expect("a run without faults");
     assert!(whole.changes() > 12, "only {} changes", whole.changes());
     for n in 1..=whole.changes() {
-        for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
+        for fault in [DiskFault::StopAfter(n), DiskFault::StopWithin(n)] {
             for boot in [BOOT, OTHER_BOOT] {
                 let workspace = bare();
                 let disk = Arc::new(FaultyDisk::new(BOOT));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spool::{Agreement, Fault, FaultyDisk, verify_with};
+use spool::{Agreement, DiskFault, FaultyDisk, verify_with};
 
 use crate::daemon::{BOOT, Daemon, State, Workspace};
 use crate::snapshot::{disk, resumed, snapshot, whole, write_some, written};
@@ -60,7 +60,7 @@ fn a_kill_at_any_change_around_a_snapshot_has_no_effect() {
         .count();
     assert!(replaced == 2 && changes > 80, "{:#?}", undisturbed.log());
     for n in 1..=changes {
-        for fault in [Fault::StopAfter(n), Fault::StopWithin(n)] {
+        for fault in [DiskFault::StopAfter(n), DiskFault::StopWithin(n)] {
             let (workspace, killed) = (fresh(), disk());
             killed.set(Some(fault));
             run_until_killed(&workspace, &killed);
@@ -103,7 +103,7 @@ fn one_that_cannot_be_written_leaves_everything_as_it_was() {
         for errno in [28, 5] {
             let (workspace, failing) = (written(), disk());
             let daemon = Daemon::resume(&workspace, Arc::clone(&failing) as _).expect("a start");
-            failing.set(Some(Fault::Fail(n, errno)));
+            failing.set(Some(DiskFault::Fail(n, errno)));
             let made = snapshot(&daemon);
             let last = failing.log().last().cloned();
             assert!(made.is_err(), "change {n} fails with {errno}: {last:?}");

@@ -1,18 +1,20 @@
-//! What every part of the spool stands on: the disk, the open root, the boot; and the safe ways to look at one file.
+//! The open workspace, on which every part of the spool works: its disk, its root directory, the boot; and the safe
+//! ways to open a directory or look at one file beneath that root.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::{self, Disk, Handle, Kind, Open, Stat};
+use crate::disk::{self, Disk, FileKind, Handle, OpenMode, Stat};
 use crate::layout::{self, Layout};
-use crate::{Digest, FileName, SpoolError};
+use crate::{Digest, FileName, SpoolError, dirs};
 
-/// An open workspace.
-pub(crate) struct Ground {
+/// The open root directory of a workspace. Everything in the spool is opened beneath its handle, so that moving the
+/// root or putting a link in a path cannot lead a write elsewhere.
+pub(crate) struct OpenRoot {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) layout: Layout,
-    pub(crate) root: Handle,
+    pub(crate) handle: Handle,
     pub(crate) boot: String,
 }
 
@@ -23,34 +25,33 @@ pub(crate) struct Dir {
     pub(crate) path: PathBuf,
 }
 
-impl Ground {
-    /// Opens the workspace at `root` and makes the daemon's own directories.
-    pub(crate) fn open(root: &Path, disk: Arc<dyn Disk>) -> Result<Ground, SpoolError> {
-        let ground = Ground::look_at(root, disk)?;
-        for path in [layout::OWN, layout::LEDGER, layout::CURSORS, layout::TORN] {
-            ground.make_dir(path.as_ref())?;
+impl OpenRoot {
+    /// Opens the workspace at `path` and makes the daemon's own directories.
+    pub(crate) fn open(path: &Path, disk: Arc<dyn Disk>) -> Result<OpenRoot, SpoolError> {
+        let root = OpenRoot::look_at(path, disk)?;
+        for dir in [dirs::OWN, dirs::LEDGER, dirs::CURSORS, dirs::TORN] {
+            root.make_dir(dir.as_ref())?;
         }
         // That they exist does not mean that they survive.
-        let own = ground.dir(layout::OWN.as_ref())?;
-        for handle in [&own.handle, &ground.root] {
-            ground
-                .disk
+        let own = root.dir(dirs::OWN.as_ref())?;
+        for handle in [&own.handle, &root.handle] {
+            root.disk
                 .sync_dir(handle)
-                .map_err(SpoolError::fatal("sync", root))?;
+                .map_err(SpoolError::fatal("sync", path))?;
         }
-        Ok(ground)
+        Ok(root)
     }
 
-    /// Opens the workspace at `root` as an onlooker: makes nothing.
-    pub(crate) fn look_at(root: &Path, disk: Arc<dyn Disk>) -> Result<Ground, SpoolError> {
-        let handle = disk.open_root(root).map_err(SpoolError::io("open", root))?;
+    /// Opens the workspace at `path` as an onlooker: makes nothing.
+    pub(crate) fn look_at(path: &Path, disk: Arc<dyn Disk>) -> Result<OpenRoot, SpoolError> {
+        let handle = disk.open_root(path).map_err(SpoolError::io("open", path))?;
         let boot = disk
             .boot_id()
-            .map_err(SpoolError::io("read the boot id for", root))?;
-        Ok(Ground {
+            .map_err(SpoolError::io("read the boot id for", path))?;
+        Ok(OpenRoot {
             disk,
-            layout: Layout::new(root),
-            root: handle,
+            layout: Layout::new(path),
+            handle,
             boot,
         })
     }
@@ -64,7 +65,7 @@ impl Ground {
     pub(crate) fn dir(&self, path: &Path) -> Result<Dir, SpoolError> {
         let handle = self
             .disk
-            .open_dir(&self.root, path)
+            .open_dir(&self.handle, path)
             .map_err(|source| self.error("open", path, source))?;
         Ok(Dir {
             handle,
@@ -75,9 +76,9 @@ impl Ground {
     /// Opens a directory beneath the root, or the root itself for an empty path, if there is one.
     pub(crate) fn dir_if_there(&self, path: &Path) -> Result<Option<Dir>, SpoolError> {
         let opened = if path.as_os_str().is_empty() {
-            self.root.try_clone().map(Some)
+            self.handle.try_clone().map(Some)
         } else {
-            disk::if_there(self.disk.open_dir(&self.root, path))
+            disk::if_there(self.disk.open_dir(&self.handle, path))
         };
         let handle = opened.map_err(|source| self.error("open", path, source))?;
         Ok(handle.map(|handle| Dir {
@@ -97,7 +98,7 @@ impl Ground {
             return Ok((dir, false));
         }
         if let Some(agent) = agent {
-            let known = ["outbox", "inbox"]
+            let known = [dirs::OUTBOX, dirs::INBOX]
                 .iter()
                 .map(|directory| layout::agent_dir(agent, directory));
             let mut known = known.map(|path| self.dir_if_there(&path));
@@ -145,13 +146,13 @@ impl Ground {
         name: &FileName,
         limit: u64,
     ) -> Result<Option<Vec<u8>>, SpoolError> {
-        let fits = |stat: &Stat| stat.kind == Kind::File && stat.size <= limit;
+        let fits = |stat: &Stat| stat.kind == FileKind::File && stat.size <= limit;
         if !self.look(dir, name)?.as_ref().is_some_and(fits) {
             return Ok(None);
         }
         let read = || {
             let Some(file) =
-                disk::if_there(self.disk.open(&dir.handle, name.as_ref(), Open::Read))?
+                disk::if_there(self.disk.open(&dir.handle, name.as_ref(), OpenMode::Read))?
             else {
                 return Ok(None);
             };
@@ -202,10 +203,10 @@ impl Ground {
         name: &FileName,
         bytes: &[u8],
     ) -> Result<(), SpoolError> {
-        let create = || match self.disk.open(&dir.handle, name.as_ref(), Open::New) {
+        let create = || match self.disk.open(&dir.handle, name.as_ref(), OpenMode::New) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.disk.remove(&dir.handle, name.as_ref())?;
-                self.disk.open(&dir.handle, name.as_ref(), Open::New)
+                self.disk.open(&dir.handle, name.as_ref(), OpenMode::New)
             }
             result => result,
         };

@@ -1,12 +1,13 @@
-//! Makes one file appear in one mailbox, whole, without replacing another; and looks for what a power cut left of it.
+//! Creates one file in one mailbox, whole and without replacing another, and finds or repairs what a power cut left of
+//! it.
 
 use std::io;
 
-use crate::ground::{Dir, Ground};
+use crate::root::{Dir, OpenRoot};
 use crate::{FileName, SpoolError};
 
-/// What a resting place holds of a file that was delivered before a power cut.
-pub(crate) enum Trace {
+/// What is left of a file that was delivered before a power cut.
+pub(crate) enum Remains {
     /// All its bytes.
     Whole,
     /// An empty, zero-filled or cut file, in the `usize`-th directory under this name.
@@ -18,26 +19,24 @@ pub(crate) enum Trace {
 /// Renames a complete temporary file to its name, or to a numbered one if other bytes have the name. If the very same
 /// bytes have it, they are the delivery.
 pub(crate) fn publish(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     temporary: &FileName,
     file: &FileName,
     seq: u64,
     bytes: &[u8],
 ) -> Result<FileName, SpoolError> {
-    if rename(ground, dir, temporary, file)?
-        || take_as_delivery(ground, dir, temporary, file, bytes)?
-    {
+    if rename(root, dir, temporary, file)? || take_as_delivery(root, dir, temporary, file, bytes)? {
         return Ok(file.clone());
     }
     for name in &file.variants(seq)[1..] {
-        if rename(ground, dir, temporary, name)?
-            || take_as_delivery(ground, dir, temporary, name, bytes)?
+        if rename(root, dir, temporary, name)?
+            || take_as_delivery(root, dir, temporary, name, bytes)?
         {
             return Ok(name.clone());
         }
     }
-    Err(ground.error_at(
+    Err(root.error_at(
         "find a free name for",
         dir,
         file,
@@ -46,44 +45,44 @@ pub(crate) fn publish(
 }
 
 /// Renames without replacing; false if the name is taken.
-fn rename(ground: &Ground, dir: &Dir, from: &FileName, to: &FileName) -> Result<bool, SpoolError> {
-    match ground
+fn rename(root: &OpenRoot, dir: &Dir, from: &FileName, to: &FileName) -> Result<bool, SpoolError> {
+    match root
         .disk
         .rename_new(&dir.handle, from.as_ref(), &dir.handle, to.as_ref())
     {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(source) => Err(ground.error_at("deliver", dir, to, source)),
+        Err(source) => Err(root.error_at("deliver", dir, to, source)),
     }
 }
 
 fn take_as_delivery(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     temporary: &FileName,
     name: &FileName,
     bytes: &[u8],
 ) -> Result<bool, SpoolError> {
-    let same = ground.holds(dir, name, bytes)?;
+    let same = root.holds(dir, name, bytes)?;
     if same {
-        ground.remove(dir, temporary)?;
+        root.remove(dir, temporary)?;
     }
     Ok(same)
 }
 
-/// Looks for a file in its mailbox and wherever its reader may have put it since.
-pub(crate) fn trace(
-    ground: &Ground,
+/// Looks for a file in its mailbox and wherever its reader may have moved it.
+pub(crate) fn find(
+    root: &OpenRoot,
     places: &[Dir],
     file: &FileName,
     seq: u64,
     bytes: &[u8],
-) -> Result<Trace, SpoolError> {
+) -> Result<Remains, SpoolError> {
     let mut damaged = None;
     for (at, dir) in places.iter().enumerate() {
         for name in file.variants(seq) {
-            match ground.bytes(dir, &name, bytes.len() as u64)? {
-                Some(found) if found == bytes => return Ok(Trace::Whole),
+            match root.bytes(dir, &name, bytes.len() as u64)? {
+                Some(found) if found == bytes => return Ok(Remains::Whole),
                 Some(found) if is_remains(&found, bytes) => {
                     damaged.get_or_insert((at, name));
                 }
@@ -91,22 +90,21 @@ pub(crate) fn trace(
             }
         }
     }
-    Ok(damaged.map_or(Trace::Absent, |(at, name)| Trace::Damaged(at, name)))
+    Ok(damaged.map_or(Remains::Absent, |(at, name)| Remains::Damaged(at, name)))
 }
 
-/// Puts the whole bytes in place of what a power cut left.
-pub(crate) fn mend(
-    ground: &Ground,
+/// Replaces what a power cut left by the whole bytes.
+pub(crate) fn repair(
+    root: &OpenRoot,
     dir: &Dir,
     temporary: &FileName,
     name: &FileName,
     bytes: &[u8],
 ) -> Result<(), SpoolError> {
-    ground.write_new(dir, temporary, bytes)?;
-    ground
-        .disk
+    root.write_new(dir, temporary, bytes)?;
+    root.disk
         .rename_over(&dir.handle, temporary.as_ref(), name.as_ref())
-        .map_err(|source| ground.error_at("mend", dir, name, source))
+        .map_err(|source| root.error_at("mend", dir, name, source))
 }
 
 /// Disks write this many bytes or none of them.

@@ -1,35 +1,35 @@
-//! One file that a mailbox is owed: made to appear, or found where it was before a power cut.
+//! One file that a mailbox is to hold: written and renamed, or found where it was before a power cut.
 //!
-//! The order of these steps and the notes between them are `lane`'s business.
+//! `group` orders these steps and writes the notes between them.
 
 use super::checkpoint::Touched;
+use super::create::{self, Remains};
 use super::note::Pos;
-use super::place::{self, Trace};
 use super::{Pass, Placed};
-use crate::ground::{Dir, Ground};
+use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, Mailbox, SpoolError, layout};
 
 /// A file larger than this is no copy of a message, in bytes.
 const WITHDRAWN_MAX: u64 = 1024 * 1024;
 
-/// Takes a file out of a mailbox if it holds these bytes. May be repeated after a kill.
+/// Removes a file from a mailbox if it holds exactly these bytes. May be repeated after a kill.
 pub(super) fn withdraw(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     file: &FileName,
     digest: &Digest,
 ) -> Result<(), SpoolError> {
-    match ground.look(dir, file)? {
-        Some(stat) if ground.has_digest(dir, file, digest, stat.size.min(WITHDRAWN_MAX))? => {
-            ground.remove(dir, file)
+    match root.look(dir, file)? {
+        Some(stat) if root.has_digest(dir, file, digest, stat.size.min(WITHDRAWN_MAX))? => {
+            root.remove(dir, file)
         }
         Some(_) | None => Ok(()),
     }
 }
 
 /// One file that a mailbox is owed.
-pub(super) struct Wanted<'a> {
-    pub(super) ground: &'a Ground,
+pub(super) struct ExpectedFile<'a> {
+    pub(super) root: &'a OpenRoot,
     pub(super) dir: &'a Dir,
     pub(super) mailbox: &'a Mailbox,
     pub(super) temporary: FileName,
@@ -46,7 +46,7 @@ pub(super) enum Ready {
     There,
 }
 
-impl Wanted<'_> {
+impl ExpectedFile<'_> {
     /// Writes the file completely under its temporary name, unless it is there already: `sought`, because it may have
     /// been delivered before a power cut, or in one of the `archives`.
     pub(super) fn make_ready(
@@ -59,18 +59,17 @@ impl Wanted<'_> {
         // In an archive: its sender put it into the mailbox itself, and its reader was quicker than we.
         if (sought && self.is_there(touched, pass)?) || self.is_archived(archives)? {
             // A kill may have left a part of it, which must not be taken for a prepared file.
-            self.ground.remove(self.dir, &self.temporary)?;
+            self.root.remove(self.dir, &self.temporary)?;
             return Ok(Ready::There);
         }
-        self.ground
-            .write_new(self.dir, &self.temporary, self.bytes)?;
+        self.root.write_new(self.dir, &self.temporary, self.bytes)?;
         Ok(Ready::Written)
     }
 
     /// Renames the complete temporary file to its name.
     pub(super) fn publish(&self) -> Result<FileName, SpoolError> {
-        place::publish(
-            self.ground,
+        create::publish(
+            self.root,
             self.dir,
             &self.temporary,
             self.file,
@@ -83,9 +82,9 @@ impl Wanted<'_> {
     /// gives a mailbox no name twice, so only a copy that the sender delivered itself can be there.
     fn is_archived(&self, archives: &[Dir]) -> Result<bool, SpoolError> {
         for dir in archives {
-            if let Some(stat) = self.ground.look(dir, self.file)?
+            if let Some(stat) = self.root.look(dir, self.file)?
                 && stat.size == self.bytes.len() as u64
-                && self.ground.holds(dir, self.file, self.bytes)?
+                && self.root.holds(dir, self.file, self.bytes)?
             {
                 return Ok(true);
             }
@@ -98,23 +97,23 @@ impl Wanted<'_> {
     fn is_there(&self, touched: &mut Touched, pass: &mut Pass) -> Result<bool, SpoolError> {
         let mut places = Vec::new();
         for path in layout::resting_places(self.mailbox) {
-            places.extend(self.ground.dir_if_there(&path)?);
+            places.extend(self.root.dir_if_there(&path)?);
         }
         let placed = || Placed {
             mailbox: self.mailbox.clone(),
             file: self.file.clone(),
             seq: self.pos.seq,
         };
-        match place::trace(self.ground, &places, self.file, self.pos.seq, self.bytes)? {
-            Trace::Whole => Ok(true),
-            Trace::Damaged(at, name) => {
-                place::mend(self.ground, &places[at], &self.temporary, &name, self.bytes)?;
+        match create::find(self.root, &places, self.file, self.pos.seq, self.bytes)? {
+            Remains::Whole => Ok(true),
+            Remains::Damaged(at, name) => {
+                create::repair(self.root, &places[at], &self.temporary, &name, self.bytes)?;
                 touched.dir(&places[at].path);
                 touched.file(&places[at].path, &name);
                 pass.mended.push(placed());
                 Ok(true)
             }
-            Trace::Absent => {
+            Remains::Absent => {
                 pass.redelivered.push(placed());
                 Ok(false)
             }

@@ -1,55 +1,60 @@
-//! One shelf: what lies in it, what of it is old, and the removal of single files.
+//! Scans one folder for old files, and removes those that the ledger knows.
 
 use std::path::Path;
 
 use rustix::fs::AtFlags;
 
-use super::known::{Known, Mark};
-use super::{Cutoff, Removal, Shelf, Shelved};
+use super::recorded::{FileIdentity, Recorded};
+use super::{Cutoff, FolderReport, KeptFolder, Removal};
 use crate::delivery::{Lane, Pos};
-use crate::disk::{Kind, Stat};
-use crate::ground::{Dir, Ground};
+use crate::disk::{FileKind, Stat};
+use crate::root::{Dir, OpenRoot};
 use crate::{Digest, FileName, SpoolError, layout};
 
-/// No file that we made, and none whose bytes we ever read, is larger than this, in bytes.
+/// No file that we made, and none whose bytes we ever read, is larger than this, in bytes. A larger file is known by
+/// name and inode, never by its digest, so reading it would only cost time.
 const READ_MAX: u64 = 4 * 1024 * 1024;
 
-/// A file that was not changed for a long time.
+/// A file that nobody changed for a long time.
 pub(super) struct OldFile {
     name: FileName,
     stat: Stat,
-    /// When its name or owner was last changed, too: a reader that moved it here did so.
+    /// When its name or owner was last changed. A reader that moved it here did so, and the time of its content would
+    /// make a message look old on the day it was archived.
     ctime_ns: i64,
     digest: Option<Digest>,
 }
 
 impl OldFile {
-    /// What it may be known by.
-    pub(super) fn marks(&self) -> impl Iterator<Item = Mark> + use<'_> {
-        let unread = Mark::Unread(self.name.clone(), self.stat.ino);
-        self.digest.map(Mark::Digest).into_iter().chain([unread])
+    /// Lists what the ledger may know it by.
+    pub(super) fn identities(&self) -> impl Iterator<Item = FileIdentity> + use<'_> {
+        let unread = FileIdentity::Unread(self.name.clone(), self.stat.ino);
+        self.digest
+            .map(FileIdentity::Digest)
+            .into_iter()
+            .chain([unread])
     }
 }
 
-/// What lies in a shelf, and the old files among it.
-pub(super) struct Lying {
-    pub(super) shelved: Shelved,
+/// A folder as it was found, with the old files in it.
+pub(super) struct FolderScan {
+    pub(super) report: FolderReport,
     pub(super) old: Vec<OldFile>,
     dir: Option<Dir>,
     cutoff: Option<Cutoff>,
 }
 
-impl Lying {
-    /// Looks through a shelf. What cannot be looked at is named in it.
+impl FolderScan {
+    /// Looks through a folder. Its report names what could not be looked at.
     pub(super) fn look(
-        ground: &Ground,
+        root: &OpenRoot,
         agent: &str,
-        shelf: Shelf,
+        folder: KeptFolder,
         cutoff: Option<&Cutoff>,
-    ) -> Result<Lying, SpoolError> {
-        let shelved = Shelved {
+    ) -> Result<FolderScan, SpoolError> {
+        let report = FolderReport {
             agent: agent.to_owned(),
-            shelf,
+            folder,
             there: super::Count::default(),
             oldest_ns: None,
             gone: super::Count::default(),
@@ -57,56 +62,56 @@ impl Lying {
             unknown: super::Count::default(),
             failed: Vec::new(),
         };
-        let mut lying = Lying {
-            shelved,
+        let mut scan = FolderScan {
+            report,
             old: Vec::new(),
             dir: None,
             cutoff: cutoff.cloned(),
         };
-        let path = layout::agent_dir(agent, shelf.directory());
+        let path = layout::agent_dir(agent, folder.directory());
         // A link in its place leads elsewhere and is not followed.
-        let dir = match ground.dir_if_there(&path) {
+        let dir = match root.dir_if_there(&path) {
             Ok(Some(dir)) => dir,
-            Ok(None) => return Ok(lying),
+            Ok(None) => return Ok(scan),
             Err(error) => {
-                lying.shelved.failed.push(error.chain());
-                return Ok(lying);
+                scan.report.failed.push(error.chain());
+                return Ok(scan);
             }
         };
-        match ground.disk.list(&dir.handle) {
+        match root.disk.list(&dir.handle) {
             Ok(mut names) => {
                 names.sort_unstable();
                 for name in names
                     .into_iter()
                     .filter(|name| !name.as_bytes().starts_with(b"."))
                 {
-                    lying.see(ground, &dir, name);
+                    scan.see(root, &dir, name);
                 }
             }
-            Err(source) => lying
-                .shelved
+            Err(source) => scan
+                .report
                 .failed
-                .push(ground.error("list", &path, source).chain()),
+                .push(root.error("list", &path, source).chain()),
         }
-        lying.dir = Some(dir);
-        Ok(lying)
+        scan.dir = Some(dir);
+        Ok(scan)
     }
 
-    fn see(&mut self, ground: &Ground, dir: &Dir, name: FileName) {
-        let stat = match ground.look(dir, &name) {
+    fn see(&mut self, root: &OpenRoot, dir: &Dir, name: FileName) {
+        let stat = match root.look(dir, &name) {
             Ok(Some(stat)) => stat,
             Ok(None) => return,
-            Err(error) => return self.shelved.failed.push(error.chain()),
+            Err(error) => return self.report.failed.push(error.chain()),
         };
-        if stat.kind != Kind::File {
+        if stat.kind != FileKind::File {
             return;
         }
-        self.shelved.there.add(stat.size);
+        self.report.there.add(stat.size);
         let oldest = self
-            .shelved
+            .report
             .oldest_ns
             .map_or(stat.mtime_ns, |oldest| oldest.min(stat.mtime_ns));
-        self.shelved.oldest_ns = Some(oldest);
+        self.report.oldest_ns = Some(oldest);
         let Some(cutoff) = self
             .cutoff
             .as_ref()
@@ -117,7 +122,7 @@ impl Lying {
         let Some(ctime_ns) = ctime_ns(dir, &name).filter(|ctime| *ctime < cutoff.wall_ns) else {
             return;
         };
-        match ground.bytes(dir, &name, READ_MAX) {
+        match root.bytes(dir, &name, READ_MAX) {
             Ok(bytes) => {
                 let digest = bytes.map(|bytes| Digest::of(&bytes));
                 self.old.push(OldFile {
@@ -127,63 +132,65 @@ impl Lying {
                     digest,
                 });
             }
-            Err(error) => self.shelved.failed.push(error.chain()),
+            Err(error) => self.report.failed.push(error.chain()),
         }
     }
 
-    /// Removes what is old and done with, or counts it.
+    /// Removes, or only counts, what is old and finished.
     pub(super) fn tidy(
         self,
-        ground: &Ground,
-        known: &Known,
+        root: &OpenRoot,
+        recorded: &Recorded,
         durable: &dyn Fn(&Lane) -> Pos,
         removal: Removal,
-    ) -> Shelved {
-        let Lying {
-            mut shelved,
+    ) -> FolderReport {
+        let FolderScan {
+            mut report,
             old,
             dir,
             cutoff,
         } = self;
         let (Some(dir), Some(cutoff)) = (dir, cutoff) else {
-            return shelved;
+            return report;
         };
         for file in old {
-            let brought = file
-                .marks()
-                .find_map(|mark| known.of(&shelved.agent, shelved.shelf, &mark).cloned());
+            let record = file.identities().find_map(|identity| {
+                recorded
+                    .of(&report.agent, report.folder, &identity)
+                    .cloned()
+            });
             let bytes = file.stat.size;
-            match brought {
-                None => shelved.unknown.add(bytes),
+            match record {
+                None => report.unknown.add(bytes),
                 // Its record is younger than the file.
-                Some(brought) if brought.at >= cutoff.at => {}
-                Some(brought) if durable(&brought.lane) < brought.pos => {
-                    shelved.uncertain.add(bytes)
+                Some(record) if record.at >= cutoff.at => {}
+                Some(record) if durable(&record.lane) < record.pos => {
+                    report.uncertain.add(bytes);
                 }
-                Some(_) => match removed(ground, &dir, &file, removal) {
-                    Ok(true) => shelved.gone.add(bytes),
+                Some(_) => match removed(root, &dir, &file, removal) {
+                    Ok(true) => report.gone.add(bytes),
                     Ok(false) => {}
-                    Err(error) => shelved.failed.push(error.chain()),
+                    Err(error) => report.failed.push(error.chain()),
                 },
             }
         }
-        shelved
+        report
     }
 }
 
 /// Removes a file, unless it is another one by now.
 fn removed(
-    ground: &Ground,
+    root: &OpenRoot,
     dir: &Dir,
     file: &OldFile,
     removal: Removal,
 ) -> Result<bool, SpoolError> {
-    let is_same = ground
+    let is_same = root
         .look(dir, &file.name)?
         .is_some_and(|now| now == file.stat)
         && ctime_ns(dir, &file.name) == Some(file.ctime_ns);
     match removal {
-        Removal::Now if is_same => ground.remove(dir, &file.name).map(|()| true),
+        Removal::Now if is_same => root.remove(dir, &file.name).map(|()| true),
         Removal::Now | Removal::Pretended => Ok(is_same),
     }
 }

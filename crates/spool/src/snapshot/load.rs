@@ -2,22 +2,22 @@
 
 use std::sync::mpsc::sync_channel;
 
-use super::file::{Reader, Title};
+use super::file::{SnapshotReader, Title};
 use super::{Fold, PassedOver, list};
 use crate::delivery::{Cursors, Heads};
-use crate::disk::{Handle, Kind, Open, if_there};
-use crate::ground::Ground;
-use crate::ledger::read::Place;
-use crate::{Digest, FileName, SpoolError, layout};
+use crate::disk::{FileKind, Handle, OpenMode, if_there};
+use crate::ledger::read::LedgerPosition;
+use crate::root::OpenRoot;
+use crate::{Digest, FileName, SpoolError, dirs, layout};
 
 /// Lines that go from the reading thread to the fold at once, and how many such portions may wait.
 const PORTION: usize = 256;
 const PORTIONS: usize = 8;
 
 /// A snapshot that was taken up; the fold holds what was in it.
-pub(crate) struct Taken {
+pub(crate) struct LoadedSnapshot {
     /// From where the ledger is to be read on.
-    pub(crate) place: Place,
+    pub(crate) place: LedgerPosition,
     /// How many bytes of the ledger it saves reading.
     pub(crate) bytes: u64,
     /// The lanes' last places up to there.
@@ -26,20 +26,20 @@ pub(crate) struct Taken {
 
 /// Takes up the newest snapshot of at most record `seq_max` that can be used, or clears the fold. Where cursors are
 /// given, one is of no use from before which a lane still needs a record.
-pub(crate) fn take_up(
-    ground: &Ground,
+pub(crate) fn load_newest(
+    root: &OpenRoot,
     cursors: Option<&Cursors>,
     seq_max: u64,
     fold: &mut dyn Fold,
-) -> Result<(Option<Taken>, Vec<PassedOver>), SpoolError> {
+) -> Result<(Option<LoadedSnapshot>, Vec<PassedOver>), SpoolError> {
     let mut passed_over = Vec::new();
     fold.clear();
-    for (seq, name) in list(ground)?.into_iter().filter(|(seq, _)| *seq <= seq_max) {
-        match take(ground, cursors, seq, &name, fold) {
+    for (seq, name) in list(root)?.into_iter().filter(|(seq, _)| *seq <= seq_max) {
+        match load(root, cursors, seq, &name, fold) {
             Ok(taken) => return Ok((Some(taken), passed_over)),
             Err(why) => {
                 fold.clear();
-                let path = ground.path(layout::SNAPSHOTS.as_ref()).join(&name);
+                let path = root.path(dirs::SNAPSHOTS.as_ref()).join(&name);
                 passed_over.push(PassedOver { path, why });
             }
         }
@@ -48,25 +48,25 @@ pub(crate) fn take_up(
 }
 
 /// Takes up this snapshot; an error is the reason why it is of no use.
-pub(super) fn take(
-    ground: &Ground,
+pub(super) fn load(
+    root: &OpenRoot,
     cursors: Option<&Cursors>,
     seq: u64,
     name: &FileName,
     fold: &mut dyn Fold,
-) -> Result<Taken, String> {
-    let dir = ground
-        .dir(layout::SNAPSHOTS.as_ref())
+) -> Result<LoadedSnapshot, String> {
+    let dir = root
+        .dir(dirs::SNAPSHOTS.as_ref())
         .map_err(|error| error.chain())?;
     let cannot_be_read = |error| format!("it cannot be read: {error}");
-    let file = ground
+    let file = root
         .disk
-        .open(&dir.handle, name.as_ref(), Open::Read)
+        .open(&dir.handle, name.as_ref(), OpenMode::Read)
         .map_err(cannot_be_read)?;
-    if ground.disk.stat(&file).map_err(cannot_be_read)?.kind != Kind::File {
+    if root.disk.stat(&file).map_err(cannot_be_read)?.kind != FileKind::File {
         return Err("it is no file".to_owned());
     }
-    let (mut reader, title) = Reader::new(&*ground.disk, &file)?;
+    let (mut reader, title) = SnapshotReader::new(&*root.disk, &file)?;
     if title.seq != seq {
         return Err(format!(
             "it was taken after record {}, as its name does not say",
@@ -80,14 +80,14 @@ pub(super) fn take(
             title.form
         ));
     }
-    let place = place_of(ground, &title)?;
+    let place = place_of(root, &title)?;
     let heads = reader.lanes()?;
-    if let Some(lane) = cursors.and_then(|cursors| cursors.behind(&ground.boot, &heads)) {
+    if let Some(lane) = cursors.and_then(|cursors| cursors.behind(&root.boot, &heads)) {
         return Err(format!("{lane} still needs records from before it"));
     }
     fill(reader, fold)?;
     let bytes = title.segments.iter().map(|(_, len)| len).sum();
-    Ok(Taken {
+    Ok(LoadedSnapshot {
         place,
         bytes,
         heads,
@@ -96,11 +96,11 @@ pub(super) fn take(
 
 /// Holds the snapshot against the ledger: every segment up to its record is there in its length, and the record is the
 /// one it was taken after.
-fn place_of(ground: &Ground, title: &Title) -> Result<Place, String> {
-    let dir = ground
-        .dir(layout::LEDGER.as_ref())
+fn place_of(root: &OpenRoot, title: &Title) -> Result<LedgerPosition, String> {
+    let dir = root
+        .dir(dirs::LEDGER.as_ref())
         .map_err(|error| error.chain())?;
-    let names = ground
+    let names = root
         .disk
         .list(&dir.handle)
         .map_err(|error| format!("the ledger cannot be listed: {error}"))?;
@@ -118,14 +118,14 @@ fn place_of(ground: &Ground, title: &Title) -> Result<Place, String> {
         .split_last()
         .expect("there is one, as in the ledger");
     for (first, len) in earlier {
-        if len_of(ground, &dir.handle, *first)? != Some(*len) {
+        if len_of(root, &dir.handle, *first)? != Some(*len) {
             return Err(format!(
                 "the segment of record {first} has not the length it had"
             ));
         }
     }
     let (segment, offset) = *last;
-    let place = Place {
+    let place = LedgerPosition {
         seq: title.seq,
         digest: title.digest,
         segment,
@@ -137,7 +137,7 @@ fn place_of(ground: &Ground, title: &Title) -> Result<Place, String> {
         .checked_sub(title.line_begin)
         .filter(|bytes| *bytes > 0);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
-    let is_there = len_of(ground, &dir.handle, segment)?.is_some_and(|len| len >= offset);
+    let is_there = len_of(root, &dir.handle, segment)?.is_some_and(|len| len >= offset);
     let Some(bytes) = bytes.filter(|_| is_there) else {
         return Err(format!(
             "the ledger does not have record {} where it was",
@@ -145,13 +145,13 @@ fn place_of(ground: &Ground, title: &Title) -> Result<Place, String> {
         ));
     };
     let mut line = vec![0; bytes];
-    let read = ground
+    let read = root
         .disk
-        .open(&dir.handle, name.as_ref(), Open::Read)
+        .open(&dir.handle, name.as_ref(), OpenMode::Read)
         .and_then(|file| {
             let mut filled = 0;
             while filled < line.len() {
-                match ground.disk.read_at(
+                match root.disk.read_at(
                     &file,
                     &mut line[filled..],
                     title.line_begin + filled as u64,
@@ -169,10 +169,9 @@ fn place_of(ground: &Ground, title: &Title) -> Result<Place, String> {
     }
 }
 
-fn len_of(ground: &Ground, ledger: &Handle, first: u64) -> Result<Option<u64>, String> {
+fn len_of(root: &OpenRoot, ledger: &Handle, first: u64) -> Result<Option<u64>, String> {
     let found = if_there(
-        ground
-            .disk
+        root.disk
             .stat_at(ledger, layout::segment_name(first).as_ref()),
     );
     let stat = found.map_err(|error| format!("the ledger cannot be looked at: {error}"))?;
@@ -181,7 +180,7 @@ fn len_of(ground: &Ground, ledger: &Handle, first: u64) -> Result<Option<u64>, S
 
 /// Hands the caller's lines to the fold. They are read and summed up on a thread of their own: each takes about half of
 /// the time. What the fold made of them counts only if all of them were there.
-fn fill(mut reader: Reader<'_>, fold: &mut dyn Fold) -> Result<(), String> {
+fn fill(mut reader: SnapshotReader<'_>, fold: &mut dyn Fold) -> Result<(), String> {
     std::thread::scope(|scope| {
         let (send, receive) = sync_channel::<Vec<Vec<u8>>>(PORTIONS);
         let reading = scope.spawn(move || {

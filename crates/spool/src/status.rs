@@ -1,4 +1,5 @@
-//! What an onlooker can tell without the lock: whether somebody serves a workspace, and what waits.
+//! Answers what can be seen without the lock: is the workspace being served, what waits in an outbox, and was a file
+//! delivered?
 
 use std::io;
 use std::path::Path;
@@ -8,19 +9,19 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use crate::delivery::Cursors;
-use crate::disk::Os;
-use crate::ground::Ground;
-use crate::{FileName, Lane, Layout, Mailbox, layout};
+use crate::disk::os::Os;
+use crate::root::OpenRoot;
+use crate::{FileName, Lane, Layout, Mailbox, dirs, layout};
 
-/// Says whether a process holds the workspace's lock; `None` if that cannot be seen, as by other users than the
-/// daemon's. A workspace that was never served is not served.
+/// Says whether a process holds the workspace's lock; `None` if the caller may not see that, because it runs as another
+/// user than the daemon. A workspace without a lock file was never served.
 pub fn is_served(root: &Path) -> Option<bool> {
-    let file = match std::fs::File::open(root.join(layout::LOCK)) {
+    let file = match std::fs::File::open(root.join(dirs::LOCK)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(false),
         Err(_) => return None,
     };
-    // A shared lock is refused while the daemon has its exclusive one, and is gone with the file.
+    // The kernel refuses a shared lock while the daemon holds its exclusive one; ours ends with `file`.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Some(false),
         Err(Errno::WOULDBLOCK) => Some(true),
@@ -28,7 +29,7 @@ pub fn is_served(root: &Path) -> Option<bool> {
     }
 }
 
-/// Lists the files in an agent's outbox that are meant as messages and were not put away yet, by name.
+/// Lists the messages that wait in an agent's outbox, sorted by name.
 pub fn waiting(root: &Path, agent: &str) -> Vec<FileName> {
     let Ok(listed) = std::fs::read_dir(Layout::new(root).outbox(agent)) else {
         return Vec::new();
@@ -40,18 +41,16 @@ pub fn waiting(root: &Path, agent: &str) -> Vec<FileName> {
     names
 }
 
-/// Counts them.
+/// Counts the messages that wait in an agent's outbox.
 pub fn count_waiting(root: &Path, agent: &str) -> usize {
     waiting(root, agent).len()
 }
 
-/// Says whether the `n`-th file (from 0) that record `seq` makes in this mailbox was delivered, as the mailbox's cursor
-/// has it; `None` if no cursor says so or the contrary, as after a new start of the machine.
+/// Reads from the mailbox's cursor whether it got the `n`-th file (from 0) of record `seq`; `None` if the cursor cannot
+/// tell, as after a reboot.
 pub fn has_delivered(root: &Path, mailbox: &Mailbox, seq: u64, n: u32) -> Option<bool> {
-    let ground = Ground::look_at(root, Arc::new(Os)).ok()?;
-    Cursors::read(&ground).ok()?.has_reached(
-        &Lane::Mailbox(mailbox.clone()),
-        (seq, n),
-        &ground.boot,
-    )
+    let root = OpenRoot::look_at(root, Arc::new(Os)).ok()?;
+    Cursors::read(&root)
+        .ok()?
+        .has_reached(&Lane::Mailbox(mailbox.clone()), (seq, n), &root.boot)
 }

@@ -1,59 +1,59 @@
-//! Whether delivered files still lie where they were delivered. That one is gone says that its reader has it.
+//! Tells whether delivered files are still in their mailboxes: a file that is gone was taken by its reader.
 
 use std::collections::{BTreeMap, HashSet};
 
 use crate::delivery::Lane;
-use crate::ground::Dir;
+use crate::root::Dir;
 use crate::{FileName, Mailbox, Spool, SpoolError, layout};
 
-/// From so many questions about one mailbox on, listing it is cheaper than looking for each file by itself.
+/// After this many questions about one mailbox, listing it is cheaper than looking for each file.
 const WORTH_A_LIST: usize = 64;
 
-/// One look at many delivered files.
-pub struct Whereabouts<'a> {
+/// One look at many delivered files, which lists a mailbox at most once.
+pub struct Presence<'a> {
     spool: &'a Spool,
-    mailboxes: BTreeMap<Mailbox, Asked>,
+    mailboxes: BTreeMap<Mailbox, CheckedMailbox>,
 }
 
-/// A mailbox that was asked about; without a directory it is gone.
+/// A mailbox that was asked about; `dir` is `None` if it is gone.
 #[derive(Default)]
-struct Asked {
+struct CheckedMailbox {
     dir: Option<Dir>,
     times: usize,
     listed: Option<HashSet<FileName>>,
 }
 
 impl Spool {
-    /// Begins a look at delivered files. Where many are asked for it lists their mailbox once, so an answer may be as
-    /// old as that.
-    pub fn whereabouts(&self) -> Whereabouts<'_> {
-        Whereabouts {
+    /// Begins a look at delivered files. It lists a mailbox once it is asked about often, so an answer may be as old as
+    /// that list.
+    pub fn presence(&self) -> Presence<'_> {
+        Presence {
             spool: self,
             mailboxes: BTreeMap::new(),
         }
     }
 }
 
-impl Whereabouts<'_> {
-    /// Says whether a file that record `seq` made in this mailbox has been taken out of it. One that is still to be made,
-    /// and one whose whole mailbox is gone, has not; a file of another origin under its name hides that it has.
+impl Presence<'_> {
+    /// Says whether its reader took a file that record `seq` made in this mailbox. A file that is still to be made has
+    /// not been taken, nor has any if the whole mailbox is gone; another file under the same name hides that it was.
     pub fn has_left(
         &mut self,
         mailbox: &Mailbox,
         file: &FileName,
         seq: u64,
     ) -> Result<bool, SpoolError> {
-        let Spool { ground, lanes, .. } = self.spool;
+        let Spool { root, lanes, .. } = self.spool;
         if lanes.owes(&Lane::Mailbox(mailbox.clone()), seq) {
             return Ok(false);
         }
         if !self.mailboxes.contains_key(mailbox) {
-            let dir = ground.dir_if_there(&layout::mailbox_dir(mailbox))?;
+            let dir = root.dir_if_there(&layout::mailbox_dir(mailbox))?;
             self.mailboxes.insert(
                 mailbox.clone(),
-                Asked {
+                CheckedMailbox {
                     dir,
-                    ..Asked::default()
+                    ..CheckedMailbox::default()
                 },
             );
         }
@@ -66,8 +66,8 @@ impl Whereabouts<'_> {
         };
         asked.times += 1;
         if asked.times == WORTH_A_LIST {
-            let names = ground.disk.list(&dir.handle);
-            let names = names.map_err(|source| ground.error("list", &dir.path, source))?;
+            let names = root.disk.list(&dir.handle);
+            let names = names.map_err(|source| root.error("list", &dir.path, source))?;
             asked.listed = Some(names.into_iter().collect());
         }
         if asked
@@ -77,9 +77,9 @@ impl Whereabouts<'_> {
         {
             return Ok(false);
         }
-        // A list may miss a name while others are renamed in its directory, so it proves only what is there.
+        // A list may miss a name while others are renamed in the directory, so it proves presence, never absence.
         for name in file.variants(seq) {
-            if ground.look(dir, &name)?.is_some() {
+            if root.look(dir, &name)?.is_some() {
                 return Ok(false);
             }
         }

@@ -1,19 +1,20 @@
-//! Whose a directory or file of a workspace is and who may do what with it: looked at and changed on the very entry
-//! that was opened beneath the root, so that no link leads a change made by root elsewhere.
+//! Reads and changes the owner, group and mode of a workspace's files and directories.
 //!
-//! Which users there are and what they are to have is the caller's business.
+//! Every call works on an entry opened beneath the root: `settled separate` runs as root, and a path that an agent swaps
+//! for a link must not make it change the owner of `/etc`. The caller decides which users there are and what they get.
 
 use std::io;
 use std::path::Path;
 
 use rustix::fs::{Gid, Mode, Uid};
 
-use crate::disk::{self, Disk, Handle, Kind, Os};
+use crate::disk::os::Os;
+use crate::disk::{self, Disk, FileKind, Handle};
 use crate::{FileName, SpoolError};
 
-/// An owner, a group and the permissions of an entry.
+/// The owner, group and permissions of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tenure {
+pub struct Ownership {
     /// The user's number.
     pub uid: u32,
     /// The group's number.
@@ -22,34 +23,35 @@ pub struct Tenure {
     pub mode: u32,
 }
 
-/// A workspace whose entries are given to users.
+/// A workspace's tree, opened to hand its entries to users.
 #[derive(Debug)]
-pub struct Grounds {
+pub struct OwnedTree {
     root: Handle,
 }
 
-impl Grounds {
+impl OwnedTree {
     /// Opens the workspace at `root`.
-    pub fn open(root: &Path) -> Result<Grounds, SpoolError> {
-        Ok(Grounds {
+    pub fn open(root: &Path) -> Result<OwnedTree, SpoolError> {
+        Ok(OwnedTree {
             root: Os.open_root(root).map_err(SpoolError::io("open", root))?,
         })
     }
 
-    /// Gives what a directory or file has now; nothing if there is none. The root is the empty path. A file with several
-    /// names, and whatever is neither file nor directory, is an error: it may be something else as well.
-    pub fn tenure(&self, path: &Path) -> Result<Option<Tenure>, SpoolError> {
+    /// Reads a directory's or file's ownership; `None` if it does not exist. The root is the empty path. A file with
+    /// several names, and anything that is neither file nor directory, is an error: changing it may change something
+    /// outside the workspace.
+    pub fn ownership(&self, path: &Path) -> Result<Option<Ownership>, SpoolError> {
         let found = disk::if_there(self.entry(path)).map_err(SpoolError::io("look at", path))?;
         found
-            .map(|entry| tenure(&entry).map_err(SpoolError::io("look at", path)))
+            .map(|entry| ownership(&entry).map_err(SpoolError::io("look at", path)))
             .transpose()
     }
 
-    /// Gives a directory or file to a user, and says whether anything was changed.
-    pub fn grant(&self, path: &Path, to: Tenure) -> Result<bool, SpoolError> {
+    /// Hands a directory or file to a user; true if that changed anything.
+    pub fn grant(&self, path: &Path, to: Ownership) -> Result<bool, SpoolError> {
         let grant = || {
             let entry = self.entry(path)?;
-            let before = tenure(&entry)?;
+            let before = ownership(&entry)?;
             if (before.uid, before.gid) != (to.uid, to.gid) {
                 rustix::fs::fchown(
                     &entry,
@@ -86,21 +88,21 @@ impl Grounds {
         let entry = Os.open_beneath(&self.root, path)?;
         let stat = Os.stat(&entry)?;
         match stat.kind {
-            Kind::Directory => Ok(entry),
-            Kind::File if stat.links == 1 => Ok(entry),
-            Kind::File => Err(io::Error::other(
+            FileKind::Directory => Ok(entry),
+            FileKind::File if stat.links == 1 => Ok(entry),
+            FileKind::File => Err(io::Error::other(
                 "it has several names, and the others may lie anywhere",
             )),
-            Kind::Symlink | Kind::Special => {
+            FileKind::Symlink | FileKind::Special => {
                 Err(io::Error::other("it is neither a file nor a directory"))
             }
         }
     }
 }
 
-fn tenure(entry: &Handle) -> io::Result<Tenure> {
+fn ownership(entry: &Handle) -> io::Result<Ownership> {
     let stat = rustix::fs::fstat(entry)?;
-    Ok(Tenure {
+    Ok(Ownership {
         uid: stat.st_uid,
         gid: stat.st_gid,
         mode: stat.st_mode & 0o7777,

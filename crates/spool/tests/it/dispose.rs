@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spool::{Fault, FaultyDisk, Found, Now};
+use spool::{DiskFault, FaultyDisk, Found, Now};
 
 use crate::daemon::{BOOT, Daemon, LATER, Workspace, name, run};
 
@@ -145,7 +145,7 @@ fn a_kill_between_putting_away_and_comparing_still_gives_other_bytes_back() {
             .expect("a file");
         commit(&mut daemon, &found);
         rewrite_without_a_trace(&workspace);
-        disk.set(Some(Fault::StopAfter(n)));
+        disk.set(Some(DiskFault::StopAfter(n)));
         let _ = daemon.spool.deliver(LATER.mono);
         drop(daemon);
         let context = format!("killed after change {n}: {:?}", disk.log().last());

@@ -1,0 +1,340 @@
+//! Puts judged originals away from an outbox, without losing what a writer wrote after its file was read.
+//!
+//! The rename comes first and the comparison after it: compared in the outbox, the file could change between the two.
+//! In `sent/` or `dead_letter/` the writer no longer reaches it by its name.
+
+use std::io;
+use std::sync::Arc;
+
+use super::checkpoint::Touched;
+use super::queue::LaneQueue;
+use super::{Pass, create};
+use crate::disk::{FileKind, Stat};
+use crate::root::{Dir, OpenRoot};
+use crate::view::InHand;
+use crate::{Away, Digest, FileName, Original, SpoolError, dirs, layout};
+
+impl LaneQueue {
+    /// Puts away every original that waits in this outbox.
+    pub(super) fn dispose_all(
+        &mut self,
+        agent: &str,
+        root: &OpenRoot,
+        in_hand: &InHand,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        // An outbox is never made here: its owner proves who sent a message, and ours would prove nothing.
+        let outbox = root.dir(&layout::agent_dir(agent, dirs::OUTBOX))?;
+        touched.lane(&self.lane, &outbox.path, false);
+        let mut sent = None;
+        let mut dead_letter = None;
+        while let Some(item) = self.items.front() {
+            let (pos, entry) = (item.pos, Arc::clone(&item.entry));
+            let original = entry
+                .original
+                .as_ref()
+                .expect("an item of an outbox has an original");
+            let (slot, name, file) = match &original.away {
+                Away::Sent(file) => (&mut sent, dirs::SENT, file),
+                Away::DeadLetter(file) => (&mut dead_letter, dirs::DEAD_LETTER, file),
+            };
+            let away = match slot {
+                Some(dir) => &*dir,
+                None => {
+                    let (dir, made) =
+                        root.dir_of_known(&layout::agent_dir(agent, name), Some(agent))?;
+                    touched.lane(&self.lane, &dir.path, made);
+                    slot.insert(dir)
+                }
+            };
+            let verify = pos.seq <= self.progress.verify;
+            match (Disposal {
+                root,
+                outbox: &outbox,
+                away,
+                seq: pos.seq,
+                original,
+                verify,
+            })
+            .put_away()?
+            {
+                Disposition::Away(name) => {
+                    touched.file(&away.path, &name);
+                    pass.put_away += 1;
+                }
+                // An earlier process put it away, or it was just written from the ledger.
+                Disposition::Gone => touched.file_before(&away.path, file, pos.seq),
+                Disposition::New(name) => {
+                    touched.file_before(&away.path, file, pos.seq);
+                    pass.came_back.push((agent.to_owned(), name));
+                }
+            }
+            in_hand.release(agent, &original.file);
+            self.finish(pos);
+        }
+        Ok(())
+    }
+}
+
+/// What became of an original.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Disposition {
+    /// It was put away under this name.
+    Away(FileName),
+    /// It had left the outbox before.
+    Gone,
+    /// The outbox holds other bytes under this name: new input.
+    New(FileName),
+}
+
+/// One original on its way from the outbox to where the record puts it.
+pub(crate) struct Disposal<'a> {
+    pub(crate) root: &'a OpenRoot,
+    pub(crate) outbox: &'a Dir,
+    pub(crate) away: &'a Dir,
+    pub(crate) seq: u64,
+    pub(crate) original: &'a Original,
+    /// A power cut may have undone or torn what an earlier boot did.
+    pub(crate) verify: bool,
+}
+
+impl Disposal<'_> {
+    /// Puts the original away. Each step may be repeated after a kill.
+    pub(crate) fn put_away(&self) -> Result<Disposition, SpoolError> {
+        let Some(there) = self.root.look(self.outbox, &self.original.file)? else {
+            return self.already_gone();
+        };
+        if self.is_original(&there)? {
+            return self.move_away(&there);
+        }
+        self.keep_accepted()?;
+        if self.is_torn_original()? {
+            self.root.remove(self.outbox, &self.original.file)?;
+            return Ok(Disposition::Away(self.away_name().clone()));
+        }
+        Ok(Disposition::New(self.original.file.clone()))
+    }
+
+    fn away_name(&self) -> &FileName {
+        match &self.original.away {
+            Away::Sent(file) | Away::DeadLetter(file) => file,
+        }
+    }
+
+    /// Says whether the file in the outbox is the one that was judged.
+    fn is_original(&self, there: &Stat) -> Result<bool, SpoolError> {
+        if self.has_stamp(there) {
+            return Ok(true);
+        }
+        let size = self.original.stamp.map(|stamp| stamp.size);
+        match &self.original.digest {
+            Some(digest) if size.is_none_or(|size| size == there.size) => {
+                self.root
+                    .has_digest(self.outbox, &self.original.file, digest, there.size)
+            }
+            Some(_) | None => Ok(false),
+        }
+    }
+
+    fn has_stamp(&self, there: &Stat) -> bool {
+        self.original.stamp.is_some_and(|stamp| {
+            stamp.ino == there.ino && stamp.size == there.size && stamp.mtime_ns == there.mtime_ns
+        })
+    }
+
+    /// Says whether a power cut tore the original of an accepted message, whose bytes are in the ledger.
+    fn is_torn_original(&self) -> Result<bool, SpoolError> {
+        let Some(text) = self.original.text.as_ref().filter(|_| self.verify) else {
+            return Ok(false);
+        };
+        let found = self
+            .root
+            .bytes(self.outbox, &self.original.file, text.len() as u64)?;
+        Ok(found.is_some_and(|found| create::is_remains(&found, text.as_bytes())))
+    }
+
+    fn move_away(&self, there: &Stat) -> Result<Disposition, SpoolError> {
+        for name in self.away_name().variants(self.seq) {
+            let root = self.root;
+            let (outbox, away) = (&self.outbox.handle, &self.away.handle);
+            match root
+                .disk
+                .rename_new(outbox, self.original.file.as_ref(), away, name.as_ref())
+            {
+                // A kill here leaves the file where it belongs but not yet compared; `already_gone` knows it by its
+                // inode.
+                Ok(()) => return self.compare(&name),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return self.already_gone();
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if self.is_copy(&name, there)? {
+                        root.remove(self.outbox, &self.original.file)?;
+                        return Ok(Disposition::Away(name));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    return self.carry_away();
+                }
+                Err(source) => {
+                    return Err(root.error_at(
+                        "put away",
+                        self.outbox,
+                        &self.original.file,
+                        source,
+                    ));
+                }
+            }
+        }
+        let taken = io::ErrorKind::AlreadyExists.into();
+        Err(self
+            .root
+            .error_at("find a free name for", self.away, self.away_name(), taken))
+    }
+
+    /// Says whether the name is taken by the same bytes, and the outbox still holds them, too.
+    fn is_copy(&self, name: &FileName, there: &Stat) -> Result<bool, SpoolError> {
+        let Some(digest) = &self.original.digest else {
+            return Ok(false);
+        };
+        Ok(self.root.has_digest(self.away, name, digest, there.size)?
+            && self
+                .root
+                .has_digest(self.outbox, &self.original.file, digest, there.size)?)
+    }
+
+    /// Compares a file that was just put away with what was judged, unless its stamp is proof enough.
+    fn compare(&self, name: &FileName) -> Result<Disposition, SpoolError> {
+        let (Some(digest), Some(there)) = (&self.original.digest, self.root.look(self.away, name)?)
+        else {
+            return Ok(Disposition::Away(name.clone()));
+        };
+        let proven =
+            self.has_stamp(&there) && self.original.stamp.is_some_and(|stamp| !stamp.fresh);
+        if proven || self.root.has_digest(self.away, name, digest, there.size)? {
+            return Ok(Disposition::Away(name.clone()));
+        }
+        self.writer_came_back(name)
+    }
+
+    /// Moves the writer's new bytes back to the outbox and keeps the accepted ones.
+    fn writer_came_back(&self, name: &FileName) -> Result<Disposition, SpoolError> {
+        for back in self.original.file.variants(self.seq) {
+            let (outbox, away) = (&self.outbox.handle, &self.away.handle);
+            match self
+                .root
+                .disk
+                .rename_new(away, name.as_ref(), outbox, back.as_ref())
+            {
+                Ok(()) => {
+                    self.keep_accepted()?;
+                    return Ok(Disposition::New(back));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => {
+                    return Err(self.root.error_at("give back", self.away, name, source));
+                }
+            }
+        }
+        let taken = io::ErrorKind::AlreadyExists.into();
+        Err(self.root.error_at(
+            "find a free name for",
+            self.outbox,
+            &self.original.file,
+            taken,
+        ))
+    }
+
+    /// Handles a name that is gone from the outbox: an earlier process put it away, or its writer took it back.
+    fn already_gone(&self) -> Result<Disposition, SpoolError> {
+        if let Some(stamp) = self.original.stamp {
+            for name in self.away_name().variants(self.seq) {
+                let there = self.root.look(self.away, &name)?;
+                if there.is_some_and(|there| there.ino == stamp.ino && there.kind == FileKind::File)
+                    && !self.verify
+                {
+                    return self.compare(&name);
+                }
+            }
+        }
+        if self.verify {
+            self.keep_accepted()?;
+        }
+        Ok(Disposition::Gone)
+    }
+
+    /// Makes sure that `sent/` holds the accepted bytes; does nothing for other originals, whose bytes nobody kept.
+    fn keep_accepted(&self) -> Result<(), SpoolError> {
+        let Some(text) = self.original.text.as_ref() else {
+            return Ok(());
+        };
+        let bytes = text.as_bytes();
+        let temporary = layout::away_temporary(self.seq);
+        match create::find(
+            self.root,
+            std::slice::from_ref(self.away),
+            self.away_name(),
+            self.seq,
+            bytes,
+        )? {
+            // A power cut may have kept both names of a rename.
+            create::Remains::Whole if self.verify => self.root.remove(self.away, &temporary),
+            create::Remains::Whole => Ok(()),
+            create::Remains::Damaged(_, name) if self.verify => {
+                create::repair(self.root, self.away, &temporary, &name, bytes)
+            }
+            create::Remains::Damaged(..) | create::Remains::Absent => {
+                self.root.write_new(self.away, &temporary, bytes)?;
+                create::publish(
+                    self.root,
+                    self.away,
+                    &temporary,
+                    self.away_name(),
+                    self.seq,
+                    bytes,
+                )
+                .map(|_| ())
+            }
+        }
+    }
+
+    /// Copies and removes where a rename cannot work because the two directories are mounts of their own.
+    fn carry_away(&self) -> Result<Disposition, SpoolError> {
+        let crosses = || io::ErrorKind::CrossesDevices.into();
+        let limit = self
+            .original
+            .stamp
+            .map_or(u64::from(u32::MAX), |stamp| stamp.size);
+        let digest = self.original.digest.as_ref();
+        let found = self.root.bytes(self.outbox, &self.original.file, limit)?;
+        let (Some(bytes), Some(digest)) = (found, digest) else {
+            return Err(self.root.error_at(
+                "put away",
+                self.outbox,
+                &self.original.file,
+                crosses(),
+            ));
+        };
+        if Digest::of(&bytes) != *digest {
+            self.keep_accepted()?;
+            return Ok(Disposition::New(self.original.file.clone()));
+        }
+        let temporary = layout::away_temporary(self.seq);
+        self.root.write_new(self.away, &temporary, &bytes)?;
+        let name = create::publish(
+            self.root,
+            self.away,
+            &temporary,
+            self.away_name(),
+            self.seq,
+            &bytes,
+        );
+        let name = name.inspect_err(|_| {
+            // By the next try both directories may be on one file system, and no new copy would replace this one.
+            let _ = self.root.remove(self.away, &temporary);
+        })?;
+        self.root.remove(self.outbox, &self.original.file)?;
+        Ok(Disposition::Away(name))
+    }
+}

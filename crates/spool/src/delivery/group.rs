@@ -1,0 +1,185 @@
+//! Makes the files of a mailbox, a group at a time: write all, note `prepared`, rename all, note `delivered`.
+//!
+//! A group costs two writes to the cursor whatever its size, and after a kill between any two steps those notes tell
+//! which of the group's files were prepared and which were renamed. It is called a group because a batch is what the
+//! ledger commits.
+
+use super::Pass;
+use super::checkpoint::Touched;
+use super::cursor::Cursor;
+use super::expected::{ExpectedFile, Ready, withdraw};
+use super::note::{Pos, Slot};
+use super::queue::{LaneItem, LaneQueue};
+use crate::entry::Expected;
+use crate::root::Dir;
+use crate::{Mailbox, SpoolError, layout};
+
+/// The most files in a group: enough that its two notes do not count, few enough that the first file shows soon.
+const GROUP_MAX: usize = 32;
+
+/// The mailbox whose files are being made, opened.
+struct OpenMailbox<'a> {
+    mailbox: &'a Mailbox,
+    dir: Dir,
+    /// The directories to which its reader moves what it has finished.
+    archives: Vec<Dir>,
+    cursor: &'a Cursor<'a>,
+}
+
+impl LaneQueue {
+    /// Makes the files of a mailbox.
+    pub(super) fn deliver(
+        &mut self,
+        mailbox: &Mailbox,
+        cursor: &Cursor<'_>,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let root = cursor.root;
+        let path = layout::mailbox_dir(mailbox);
+        let (dir, made) = root.dir_of_known(&path, mailbox.owner())?;
+        touched.lane(&self.lane, &dir.path, made);
+        let mut archives = Vec::new();
+        for path in layout::resting_places(mailbox)
+            .iter()
+            .filter(|place| **place != path)
+        {
+            archives.extend(root.dir_if_there(path)?);
+        }
+        let target = OpenMailbox {
+            mailbox,
+            dir,
+            archives,
+            cursor,
+        };
+        while let Some(next) = self.items.front() {
+            if let Expected::Absent(digest) = next.expected()
+                && Some(next.pos) > self.progress.prepared
+            {
+                // Never in a group with others: a start repeats it after a kill, and would take out the same bytes if
+                // a later record of the group had delivered them under that name meanwhile.
+                withdraw(root, &target.dir, next.file(), digest)?;
+                let pos = next.pos;
+                self.finish(pos);
+                self.note_done(cursor)?;
+            } else {
+                self.deliver_group(&target, touched, pass)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Delivers one group; first, and by itself, what an earlier process prepared.
+    fn deliver_group(
+        &mut self,
+        target: &OpenMailbox<'_>,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let mut made = Vec::new();
+        let prepared = match self.progress.prepared {
+            Some(_) => Ok(()),
+            None => self.prepare(target, &mut made, touched, pass),
+        };
+        if self.progress.prepared.is_none() {
+            return prepared;
+        }
+        // What was prepared before something failed is delivered nevertheless.
+        self.publish(target, &made, touched, pass)?;
+        self.note_done(target.cursor)?;
+        prepared
+    }
+
+    /// Writes the next files completely under their temporary names, then notes the last of them. `made` collects those
+    /// it wrote; the reader has, or had, the others.
+    fn prepare(
+        &mut self,
+        target: &OpenMailbox<'_>,
+        made: &mut Vec<Pos>,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let mut last = None;
+        let mut failure = Ok(());
+        for item in self.items.iter().take(GROUP_MAX) {
+            let Expected::File(bytes) = item.expected() else {
+                break;
+            };
+            let sought = item.pos.seq <= self.progress.verify;
+            match target
+                .expected(item, bytes)
+                .make_ready(sought, &target.archives, touched, pass)
+            {
+                Ok(Ready::Written) => made.push(item.pos),
+                Ok(Ready::There) => {}
+                Err(error) => {
+                    failure = Err(error);
+                    break;
+                }
+            }
+            last = Some(item.pos);
+        }
+        if let Some(last) = last {
+            self.noted = false;
+            target
+                .cursor
+                .write(Slot::Prepared, &self.note(target.cursor.root, last))?;
+            self.progress.prepared = Some(last);
+        }
+        failure
+    }
+
+    /// Renames the prepared files to their names.
+    fn publish(
+        &mut self,
+        target: &OpenMailbox<'_>,
+        made: &[Pos],
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        while let Some(item) = self
+            .items
+            .front()
+            .filter(|item| Some(item.pos) <= self.progress.prepared)
+        {
+            let (item, root) = (item.clone(), target.cursor.root);
+            let Expected::File(bytes) = item.expected() else {
+                // A withdrawal is carried out before the files behind it are prepared.
+                self.finish(item.pos);
+                continue;
+            };
+            let expected = target.expected(&item, bytes);
+            // A file that this turn did not write was prepared by a process that is gone. If its temporary name is
+            // still there, it waits for its rename; if not, it was delivered, whoever has taken it since.
+            if made.contains(&item.pos) || root.look(&target.dir, &expected.temporary)?.is_some() {
+                let published = expected.publish();
+                if published.is_err() {
+                    // The temporary file may have gone with its directory. That must not count as a delivery.
+                    self.progress.prepared = None;
+                    self.noted = false;
+                }
+                touched.file(&target.dir.path, &published?);
+                pass.delivered += 1;
+            } else {
+                // An earlier process made it, or it was found just now; it may not be on the disk yet.
+                touched.file_before(&target.dir.path, expected.file, item.pos.seq);
+            }
+            self.finish(item.pos);
+        }
+        Ok(())
+    }
+}
+
+impl OpenMailbox<'_> {
+    fn expected<'a>(&'a self, item: &'a LaneItem, bytes: &'a [u8]) -> ExpectedFile<'a> {
+        ExpectedFile {
+            root: self.cursor.root,
+            dir: &self.dir,
+            mailbox: self.mailbox,
+            temporary: layout::temporary_name(item.pos.seq, item.pos.n),
+            file: item.file(),
+            pos: item.pos,
+            bytes,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! One lane: the files one directory is still owed, in the order of the ledger, and the cursor that follows them.
+//!
+//! `group` makes the files of a mailbox, `dispose` puts the originals of an outbox away.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::checkpoint::Touched;
+use super::cursor::{Cursor, Progress};
+use super::note::{CursorNote, Pos, Slot};
+use super::{Lane, Pass};
+use crate::entry::Expected;
+use crate::root::OpenRoot;
+use crate::view::InHand;
+use crate::{Delivery, Entry, FileName, SpoolError};
+
+/// One thing to do in a lane.
+#[derive(Clone)]
+pub(crate) struct LaneItem {
+    pub(crate) pos: Pos,
+    pub(crate) entry: Arc<Entry>,
+    /// Which of the record's deliveries; of no meaning for an original.
+    pub(crate) index: usize,
+}
+
+impl LaneItem {
+    fn delivery(&self) -> &Delivery {
+        &self.entry.deliveries[self.index]
+    }
+
+    /// What the mailbox holds under this name once the item is done.
+    pub(super) fn expected(&self) -> Expected<'_> {
+        self.entry.expected(self.delivery())
+    }
+
+    /// The name the record gave it.
+    pub(super) fn file(&self) -> &FileName {
+        &self.delivery().file
+    }
+}
+
+/// Lists what a record asks of each lane; the files of one lane are numbered.
+pub(super) fn items_of(entry: &Arc<Entry>) -> Vec<(Lane, LaneItem)> {
+    let mut items: Vec<(Lane, LaneItem)> = Vec::with_capacity(entry.deliveries.len() + 1);
+    for (index, delivery) in entry.deliveries.iter().enumerate() {
+        let before = entry.deliveries[..index]
+            .iter()
+            .filter(|earlier| earlier.mailbox == delivery.mailbox)
+            .count();
+        let n = u32::try_from(before).expect("a record has few deliveries");
+        let pos = Pos { seq: entry.seq, n };
+        items.push((
+            Lane::Mailbox(delivery.mailbox.clone()),
+            LaneItem {
+                pos,
+                entry: Arc::clone(entry),
+                index,
+            },
+        ));
+    }
+    if let Some(original) = &entry.original {
+        let pos = Pos {
+            seq: entry.seq,
+            n: 0,
+        };
+        items.push((
+            Lane::Outbox(original.outbox.clone()),
+            LaneItem {
+                pos,
+                entry: Arc::clone(entry),
+                index: 0,
+            },
+        ));
+    }
+    items
+}
+
+/// Why a parked lane is left alone, and until when.
+#[derive(Debug, Clone)]
+pub(crate) struct Backoff {
+    pub(crate) why: String,
+    pub(crate) until: u64,
+    pub(crate) pause: u64,
+}
+
+/// A lane, its progress and what it still has to do.
+pub(crate) struct LaneQueue {
+    pub(crate) lane: Lane,
+    pub(crate) progress: Progress,
+    pub(crate) items: VecDeque<LaneItem>,
+    pub(crate) backoff: Option<Backoff>,
+    /// Says that the notes in the cursor file are those of this boot and as far as `progress`.
+    pub(crate) noted: bool,
+}
+
+impl LaneQueue {
+    pub(crate) fn new(lane: Lane, progress: Progress) -> LaneQueue {
+        LaneQueue {
+            lane,
+            progress,
+            items: VecDeque::new(),
+            backoff: None,
+            noted: false,
+        }
+    }
+
+    /// Adds the next thing to do.
+    pub(crate) fn push(&mut self, item: LaneItem) {
+        self.items.push_back(item);
+    }
+
+    /// Does all there is to do, in order; stops at the first thing that fails and keeps it.
+    pub(crate) fn turn(
+        &mut self,
+        root: &OpenRoot,
+        in_hand: &InHand,
+        touched: &mut Touched,
+        pass: &mut Pass,
+    ) -> Result<(), SpoolError> {
+        let cursor = self.open_cursor(root)?;
+        match self.lane.clone() {
+            Lane::Mailbox(mailbox) => self.deliver(&mailbox, &cursor, touched, pass),
+            // Putting an original away twice does no harm, so one note for all of them is enough. After an error the
+            // next turn writes it first.
+            Lane::Outbox(agent) => {
+                self.dispose_all(&agent, root, in_hand, touched, pass)?;
+                self.note_done(&cursor)
+            }
+        }
+    }
+
+    fn open_cursor<'a>(&mut self, root: &'a OpenRoot) -> Result<Cursor<'a>, SpoolError> {
+        let cursor = Cursor::open(root, &self.lane.cursor_name(), &self.progress)?;
+        if !self.noted {
+            // A `prepared` ahead of `delivered` promises that each temporary file between them is whole or was renamed.
+            // After a failed rename neither is certain, and a start that believed the note would count an undelivered
+            // file as taken. So both notes are set back before anything else is touched.
+            cursor.write(Slot::Delivered, &self.note(root, self.progress.done))?;
+            let prepared = self.progress.prepared.unwrap_or(self.progress.done);
+            cursor.write(Slot::Prepared, &self.note(root, prepared))?;
+            self.noted = true;
+        }
+        Ok(cursor)
+    }
+
+    pub(super) fn note(&self, root: &OpenRoot, pos: Pos) -> CursorNote {
+        CursorNote {
+            pos,
+            verify: self.progress.verify,
+            boot: root.boot.clone(),
+        }
+    }
+
+    /// Notes in memory that everything up to `pos` is done.
+    pub(super) fn finish(&mut self, pos: Pos) {
+        self.progress.done = pos;
+        self.progress.prepared = self.progress.prepared.filter(|last| *last > pos);
+        self.noted = false;
+        self.items.pop_front();
+    }
+
+    /// Writes to the cursor what is done. If that fails, the next turn writes it.
+    pub(super) fn note_done(&mut self, cursor: &Cursor<'_>) -> Result<(), SpoolError> {
+        cursor.write(Slot::Delivered, &self.note(cursor.root, self.progress.done))?;
+        self.noted = true;
+        Ok(())
+    }
+}

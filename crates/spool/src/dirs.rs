@@ -1,0 +1,58 @@
+//! The directories of a workspace: the only place that spells their names.
+//!
+//! [`crate::Layout`] joins them to paths. Nothing here touches a disk, so the names of mailboxes in the ledger can use
+//! the same words.
+
+/// All agents' directories.
+pub const AGENTS: &str = "agents";
+/// An agent's messages that nobody judged yet.
+pub const OUTBOX: &str = "outbox";
+/// An agent's delivered messages.
+pub const INBOX: &str = "inbox";
+/// An agent's accepted originals.
+pub const SENT: &str = "sent";
+/// An agent's refused originals, and the reports on them.
+pub const DEAD_LETTER: &str = "dead_letter";
+/// The messages an agent has finished with.
+pub const ARCHIVE: &str = "archive";
+/// The messages of its inbox that an agent is working on.
+pub const TAKEN: &str = "inbox/taken";
+/// A second place for finished messages, which readers of OACP use.
+pub const INBOX_ARCHIVE: &str = "inbox/archive";
+/// The directories that every agent has, the outbox first: it alone is never made again, because its owner proves who
+/// sent a message.
+pub(crate) const OF_AGENT: [&str; 5] = [OUTBOX, INBOX, SENT, DEAD_LETTER, ARCHIVE];
+
+/// All packets.
+pub const PACKETS: &str = "packets";
+/// The folder of packets for findings.
+pub const FINDINGS: &str = "findings";
+/// The folder of packets for handoffs.
+pub const HANDOFF: &str = "handoff";
+/// The folder of packets for briefs.
+pub const BRIEFS: &str = "briefs";
+/// The folders of packets.
+pub(crate) const PACKET_FOLDERS: [&str; 3] = [FINDINGS, HANDOFF, BRIEFS];
+
+/// All snapshots of events.
+pub const EVENTS: &str = "events";
+/// Snapshots of pull requests, one directory for each number.
+pub const PULLS: &str = "events/pr";
+
+/// The daemon's own directory.
+pub const OWN: &str = ".settled";
+/// The ledger's segments.
+pub(crate) const LEDGER: &str = ".settled/ledger";
+/// One cursor file for each lane.
+pub(crate) const CURSORS: &str = ".settled/cursors";
+/// What the ledger added up to at some records.
+pub const SNAPSHOTS: &str = ".settled/snapshots";
+/// Bytes that were cut off a torn ledger.
+pub const TORN: &str = ".settled/torn";
+/// The lock file.
+pub(crate) const LOCK: &str = ".settled/lock";
+
+/// Says whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
+pub(crate) fn is_agent_name(text: &str) -> bool {
+    (1..=200).contains(&text.len()) && !text.starts_with('.') && !text.contains(['/', '\0'])
+}

@@ -1,0 +1,81 @@
+//! Reads the ledger beside a running daemon: without the lock, changing nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::delivery::Cursors;
+use crate::disk::Disk;
+use crate::disk::os::Os;
+use crate::layout::Layout;
+use crate::ledger::read::{self, LedgerPosition, Stretch, Verified, Visit};
+use crate::root::OpenRoot;
+use crate::snapshot::load::load_newest;
+use crate::snapshot::{Fold, PassedOver};
+use crate::{Entry, SpoolError, VisitError, dirs};
+
+/// Reads the ledger of the workspace at `root`, checks the chain, and hands every record to `visit`.
+pub fn read_ledger(
+    root: &Path,
+    visit: &mut dyn FnMut(&Entry) -> Result<(), VisitError>,
+) -> Result<Verified, SpoolError> {
+    let whole = LedgerPosition::default();
+    walk(root, whole, &mut |entry| {
+        visit(&entry).map_err(|source| SpoolError::Visit {
+            seq: entry.seq,
+            source,
+        })
+    })
+}
+
+/// What an onlooker's fold was made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folded {
+    /// The ledger; the chain was checked from the snapshot on.
+    pub verified: Verified,
+    /// The last record of the snapshot that was taken up, if one was.
+    pub snapshot: Option<u64>,
+    /// Newer snapshots that were of no use.
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// Adds the ledger of the workspace at `path` up in `fold`, without the lock: takes up the newest snapshot and reads what
+/// follows it. For whoever wants to know how things stand; `verify` is for whether the ledger is whole.
+pub fn fold_ledger(path: &Path, fold: &mut dyn Fold) -> Result<Folded, SpoolError> {
+    let root = OpenRoot::look_at(path, Arc::new(Os))?;
+    let (taken, passed_over) = load_newest(&root, None, u64::MAX, fold)?;
+    let from = taken.map(|taken| taken.place);
+    let snapshot = from.as_ref().map(|place| place.seq);
+    let verified = walk(path, from.unwrap_or_default(), &mut |entry| {
+        fold.add(&entry).map_err(|source| SpoolError::Visit {
+            seq: entry.seq,
+            source,
+        })
+    })?;
+    Ok(Folded {
+        verified,
+        snapshot,
+        passed_over,
+    })
+}
+
+/// Reads the ledger of the workspace at `path` and checks the chain, and that it holds every record the cursors speak
+/// of, as the start does; damage is an error that names the line.
+pub fn verify(path: &Path) -> Result<Verified, SpoolError> {
+    let root = OpenRoot::look_at(path, Arc::new(Os))?;
+    // Before the ledger: a daemon that is at work moves both on, the ledger first.
+    let cursors = Cursors::read(&root)?;
+    let verified = walk(path, LedgerPosition::default(), &mut |_| Ok(()))?;
+    cursors.check(&root, verified.records)?;
+    Ok(verified)
+}
+
+fn walk(root: &Path, from: LedgerPosition, visit: &mut Visit<'_>) -> Result<Verified, SpoolError> {
+    let layout = Layout::new(root);
+    let at = Os.open_root(root).map_err(SpoolError::io("open", root))?;
+    let path = Path::new(dirs::LEDGER);
+    let dir = Os
+        .open_dir(&at, path)
+        .map_err(SpoolError::io("open", root.join(path)))?;
+    let stretch = Stretch { from, to: u64::MAX };
+    Ok(read::read(&Os, &layout, &dir, &stretch, visit)?.verified())
+}

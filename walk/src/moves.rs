@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
+use judgement::Judge;
 use message_schema::Code;
-use message_schema::id::MessageId;
 use message_schema::id::{AgentName, PrNumber};
 use review::{
-    Costs, Decision, Event, Phase, Posted, PullEvent, Record, Refusal, Refused, ReportedEvent,
-    ReviewKey, State, apply, decide, on_event, refuse,
+    Costs, Decision, Event, Phase, Posted, PullEvent, Record, Refusal, ReportedEvent, ReviewKey,
+    State, apply,
 };
 
 use crate::bounds::Bounds;
@@ -164,7 +164,7 @@ impl<'a> Place<'a> {
             valid: &card.valid,
         };
         let what = || What::Posted(Arc::clone(card));
-        match decide(&self.state, &self.bounds.policy, posted, card.at) {
+        match self.judge(&self.state, card.at).checked(posted) {
             Ok(Decision::Accept(accepted)) => {
                 count(&self.tally.accepted);
                 let key = accepted.step.as_ref()?.review.clone();
@@ -199,6 +199,15 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// The daemon's judge: every step of the walk is one of its judgements.
+    fn judge<'s>(&'s self, state: &'s State, now: DateTime<Utc>) -> Judge<'s> {
+        Judge {
+            state,
+            policy: &self.bounds.policy,
+            now,
+        }
+    }
+
     /// What a refusal leads to. The code and the sentence do not reach the review, only what it
     /// costs which review: so each cost is looked at once in a state.
     fn refuse(&mut self, card: &Arc<Card>, refusal: &Refusal) -> Option<Edge> {
@@ -211,20 +220,10 @@ impl<'a> Place<'a> {
                 next: Box::new(known.clone()),
             });
         }
-        let ids = ["notice", "word"].map(|word| MessageId::new(word).expect("an id"));
-        let refused = Refused {
-            outbox: &card.outbox,
-            code: refusal.code(),
-            costs,
-            to_daemon: false,
-            is_review: true,
-            parent: None,
-            notice: &ids[0],
-            announcement: &ids[1],
-        };
-        let next = self
-            .after(refuse(&self.state, &refused, card.at), card.at)
-            .node;
+        let judge = self.judge(&self.state, card.at);
+        let ids = &mut crate::ids();
+        let record = judge.refuse_checked(&card.outbox, refusal.code(), costs, ids);
+        let next = self.after(record, card.at).node;
         let costly = costs
             .filter(|(_, costs)| *costs != Costs::Nothing)
             .map(|(key, _)| key);
@@ -248,7 +247,7 @@ impl<'a> Place<'a> {
             valid: &card.valid,
         };
         let broken = |why: String| Broken::new(Law::DuplicatesAreInert, why);
-        match decide(state, &self.bounds.policy, posted, card.at) {
+        match self.judge(state, card.at).checked(posted) {
             Ok(Decision::Duplicate(record)) => {
                 let mut same = state.clone();
                 apply(&mut same, &record, card.at);
@@ -271,13 +270,7 @@ impl<'a> Place<'a> {
             order: None,
             event: &event,
         };
-        let record = on_event(
-            &self.state,
-            &self.bounds.policy,
-            told,
-            at,
-            &mut crate::ids(),
-        );
+        let record = self.judge(&self.state, at).event(told, &mut crate::ids());
         let is_person = matches!(event, Event::Person(_));
         match record {
             Record::Happened(happened) => {

@@ -1,7 +1,7 @@
 //! When: the loop that serves a workspace, what wakes it, the commands of agents it starts, and what
 //! it tells supervisors and metrics. No rule of reviews, no parsing of arguments, no printing.
 
-mod desk;
+mod docket;
 pub mod gc;
 pub mod invocation;
 pub mod logs;

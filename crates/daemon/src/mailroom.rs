@@ -1,4 +1,4 @@
-//! The way of a message, on one page: found, read, checked and decided at the desk, committed to
+//! The way of a message, on one page: found, judged, committed to
 //! the ledger, delivered by the spool. What comes besides messages is in `events`, and when its turn
 //! is in `turn`.
 
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use message_schema::id::AgentName;
-use review::Record;
+use review::{DaemonMessage, Record, State};
 use rustix::fs::Mode;
 use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
 use workspace::clock::Moment;
@@ -24,7 +24,7 @@ use workspace::fold::Books;
 use workspace::troubles::Troubles;
 use workspace::{directory, orders};
 
-use crate::desk::{Batch, Desk};
+use crate::docket::{Batch, Docket};
 use crate::metrics::{Meter, Work};
 use crate::unproven::Unproven;
 
@@ -58,15 +58,13 @@ pub struct Mailroom {
     root: PathBuf,
     config: Config,
     spool: Spool,
-    desk: Desk,
+    docket: Docket,
     waits: turn::Waits,
     unproven: Unproven,
     quiet: quiet::Quiet,
     /// How many outboxes the last sweep could not list.
     unlisted: usize,
     pub(crate) meter: Meter,
-    /// Says that the state knows decisions the ledger does not have: it is folded anew before anything is judged.
-    is_doubtful: bool,
 }
 
 /// What one pass did.
@@ -116,18 +114,17 @@ impl Mailroom {
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
-        let desk = Desk::new(&config, books, Troubles::open(root));
+        let docket = Docket::new(&config, books, Troubles::open(root));
         let mut mailroom = Self {
             root: root.to_owned(),
             config,
             spool: opened.spool,
-            desk,
+            docket,
             waits: turn::Waits::default(),
             unproven: Unproven::default(),
             quiet,
             unlisted: 0,
             meter: Meter::start(),
-            is_doubtful: false,
         };
         mailroom.call_the_roll()?;
         Ok((mailroom, opened.recovery))
@@ -138,14 +135,19 @@ impl Mailroom {
     pub fn sweep(&mut self) -> Result<(), SpoolError> {
         let began = self.meter.now();
         // Until the end nothing is known to be listed.
-        self.unlisted = self.desk.agents.len().max(1);
+        self.unlisted = self.docket.agents().len().max(1);
         self.spool.still_there()?;
         self.call_the_roll()?;
-        let agents: Vec<String> = self.desk.agents.iter().map(ToString::to_string).collect();
-        let troubles = self.desk.intake.scan(&self.spool.view(), &agents);
+        let agents: Vec<String> = self
+            .docket
+            .agents()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let troubles = self.docket.intake.scan(&self.spool.view(), &agents);
         self.unlisted = troubles.len();
         for trouble in troubles {
-            if self.desk.troubles.tell_unreadable(&trouble) {
+            if self.docket.troubles.tell_unreadable(&trouble) {
                 continue;
             }
             tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
@@ -153,37 +155,36 @@ impl Mailroom {
         self.look_for_troubles();
         self.waits.any_orders = true;
         // An earlier mark stands: newer files put the look for takes off no longer.
-        self.waits.takes.get_or_insert(self.desk.intake.mark());
+        self.waits.takes.get_or_insert(self.docket.intake.mark());
         self.meter.took(Work::Sweep, began);
         Ok(())
     }
 
     fn call_the_roll(&mut self) -> Result<(), SpoolError> {
         let agents = directory::agents(&self.root)?;
-        if *agents == *self.desk.agents {
+        if *agents == **self.docket.agents() {
             return Ok(());
         }
         for agent in agents
             .iter()
-            .filter(|agent| !self.desk.agents.contains(agent))
+            .filter(|agent| !self.docket.agents().contains(agent))
         {
             if let Err(error) = self.spool.make_mailboxes(agent.as_str()) {
                 tracing::warn!(%agent, error = %chain(&error), "its mailboxes cannot be completed");
             }
         }
-        self.desk.policy = self.config.policy(agents.iter().cloned());
-        self.desk.agents = agents.into();
+        self.docket.reconfigure(&self.config, agents.into());
         Ok(())
     }
 
     /// Notes what the watcher saw of a file.
     pub fn hint(&mut self, agent: &str, file: &FileName, hint: spool::Hint) {
-        self.desk.hint(agent, file, hint);
+        self.docket.hint(agent, file, hint);
     }
 
     /// Notes that the watcher lost some of what happened.
     pub fn doubt_hints(&mut self) {
-        self.desk.intake.doubt_hints();
+        self.docket.intake.doubt_hints();
     }
 
     /// Notes what the watcher saw of a findings packet.
@@ -199,17 +200,14 @@ impl Mailroom {
     /// Judges what is ready, at most one batch, commits it with one sync, and delivers it.
     ///
     /// While more is waiting, a batch is delivered during the judgement of the next one. Nothing
-    /// is delivered before its commit. If a commit fails for want of room, the state is folded
-    /// anew and the files, which never left their outboxes, are judged again later. When what lay
+    /// is delivered before its commit, and nothing is known of a batch whose commit failed: its files
+    /// never left their outboxes and are judged again later. When what lay
     /// finished before them is judged, takes and orders are heard.
     pub fn pass(&mut self, moment: Moment) -> Result<Pass, SpoolError> {
-        if self.is_doubtful {
-            self.start_over()?;
-        }
         let orders = self.find_orders(moment);
-        let Self { spool, desk, .. } = self;
-        let judged = spool.deliver_while(moment.mono, |view| desk.judge_batch(view, moment));
-        let (before, batch) = judged.inspect_err(|_| self.is_doubtful = true)?;
+        let Self { spool, docket, .. } = self;
+        let judged = spool.deliver_while(moment.mono, |view| docket.judge_batch(view, moment));
+        let (before, batch) = judged.inspect_err(|_| self.take_back())?;
         let mut pass = Pass::default();
         self.delivered(&before, &mut pass);
 
@@ -224,7 +222,7 @@ impl Mailroom {
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
-        self.desk.troubles.keep();
+        self.docket.troubles.keep();
         Ok(pass)
     }
 
@@ -235,18 +233,19 @@ impl Mailroom {
         let began = self.meter.now();
         match self.spool.commit(self.spool.next_seq(), batch.drafts) {
             Ok(committed) => {
+                self.docket.tentative.commit();
                 self.meter.took(Work::Commit, began);
                 for (entry, record) in committed.iter().zip(&batch.records) {
-                    log(entry, record);
-                    self.desk.untaken.note(entry, record);
-                    self.desk.proofs.note(entry);
+                    log(entry, record, self.docket.agents());
+                    self.docket.untaken.note(entry, record);
+                    self.docket.proofs.note(entry);
                     self.meter.committed(record);
                     pass.count(record);
                 }
                 Ok(())
             }
             Err(error) => {
-                self.is_doubtful = true;
+                self.take_back();
                 self.meter.ledger_failed();
                 Err(error)
             }
@@ -263,19 +262,19 @@ impl Mailroom {
         }
         for (agent, file) in &delivered.came_back {
             tracing::info!(%agent, %file, "its writer changed it after it was judged; it is judged again");
-            self.desk.hint(agent, file, spool::Hint::Created);
+            self.docket.hint(agent, file, spool::Hint::Created);
         }
     }
 
-    /// Forgets what was decided and not committed.
-    fn start_over(&mut self) -> Result<(), SpoolError> {
-        let mut books = Books::default();
-        spool::fold_ledger(&self.root, &mut books)?;
-        self.desk.keep(books);
-        // The sweep finds those files anew, behind every mark.
+    /// Takes back what was decided and not committed. Its files never left their outboxes, and the next
+    /// sweep finds them, behind every mark.
+    fn take_back(&mut self) {
+        self.docket.tentative.roll_back();
         self.waits = turn::Waits::default();
-        self.is_doubtful = false;
-        Ok(())
+    }
+
+    fn state(&self) -> &State {
+        self.docket.tentative.state()
     }
 
     /// Delivers what is committed, without judging anything more: the end of the batch in hand.
@@ -296,7 +295,7 @@ impl Mailroom {
     /// When there is something to do without any event, on the monotonic clock; 0 for now.
     pub fn next_wakeup(&self) -> Option<u64> {
         let due = [
-            self.desk.intake.next_wakeup(),
+            self.docket.intake.next_wakeup(),
             self.spool.next_retry(),
             self.orders_due(),
         ];
@@ -305,12 +304,12 @@ impl Mailroom {
 
     /// When a file is to be looked at without any event, on the monotonic clock; 0 for now.
     pub fn next_look(&self) -> Option<u64> {
-        self.desk.intake.next_wakeup()
+        self.docket.intake.next_wakeup()
     }
 
     /// The same, without files that could not be read several times over.
     pub fn next_hopeful_look(&self) -> Option<u64> {
-        self.desk.intake.next_hopeful()
+        self.docket.intake.next_hopeful()
     }
 
     /// How many files are committed and not yet made or put away.
@@ -320,7 +319,7 @@ impl Mailroom {
 
     /// How many outboxes and files in them could not be read yet, or are still being written.
     pub fn unread(&self) -> usize {
-        self.unlisted + self.desk.intake.waiting()
+        self.unlisted + self.docket.intake.waiting()
     }
 
     /// Whether the last sweep left an outbox out.
@@ -335,8 +334,8 @@ impl Mailroom {
 
     /// The outbox directory of every agent on the roll.
     pub fn outboxes(&self) -> impl Iterator<Item = (&AgentName, PathBuf)> {
-        self.desk
-            .agents
+        self.docket
+            .agents()
             .iter()
             .map(|agent| (agent, self.spool.layout().outbox(agent.as_str())))
     }
@@ -382,7 +381,7 @@ impl Pass {
     }
 }
 
-fn log(entry: &spool::Committed, record: &Record) {
+fn log(entry: &spool::Committed, record: &Record, agents: &[AgentName]) {
     let code = match record {
         Record::Refused { code, .. } => Some(code.as_str()),
         Record::Declined { code, .. } => Some(code.as_str()),
@@ -397,4 +396,18 @@ fn log(entry: &spool::Committed, record: &Record) {
         .as_ref()
         .map(|original| original.file.to_string());
     tracing::info!(seq = entry.seq, verdict = %entry.kind, code, from, file, id = entry.id, review = entry.review);
+    let unread = letters(record)
+        .iter()
+        .filter(|letter| !agents.contains(&letter.to));
+    for letter in unread {
+        tracing::warn!(to = %letter.to, id = letter.id.as_str(), seq = entry.seq, "an agent without a mailbox gets no letter");
+    }
+}
+
+fn letters(record: &Record) -> &[DaemonMessage] {
+    match record {
+        Record::Happened(happened) => &happened.letters,
+        Record::Refused { cost, .. } => cost.as_ref().map_or(&[], |cost| &cost.letters),
+        Record::Accepted(_) | Record::Duplicate { .. } | Record::Declined { .. } => &[],
+    }
 }

@@ -1,13 +1,13 @@
 //! The brief that lies beside a delivered request, and the one that takes its place when a person decides
 //! meanwhile: its file's name and its text.
 
+use chrono::{DateTime, Utc};
 use message_schema::envelope::MessageType;
 use message_schema::{escaped_json, flow, render_lines};
 use review::{Brief, Event, Policy, Record, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
-use crate::moment::Moment;
-use crate::names::{NameBook, Shelf};
+use crate::used_names::{Folder, UsedNames};
 
 /// The file a record makes beside a request it accepts, or for an open one when a person decides about
 /// its review, for the schema of the old one would ask for a thread that is settled, or forbid one that
@@ -16,8 +16,8 @@ pub fn of(
     record: &Record,
     state: &State,
     policy: &Policy,
-    (seq, moment): (u64, Moment),
-    names: &mut NameBook,
+    (seq, now): (u64, DateTime<Utc>),
+    names: &mut UsedNames,
 ) -> Option<Delivery> {
     let step = match record {
         Record::Accepted(accepted) if accepted.kind == MessageType::ReviewRequest => {
@@ -38,9 +38,9 @@ pub fn of(
         | Record::Refused { .. }
         | Record::Declined { .. } => None,
     };
-    let brief = review::brief(state, policy, &step?.review, moment.utc)?;
+    let brief = review::brief(state, policy, &step?.review, now)?;
     let mailbox = Mailbox::Packets("briefs".to_owned());
-    let file = names.choose(Shelf::Mailbox(&mailbox), &name(&brief), seq);
+    let file = names.choose(Folder::Mailbox(&mailbox), &name(&brief), seq);
     Some(Delivery {
         mailbox,
         file,

@@ -1,244 +1,234 @@
-//! From a decision to what the ledger keeps of it: every file it makes, with its name and text.
+//! From a judgement to what the ledger keeps of it: the record with every file it makes, each with its
+//! name and its text.
 
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Message;
-use message_schema::envelope::{MessageType, Timestamp};
-use message_schema::id::{AgentName, MessageId};
-use review::{Decision, Notice, Record, Refused, State};
-use spool::{Away, Body, Content, Delivery, Draft, Found, Mailbox, Original};
+use message_schema::envelope::Timestamp;
+use message_schema::id::AgentName;
+use review::{Notice, Record, RefusalCost, State};
+use spool::{Away, Body, Content, Delivery, Digest, Draft, FileName, Found, Mailbox, Original};
 
+use crate::judge::{Decided, Refused, Submission, named_recipients};
 use crate::letters;
-use crate::moment::Moment;
-use crate::names::{NameBook, Shelf};
 use crate::outgoing::{Occasion, Outgoing};
-use crate::rejection::{About, Rejection};
+use crate::rejection::About;
+use crate::used_names::{Folder, UsedNames};
 
-/// The file under judgement and the place its record will take.
-pub struct Slip<'a> {
-    /// The file.
-    pub found: &'a Found,
-    /// Whose outbox it lies in.
-    pub outbox: &'a AgentName,
-    /// The message, if it could be read.
-    pub message: Option<&'a Message>,
-    /// The agents that have a mailbox.
-    pub agents: &'a [AgentName],
+/// A judgement on its way into the ledger, and what its files depend on.
+#[derive(Debug)]
+pub(crate) struct Drafting<'a> {
     /// The number its record will get.
-    pub seq: u64,
-    /// Fresh ids for what the daemon writes.
-    pub ids: &'a dyn Fn() -> MessageId,
-    /// When it is judged.
-    pub moment: Moment,
+    pub(crate) seq: u64,
+    /// When it was decided.
+    pub(crate) now: DateTime<Utc>,
+    /// The state it was decided on: the record is not applied yet.
+    pub(crate) state: &'a State,
+    /// The agents that have a mailbox.
+    pub(crate) agents: &'a [AgentName],
+    /// The names the ledger has used.
+    pub(crate) names: &'a mut UsedNames,
 }
 
-impl Slip<'_> {
-    /// What the ledger keeps of a message that is not refused.
-    pub fn decided(&self, decision: Decision, names: &mut NameBook) -> (Draft, Record) {
-        let to = match &decision {
-            Decision::Accept(accepted) => accepted.to.clone(),
-            Decision::Duplicate(_) => Vec::new(),
+impl<'a> Drafting<'a> {
+    /// A message that was not refused: to each recipient one delivery, and the original into `sent/`.
+    pub(crate) fn decided(
+        &mut self,
+        submission: Submission<'_>,
+        message: &Message,
+        decided: &Decided,
+    ) -> Draft {
+        let Submission { found, outbox, .. } = submission;
+        let (to, text) = match &decided.record {
+            Record::Accepted(accepted) => (accepted.to.as_slice(), text(found)),
+            Record::Duplicate { .. }
+            | Record::Refused { .. }
+            | Record::Happened(_)
+            | Record::Declined { .. } => (&[][..], None),
         };
         let deliveries = to.iter().map(|to| {
             let mailbox = Mailbox::Inbox(to.to_string());
-            let file = names.choose(Shelf::Mailbox(&mailbox), &self.found.file, self.seq);
+            let file = self.choose(Folder::Mailbox(&mailbox), &found.file);
             Delivery {
                 mailbox,
                 file,
                 content: Content::Original,
             }
         });
-        let deliveries: Vec<Delivery> = deliveries.collect();
-        let sent = names.choose(
-            Shelf::Sent(self.outbox.as_str()),
-            &self.found.file,
-            self.seq,
-        );
-        let record = decision.into_record();
-        let text = match &record {
-            Record::Accepted(_) => self.text(),
-            Record::Duplicate { .. }
-            | Record::Refused { .. }
-            | Record::Happened(_)
-            | Record::Declined { .. } => None,
-        };
-        let original = self.original(Away::Sent(sent), text);
-        (self.draft(&record, original, deliveries), record)
+        let deliveries = deliveries.collect();
+        let sent = self.choose(Folder::Sent(outbox.as_str()), &found.file);
+        Draft {
+            id: message.id().map(String::from),
+            original: Some(original(submission, Away::Sent(sent), text)),
+            ..self.draft(&decided.record, deliveries)
+        }
     }
 
-    /// What the ledger keeps of a refusal: the report beside the original, and the letters.
-    pub fn refused(
-        &self,
-        mut rejection: Rejection,
-        state: &State,
-        names: &mut NameBook,
-    ) -> (Draft, Record) {
-        let ids = [(self.ids)(), (self.ids)()];
-        let refused = Refused {
-            outbox: self.outbox,
-            code: rejection.code,
-            costs: rejection.review.as_ref().map(|key| (key, rejection.costs)),
-            to_daemon: self.message.is_some_and(is_to_daemon),
-            is_review: self
-                .message
-                .and_then(Message::kind)
-                .is_some_and(MessageType::is_review),
-            parent: self
-                .message
-                .and_then(|message| message.root().optional_text("parent_message_id")),
-            notice: &ids[0],
-            announcement: &ids[1],
+    /// A refusal: the report beside the original in `dead_letter/`, the notice, and what it means for its review.
+    pub(crate) fn refused(
+        &mut self,
+        submission: Submission<'_>,
+        message: Option<&Message>,
+        refused: &Refused,
+    ) -> Draft {
+        let Submission { found, outbox, .. } = submission;
+        let (cost, notice) = match &refused.record {
+            Record::Refused { cost, notice, .. } => (cost.as_deref(), notice),
+            Record::Accepted(_)
+            | Record::Duplicate { .. }
+            | Record::Happened(_)
+            | Record::Declined { .. } => (None, &Notice::Never),
         };
-        let record = review::refuse(state, &refused, self.moment.utc);
-        let Record::Refused { cost, notice, .. } = &record else {
-            unreachable!("refusing makes a record of a refusal")
-        };
-
-        if cost.as_ref().is_some_and(|cost| cost.attempts_left == 0) {
-            rejection.is_final();
-        }
-        let dead_letter = Mailbox::DeadLetter(self.outbox.to_string());
-        let kept = names.choose(Shelf::Mailbox(&dead_letter), &self.found.file, self.seq);
-        let report_file = names.choose(Shelf::Mailbox(&dead_letter), &kept.report(), self.seq);
-        let report = rejection.report(&About {
-            file: &self.found.file,
-            digest: self.digest().map(|digest| digest.to_string()),
-            message: self.message,
-            outbox: self.outbox,
-            received_at: Timestamp::from_utc(self.moment.utc),
-            attempts_left: cost.as_ref().map(|cost| cost.attempts_left.into()),
+        let dead_letter = Mailbox::DeadLetter(outbox.to_string());
+        let kept = self.choose(Folder::Mailbox(&dead_letter), &found.file);
+        let report_file = self.choose(Folder::Mailbox(&dead_letter), &kept.report());
+        let report = refused.rejection.report(&About {
+            file: &found.file,
+            digest: digest(found).map(|digest| digest.to_string()),
+            message,
+            outbox,
+            received_at: Timestamp::from_utc(self.now),
+            attempts_left: cost.map(|cost| cost.attempts_left.into()),
         });
         let mut deliveries = vec![Delivery {
             mailbox: dead_letter,
             file: report_file,
             content: Content::Text(report.to_yaml()),
         }];
-        let outgoing = Outgoing {
-            seq: self.seq,
-            moment: self.moment,
-            state,
-            agents: self.agents,
-        };
+        let outgoing = self.outgoing();
         if let Notice::Sent { id, summed_up } = notice {
-            let letter = outgoing.head(id, self.outbox);
-            let text = letters::notice(&letter, &report, self.message, *summed_up);
-            deliveries.push(outgoing.posted(self.outbox, "notice", 0, text, names));
+            let letter = outgoing.head(id, outbox);
+            let text = letters::notice(&letter, &report, message, *summed_up);
+            deliveries.push(outgoing.posted(outbox, "notice", 0, text, self.names));
         }
-        if let Some(cost) = cost {
-            deliveries.extend(outgoing.letters(Occasion::Refused(cost), names));
-        }
-        deliveries.extend(self.withdrawn(names));
-        let original = self.original(Away::DeadLetter(kept), None);
-        (self.draft(&record, original, deliveries), record)
-    }
-
-    /// Takes back the copies that the sender of a refused message put into mailboxes itself, as
-    /// `oacp send` does. A name the ledger gave out there is a delivery of its own and stays.
-    fn withdrawn(&self, names: &NameBook) -> Vec<Delivery> {
-        let (Some(message), Some(digest)) = (self.message, self.digest()) else {
-            return Vec::new();
-        };
-        named_recipients(message)
-            .filter_map(|to| AgentName::new(to).ok())
-            .filter(|to| self.agents.contains(to))
-            .map(|to| Mailbox::Inbox(to.to_string()))
-            .filter(|mailbox| !names.has_used(Shelf::Mailbox(mailbox), &self.found.file))
-            .map(|mailbox| Delivery {
-                mailbox,
-                file: self.found.file.clone(),
-                content: Content::Withdrawn(digest),
-            })
-            .collect()
-    }
-
-    fn draft(&self, record: &Record, original: Original, deliveries: Vec<Delivery>) -> Draft {
-        let id = self.message.and_then(Message::id).map(String::from);
+        deliveries.extend(self.of_cost(cost));
+        deliveries.extend(
+            message
+                .into_iter()
+                .flat_map(|message| withdrawn(found, message, self.agents, self.names)),
+        );
         Draft {
-            id,
-            original: Some(original),
-            ..draft(record, self.moment, deliveries)
+            id: message.and_then(Message::id).map(String::from),
+            original: Some(original(submission, Away::DeadLetter(kept), None)),
+            ..self.draft(&refused.record, deliveries)
         }
     }
 
-    fn original(&self, away: Away, text: Option<String>) -> Original {
-        Original {
-            outbox: self.outbox.to_string(),
-            file: self.found.file.clone(),
-            digest: self.digest(),
-            stamp: Some(self.found.stamp),
-            away,
-            text,
+    /// An event: its letters with their packets, and the snapshot of a pull request.
+    pub(crate) fn event(&mut self, record: &Record) -> Draft {
+        let outgoing = self.outgoing();
+        let (deliveries, order) = match record {
+            Record::Happened(happened) => {
+                let mut deliveries = outgoing.letters(Occasion::Happened(happened), self.names);
+                deliveries.extend(outgoing.snapshot(&happened.event, self.names));
+                (deliveries, happened.order.as_ref())
+            }
+            Record::Declined { order, .. } => (Vec::new(), order.as_ref()),
+            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+                (Vec::new(), None)
+            }
+        };
+        Draft {
+            id: order.map(ToString::to_string),
+            ..self.draft(record, deliveries)
         }
     }
 
-    fn digest(&self) -> Option<spool::Digest> {
-        match &self.found.body {
-            Body::Message { digest, .. } => Some(*digest),
-            Body::Unfit(_) => None,
+    fn of_cost(&mut self, cost: Option<&RefusalCost>) -> Vec<Delivery> {
+        let outgoing = self.outgoing();
+        cost.map_or_else(Vec::new, |cost| {
+            outgoing.letters(Occasion::Refused(cost), self.names)
+        })
+    }
+
+    fn outgoing(&self) -> Outgoing<'a> {
+        Outgoing {
+            seq: self.seq,
+            now: self.now,
+            state: self.state,
+            agents: self.agents,
         }
     }
 
-    /// The exact text; only a message that was read as UTF-8 is ever accepted.
-    fn text(&self) -> Option<String> {
-        match &self.found.body {
-            Body::Message { bytes, .. } => std::str::from_utf8(bytes).ok().map(str::to_owned),
-            Body::Unfit(_) => None,
+    fn choose(&mut self, folder: Folder<'_>, wanted: &FileName) -> FileName {
+        self.names.choose(folder, wanted, self.seq)
+    }
+
+    fn draft(&self, record: &Record, deliveries: Vec<Delivery>) -> Draft {
+        let (kind, review) = match record {
+            Record::Accepted(accepted) => {
+                let step = accepted.step.as_ref();
+                ("accepted", step.map(|step| &step.review))
+            }
+            Record::Duplicate { .. } => ("duplicate", None),
+            Record::Refused { cost, .. } => {
+                ("refused", cost.as_ref().map(|cost| &cost.step.review))
+            }
+            Record::Happened(happened) => {
+                let step = happened.steps.first();
+                (happened.event.word(), step.map(|step| &step.review))
+            }
+            Record::Declined { .. } => ("declined", None),
+        };
+        Draft {
+            at: self.now.to_rfc3339_opts(SecondsFormat::Millis, true),
+            kind: kind.to_owned(),
+            review: review.map(ToString::to_string),
+            id: None,
+            original: None,
+            deliveries,
+            decision: serde_json::value::to_raw_value(record)
+                .expect("records have text keys and plain values"),
         }
     }
 }
 
-/// What the ledger keeps of an event, with every file it makes: letters with their packets, and the
-/// snapshot of a pull request.
-pub fn of_event(record: &Record, outgoing: &Outgoing<'_>, names: &mut NameBook) -> Draft {
-    let (deliveries, order) = match record {
-        Record::Happened(happened) => {
-            let mut deliveries = outgoing.letters(Occasion::Happened(happened), names);
-            deliveries.extend(outgoing.snapshot(&happened.event, names));
-            (deliveries, &happened.order)
-        }
-        Record::Declined { order, .. } => (Vec::new(), order),
-        Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-            unreachable!("messages are drafted with their originals")
-        }
+/// Takes back the copies that the sender of a refused message put into mailboxes itself, as
+/// `oacp send` does. A name the ledger gave out there is a delivery of its own and stays.
+fn withdrawn(
+    found: &Found,
+    message: &Message,
+    agents: &[AgentName],
+    names: &UsedNames,
+) -> Vec<Delivery> {
+    let Some(digest) = digest(found) else {
+        return Vec::new();
     };
-    Draft {
-        id: order.as_ref().map(ToString::to_string),
-        ..draft(record, outgoing.moment, deliveries)
+    named_recipients(message)
+        .filter_map(|to| AgentName::new(to).ok())
+        .filter(|to| agents.contains(to))
+        .map(|to| Mailbox::Inbox(to.to_string()))
+        .filter(|mailbox| !names.has_used(Folder::Mailbox(mailbox), &found.file))
+        .map(|mailbox| Delivery {
+            mailbox,
+            file: found.file.clone(),
+            content: Content::Withdrawn(digest),
+        })
+        .collect()
+}
+
+fn original(submission: Submission<'_>, away: Away, text: Option<String>) -> Original {
+    let Submission { found, outbox, .. } = submission;
+    Original {
+        outbox: outbox.to_string(),
+        file: found.file.clone(),
+        digest: digest(found),
+        stamp: Some(found.stamp),
+        away,
+        text,
     }
 }
 
-fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> Draft {
-    let (kind, review) = match record {
-        Record::Accepted(accepted) => ("accepted", accepted.step.as_ref().map(|step| &step.review)),
-        Record::Duplicate { .. } => ("duplicate", None),
-        Record::Refused { cost, .. } => ("refused", cost.as_ref().map(|cost| &cost.step.review)),
-        Record::Happened(happened) => (
-            happened.event.word(),
-            happened.steps.first().map(|step| &step.review),
-        ),
-        Record::Declined { .. } => ("declined", None),
-    };
-    Draft {
-        at: moment.utc.to_rfc3339_opts(SecondsFormat::Millis, true),
-        kind: kind.to_owned(),
-        review: review.map(ToString::to_string),
-        id: None,
-        original: None,
-        deliveries,
-        decision: serde_json::value::to_raw_value(record)
-            .expect("records have text keys and plain values"),
+fn digest(found: &Found) -> Option<Digest> {
+    match &found.body {
+        Body::Message { digest, .. } => Some(*digest),
+        Body::Unfit(_) => None,
     }
 }
 
-/// Every recipient the message names, as far as that can be read.
-pub fn named_recipients(message: &Message) -> impl Iterator<Item = &str> {
-    let to = message.root().field("to").map(|field| &field.value);
-    to.into_iter().flat_map(|to| {
-        to.text()
-            .into_iter()
-            .chain(to.items().iter().filter_map(|item| item.text()))
-    })
-}
-
-fn is_to_daemon(message: &Message) -> bool {
-    named_recipients(message).any(|to| to == message_schema::envelope::DAEMON)
+/// The exact text; only a message that was read as UTF-8 is ever accepted.
+fn text(found: &Found) -> Option<String> {
+    match &found.body {
+        Body::Message { bytes, .. } => std::str::from_utf8(bytes).ok().map(str::to_owned),
+        Body::Unfit(_) => None,
+    }
 }

@@ -2,9 +2,9 @@
 //! `settled`; here is what they share, and the notice of a refusal. What the others say is written
 //! in the modules below.
 
-pub mod budget;
-pub mod handoff;
-pub mod news;
+pub(crate) mod budget;
+pub(crate) mod handoff;
+pub(crate) mod news;
 
 use message_schema::body::Body;
 use message_schema::envelope::{DAEMON, Envelope, MessageType, Priority, Recipients, Timestamp};
@@ -19,7 +19,7 @@ const SUBJECT_CHARS_MAX: usize = 200;
 
 /// A letter's envelope fields that are fixed by the record.
 #[derive(Clone, Copy, Debug)]
-pub struct Letter<'a> {
+pub(crate) struct Letter<'a> {
     /// Its id.
     pub id: &'a MessageId,
     /// Whom it is for.
@@ -41,7 +41,7 @@ struct Said {
 }
 
 /// Tells the owner of an outbox that a message was refused, with the report as the body.
-pub fn notice(
+pub(crate) fn notice(
     letter: &Letter<'_>,
     report: &Report,
     about: Option<&Message>,

@@ -1,12 +1,23 @@
-//! From bytes to a record with its files. What is read and decided about a message is told here as
-//! the ledger keeps it, with the name and the text of every file it makes. Time, ids, the bytes of
-//! packets and the policy are handed in: there is no disk, no clock and no log in this room.
+//! From bytes to a record with its files: what a message is, whether it may move its review now, and
+//! everything the ledger keeps of the answer, with the name and the text of each file it makes. The
+//! time, ids, the bytes of packets and the policy are handed in: there is no disk, no clock and no log
+//! in this room.
+//!
+//! Begin with `judge` (the path of a message), then `tentative` (how a batch is judged and taken
+//! back), then `draft` (what the ledger keeps).
 
 pub mod briefs;
-pub mod draft;
-pub mod letters;
-pub mod moment;
-pub mod names;
-pub mod outgoing;
+mod draft;
+mod judge;
+mod letters;
+mod outgoing;
 pub mod rejection;
 mod snapshot;
+mod tentative;
+mod used_names;
+
+pub use judge::{
+    Decided, Ids, Judge, Patience, Read, Refused, Stop, Submission, named_recipients, read,
+};
+pub use tentative::Tentative;
+pub use used_names::UsedNames;

@@ -1,6 +1,7 @@
 //! What the daemon itself sends: from a record to the files its letters make, each in the mailbox or
 //! the folder where its reader looks for it. What a letter says is the business of `letters`.
 
+use chrono::{DateTime, Utc};
 use message_schema::envelope::Timestamp;
 use message_schema::id::{AgentName, MessageId, PacketPath};
 use review::{
@@ -10,17 +11,16 @@ use review::{
 use spool::{Content, Delivery, FileName, Mailbox};
 
 use crate::letters::{self, budget, handoff, news};
-use crate::moment::Moment;
-use crate::names::{NameBook, Shelf};
 use crate::snapshot;
+use crate::used_names::{Folder, UsedNames};
 
 /// The record whose files are written, and what stands around it.
 #[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
+pub(crate) struct Outgoing<'a> {
     /// The number it will get.
     pub seq: u64,
     /// When it was decided.
-    pub moment: Moment,
+    pub now: DateTime<Utc>,
     /// The state it was decided on: the record is not applied yet.
     pub state: &'a State,
     /// The agents that have a mailbox.
@@ -29,7 +29,7 @@ pub struct Outgoing<'a> {
 
 /// What the daemon writes about.
 #[derive(Clone, Copy, Debug)]
-pub enum Occasion<'a> {
+pub(crate) enum Occasion<'a> {
     /// An event.
     Happened(&'a Happened),
     /// A refusal that cost the review something.
@@ -69,13 +69,11 @@ impl<'a> Occasion<'a> {
 impl Outgoing<'_> {
     /// The files the letters of a record make. A letter to an agent that has no mailbox any more is
     /// in the record and nowhere else: a file that could never be made would be tried for ever.
-    pub fn letters(&self, occasion: Occasion<'_>, names: &mut NameBook) -> Vec<Delivery> {
+    pub(crate) fn letters(&self, occasion: Occasion<'_>, names: &mut UsedNames) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         for (number, letter) in occasion.letters().iter().enumerate() {
             if self.agents.contains(&letter.to) {
                 deliveries.extend(self.letter(letter, number, occasion, names));
-            } else {
-                tracing::warn!(to = %letter.to, id = letter.id.as_str(), seq = self.seq, "an agent without a mailbox gets no letter");
             }
         }
         deliveries
@@ -86,7 +84,7 @@ impl Outgoing<'_> {
         letter: &DaemonMessage,
         number: usize,
         occasion: Occasion<'_>,
-        names: &mut NameBook,
+        names: &mut UsedNames,
     ) -> Vec<Delivery> {
         let head = self.head(&letter.id, &letter.to);
         let mut deliveries = Vec::new();
@@ -155,29 +153,28 @@ impl Outgoing<'_> {
 
     fn after(&self, key: &ReviewKey, occasion: Occasion<'_>) -> Review {
         let before = self.before(key);
-        occasion.step_of(key).map_or_else(
-            || before.clone(),
-            |step| before.after(step, self.moment.utc),
-        )
+        occasion
+            .step_of(key)
+            .map_or_else(|| before.clone(), |step| before.after(step, self.now))
     }
 
     /// The envelope fields of a letter of this record.
-    pub fn head<'l>(&self, id: &'l MessageId, to: &'l AgentName) -> letters::Letter<'l> {
+    pub(crate) fn head<'l>(&self, id: &'l MessageId, to: &'l AgentName) -> letters::Letter<'l> {
         letters::Letter {
             id,
             to,
-            at: Timestamp::from_utc(self.moment.utc),
+            at: Timestamp::from_utc(self.now),
         }
     }
 
     /// A file of the daemon's own in an agent's inbox; `number` tells the letters of one record apart.
-    pub fn posted(
+    pub(crate) fn posted(
         &self,
         to: &AgentName,
         what: &str,
         number: usize,
         text: String,
-        names: &mut NameBook,
+        names: &mut UsedNames,
     ) -> Delivery {
         let further = if number == 0 {
             String::new()
@@ -189,18 +186,18 @@ impl Outgoing<'_> {
     }
 
     /// The snapshot that an event of a pull request leaves.
-    pub fn snapshot(&self, event: &Event, names: &mut NameBook) -> Option<Delivery> {
+    pub(crate) fn snapshot(&self, event: &Event, names: &mut UsedNames) -> Option<Delivery> {
         let Event::Pull(event) = event else {
             return None;
         };
         let name = format!("{}_{}_{}.yaml", self.stamp(), event.action.word(), self.seq);
-        let text = snapshot::text(event, Timestamp::from_utc(self.moment.utc));
+        let text = snapshot::text(event, Timestamp::from_utc(self.now));
         let mailbox = Mailbox::PullRequest(String::from(event.pr.to_canonical()));
         Some(delivery(mailbox, name, text, names, self.seq))
     }
 
     fn stamp(&self) -> impl std::fmt::Display {
-        self.moment.utc.format("%Y%m%d%H%M%S")
+        self.now.format("%Y%m%d%H%M%S")
     }
 }
 
@@ -218,7 +215,7 @@ fn packet_of(
     folder: &str,
     name: &str,
     text: String,
-    names: &mut NameBook,
+    names: &mut UsedNames,
     seq: u64,
 ) -> (String, Delivery) {
     let delivery = delivery(
@@ -235,12 +232,12 @@ fn delivery(
     mailbox: Mailbox,
     name: String,
     text: String,
-    names: &mut NameBook,
+    names: &mut UsedNames,
     seq: u64,
 ) -> Delivery {
     let wanted =
         FileName::new(name).expect("digits, words and the daemon's own ids are a file name");
-    let file = names.choose(Shelf::Mailbox(&mailbox), &wanted, seq);
+    let file = names.choose(Folder::Mailbox(&mailbox), &wanted, seq);
     Delivery {
         mailbox,
         file,

@@ -26,6 +26,8 @@ pub struct Rejection {
     pub review: Option<ReviewKey>,
     /// What it costs the reviewer.
     pub costs: Costs,
+    /// What the rules named, in the order of the violations; nothing where the file alone shows what is wrong.
+    pub faults: Vec<Fault>,
     /// What can be sent next and by whom.
     pub legal_next: Vec<String>,
 }
@@ -151,6 +153,7 @@ impl Rejection {
             review: refusal.review.map(|key| *key),
             costs: refusal.costs,
             legal_next: refusal.legal_next,
+            faults: refusal.faults,
         }
     }
 
@@ -179,6 +182,7 @@ impl Rejection {
             review: None,
             costs: Costs::Nothing,
             legal_next: Vec::new(),
+            faults: Vec::new(),
         }
     }
 

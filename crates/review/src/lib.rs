@@ -41,6 +41,7 @@ pub use answers::decide::{Decision, Posted, decide, repeated, sender_fault};
 pub use answers::on_event::{ReportedEvent, due, on_event};
 pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, refuse};
+pub use answers::undo::Undo;
 pub use parts::isolated::{Cycle, gate, threads};
 pub use parts::open_pair::OpenPair;
 pub use parts::pulls::Pull;

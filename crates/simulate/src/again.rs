@@ -3,20 +3,19 @@
 //!
 //! What is not in a record cannot be judged: a refused message's text, the ids the daemon made for its letters, and
 //! how many tasks the rest of the ledger holds. The ids are taken as recorded; of a refusal, what it cost is judged.
-
 use chrono::{DateTime, Utc};
+use judgement::Judge;
+use message_schema::Message;
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Accepted, Costs, DaemonMessage, Event, Handoff, Happened, Notice, Policy, Record, RefusalCost,
-    Refused, ReportedEvent, State,
+    Accepted, Costs, Event, Handoff, Happened, Notice, Policy, Record, RefusalCost, ReportedEvent,
+    State,
 };
-use spool::Entry;
-use validate_message::PacketInput;
+use spool::{Entry, PacketRead};
 use workspace::fold;
 
-use super::judge::Bench;
-use super::outcome;
 use super::table::Ids;
+use super::{outcome, submit};
 
 /// A state that only grows by decisions that follow from it.
 pub struct Again {
@@ -131,22 +130,25 @@ impl Again {
         let original = entry.original.as_ref().ok_or_else(none)?;
         let text = original.text.as_ref().ok_or_else(none)?;
         let outbox = AgentName::new(original.outbox.as_str()).map_err(|_| none())?;
-        let mut fresh = Ids::default();
-        let Self { policy, state } = self;
-        let mut bench = Bench {
-            state,
-            policy,
-            now: at,
-            ids: &mut || fresh.next(),
+        let fresh = Ids::default();
+        let packet = |message: &Message| {
+            message.packet_path()?;
+            let packet = accepted.packet.as_ref();
+            Some(packet.map_or(PacketRead::Missing, |text| {
+                PacketRead::Bytes(text.clone().into_bytes())
+            }))
         };
-        let judgement = bench.judge(&outbox, text.as_bytes(), |message| {
-            match (message.packet_path(), &accepted.packet) {
-                (None, _) => PacketInput::NotNamed,
-                (Some(_), Some(packet)) => PacketInput::Bytes(packet.as_bytes()),
-                (Some(_), None) => PacketInput::Missing,
-            }
-        });
-        Ok(judgement.record)
+        let judge = self.judge_at(at);
+        let ids = &mut || fresh.next();
+        Ok(submit::text(judge, &outbox, text.as_bytes(), packet, ids))
+    }
+
+    fn judge_at(&self, now: DateTime<Utc>) -> Judge<'_> {
+        Judge {
+            state: &self.state,
+            policy: &self.policy,
+            now,
+        }
     }
 
     fn hear<'i>(
@@ -156,15 +158,10 @@ impl Again {
         at: DateTime<Utc>,
         mut ids: impl Iterator<Item = &'i MessageId>,
     ) -> Record {
-        let mut fresh = Ids::default();
+        let fresh = Ids::default();
         let mut next = || ids.next().cloned().unwrap_or_else(|| fresh.next());
-        review::on_event(
-            &self.state,
-            &self.policy,
-            ReportedEvent { order, event },
-            at,
-            &mut next,
-        )
+        let reported = ReportedEvent { order, event };
+        self.judge_at(at).event(reported, &mut next)
     }
 
     /// The refusal that costs what is recorded, if the rules know one.
@@ -172,23 +169,16 @@ impl Again {
         let Record::Refused { from, code, .. } = then else {
             return then.clone();
         };
-        let fresh = Ids::default().next();
-        let announcement = cost
-            .letters
-            .first()
-            .map_or(&fresh, |letter: &DaemonMessage| &letter.id);
+        let fresh = Ids::default();
+        let announced = cost.letters.first().map(|letter| &letter.id);
+        let judge = self.judge_at(at);
         let of = |costs| {
-            let refused = Refused {
-                outbox: from,
-                code: *code,
-                costs: Some((&cost.step.review, costs)),
-                to_daemon: false,
-                is_review: true,
-                parent: None,
-                notice: &fresh,
-                announcement,
+            let mut ids = [None, announced].into_iter();
+            let mut next = || {
+                let known = ids.next().flatten();
+                known.cloned().unwrap_or_else(|| fresh.next())
             };
-            review::refuse(&self.state, &refused, at)
+            judge.refuse_checked(from, *code, Some((&cost.step.review, costs)), &mut next)
         };
         let [attempt, invocation] = [Costs::Attempt, Costs::Invocation].map(of);
         if comparable(&invocation) == comparable(then) {

@@ -11,7 +11,6 @@ mod deeds;
 mod findings;
 mod format;
 pub mod github;
-mod judge;
 mod outcome;
 mod print;
 mod reader;
@@ -19,6 +18,7 @@ mod replay;
 mod run;
 mod settings;
 pub mod states;
+mod submit;
 mod table;
 mod yaml;
 

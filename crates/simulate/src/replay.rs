@@ -3,22 +3,20 @@
 //!
 //! Two states are folded side by side: what was, and what would have been. The daemon keeps a
 //! deadline when it looks; where a review went its own way, its deadlines are kept at their instant.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use judgement::Judge;
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId};
 use review::{Accepted, Event, Policy, Record, ReportedEvent, ReviewKey, State};
 use serde::Serialize;
-use spool::{Away, Digest, Entry, Layout, Mailbox, Original, SpoolError};
-use validate_message::PacketInput;
+use spool::{Away, Digest, Entry, Layout, Mailbox, Original, PacketRead, SpoolError};
 use workspace::fold::{self, Unreadable};
 
-use super::judge::Bench;
-use super::outcome;
 use super::table::Ids;
+use super::{outcome, submit};
 
 /// What a ledger would have come to under another policy.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -202,57 +200,37 @@ impl Twice {
 
     /// Judges a message; a packet the ledger does not hold is read where it lies now.
     fn judge(
-        &mut self,
+        &self,
         outbox: &AgentName,
         bytes: &[u8],
         packet: Option<&str>,
         at: DateTime<Utc>,
     ) -> Record {
-        let Self {
-            root,
-            policy,
-            now: state,
-            written,
-            ..
-        } = self;
-        let lies = |message: &Message| {
+        let root = &self.root;
+        let packet = |message: &Message| {
             let path = message.packet_path()?;
-            match packet {
-                Some(text) => Some(Some(text.as_bytes().to_vec())),
-                None => Some(std::fs::read(root.join(path.as_str())).ok()),
-            }
+            let bytes = match packet {
+                Some(text) => Some(text.as_bytes().to_vec()),
+                None => std::fs::read(root.join(path.as_str())).ok(),
+            };
+            Some(bytes.map_or(PacketRead::Missing, PacketRead::Bytes))
         };
-        let read = message_schema::parse(bytes)
-            .ok()
-            .and_then(|message| lies(&message));
-        let mut bench = Bench {
-            state,
-            policy,
-            now: at,
-            ids: &mut || written.next(),
-        };
-        let judgement = bench.judge(outbox, bytes, |_| match &read {
-            None => PacketInput::NotNamed,
-            Some(None) => PacketInput::Missing,
-            Some(Some(bytes)) => PacketInput::Bytes(bytes),
-        });
-        judgement.record
+        let ids = &mut || self.written.next();
+        submit::text(self.judge_at(at), outbox, bytes, packet, ids)
     }
 
-    fn hear(&mut self, event: &Event, order: Option<&MessageId>, at: DateTime<Utc>) -> Record {
-        let Self {
-            policy,
-            now: state,
-            written,
-            ..
-        } = self;
-        review::on_event(
-            state,
-            policy,
-            ReportedEvent { order, event },
-            at,
-            &mut || written.next(),
-        )
+    fn hear(&self, event: &Event, order: Option<&MessageId>, at: DateTime<Utc>) -> Record {
+        let reported = ReportedEvent { order, event };
+        self.judge_at(at)
+            .event(reported, &mut || self.written.next())
+    }
+
+    fn judge_at(&self, now: DateTime<Utc>) -> Judge<'_> {
+        Judge {
+            state: &self.now,
+            policy: &self.policy,
+            now,
+        }
     }
 
     /// Keeps the deadlines of the reviews that went their own way, up to an instant and without it.

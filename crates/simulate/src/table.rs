@@ -1,21 +1,22 @@
 //! The table a scenario is played at: the state, the policy, the packets that were laid down, and
 //! time as a number. Everything that happens becomes a record and is applied, as in the daemon.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use judgement::rejection::Rejection;
+use judgement::{Judge, Submission};
 use message_schema::Message;
-use message_schema::id::{MessageId, PrNumber};
-use review::{Event, Policy, Record, ReportedEvent, Restore, State};
-use validate_message::PacketInput;
+use message_schema::id::{AgentName, MessageId, PrNumber};
+use review::{Event, Policy, Record, ReportedEvent, Restore, State, Undo};
+use spool::{Body, Found, PacketRead};
 use workspace::config::Config;
 
 use super::compose::{Laid, Mail};
 use super::deeds::{Raw, RawContent};
 use super::format::Setup;
-use super::judge::{Bench, Judgement, file};
 use super::outcome::{self, Outcome};
+use super::submit;
 
 /// The state of play.
 pub(super) struct Table {
@@ -37,12 +38,12 @@ fn kept(state: &State) -> Result<State, String> {
 
 /// Ids for what the daemon writes, one after the other.
 #[derive(Default)]
-pub(super) struct Ids(u32);
+pub(super) struct Ids(Cell<u32>);
 
 impl Ids {
-    pub(super) fn next(&mut self) -> MessageId {
-        self.0 += 1;
-        MessageId::new(format!("settled-{}", self.0)).expect("letters and digits are an id")
+    pub(super) fn next(&self) -> MessageId {
+        self.0.set(self.0.get() + 1);
+        MessageId::new(format!("settled-{}", self.0.get())).expect("letters and digits are an id")
     }
 }
 
@@ -61,72 +62,49 @@ impl Table {
     /// A message comes, with the packet its author laid down before.
     pub(super) fn post(&mut self, mail: &Mail) -> Vec<Outcome> {
         self.packets.extend(mail.packet.clone());
-        let judgement = self.with_bench(|bench, packets| {
-            bench.judge(&mail.outbox, mail.text.as_bytes(), |message| {
-                packet_of(message, packets)
-            })
-        });
-        self.keep(judgement)
+        let found = submit::file(&mail.outbox, 0, submit::bytes(mail.text.as_bytes()));
+        self.submit(&mail.outbox, &found, None)
     }
 
     /// A file lies in an outbox, whatever it is.
     pub(super) fn find(&mut self, raw: &Raw) -> Vec<Outcome> {
-        let judgement = self.with_bench(|bench, packets| match &raw.content {
-            RawContent::Bytes(bytes) => {
-                bench.judge(&raw.outbox, bytes, |message| packet_of(message, packets))
-            }
-            RawContent::Foreign => bench.refuse(
-                &raw.outbox,
-                None,
-                &Rejection::of_another(1002, 1001, &file()),
-                &[],
-            ),
-            RawContent::Unfit(unfit) => {
-                bench.refuse(&raw.outbox, None, &Rejection::unread(*unfit, &file()), &[])
-            }
-        });
-        self.keep(judgement)
+        let (owner, user, body) = match &raw.content {
+            RawContent::Bytes(bytes) => (0, None, submit::bytes(bytes)),
+            RawContent::Foreign => (1002, Some(1001), submit::bytes(b"")),
+            RawContent::Unfit(unfit) => (0, None, Body::Unfit(*unfit)),
+        };
+        let found = submit::file(&raw.outbox, owner, body);
+        self.submit(&raw.outbox, &found, user)
     }
 
-    fn with_bench(
-        &mut self,
-        judge: impl FnOnce(&mut Bench<'_>, &BTreeMap<String, Laid>) -> Judgement,
-    ) -> Judgement {
-        let Self {
-            state,
-            policy,
-            now,
-            packets,
-            written,
-            ..
-        } = self;
-        judge(
-            &mut Bench {
-                state,
-                policy,
-                now: *now,
-                ids: &mut || written.next(),
-            },
-            packets,
-        )
+    fn submit(&mut self, outbox: &AgentName, found: &Found, user: Option<u32>) -> Vec<Outcome> {
+        let submission = Submission {
+            found,
+            outbox,
+            user,
+        };
+        let (record, outcomes) = submit::submit(
+            self.judge(),
+            submission,
+            |message| packet_of(message, &self.packets),
+            &mut || self.written.next(),
+        );
+        self.apply(record);
+        outcomes
     }
 
-    fn keep(&mut self, judgement: Judgement) -> Vec<Outcome> {
-        self.apply(judgement.record);
-        judgement.outcomes
+    fn judge(&self) -> Judge<'_> {
+        Judge {
+            state: &self.state,
+            policy: &self.policy,
+            now: self.now,
+        }
     }
 
     /// Something else happens.
     pub(super) fn hear(&mut self, event: &Event) -> Vec<Outcome> {
-        let told = ReportedEvent { order: None, event };
-        let Self {
-            state,
-            policy,
-            now,
-            written,
-            ..
-        } = self;
-        let record = review::on_event(state, policy, told, *now, &mut || written.next());
+        let reported = ReportedEvent { order: None, event };
+        let record = self.judge().event(reported, &mut || self.written.next());
         let outcomes = outcome::record(&record);
         self.apply(record);
         outcomes
@@ -154,18 +132,11 @@ impl Table {
     pub(super) fn keep_deadlines(&mut self) -> Vec<Outcome> {
         let mut outcomes = Vec::new();
         loop {
-            let Self {
-                state,
-                policy,
-                now,
-                written,
-                ..
-            } = self;
-            let Some(record) = review::due(state, policy, *now, &mut || written.next()) else {
+            let Some(record) = self.judge().due(&mut || self.written.next()) else {
                 return outcomes;
             };
             // A deadline is nobody's step: it only comes with one.
-            let at = now.format("%Y-%m-%dT%H:%M:%SZ");
+            let at = self.now.format("%Y-%m-%dT%H:%M:%SZ");
             let mut lines: Vec<Outcome> = outcome::record(&record);
             if let (Record::Happened(happened), Some(first)) = (&record, lines.first_mut()) {
                 *first = Outcome::note(format!("{} {at}", happened.event.sentence()));
@@ -192,10 +163,29 @@ impl Table {
             ));
         }
         self.state = self.resumed()?;
+        self.taken_back()?;
         Ok(vec![Outcome::yes(format!(
             "restarted records={}",
             self.records.len()
         ))])
+    }
+
+    /// A batch that the ledger does not take is taken back: after any number of records undone, the state
+    /// is the one there was before them.
+    fn taken_back(&self) -> Result<(), String> {
+        let mut state = State::default();
+        let mut before = Vec::new();
+        for (record, at) in &self.records {
+            before.push((state.clone(), Undo::of(&state, record)));
+            review::apply(&mut state, record, *at);
+        }
+        for (n, (was, undo)) in before.into_iter().enumerate().rev() {
+            undo.revert(&mut state);
+            if state != was {
+                return Err(format!("record {} undone leaves another state", n + 1));
+            }
+        }
+        Ok(())
     }
 
     /// The state as a start makes it that takes up a snapshot; one after any record gives the same.
@@ -255,12 +245,12 @@ impl Table {
     }
 }
 
-fn packet_of<'p>(message: &Message, packets: &'p BTreeMap<String, Laid>) -> PacketInput<'p> {
-    match message.packet_path().map(|path| packets.get(path.as_str())) {
-        None => PacketInput::NotNamed,
-        Some(None) => PacketInput::Missing,
-        Some(Some(Laid::Text(text))) => PacketInput::Bytes(text.as_bytes()),
-        Some(Some(Laid::Unsafe(what))) => PacketInput::Unsafe(what.clone()),
-        Some(Some(Laid::TooLarge)) => PacketInput::TooLarge,
-    }
+fn packet_of(message: &Message, packets: &BTreeMap<String, Laid>) -> Option<PacketRead> {
+    let path = message.packet_path()?;
+    Some(match packets.get(path.as_str()) {
+        None => PacketRead::Missing,
+        Some(Laid::Text(text)) => PacketRead::Bytes(text.clone().into_bytes()),
+        Some(Laid::Unsafe(what)) => PacketRead::Unsafe(what.clone().into()),
+        Some(Laid::TooLarge) => PacketRead::TooLarge,
+    })
 }

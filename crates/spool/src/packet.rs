@@ -1,5 +1,6 @@
 //! Reads a file that a message points to, without leaving the workspace by any way a path can.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -32,7 +33,7 @@ pub enum PacketRead {
     /// first, so look again.
     Linked,
     /// The path or what it leads to is not to be read; the reason in one phrase.
-    Unsafe(&'static str),
+    Unsafe(Cow<'static, str>),
     /// The file is larger than the limit.
     TooLarge,
     /// It belongs to this user, who is neither the one that was expected nor the daemon's; it was not read.
@@ -115,13 +116,15 @@ pub(crate) fn read(
     now: Now,
 ) -> Result<PacketRead, SpoolError> {
     if let Err(reason) = check(path) {
-        return Ok(PacketRead::Unsafe(reason));
+        return Ok(PacketRead::Unsafe(reason.into()));
     }
     match kind(root, path) {
         Ok(FileKind::File) => {}
-        Ok(FileKind::Symlink) => return Ok(PacketRead::Unsafe("a symbolic link is on the way")),
+        Ok(FileKind::Symlink) => {
+            return Ok(PacketRead::Unsafe("a symbolic link is on the way".into()));
+        }
         Ok(FileKind::Directory | FileKind::Special) => {
-            return Ok(PacketRead::Unsafe("it is not a regular file"));
+            return Ok(PacketRead::Unsafe("it is not a regular file".into()));
         }
         Err(error) => {
             return refused(error).map_err(|source| root.error("look at", path, source));
@@ -139,7 +142,7 @@ pub(crate) fn read(
     let before = look()?;
     // Another file may have taken its place since.
     if before.kind != FileKind::File {
-        return Ok(PacketRead::Unsafe("it is not a regular file"));
+        return Ok(PacketRead::Unsafe("it is not a regular file".into()));
     }
     if before.links > 1 {
         return Ok(PacketRead::Linked);
@@ -197,16 +200,18 @@ fn check(path: &Path) -> Result<(), &'static str> {
 fn refused(error: io::Error) -> io::Result<PacketRead> {
     match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => Ok(PacketRead::Missing),
-        Some(Errno::LOOP) => Ok(PacketRead::Unsafe("a symbolic link is on the way")),
-        Some(Errno::XDEV) => Ok(PacketRead::Unsafe("it leaves the workspace")),
-        Some(Errno::NOTDIR) => Ok(PacketRead::Unsafe("a part of it is no directory")),
-        Some(Errno::NAMETOOLONG | Errno::INVAL) => Ok(PacketRead::Unsafe("it is no possible path")),
+        Some(Errno::LOOP) => Ok(PacketRead::Unsafe("a symbolic link is on the way".into())),
+        Some(Errno::XDEV) => Ok(PacketRead::Unsafe("it leaves the workspace".into())),
+        Some(Errno::NOTDIR) => Ok(PacketRead::Unsafe("a part of it is no directory".into())),
+        Some(Errno::NAMETOOLONG | Errno::INVAL) => {
+            Ok(PacketRead::Unsafe("it is no possible path".into()))
+        }
         // Its sender can mend that, and hears of it.
         Some(Errno::ACCESS) => Ok(PacketRead::Unsafe(
-            "the daemon may not read it: `chmod a+r` it",
+            "the daemon may not read it: `chmod a+r` it".into(),
         )),
         // What a socket or a device without a driver answers.
-        Some(Errno::NXIO) => Ok(PacketRead::Unsafe("it is not a regular file")),
+        Some(Errno::NXIO) => Ok(PacketRead::Unsafe("it is not a regular file".into())),
         Some(_) | None => Err(error),
     }
 }

@@ -3,13 +3,22 @@
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SubsecRound, Utc};
-pub use judgement::moment::Moment;
 use message_schema::id::{AgentName, MessageId};
+use spool::Now;
 
 /// A clock that never goes back, beside the time of day.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
+}
+
+/// One reading of both clocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Milliseconds since the clock was started; never goes back.
+    pub mono: u64,
+    /// The time of day, cut to the millisecond, as the ledger keeps it.
+    pub utc: DateTime<Utc>,
 }
 
 impl Clock {
@@ -31,6 +40,16 @@ impl Clock {
         Moment {
             mono: u64::try_from(passed).unwrap_or(u64::MAX),
             utc: now(),
+        }
+    }
+}
+
+impl Moment {
+    /// The reading as the spool wants it.
+    pub fn spool(&self) -> Now {
+        Now {
+            mono: self.mono,
+            wall: self.utc.timestamp_millis(),
         }
     }
 }

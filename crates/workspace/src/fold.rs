@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
-use judgement::names::NameBook;
+use judgement::UsedNames;
 use review::{Record, Restore, ReviewKey, State};
 use spool::{Entry, Fold, Folded, SpoolError, VisitError};
 
@@ -25,7 +25,7 @@ pub struct Books {
     /// Where every review stands.
     pub state: State,
     /// The names used in every mailbox.
-    pub names: NameBook,
+    pub names: UsedNames,
     /// The requests nobody has taken yet.
     pub untaken: Untaken,
     /// What was delivered to every inbox.

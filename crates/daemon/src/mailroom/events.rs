@@ -4,8 +4,6 @@
 use std::ffi::{OsStr, OsString};
 
 use chrono::{DateTime, Utc};
-use judgement::outgoing::Outgoing;
-use judgement::{briefs, draft};
 use review::{Event, Record, ReportedEvent, ReviewKey, Which};
 use spool::SpoolError;
 use workspace::clock::{self, Moment};
@@ -13,7 +11,7 @@ use workspace::orders::{self, NoOrder};
 use workspace::untaken::Delivered;
 
 use super::{Mailroom, Pass};
-use crate::desk::{Batch, Desk};
+use crate::docket::Batch;
 use workspace::error::chain;
 
 /// The most orders that are committed together.
@@ -50,13 +48,13 @@ impl Mailroom {
                 }
             };
             // One that is known was committed by a process that ended before it removed the file.
-            if !self.desk.state.has_order(&order.id) {
+            if !self.state().has_order(&order.id) {
                 let told = ReportedEvent {
                     order: Some(&order.id),
                     event: &order.event,
                 };
                 let record = self.judge_event(told, moment);
-                self.take_down(&mut batch, record, moment);
+                self.add(&mut batch, record, moment);
             }
             heard.push(name);
         }
@@ -98,7 +96,7 @@ impl Mailroom {
                 false
             })
         };
-        let untaken = self.desk.untaken.iter();
+        let untaken = self.docket.untaken.iter();
         let taken =
             untaken.filter(|(key, requests)| requests.iter().any(|request| has_left(key, request)));
         let taken: Vec<ReviewKey> = taken.map(|(key, _)| key.clone()).collect();
@@ -112,7 +110,7 @@ impl Mailroom {
                 },
                 moment,
             ) {
-                record @ Record::Happened(_) => self.take_down(&mut batch, record, moment),
+                record @ Record::Happened(_) => self.add(&mut batch, record, moment),
                 // Nobody asked, so nobody waits for the answer; the next sweep would say it again.
                 record @ (Record::Declined { .. }
                 | Record::Accepted(_)
@@ -137,14 +135,9 @@ impl Mailroom {
         self.hear_takes(moment, &mut pass)?;
         let mut batch = Batch::default();
         while self.next_deadline().is_some_and(|at| at <= until)
-            && let Some(record) = review::due(
-                &self.desk.state,
-                &self.desk.policy,
-                moment.utc,
-                &mut clock::new_message_id,
-            )
+            && let Some(record) = self.due(moment)
         {
-            self.take_down(&mut batch, record, moment);
+            self.add(&mut batch, record, moment);
         }
         self.commit(batch, &mut pass)?;
         Ok(pass)
@@ -152,41 +145,23 @@ impl Mailroom {
 
     /// When the next wait is over, by the time of day.
     pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
-        self.desk.state.next_deadline().map(|(at, _)| at)
+        self.state().next_deadline().map(|(at, _)| at)
     }
 
-    pub(super) fn judge_event(&self, told: ReportedEvent<'_>, moment: Moment) -> Record {
-        review::on_event(
-            &self.desk.state,
-            &self.desk.policy,
-            told,
-            moment.utc,
-            &mut clock::new_message_id,
-        )
+    fn due(&self, moment: Moment) -> Option<Record> {
+        let judge = self.docket.tentative.judge(moment.utc);
+        judge.due(&mut clock::new_message_id)
     }
 
-    /// Adds what was decided to the batch, and to the state, so that the next is decided after it.
-    pub(super) fn take_down(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
-        let seq = self.spool.next_seq() + batch.drafts.len() as u64;
-        let Desk {
-            state,
-            names,
-            agents,
-            policy,
-            ..
-        } = &mut self.desk;
-        let outgoing = Outgoing {
-            seq,
-            moment,
-            state,
-            agents,
-        };
-        let mut draft = draft::of_event(&record, &outgoing, names);
-        review::apply(state, &record, moment.utc);
-        draft
-            .deliveries
-            .extend(briefs::of(&record, state, policy, (seq, moment), names));
-        batch.drafts.push(draft);
-        batch.records.push(record);
+    pub(super) fn judge_event(&self, reported: ReportedEvent<'_>, moment: Moment) -> Record {
+        let judge = self.docket.tentative.judge(moment.utc);
+        judge.event(reported, &mut clock::new_message_id)
+    }
+
+    /// Adds what was decided to the batch.
+    pub(super) fn add(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
+        let seq = batch.next_seq(self.spool.next_seq());
+        let draft = self.docket.tentative.add_event(&record, (seq, moment.utc));
+        batch.add(draft, record);
     }
 }

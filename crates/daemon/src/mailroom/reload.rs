@@ -27,7 +27,8 @@ impl Mailroom {
         self.spool
             .limit_segments(config.ledger.segment_mib * 1024 * 1024);
         self.quiet.reconfigure(config.clone());
-        self.desk.reconfigure(&config);
+        let agents = std::sync::Arc::clone(self.docket.agents());
+        self.docket.reconfigure(&config, agents);
         self.config = config;
         Ok(true)
     }
@@ -35,11 +36,11 @@ impl Mailroom {
     /// Finds out how things stand, for whoever reads the counts.
     pub fn gauge(&mut self, config_refused: bool) {
         let mut reviews = BTreeMap::new();
-        for (_, review) in self.desk.state.reviews() {
+        for (_, review) in self.state().reviews() {
             *reviews.entry(review.phase.word()).or_default() += 1;
         }
         self.meter.gauges = Gauges {
-            agents: self.desk.agents.len(),
+            agents: self.docket.agents().len(),
             reviews,
             unjudged: self.unread(),
             undelivered: self.spool.waiting(),
@@ -54,7 +55,7 @@ impl Mailroom {
 
     /// How things stand, in one line without anybody else's words.
     pub fn standing(&self) -> String {
-        let state = &self.desk.state;
+        let state = self.state();
         let open = state
             .reviews()
             .filter(|(_, review)| !review.phase.is_final())
@@ -62,7 +63,7 @@ impl Mailroom {
         let waiting = self.spool.waiting() + self.unread();
         format!(
             "{} agents, {open} reviews open, {} messages accepted, {waiting} waiting",
-            self.desk.agents.len(),
+            self.docket.agents().len(),
             state.accepted()
         )
     }

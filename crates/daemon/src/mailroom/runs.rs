@@ -10,26 +10,30 @@ use spool::SpoolError;
 use workspace::clock::Moment;
 
 use super::Mailroom;
-use crate::desk::Batch;
+use crate::docket::Batch;
 
 impl Mailroom {
     /// Every review whose reviewer owes a response, with its open request.
     pub(crate) fn open_requests(&self) -> impl Iterator<Item = (&ReviewKey, &Review, &Invocation)> {
-        self.desk
-            .state
+        self.state()
             .reviews()
             .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
     }
 
     /// Where a review stands.
     pub fn review(&self, key: &ReviewKey) -> Option<&Review> {
-        self.desk.state.review(key)
+        self.state().review(key)
     }
 
     /// The text of the brief for the open request of a review, as it is now.
     pub(crate) fn brief_now(&self, key: &ReviewKey, moment: Moment) -> Option<String> {
-        review::brief(&self.desk.state, &self.desk.policy, key, moment.utc)
-            .map(|brief| briefs::text(&brief))
+        review::brief(
+            self.state(),
+            self.docket.tentative.policy(),
+            key,
+            moment.utc,
+        )
+        .map(|brief| briefs::text(&brief))
     }
 
     /// Whether something lies in the outbox of that agent that may be a message: what cannot be listed may hold one.
@@ -53,7 +57,7 @@ impl Mailroom {
         match record {
             record @ Record::Happened(_) => {
                 let mut batch = Batch::default();
-                self.take_down(&mut batch, record, moment);
+                self.add(&mut batch, record, moment);
                 self.commit(batch, &mut super::Pass::default())?;
                 Ok(true)
             }

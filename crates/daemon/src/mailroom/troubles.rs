@@ -34,7 +34,7 @@ impl Mailroom {
                 what,
             });
         }
-        let troubles = &mut self.desk.troubles;
+        let troubles = &mut self.docket.troubles;
         troubles.review(|trouble| match trouble.kind {
             Kind::OutboxOwner => !doubtful.contains(trouble),
             Kind::Unreadable => !is_unreadable(&trouble.path),
@@ -49,13 +49,13 @@ impl Mailroom {
     /// Looks through the inboxes for files that nothing accounts for. For the sweep by time: a file is told
     /// if it is found by two looks, between which its original had the time to come.
     pub fn look_for_unproven(&mut self) {
-        let agents = std::sync::Arc::clone(&self.desk.agents);
+        let agents = std::sync::Arc::clone(self.docket.agents());
         let mut desk = unproven::Desk {
-            proofs: &self.desk.proofs,
-            troubles: &mut self.desk.troubles,
+            proofs: &self.docket.proofs,
+            troubles: &mut self.docket.troubles,
         };
         self.unproven
             .look(&agents, &self.spool.view(), self.spool.layout(), &mut desk);
-        self.desk.troubles.keep();
+        self.docket.troubles.keep();
     }
 }

@@ -82,8 +82,8 @@ impl Mailroom {
         found: Vec<OsString>,
         moment: Moment,
     ) -> Option<Vec<OsString>> {
-        let Self { waits, desk, .. } = self;
-        if desk.intake.next_wakeup().is_some() && waits.orders.is_none() {
+        let Self { waits, docket, .. } = self;
+        if docket.intake.next_wakeup().is_some() && waits.orders.is_none() {
             let since = waits.orders_since?;
             if moment.mono < since.saturating_add(ORDER_GRACE_MS) {
                 return None;
@@ -92,8 +92,8 @@ impl Mailroom {
         let (mark, orders) = waits
             .orders
             .take()
-            .unwrap_or_else(|| (desk.intake.mark(), found));
-        if desk.intake.has_waiting_since(mark) {
+            .unwrap_or_else(|| (docket.intake.mark(), found));
+        if docket.intake.has_waiting_since(mark) {
             waits.orders = Some((mark, orders));
             return None;
         }
@@ -111,7 +111,7 @@ impl Mailroom {
     /// Whether what the last sweeps found is judged, so that an answer goes before the take of what it
     /// answers.
     pub(super) fn is_turn_of_takes(&mut self) -> bool {
-        let intake = &self.desk.intake;
+        let intake = &self.docket.intake;
         self.waits
             .takes
             .take_if(|mark| !intake.has_waiting_since(*mark))
@@ -128,8 +128,8 @@ impl Mailroom {
             self.waits.deadlines = None;
             return Ok(Pass::default());
         };
-        let Self { waits, desk, .. } = self;
-        let intake = &desk.intake;
+        let Self { waits, docket, .. } = self;
+        let intake = &docket.intake;
         if intake.next_wakeup().is_none() {
             waits.deadlines = None;
             return self.keep_deadlines(swept_at, moment);

@@ -18,7 +18,7 @@ const BRIEF_TITLE_CHARS: usize = 80;
 
 /// The reviewer's round that is over.
 #[derive(Clone, Copy, Debug)]
-pub struct Spent<'a> {
+pub(crate) struct Spent<'a> {
     /// The review.
     pub key: &'a ReviewKey,
     /// The review while its request was still open.
@@ -31,14 +31,14 @@ pub struct Spent<'a> {
 
 /// A packet and how many of its findings block.
 #[derive(Debug)]
-pub struct Carried {
+pub(crate) struct Carried {
     /// The packet's text.
     pub text: String,
     blocking: usize,
 }
 
 /// The packet with the open threads.
-pub fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
+pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
     let whole = open_findings(spent.review, carried);
     let blocking = whole
         .iter()
@@ -71,7 +71,7 @@ pub fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
 }
 
 /// The message that names the packet.
-pub fn feedback(
+pub(crate) fn feedback(
     letter: &Letter<'_>,
     spent: &Spent<'_>,
     carried: &Carried,

@@ -64,7 +64,7 @@ struct ContextBundle<'a> {
 }
 
 /// The packet's text.
-pub fn packet(task: &Task, at: Timestamp) -> String {
+pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
     let pull = pull_request(task);
     let packet = Packet {
         schema_version: 1,
@@ -102,7 +102,7 @@ pub fn packet(task: &Task, at: Timestamp) -> String {
 }
 
 /// The message to the fixing agent; `path` is where its packet lies.
-pub fn message(letter: &Letter<'_>, task: &Task, path: String) -> String {
+pub(crate) fn message(letter: &Letter<'_>, task: &Task, path: String) -> String {
     let Task { id, findings, .. } = task;
     let place = task
         .file

@@ -18,7 +18,7 @@ const WORDS_CHARS_MAX: usize = 1_000;
 
 /// The review a letter is about, as the record leaves it.
 #[derive(Clone, Copy, Debug)]
-pub struct About<'a> {
+pub(crate) struct About<'a> {
     /// Its key.
     pub key: &'a ReviewKey,
     /// How the record leaves it.
@@ -30,7 +30,11 @@ pub struct About<'a> {
 }
 
 /// The review was handed to a person.
-pub fn escalated(letter: &Letter<'_>, about: &About<'_>, reason: &EscalationReason) -> String {
+pub(crate) fn escalated(
+    letter: &Letter<'_>,
+    about: &About<'_>,
+    reason: &EscalationReason,
+) -> String {
     let subject = format!("Review {} is with a person: {reason}", about.key);
     let decided = about
         .decision()
@@ -44,7 +48,7 @@ pub fn escalated(letter: &Letter<'_>, about: &About<'_>, reason: &EscalationReas
 }
 
 /// The pull request was closed.
-pub fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason) -> String {
+pub(crate) fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason) -> String {
     let subject = format!("Review {} is closed: {}", about.key, reason.word());
     let head = match about.event {
         Some(Event::Pull(PullEvent {
@@ -78,7 +82,7 @@ pub fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason) -> St
 }
 
 /// A person decided, and the reader moves next.
-pub fn decided(letter: &Letter<'_>, about: &About<'_>) -> String {
+pub(crate) fn decided(letter: &Letter<'_>, about: &About<'_>) -> String {
     let word = about
         .decision()
         .map_or("decided", |decision| decision.act.word());

@@ -70,7 +70,9 @@ fn a_packet_larger_than_a_packet_may_be_is_carried_in_brief() {
     // Where no touched files are named, what is found late is not put off.
     let addressed = ADDRESSED.split_once("  touched_files").expect("a field").0;
     let mut room = Room::new();
-    room.policy.rounds = message_schema::limit::Rounds::new(3).expect("a limit");
+    room.under(|policy| {
+        policy.rounds = message_schema::limit::Rounds::new(3).expect("a limit");
+    });
     room.post(REQUEST, None);
     room.post(
         &FEEDBACK.replace("count: 2", "count: 25"),
@@ -105,8 +107,10 @@ fn a_packet_larger_than_a_packet_may_be_is_carried_in_brief() {
 #[test]
 fn a_merge_hands_the_findings_of_a_file_to_their_agent_as_a_message_and_a_packet() {
     let mut room = Room::in_round_two();
-    room.policy.handoff.mode = HandoffMode::Full;
-    room.policy.handoff.target = Some(agent("gemini"));
+    room.under(|policy| {
+        policy.handoff.mode = HandoffMode::Full;
+        policy.handoff.target = Some(agent("gemini"));
+    });
     room.person(Act::Hold(finding("F-003")));
     room.pull(PullAction::Merged);
     assert_eq!(
@@ -150,8 +154,10 @@ fn a_merge_hands_the_findings_of_a_file_to_their_agent_as_a_message_and_a_packet
 #[test]
 fn a_task_longer_than_a_body_is_cut_behind_what_must_be_known() {
     let mut room = Room::new();
-    room.policy.handoff.mode = HandoffMode::Full;
-    room.policy.handoff.target = Some(agent("gemini"));
+    room.under(|policy| {
+        policy.handoff.mode = HandoffMode::Full;
+        policy.handoff.target = Some(agent("gemini"));
+    });
     room.post(REQUEST, None);
     // One file, and ids whose titles share no word, so that none is a duplicate.
     let packet = long_packet("A", "")
@@ -191,7 +197,7 @@ fn a_person_s_decision_is_told_with_name_and_reason_and_what_comes_next() {
 #[test]
 fn a_missed_deadline_is_told_to_both_sides() {
     let mut room = Room::in_round_two();
-    let (at, key) = room.state.next_deadline().expect("a deadline");
+    let (at, key) = room.tentative.state().next_deadline().expect("a deadline");
     let event = Event::Deadline {
         review: key.clone(),
         which: review::Deadline::PickUp,
@@ -263,13 +269,14 @@ fn several_letters_of_one_record_to_one_agent_have_names_of_their_own() {
 #[test]
 fn a_letter_to_an_agent_that_is_gone_holds_up_nothing() {
     let mut room = Room::in_round_two();
-    room.policy.agents.remove(&agent("claude"));
+    room.under(|policy| drop(policy.agents.remove(&agent("claude"))));
     std::fs::remove_dir_all(room.path("agents/claude")).expect("an agent to remove");
     room.overrun();
     assert!(!room.path("agents/claude").exists());
     let (at, key) = (
         room.spool.waiting(),
-        room.state
+        room.tentative
+            .state()
             .reviews()
             .next()
             .expect("a review")

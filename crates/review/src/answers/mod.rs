@@ -7,3 +7,4 @@ pub(crate) mod decide;
 pub(crate) mod on_event;
 pub(crate) mod persist;
 pub(crate) mod refuse;
+pub(crate) mod undo;

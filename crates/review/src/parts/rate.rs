@@ -12,7 +12,10 @@ const WINDOW_MIN: i64 = 60;
 
 /// What came out of every outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileRate(BTreeMap<AgentName, VecDeque<(i64, u32)>>);
+pub(crate) struct FileRate(pub(crate) BTreeMap<AgentName, MinuteCounts>);
+
+/// The minutes since 1970 in which files came, with their number, oldest first.
+pub(crate) type MinuteCounts = VecDeque<(i64, u32)>;
 
 impl FileRate {
     /// Counts one file; what lies an hour back is forgotten. A clock that was set back counts on in the

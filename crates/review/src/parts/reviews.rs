@@ -106,6 +106,26 @@ impl Reviews {
         key
     }
 
+    /// Makes a review what it was before, or unknown if it was not there, and keeps the indexes true.
+    pub(crate) fn put_back(&mut self, key: &ReviewKey, before: Option<Review>) {
+        if let Some(before) = before {
+            return self.change(key, None, |review| *review = before);
+        }
+        let Some((key, review)) = self.by_key.remove_entry(key) else {
+            return;
+        };
+        self.keep_deadline(&key, review.deadline().map(|(at, _)| at), None);
+        if !review.phase.is_final() {
+            self.keep_open(Arc::clone(&key), false);
+        }
+        if let Some(of_pr) = self.by_pr.get_mut(&key.pr) {
+            of_pr.retain(|known| *known != key);
+            if of_pr.is_empty() {
+                self.by_pr.remove(&key.pr);
+            }
+        }
+    }
+
     fn keep_deadline(
         &mut self,
         key: &Arc<ReviewKey>,

@@ -45,17 +45,14 @@ impl Book {
 
     fn post(&mut self, seconds: i64, outbox: &str, text: &str) {
         let outbox: AgentName = outbox.parse().expect("an agent name");
-        let mut written = Ids::default();
-        let Self { policy, state, .. } = self;
-        let mut bench = Bench {
-            state,
-            policy,
+        let written = Ids::default();
+        let judge = Judge {
+            state: &self.state,
+            policy: &self.policy,
             now: at(seconds),
-            ids: &mut || written.next(),
         };
-        let record = bench
-            .judge(&outbox, text.as_bytes(), |_| PacketInput::NotNamed)
-            .record;
+        let ids = &mut || written.next();
+        let record = submit::text(judge, &outbox, text.as_bytes(), |_| None, ids);
         let file: FileName = "m.yaml".parse().expect("a file name");
         let original = Original {
             outbox: outbox.to_string(),
@@ -70,7 +67,7 @@ impl Book {
 
     /// Keeps a deadline, as late as the daemon comes to it.
     fn keep_deadline(&mut self, seconds: i64) {
-        let mut written = Ids::default();
+        let written = Ids::default();
         let due = review::due(&self.state, &self.policy, at(seconds), &mut || {
             written.next()
         });

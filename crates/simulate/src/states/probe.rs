@@ -1,12 +1,12 @@
 //! A review brought to where it is to stand by real messages and events, and one more input.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use judgement::Judge;
 use message_schema::id::{AgentName, MessageId};
 use review::{
     Act, ContentDigest, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent, Record,
-    Refused, ReportedEvent, Review, State, Which,
+    ReportedEvent, Review, State, Which,
 };
 use validate_message::PacketInput;
 
@@ -255,27 +255,26 @@ impl Probe {
             digest: ContentDigest([0; 32]),
             valid: &valid,
         };
-        match review::decide(&self.state, &self.policy, posted, self.now) {
-            Ok(decision) => {
-                review::apply(&mut self.state, &decision.into_record(), self.now);
-                self.phase().to_owned()
-            }
+        let mut ids = self.ids();
+        let (record, refused) = match self.judge().checked(posted) {
+            Ok(decision) => (decision.into_record(), None),
             Err(refusal) => {
-                let ids = [self.id(), self.id()];
-                let refused = Refused {
-                    outbox: &outbox,
-                    code: refusal.code(),
-                    costs: refusal.review.as_deref().map(|key| (key, refusal.costs)),
-                    to_daemon: false,
-                    is_review: true,
-                    parent: None,
-                    notice: &ids[0],
-                    announcement: &ids[1],
-                };
-                let record = review::refuse(&self.state, &refused, self.now);
-                review::apply(&mut self.state, &record, self.now);
-                format!("`{}`", refusal.code())
+                let costs = refusal.review.as_deref().map(|key| (key, refusal.costs));
+                let code = refusal.code();
+                let judge = self.judge();
+                let record = judge.refuse_checked(&outbox, code, costs, &mut ids);
+                (record, Some(code))
             }
+        };
+        review::apply(&mut self.state, &record, self.now);
+        refused.map_or_else(|| self.phase().to_owned(), |code| format!("`{code}`"))
+    }
+
+    fn judge(&self) -> Judge<'_> {
+        Judge {
+            state: &self.state,
+            policy: &self.policy,
+            now: self.now,
         }
     }
 
@@ -285,7 +284,7 @@ impl Probe {
         };
         self.now = at;
         let mut ids = self.ids();
-        let record = review::due(&self.state, &self.policy, self.now, &mut ids);
+        let record = self.judge().due(&mut ids);
         let record = record.expect("a deadline that has come makes a record");
         review::apply(&mut self.state, &record, self.now);
         self.phase().to_owned()
@@ -316,13 +315,9 @@ impl Probe {
     fn hear(&mut self, event: &Event) -> String {
         self.now += TimeDelta::seconds(1);
         let mut ids = self.ids();
-        let record = review::on_event(
-            &self.state,
-            &self.policy,
-            ReportedEvent { order: None, event },
-            self.now,
-            &mut ids,
-        );
+        let record = self
+            .judge()
+            .event(ReportedEvent { order: None, event }, &mut ids);
         let before = self.review().cloned();
         review::apply(&mut self.state, &record, self.now);
         let is_same = self.review() == before.as_ref();

@@ -312,7 +312,10 @@ fn what_is_no_regular_file_is_not_even_opened() {
             .view()
             .read_packet(PACKET, 100, None, LATER)
             .expect("an answer");
-        assert_eq!(answer, PacketRead::Unsafe("it is not a regular file"));
+        assert_eq!(
+            answer,
+            PacketRead::Unsafe("it is not a regular file".into())
+        );
     }
     assert!(!other_end.is_finished(), "it was opened");
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK;

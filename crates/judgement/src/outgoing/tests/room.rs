@@ -8,17 +8,13 @@ use message_schema::envelope::Recipients;
 use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
 use message_schema::message::parse;
 use review::{
-    Act, ContentDigest, Decision, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent,
-    Record, ReportedEvent, State, Which,
+    Act, Event, PersonsDecision, Policy, PullAction, PullEvent, Record, ReportedEvent, State, Which,
 };
-use spool::{Layout, Os, Spool};
+use spool::{Body, Digest, FileName, Found, Layout, Os, PacketRead, Spool, Stamp};
 use tempfile::TempDir;
-use validate_message::{PacketInput, Valid, check, check_delivered};
+use validate_message::{PacketInput, Valid, check_delivered};
 
-use crate::draft;
-use crate::moment::Moment;
-use crate::names::NameBook;
-use crate::outgoing::Outgoing;
+use crate::{Submission, Tentative, UsedNames};
 
 pub(super) const REQUEST: &str = include_str!("../../../../../packets/valid/review_request.yaml");
 pub(super) const FEEDBACK: &str = include_str!("../../../../../packets/valid/review_feedback.yaml");
@@ -31,11 +27,8 @@ pub(super) const ADDRESSED: &str =
 pub(super) struct Room {
     pub(super) root: TempDir,
     pub(super) spool: Spool,
-    pub(super) state: State,
-    pub(super) policy: Policy,
-    names: NameBook,
+    pub(super) tentative: Tentative,
     pub(super) now: DateTime<Utc>,
-    sent: u8,
     letters: u32,
 }
 
@@ -54,21 +47,27 @@ impl Room {
         let now = DateTime::parse_from_rfc3339("2026-02-13T10:00:00Z")
             .expect("an instant")
             .to_utc();
-        let agents = agents.map(|name| (agent(name), [].into())).into();
         let policy = Policy {
-            agents,
+            agents: agents.map(|name| (agent(name), [].into())).into(),
             ..Policy::default()
         };
+        let mut tentative = Tentative::new(State::default(), UsedNames::default(), policy.clone());
+        tentative.reconfigure(policy, agents.map(agent).to_vec());
         Self {
             root,
             spool,
-            state: State::default(),
-            policy,
-            names: NameBook::default(),
+            tentative,
             now,
-            sent: 0,
             letters: 0,
         }
+    }
+
+    /// Goes on under another policy, for the agents it knows.
+    pub(super) fn under(&mut self, change: impl FnOnce(&mut Policy)) {
+        let mut policy = self.tentative.policy().clone();
+        change(&mut policy);
+        let agents: Vec<AgentName> = policy.agents.keys().cloned().collect();
+        self.tentative.reconfigure(policy, agents);
     }
 
     /// The review of pull request 86 after its first feedback was addressed and asked about again.
@@ -83,65 +82,55 @@ impl Room {
 
     pub(super) fn post(&mut self, text: &str, packet: Option<&str>) {
         self.now += TimeDelta::seconds(1);
-        self.sent += 1;
-        let message = parse(text.as_bytes()).expect("readable");
-        let packet = packet.map_or(PacketInput::NotNamed, |text| {
-            PacketInput::Bytes(text.as_bytes())
-        });
-        let valid =
-            check(&message, packet).unwrap_or_else(|violations| panic!("{text}\n{violations:?}"));
-        let posted = Posted {
-            outbox: &valid.envelope().from.clone(),
-            digest: ContentDigest([self.sent; 32]),
-            valid: &valid,
+        let bytes = text.as_bytes().to_vec();
+        let digest = Digest::of(&bytes);
+        let from = text.lines().find_map(|line| line.strip_prefix("from: "));
+        let outbox = AgentName::new(from.expect("a sender")).expect("a name");
+        let found = Found {
+            agent: outbox.to_string(),
+            file: FileName::new("message.yaml").expect("a name"),
+            stamp: Stamp {
+                ino: 0,
+                size: 0,
+                mtime_ns: 0,
+                fresh: false,
+            },
+            owner: 0,
+            body: Body::Message { bytes, digest },
         };
-        match review::decide(&self.state, &self.policy, posted, self.now) {
-            Ok(decision @ Decision::Accept(_)) => {
-                review::apply(&mut self.state, &decision.into_record(), self.now);
-            }
-            Ok(Decision::Duplicate(_)) => panic!("{text}\nis a duplicate"),
-            Err(refusal) => panic!("{text}\n{:?}", refusal.faults),
-        }
+        let submission = Submission {
+            found: &found,
+            outbox: &outbox,
+            user: None,
+        };
+        let read = crate::read(submission).expect("readable");
+        let packet = packet.map(|text| PacketRead::Bytes(text.as_bytes().to_vec()));
+        let judge = self.tentative.judge(self.now);
+        let decided = judge.message(&read, packet.as_ref());
+        let decided = decided.unwrap_or_else(|stop| panic!("{text}\n{:?}", stop.rejection));
+        let at = (self.spool.next_seq(), self.now);
+        let _ = self
+            .tentative
+            .add_decided(submission, &read.message, &decided, at);
+        self.tentative.commit();
     }
 
     /// Hears the event, commits its record and delivers its files.
     pub(super) fn hear(&mut self, event: &Event) -> Record {
         self.now += TimeDelta::seconds(1);
-        let Self {
-            letters,
-            state,
-            policy,
-            names,
-            now,
-            spool,
-            ..
-        } = self;
+        let letters = &mut self.letters;
         let mut ids = || {
             *letters += 1;
             MessageId::new(format!("settled-{letters}")).expect("an id")
         };
-        let record = review::on_event(
-            state,
-            policy,
-            ReportedEvent { order: None, event },
-            *now,
-            &mut ids,
-        );
-        let agents: Vec<AgentName> = policy.agents.keys().cloned().collect();
-        let moment = Moment { mono: 0, utc: *now };
-        let outgoing = Outgoing {
-            seq: spool.next_seq(),
-            moment,
-            state,
-            agents: &agents,
-        };
-        let draft = draft::of_event(&record, &outgoing, names);
-        spool
-            .commit(spool.next_seq(), vec![draft])
-            .expect("a commit");
-        let pass = spool.deliver(0).expect("a pass");
+        let reported = ReportedEvent { order: None, event };
+        let record = self.tentative.judge(self.now).event(reported, &mut ids);
+        let seq = self.spool.next_seq();
+        let draft = self.tentative.add_event(&record, (seq, self.now));
+        self.spool.commit(seq, vec![draft]).expect("a commit");
+        self.tentative.commit();
+        let pass = self.spool.deliver(0).expect("a pass");
         assert!(pass.parked.is_empty(), "{:?}", pass.parked);
-        review::apply(state, &record, *now);
         record
     }
 
@@ -149,7 +138,7 @@ impl Room {
     pub(super) fn overrun(&mut self) {
         self.hear(&Event::Taken(which()));
         self.now += TimeDelta::seconds(600);
-        let (_, key) = self.state.next_deadline().expect("a deadline");
+        let (_, key) = self.tentative.state().next_deadline().expect("a deadline");
         let which = review::Deadline::Runtime;
         self.hear(&Event::Deadline {
             review: key.clone(),

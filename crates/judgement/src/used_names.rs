@@ -8,20 +8,22 @@ use spool::{Away, Content, Delivery, Digest, Entry, FileName, Mailbox};
 /// The used names, kept as hashes: eight bytes a name. Two names that share a hash only cost the
 /// second one its plain name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct NameBook {
+pub struct UsedNames {
     used: HashSet<u64>,
+    /// Those that were chosen since the last commit.
+    chosen: Vec<u64>,
 }
 
 /// A directory names are unique in.
 #[derive(Clone, Copy, Debug)]
-pub enum Shelf<'a> {
+pub(crate) enum Folder<'a> {
     /// A mailbox files are delivered to.
     Mailbox(&'a Mailbox),
     /// An agent's `sent/`.
     Sent(&'a str),
 }
 
-impl NameBook {
+impl UsedNames {
     /// Remembers every name a record uses.
     pub fn note(&mut self, entry: &Entry) {
         for delivery in entry
@@ -30,37 +32,50 @@ impl NameBook {
             .filter(|delivery| makes_a_file(delivery))
         {
             self.used
-                .insert(hash(Shelf::Mailbox(&delivery.mailbox), &delivery.file));
+                .insert(hash(Folder::Mailbox(&delivery.mailbox), &delivery.file));
         }
         if let Some(original) = &entry.original {
             match &original.away {
-                Away::Sent(file) => self.used.insert(hash(Shelf::Sent(&original.outbox), file)),
+                Away::Sent(file) => self.used.insert(hash(Folder::Sent(&original.outbox), file)),
                 Away::DeadLetter(file) => {
                     let mailbox = Mailbox::DeadLetter(original.outbox.clone());
-                    self.used.insert(hash(Shelf::Mailbox(&mailbox), file))
+                    self.used.insert(hash(Folder::Mailbox(&mailbox), file))
                 }
             };
         }
     }
 
     /// Whether the ledger ever used the name there.
-    pub(crate) fn has_used(&self, shelf: Shelf<'_>, name: &FileName) -> bool {
-        self.used.contains(&hash(shelf, name))
+    pub(crate) fn has_used(&self, folder: Folder<'_>, name: &FileName) -> bool {
+        self.used.contains(&hash(folder, name))
     }
 
     /// The wanted name if the ledger never used it there, else the one with the record's number.
-    pub fn choose(&mut self, shelf: Shelf<'_>, wanted: &FileName, seq: u64) -> FileName {
-        let name = if self.used.contains(&hash(shelf, wanted)) {
+    pub(crate) fn choose(&mut self, folder: Folder<'_>, wanted: &FileName, seq: u64) -> FileName {
+        let name = if self.used.contains(&hash(folder, wanted)) {
             wanted.numbered(seq)
         } else {
             wanted.clone()
         };
-        self.used.insert(hash(shelf, &name));
+        let hash = hash(folder, &name);
+        if self.used.insert(hash) {
+            self.chosen.push(hash);
+        }
         name
     }
-}
 
-impl NameBook {
+    /// The ledger has the names that were chosen.
+    pub(crate) fn commit(&mut self) {
+        self.chosen.clear();
+    }
+
+    /// The ledger does not have the names that were chosen since the last commit.
+    pub(crate) fn roll_back(&mut self) {
+        for hash in self.chosen.drain(..) {
+            self.used.remove(&hash);
+        }
+    }
+
     /// The hashes, in order.
     pub fn hashes(&self) -> Vec<u64> {
         let mut hashes: Vec<u64> = self.used.iter().copied().collect();
@@ -81,11 +96,11 @@ fn makes_a_file(delivery: &Delivery) -> bool {
     }
 }
 
-/// The same in every build, for snapshots keep it; no shelf's name has the separator in it.
-fn hash(shelf: Shelf<'_>, file: &FileName) -> u64 {
-    let mut text = match shelf {
-        Shelf::Mailbox(mailbox) => mailbox.to_string(),
-        Shelf::Sent(agent) => format!("{agent}/sent"),
+/// The same in every build, for snapshots keep it; no folder's name has the separator in it.
+fn hash(folder: Folder<'_>, file: &FileName) -> u64 {
+    let mut text = match folder {
+        Folder::Mailbox(mailbox) => mailbox.to_string(),
+        Folder::Sent(agent) => format!("{agent}/sent"),
     }
     .into_bytes();
     text.push(0);
@@ -100,10 +115,14 @@ mod tests {
 
     #[test]
     fn a_name_is_plain_once_and_numbered_after() {
-        let mut names = NameBook::default();
+        let mut names = UsedNames::default();
         let inbox = Mailbox::Inbox("codex".to_owned());
         let file = FileName::new("a.yaml").expect("a name");
-        let mut choose = |seq| names.choose(Shelf::Mailbox(&inbox), &file, seq).to_string();
+        let mut choose = |seq| {
+            names
+                .choose(Folder::Mailbox(&inbox), &file, seq)
+                .to_string()
+        };
         assert_eq!(
             [choose(1), choose(2), choose(3)],
             ["a.yaml", "a.2.yaml", "a.3.yaml"]

@@ -1,0 +1,363 @@
+//! The files that wait to be judged: which goes next, which is given more time, and which waits behind
+//! another. What a judgement is made of is the business of `judgement`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use judgement::{Patience, Read, Stop, Submission, Tentative, named_recipients};
+use message_schema::Message;
+use message_schema::id::AgentName;
+use review::Record;
+use spool::{
+    Body, Draft, FileName, Found, Hint, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, View,
+};
+use workspace::clock::{self, Moment};
+use workspace::config::Config;
+use workspace::error::chain;
+use workspace::fold::Books;
+use workspace::proofs::Proofs;
+use workspace::troubles::Troubles;
+use workspace::untaken::Untaken;
+
+/// The largest message and the largest packet, in bytes.
+const SIZE_MAX: u64 = 256 * 1024;
+
+/// The most messages that are judged and committed together.
+const BATCH_MAX: usize = 256;
+
+/// After so many bytes of messages and packets a batch is full: what is large takes long, and nobody
+/// else's mail waits for more than one batch.
+const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// So many messages are in memory at once before they are judged.
+const PORTION: usize = 4;
+
+/// How long, in milliseconds, a file is left alone whose agent or packet cannot be looked at right now.
+const RETRY_MS: u64 = 500;
+
+/// Everything a judgement looks at, and the files that wait for one.
+pub(crate) struct Docket {
+    pub(crate) intake: Intake,
+    /// What messages are judged on.
+    pub(crate) tentative: Tentative,
+    pub(crate) untaken: Untaken,
+    pub(crate) proofs: Proofs,
+    pub(crate) troubles: Troubles,
+    /// The user of each agent that has one of its own.
+    users: BTreeMap<AgentName, u32>,
+    /// Files that were given time, and since when they have been the same.
+    waits: HashMap<(String, FileName), (Stamp, u64)>,
+    /// Review messages that wait for a packet, or behind one that does.
+    held: HashMap<(String, FileName), Held>,
+    /// How many were held so far.
+    held_count: u64,
+    /// How many bytes of messages and packets were read for this batch.
+    batch_bytes: usize,
+}
+
+/// A review message that later ones of its outbox to the same recipient must not overtake.
+#[derive(Debug)]
+struct Held {
+    place: u64,
+    to: Vec<String>,
+}
+
+/// What was decided and is to be committed together; the records in the same order.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) records: Vec<Record>,
+}
+
+impl Batch {
+    pub(crate) fn add(&mut self, draft: Draft, record: Record) {
+        self.drafts.push(draft);
+        self.records.push(record);
+    }
+
+    /// The number the next record of the batch gets, if its first gets `first`.
+    pub(crate) fn next_seq(&self, first: u64) -> u64 {
+        first + self.drafts.len() as u64
+    }
+}
+
+/// What becomes of a file: a record to commit, or another look.
+enum Next {
+    Commit(Draft, Record),
+    LookAgain { at: u64 },
+}
+
+impl Docket {
+    pub(crate) fn new(config: &Config, books: Books, troubles: Troubles) -> Self {
+        let Books {
+            state,
+            names,
+            untaken,
+            proofs,
+            ..
+        } = books;
+        Self {
+            intake: Intake::new(SIZE_MAX, QUIET_MS),
+            tentative: Tentative::new(state, names, config.policy([])),
+            untaken,
+            proofs,
+            troubles,
+            users: config.users(),
+            waits: HashMap::new(),
+            held: HashMap::new(),
+            held_count: 0,
+            batch_bytes: 0,
+        }
+    }
+
+    /// The agents that have a mailbox, sorted.
+    pub(crate) fn agents(&self) -> &Arc<[AgentName]> {
+        self.tentative.agents()
+    }
+
+    /// Judges by this config, and for these agents, from the next message on.
+    pub(crate) fn reconfigure(&mut self, config: &Config, agents: Arc<[AgentName]>) {
+        let policy = config.policy(agents.iter().cloned());
+        self.tentative.reconfigure(policy, agents);
+        self.users = config.users();
+    }
+
+    /// Judges what is ready, at most one batch. Each message is judged on the state the one before it
+    /// leaves; whoever cannot commit the batch rolls the state back.
+    pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
+        let mut batch = Batch::default();
+        self.batch_bytes = 0;
+        let mut left = BATCH_MAX;
+        while left > 0 && self.batch_bytes < BATCH_BYTES_MAX {
+            match self.judge_portion(&mut batch, left.min(PORTION), view, moment) {
+                0 => break,
+                looked => left -= looked,
+            }
+        }
+        batch
+    }
+
+    /// Judges the next few files, and says how many there were. Nothing puts one of them back into the
+    /// queue before the batch is done: neither a sweep nor a hint comes in between.
+    fn judge_portion(
+        &mut self,
+        batch: &mut Batch,
+        limit: usize,
+        view: &View<'_>,
+        moment: Moment,
+    ) -> usize {
+        let mut taken = self.intake.take(view, moment.spool(), limit);
+        if !self.held.is_empty() {
+            // Who waited came first; the others keep their order.
+            let place = |found: &Found| {
+                self.held
+                    .get(&key(found))
+                    .map_or(u64::MAX, |held| held.place)
+            };
+            taken.found.sort_by_cached_key(place);
+        }
+        for trouble in &taken.troubles {
+            if !self.troubles.tell_unreadable(trouble) {
+                tracing::warn!(error = %chain(trouble), "a file cannot be read; it is tried again");
+            }
+        }
+        for found in &taken.found {
+            let seq = batch.next_seq(view.next_seq());
+            match self.judge(found, view, seq, moment) {
+                Ok(Next::Commit(draft, record)) => {
+                    let key = key(found);
+                    self.waits.remove(&key);
+                    self.held.remove(&key);
+                    batch.add(draft, record);
+                }
+                Ok(Next::LookAgain { at }) => self.intake.give_time(found, at),
+                // An I/O error is nobody's refusal.
+                Err(error) => {
+                    if !self.troubles.tell_unreadable(&error) {
+                        tracing::warn!(error = %chain(&error), "a packet cannot be read; it is tried again");
+                    }
+                    self.intake.give_time(found, moment.mono + RETRY_MS);
+                }
+            }
+        }
+        taken.found.len()
+    }
+
+    /// Notes what was seen of a file in the outbox of an agent on the roll; a sweep finds the others.
+    pub(crate) fn hint(&mut self, agent: &str, file: &FileName, hint: Hint) {
+        if on_the_roll(self.agents(), agent).is_some() {
+            self.intake.hint(agent, file, hint);
+        }
+    }
+
+    /// From a file to what the ledger will say of it.
+    fn judge(
+        &mut self,
+        found: &Found,
+        view: &View<'_>,
+        seq: u64,
+        moment: Moment,
+    ) -> Result<Next, SpoolError> {
+        let agents = Arc::clone(self.agents());
+        let Some(outbox) = on_the_roll(&agents, &found.agent) else {
+            // It left the roll since the last sweep; the next one forgets its files, or finds it back.
+            let at = moment.mono.saturating_add(RETRY_MS);
+            return Ok(Next::LookAgain { at });
+        };
+        let user = self.users.get(outbox).copied();
+        let submission = Submission {
+            found,
+            outbox,
+            user,
+        };
+        self.batch_bytes += bytes(&found.body);
+        let read = match judgement::read(submission) {
+            Ok(read) => read,
+            Err(stop) => return Ok(self.stopped(submission, None, stop, (seq, moment))),
+        };
+        let is_repeated = self.tentative.judge(moment.utc).is_repeated(&read);
+        let mut packet = None;
+        if !is_repeated {
+            if self.is_behind(found, &read.message) {
+                self.hold(found, &read.message);
+                let at = moment.mono.saturating_add(Patience::Packet.retry_ms());
+                return Ok(Next::LookAgain { at });
+            }
+            packet = packet_of(view, &read, moment)?;
+            self.batch_bytes += packet.as_ref().map_or(0, packet_bytes);
+        }
+        match self
+            .tentative
+            .judge(moment.utc)
+            .message(&read, packet.as_ref())
+        {
+            Ok(decided) => {
+                let at = (seq, moment.utc);
+                let draft = self
+                    .tentative
+                    .add_decided(submission, &read.message, &decided, at);
+                Ok(Next::Commit(draft, decided.record))
+            }
+            Err(stop) => Ok(self.stopped(submission, Some(&read.message), stop, (seq, moment))),
+        }
+    }
+
+    /// More time for a file whose writer may still be at work, or its refusal.
+    fn stopped(
+        &mut self,
+        submission: Submission<'_>,
+        message: Option<&Message>,
+        stop: Stop,
+        (seq, moment): (u64, Moment),
+    ) -> Next {
+        if let Some(at) = self.not_yet(submission.found, stop.patience, moment) {
+            if let (Patience::Packet, Some(message)) = (stop.patience, message) {
+                self.hold(submission.found, message);
+            }
+            return Next::LookAgain { at };
+        }
+        let judge = self.tentative.judge(moment.utc);
+        let ids = &mut clock::new_message_id;
+        let refused = judge.refuse(submission.outbox, message, stop.rejection, ids);
+        let at = (seq, moment.utc);
+        let draft = self
+            .tentative
+            .add_refused(submission, message, &refused, at);
+        Next::Commit(draft, refused.record)
+    }
+
+    /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait
+    /// for a packet has its end, and a file that its writer took back waits no more.
+    fn is_behind(&mut self, found: &Found, message: &Message) -> bool {
+        if self.held.is_empty() || !is_review(message) {
+            return false;
+        }
+        let Self { held, intake, .. } = self;
+        let own = key(found);
+        held.retain(|held, _| *held == own || intake.is_waiting(&held.0, &held.1));
+        let place = held.get(&own).map_or(u64::MAX, |held| held.place);
+        let to: Vec<&str> = named_recipients(message).collect();
+        let earlier = held
+            .iter()
+            .filter(|((agent, _), held)| *agent == own.0 && held.place < place);
+        earlier
+            .into_iter()
+            .any(|(_, held)| held.to.iter().any(|one| to.contains(&one.as_str())))
+    }
+
+    fn hold(&mut self, found: &Found, message: &Message) {
+        if is_review(message) && !self.held.contains_key(&key(found)) {
+            self.held_count += 1;
+            let held = Held {
+                place: self.held_count,
+                to: named_recipients(message).map(str::to_owned).collect(),
+            };
+            self.held.insert(key(found), held);
+        }
+    }
+
+    /// When a file is looked at again that has not been still for as long as it may take to finish it.
+    fn not_yet(&mut self, found: &Found, patience: Patience, moment: Moment) -> Option<u64> {
+        let written_ago = moment.utc.timestamp_millis() - found.stamp.mtime_ns / 1_000_000;
+        if u64::try_from(written_ago).is_ok_and(|ago| ago >= patience.still_ms()) {
+            return None;
+        }
+        let (stamp, since) = self
+            .waits
+            .entry(key(found))
+            .or_insert((found.stamp, moment.mono));
+        if *stamp != found.stamp {
+            (*stamp, *since) = (found.stamp, moment.mono);
+        }
+        let over = since.saturating_add(patience.still_ms());
+        let retry = moment.mono.saturating_add(patience.retry_ms());
+        (moment.mono < over).then_some(over.min(retry))
+    }
+}
+
+fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName> {
+    agents
+        .binary_search_by(|agent| agent.as_str().cmp(name))
+        .ok()
+        .map(|place| &agents[place])
+}
+
+fn key(found: &Found) -> (String, FileName) {
+    (found.agent.clone(), found.file.clone())
+}
+
+fn is_review(message: &Message) -> bool {
+    message.kind().is_some_and(|kind| kind.is_review())
+}
+
+fn bytes(body: &Body) -> usize {
+    match body {
+        Body::Message { bytes, .. } => bytes.len(),
+        Body::Unfit(_) => 0,
+    }
+}
+
+fn packet_bytes(packet: &PacketRead) -> usize {
+    match packet {
+        PacketRead::Bytes(bytes) => bytes.len(),
+        PacketRead::Missing
+        | PacketRead::Growing
+        | PacketRead::Linked
+        | PacketRead::Unsafe(_)
+        | PacketRead::TooLarge
+        | PacketRead::OfAnother(_) => 0,
+    }
+}
+
+fn packet_of(
+    view: &View<'_>,
+    read: &Read<'_>,
+    moment: Moment,
+) -> Result<Option<PacketRead>, SpoolError> {
+    let Some(path) = read.message.packet_path() else {
+        return Ok(None);
+    };
+    let user = read.submission.user;
+    view.read_packet(path.as_str(), SIZE_MAX, user, moment.spool())
+        .map(Some)
+}

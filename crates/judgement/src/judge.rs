@@ -1,0 +1,333 @@
+//! The one path of a message: from the bytes of a file to what the ledger says of it. The daemon, the
+//! simulation, a replay of a ledger and the model walk take it; what differs between them is where the
+//! bytes come from and what becomes of the record.
+//!
+//! ```text
+//! read(submission) -> Read | Stop                    bytes -> message
+//! judge.message(read, packet) -> Decided | Stop      message -> record
+//! judge.refuse(submission, stop, ids) -> Refused     what the refusal costs, and what its sender reads
+//! judge.event(report, ids), judge.due(ids) -> Record what happens besides messages
+//! ```
+
+use chrono::{DateTime, Utc};
+use message_schema::envelope::{DAEMON, MessageType};
+use message_schema::id::{AgentName, MessageId};
+use message_schema::{Code, Message, ReportedViolation};
+use review::{
+    ContentDigest, Costs, Decision, Policy, Posted, Record, Refusal, ReportedEvent, ReviewKey,
+    State,
+};
+use spool::{Body, Digest, Found, PacketRead};
+use validate_message::PacketInput;
+
+use crate::rejection::Rejection;
+
+/// A file from an outbox, as it was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Submission<'a> {
+    /// The file.
+    pub found: &'a Found,
+    /// Whose outbox it lies in.
+    pub outbox: &'a AgentName,
+    /// The user its owner has to be, where the config names one.
+    pub user: Option<u32>,
+}
+
+/// A submission that is one readable message.
+#[derive(Debug)]
+pub struct Read<'a> {
+    /// The file.
+    pub submission: Submission<'a>,
+    /// What is written in it.
+    pub message: Message,
+    digest: Digest,
+}
+
+/// Why a message goes no further.
+#[derive(Debug)]
+pub struct Stop {
+    /// What its sender is told once it is refused.
+    pub rejection: Rejection,
+    /// How long a writer that may still be at work is waited for before it is refused.
+    pub patience: Patience,
+}
+
+/// The time a file is given before it is refused for what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// None: no change of the file would help.
+    None,
+    /// 0.5 s: a writer that appends in several goes is whole again by then, and whoever copies as another user has
+    /// changed the owner.
+    SecondLook,
+    /// 5 s: the file is empty, or ends in the middle.
+    CutOff,
+    /// 5 s, with a look every 50 ms: its packet is missing or still being written.
+    Packet,
+}
+
+/// A message that was not refused.
+#[derive(Debug)]
+pub struct Decided {
+    /// What the ledger says of it.
+    pub record: Record,
+    /// What the validator remarked, although nothing is refused.
+    pub warnings: Vec<ReportedViolation>,
+}
+
+/// A message that was refused.
+#[derive(Debug)]
+pub struct Refused {
+    /// What the ledger says of it.
+    pub record: Record,
+    /// What its sender is told.
+    pub rejection: Rejection,
+}
+
+/// What everything is judged against.
+#[derive(Clone, Copy, Debug)]
+pub struct Judge<'a> {
+    /// What the records before add up to.
+    pub state: &'a State,
+    /// The policy of now.
+    pub policy: &'a Policy,
+    /// When it is judged.
+    pub now: DateTime<Utc>,
+}
+
+/// Makes a fresh id for each message the daemon writes.
+pub type Ids<'a> = &'a mut dyn FnMut() -> MessageId;
+
+/// Reads a submission.
+pub fn read(submission: Submission<'_>) -> Result<Read<'_>, Stop> {
+    let Found {
+        file, owner, body, ..
+    } = submission.found;
+    if let Some(user) = submission.user.filter(|user| user != owner) {
+        let rejection = Rejection::of_another(*owner, user, file);
+        return Err(Stop::after(Patience::SecondLook, rejection));
+    }
+    let (bytes, digest) = match body {
+        Body::Message { bytes, digest } => (bytes, digest),
+        Body::Unfit(unfit) => {
+            return Err(Stop::after(Patience::None, Rejection::unread(*unfit, file)));
+        }
+    };
+    match message_schema::parse(bytes) {
+        Ok(message) => Ok(Read {
+            submission,
+            message,
+            digest: *digest,
+        }),
+        Err(malformed) => {
+            let patience = if malformed.looks_cut_off() {
+                Patience::CutOff
+            } else {
+                Patience::SecondLook
+            };
+            Err(Stop::after(patience, Rejection::malformed(malformed, file)))
+        }
+    }
+}
+
+impl Judge<'_> {
+    /// Whether the message repeats one that was accepted: nothing else of it counts then, neither what
+    /// has become of its packet nor what it would have to wait for.
+    pub fn is_repeated(&self, read: &Read<'_>) -> bool {
+        self.repeated(read).is_some()
+    }
+
+    /// Judges a message with the packet it names.
+    pub fn message(&self, read: &Read<'_>, packet: Option<&PacketRead>) -> Result<Decided, Stop> {
+        if let Some(record) = self.repeated(read) {
+            return Ok(Decided {
+                record,
+                warnings: Vec::new(),
+            });
+        }
+        let Submission {
+            found,
+            outbox,
+            user,
+        } = read.submission;
+        let message = &read.message;
+        if let (Some(PacketRead::OfAnother(owner)), Some(user)) = (packet, user) {
+            let rejection = Rejection::packet_of_another(*owner, user, message, &found.file);
+            return Err(Stop::after(Patience::SecondLook, rejection));
+        }
+        let valid = validate_message::check(message, input(packet)).map_err(|violations| {
+            let rejection = Rejection::violations(&violations, message, outbox, &found.file);
+            Stop::after(patience_with(packet), rejection)
+        })?;
+        let posted = Posted {
+            outbox,
+            digest: read.content(),
+            valid: &valid,
+        };
+        let decision = self.checked(posted).map_err(|refusal| {
+            let rejection = Rejection::refusal(refusal, message, valid.packet(), &found.file);
+            Stop::after(Patience::None, rejection)
+        })?;
+        let file = found.file.to_string();
+        let warnings = valid.warnings().iter();
+        Ok(Decided {
+            record: decision.into_record(),
+            warnings: warnings.map(|warning| warning.reported(&file)).collect(),
+        })
+    }
+
+    /// Judges a message whose file and packet are known to be correct: the model walk begins here,
+    /// since it sends the same few messages millions of times.
+    pub fn checked(&self, posted: Posted<'_>) -> Result<Decision, Refusal> {
+        review::decide(self.state, self.policy, posted, self.now)
+    }
+
+    /// Refuses a submission; `message` is what could be read of it.
+    pub fn refuse(
+        &self,
+        outbox: &AgentName,
+        message: Option<&Message>,
+        mut rejection: Rejection,
+        ids: Ids<'_>,
+    ) -> Refused {
+        let kind = message.and_then(Message::kind);
+        let costs = rejection.review.as_ref().map(|key| (key, rejection.costs));
+        let (notice, announcement) = (ids(), ids());
+        let record = self.record_of(&review::Refused {
+            outbox,
+            code: rejection.code,
+            costs,
+            to_daemon: message.is_some_and(is_to_daemon),
+            is_review: kind.is_some_and(MessageType::is_review),
+            parent: message.and_then(|message| message.root().optional_text("parent_message_id")),
+            notice: &notice,
+            announcement: &announcement,
+        });
+        if let Record::Refused {
+            cost: Some(cost), ..
+        } = &record
+            && cost.attempts_left == 0
+        {
+            rejection.is_final();
+        }
+        Refused { record, rejection }
+    }
+
+    /// What the refusal of a correct review message leaves in the ledger, for callers of [`Judge::checked`] who have
+    /// no bytes. The first id is for the notice, the second for the notification to the author.
+    pub fn refuse_checked(
+        &self,
+        outbox: &AgentName,
+        code: Code,
+        costs: Option<(&ReviewKey, Costs)>,
+        ids: Ids<'_>,
+    ) -> Record {
+        let (notice, announcement) = (ids(), ids());
+        self.record_of(&review::Refused {
+            outbox,
+            code,
+            costs,
+            to_daemon: false,
+            is_review: true,
+            parent: None,
+            notice: &notice,
+            announcement: &announcement,
+        })
+    }
+
+    /// What an event does: an order of a person, a take, a turn, a pull request, a pair.
+    pub fn event(&self, reported: ReportedEvent<'_>, ids: Ids<'_>) -> Record {
+        review::on_event(self.state, self.policy, reported, self.now, ids)
+    }
+
+    /// What the daemon does about the first deadline that has come; nothing if none has.
+    pub fn due(&self, ids: Ids<'_>) -> Option<Record> {
+        review::due(self.state, self.policy, self.now, ids)
+    }
+
+    fn record_of(&self, refused: &review::Refused<'_>) -> Record {
+        review::refuse(self.state, refused, self.now)
+    }
+
+    fn repeated(&self, read: &Read<'_>) -> Option<Record> {
+        let id = read.message.id()?;
+        review::repeated(self.state, read.submission.outbox, &id, read.content())
+    }
+}
+
+impl Read<'_> {
+    fn content(&self) -> ContentDigest {
+        ContentDigest(self.digest.bytes())
+    }
+}
+
+impl Stop {
+    fn after(patience: Patience, rejection: Rejection) -> Self {
+        Self {
+            rejection,
+            patience,
+        }
+    }
+}
+
+impl Patience {
+    /// For how long the file must have been still before it is refused, in milliseconds.
+    pub fn still_ms(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::SecondLook => 500,
+            Self::CutOff | Self::Packet => 5_000,
+        }
+    }
+
+    /// How soon it is looked at again, in milliseconds: a packet comes without a change of the file that waits for it.
+    pub fn retry_ms(self) -> u64 {
+        match self {
+            Self::None | Self::SecondLook | Self::CutOff => self.still_ms(),
+            Self::Packet => 50,
+        }
+    }
+}
+
+/// Every recipient the message names, as far as that can be read.
+pub fn named_recipients(message: &Message) -> impl Iterator<Item = &str> {
+    let to = message.root().field("to").map(|field| &field.value);
+    to.into_iter().flat_map(|to| {
+        let listed = to.items().iter().filter_map(|item| item.text());
+        to.text().into_iter().chain(listed)
+    })
+}
+
+fn is_to_daemon(message: &Message) -> bool {
+    named_recipients(message).any(|to| to == DAEMON)
+}
+
+fn patience_with(packet: Option<&PacketRead>) -> Patience {
+    match packet {
+        Some(PacketRead::Missing | PacketRead::Growing | PacketRead::Linked) => Patience::Packet,
+        None
+        | Some(
+            PacketRead::Bytes(_)
+            | PacketRead::Unsafe(_)
+            | PacketRead::TooLarge
+            | PacketRead::OfAnother(_),
+        ) => Patience::SecondLook,
+    }
+}
+
+fn input(packet: Option<&PacketRead>) -> PacketInput<'_> {
+    match packet {
+        None => PacketInput::NotNamed,
+        Some(PacketRead::Bytes(bytes)) => PacketInput::Bytes(bytes),
+        Some(PacketRead::Missing) => PacketInput::Missing,
+        Some(PacketRead::Growing) => PacketInput::Unsafe("it is still being written".to_owned()),
+        Some(PacketRead::Linked) => {
+            PacketInput::Unsafe("it is a file with several names".to_owned())
+        }
+        Some(PacketRead::Unsafe(reason)) => PacketInput::Unsafe(reason.to_string()),
+        Some(PacketRead::TooLarge) => PacketInput::TooLarge,
+        Some(PacketRead::OfAnother(_)) => {
+            PacketInput::Unsafe("it belongs to another user".to_owned())
+        }
+    }
+}

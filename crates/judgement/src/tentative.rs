@@ -1,0 +1,148 @@
+//! What messages are judged on: all that the ledger adds up to, and ahead of it what a batch has decided
+//! that is not committed yet. Each message of a batch is judged on the state the one before it leaves;
+//! once the ledger has the batch that state is the true one, and if it has not, all of it is taken back.
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use message_schema::Message;
+use message_schema::id::AgentName;
+use review::{Policy, Record, State, Undo};
+use spool::Draft;
+
+use crate::briefs;
+use crate::draft::Drafting;
+use crate::judge::{Decided, Judge, Refused, Submission};
+use crate::used_names::UsedNames;
+
+/// The state, the names and the policy messages are judged by.
+#[derive(Debug)]
+pub struct Tentative {
+    state: State,
+    names: UsedNames,
+    policy: Policy,
+    /// The agents that have a mailbox, sorted.
+    agents: Arc<[AgentName]>,
+    /// How to take back what the open batch changed, oldest first.
+    undo: Vec<Undo>,
+}
+
+impl Tentative {
+    /// Begins with what the ledger adds up to.
+    pub fn new(state: State, names: UsedNames, policy: Policy) -> Self {
+        Self {
+            state,
+            names,
+            policy,
+            agents: Arc::from([]),
+            undo: Vec::new(),
+        }
+    }
+
+    /// Where every review stands.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The policy of now.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The agents that have a mailbox, sorted.
+    pub fn agents(&self) -> &Arc<[AgentName]> {
+        &self.agents
+    }
+
+    /// Judges by another policy, or for other agents, from the next message on.
+    pub fn reconfigure(&mut self, policy: Policy, agents: impl Into<Arc<[AgentName]>>) {
+        self.policy = policy;
+        self.agents = agents.into();
+    }
+
+    /// The judge of the next message or event.
+    pub fn judge(&self, now: DateTime<Utc>) -> Judge<'_> {
+        Judge {
+            state: &self.state,
+            policy: &self.policy,
+            now,
+        }
+    }
+
+    /// Adds a message that was not refused to the batch.
+    pub fn add_decided(
+        &mut self,
+        submission: Submission<'_>,
+        message: &Message,
+        decided: &Decided,
+        (seq, now): (u64, DateTime<Utc>),
+    ) -> Draft {
+        let draft = self
+            .drafting(seq, now)
+            .decided(submission, message, decided);
+        self.applied(&decided.record, draft, (seq, now))
+    }
+
+    /// Adds a refusal to the batch.
+    pub fn add_refused(
+        &mut self,
+        submission: Submission<'_>,
+        message: Option<&Message>,
+        refused: &Refused,
+        (seq, now): (u64, DateTime<Utc>),
+    ) -> Draft {
+        let draft = self
+            .drafting(seq, now)
+            .refused(submission, message, refused);
+        self.applied(&refused.record, draft, (seq, now))
+    }
+
+    /// Adds an event to the batch.
+    pub fn add_event(&mut self, record: &Record, (seq, now): (u64, DateTime<Utc>)) -> Draft {
+        let draft = self.drafting(seq, now).event(record);
+        self.applied(record, draft, (seq, now))
+    }
+
+    /// The ledger has the batch: its state is the true one.
+    pub fn commit(&mut self) {
+        self.undo.clear();
+        self.names.commit();
+    }
+
+    /// The ledger does not have the batch: everything is as it was before it.
+    pub fn roll_back(&mut self) {
+        for undo in self.undo.drain(..).rev() {
+            undo.revert(&mut self.state);
+        }
+        self.names.roll_back();
+    }
+
+    fn drafting(&mut self, seq: u64, now: DateTime<Utc>) -> Drafting<'_> {
+        Drafting {
+            seq,
+            now,
+            state: &self.state,
+            agents: &self.agents,
+            names: &mut self.names,
+        }
+    }
+
+    fn applied(
+        &mut self,
+        record: &Record,
+        mut draft: Draft,
+        (seq, now): (u64, DateTime<Utc>),
+    ) -> Draft {
+        self.undo.push(Undo::of(&self.state, record));
+        review::apply(&mut self.state, record, now);
+        let Self {
+            state,
+            policy,
+            names,
+            ..
+        } = self;
+        let brief = briefs::of(record, state, policy, (seq, now), names);
+        draft.deliveries.extend(brief);
+        draft
+    }
+}

@@ -34,7 +34,7 @@ pub(crate) fn step(
         let was = before.reviews.get(key);
         match moved {
             Moved::Accepted(input, of) if of == key => {
-                accepted(bounds, before, input, key, was, now, after)?
+                accepted(bounds, before, input, key, was, now, after)?;
             }
             Moved::Refused(Some(of)) if of == key => cost(key, was, now)?,
             Moved::Accepted(..) | Moved::Refused(_) | Moved::Declined => unchanged(key, was, now)?,

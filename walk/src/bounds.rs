@@ -5,7 +5,7 @@ mod all;
 
 use review::{Act, Policy, Profile, ThreadMode};
 
-use crate::say::{Say, Slot};
+use crate::describe::{Say, Slot};
 
 pub use self::all::{all, small};
 

@@ -5,9 +5,9 @@ use chrono::{DateTime, Utc};
 use review::{Record, State, apply};
 
 use crate::edge::{Edge, What};
-use crate::law::{Broken, Law};
+use crate::invariants::{Broken, Invariant};
 use crate::moves::Place;
-use crate::node::{Line, Node};
+use crate::state::{Line, Node};
 
 /// From a committed record the daemon delivers, or dies and starts again.
 pub(crate) fn edges(place: &Place<'_>, edges: &mut Vec<Edge>) {
@@ -51,7 +51,7 @@ fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
         }
         if review.as_ref() != Some(&standing.review) {
             return Err(Broken::new(
-                Law::CrashesLoseNothing,
+                Invariant::CrashesLoseNothing,
                 format!("{review:?}, but it was {standing:?}"),
             ));
         }
@@ -60,7 +60,7 @@ fn started_again(node: &Node, expected: &Node) -> Result<(), Broken> {
 }
 
 fn read_back(record: &Record, at: DateTime<Utc>, state: &mut State) -> Result<(), Broken> {
-    let broken = |why: String| Broken::new(Law::CrashesLoseNothing, why);
+    let broken = |why: String| Broken::new(Invariant::CrashesLoseNothing, why);
     let json = serde_json::to_string(record).map_err(|error| broken(error.to_string()))?;
     let read: Record =
         serde_json::from_str(&json).map_err(|error| broken(format!("{error}: {json}")))?;

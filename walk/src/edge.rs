@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use message_schema::Code;
 use review::{EscalationReason, Event, Phase};
 
-use crate::deck::Card;
-use crate::node::Node;
+use crate::inputs::Input;
+use crate::state::Node;
 
 /// One step: what moved, and where to.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,14 +23,14 @@ pub(crate) struct Edge {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     /// A message.
-    Posted(Arc<Card>),
+    Posted(Arc<Input>),
     /// Anything else that is heard of.
     Heard(Event),
     /// The daemon delivers what it has committed.
     Delivered,
     /// The daemon dies between commit and delivery, and starts again.
     Crashed,
-    /// Nothing: the state itself breaks a law.
+    /// Nothing: the state itself breaks an invariant.
     Looked,
 }
 
@@ -43,7 +43,7 @@ impl PartialEq for What {
 impl std::fmt::Display for What {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Posted(card) => f.write_str(&card.label),
+            Self::Posted(input) => f.write_str(&input.label),
             Self::Heard(event) => f.write_str(&event.sentence()),
             Self::Delivered => f.write_str("delivered"),
             Self::Crashed => f.write_str("killed before delivery, started again"),

@@ -5,8 +5,8 @@ use message_schema::id::{CommitSha, PrNumber};
 use review::{Event, PersonsDecision, PullAction, PullEvent, Which};
 
 use crate::bounds::Bounds;
-use crate::deck::{PR, minute};
-use crate::node::Node;
+use crate::inputs::{PR, minute};
+use crate::state::Node;
 
 /// What can be heard of in this state, each with the time at which it is.
 pub(crate) fn events(bounds: &Bounds, node: &Node) -> Vec<(Event, DateTime<Utc>)> {

@@ -1,26 +1,26 @@
 //! Every reachable state of a review, walked on the real rules: whatever agents, people, the pull
-//! request and the clock do, within bounds that are stated, every review ends and no law is broken.
+//! request and the clock do, within bounds that are stated, every review ends and no invariant is broken.
 //!
 //! A state is the review as `review::State` holds it; a step posts a message that was read and
 //! checked like any other, or tells an event, and asks `review::decide`, `refuse`, `hear` and
-//! `apply`. There is no second copy of the rules here: `law` says what must be true between the
+//! `apply`. There is no second copy of the rules here: `invariants` says what must be true between the
 //! state before and the state after.
 
 mod bounds;
 mod crash;
-mod deck;
+mod describe;
 mod edge;
 mod events;
-mod law;
+mod inputs;
+mod invariants;
 mod moves;
-mod node;
 mod report;
-mod say;
+mod state;
 mod thread;
 mod walk;
 
 pub use bounds::{Bounds, all, small};
-pub use law::Law;
+pub use invariants::Invariant;
 pub use report::{Report, run_all};
 pub use thread::{Replies, alone, follow};
 

@@ -1,5 +1,5 @@
-//! What can happen in a state, and what the rules make of it: every message of the deck that fits,
-//! every event. Each step is judged by `law` where it is made.
+//! What can happen in a state, and what the rules make of it: every input that fits,
+//! every event. Each step is judged by `invariants` where it is made.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use review::{
 };
 
 use crate::bounds::Bounds;
-use crate::deck::{AUTHOR, Card, Deck, PR, agent, start};
 use crate::edge::{Edge, Tally, What};
 use crate::events::events;
-use crate::law::{self, Broken, Law, Moved};
-use crate::node::{Line, Node, Standing, likeness};
+use crate::inputs::{AUTHOR, Input, Inputs, PR, agent, start};
+use crate::invariants::{self, Broken, Invariant, Moved};
+use crate::state::{Line, Node, Standing, likeness};
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
@@ -30,7 +30,7 @@ pub(crate) struct Place<'a> {
     /// The bounds.
     pub(crate) bounds: &'a Bounds,
     /// The messages.
-    pub(crate) deck: &'a Deck,
+    pub(crate) inputs: &'a Inputs,
     /// The counters.
     pub(crate) tally: &'a Tally,
     /// The state.
@@ -46,13 +46,13 @@ impl<'a> Place<'a> {
     /// Stands in a state.
     pub(crate) fn new(
         bounds: &'a Bounds,
-        deck: &'a Deck,
+        inputs: &'a Inputs,
         tally: &'a Tally,
         node: &'a Node,
     ) -> Self {
         Self {
             bounds,
-            deck,
+            inputs,
             tally,
             node,
             state: node.state(),
@@ -66,7 +66,7 @@ impl<'a> Place<'a> {
         if self.node.waiting {
             return crate::crash::edges(&self, edges);
         }
-        if let Err(broken) = law::standing(self.node, &self.state, &self.bounds.policy) {
+        if let Err(broken) = invariants::standing(self.node, &self.state, &self.bounds.policy) {
             let next = Box::new(Node {
                 broken: Some(broken),
                 ..self.node.clone()
@@ -94,22 +94,22 @@ impl<'a> Place<'a> {
         );
         let standing = self.node.reviews.get(&key);
         let round = standing.map_or(1, |standing| standing.review.round);
-        let hand = self.deck.hand(self.bounds, reviewer, round);
+        let hand = self.inputs.hand(self.bounds, reviewer, round);
         let alike = self.alike(standing);
         let is_open =
             standing.is_some_and(|standing| matches!(standing.review.phase, Phase::Reviewing(_)));
-        for card in &hand.full {
+        for input in &hand.full {
             // Without an open request nobody looks at the threads: the uniform ones stand for all.
-            let is_uniform = card.says.iter().all(|say| *say == card.says[0]);
-            if (is_open || is_uniform) && self.fits(card, standing, &alike) {
-                edges.extend(self.post(card));
+            let is_uniform = input.says.iter().all(|say| *say == input.says[0]);
+            if (is_open || is_uniform) && self.fits(input, standing, &alike) {
+                edges.extend(self.post(input));
             }
         }
-        for card in &hand.rest {
+        for input in &hand.rest {
             // A stranger's request for an unknown pull request would open a review of its own.
-            let may_open = !self.node.reviews.is_empty() || card.outbox == agent(AUTHOR);
-            if may_open && self.fits(card, standing, &[]) {
-                edges.extend(self.post(card));
+            let may_open = !self.node.reviews.is_empty() || input.outbox == agent(AUTHOR);
+            if may_open && self.fits(input, standing, &[]) {
+                edges.extend(self.post(input));
             }
         }
     }
@@ -136,7 +136,7 @@ impl<'a> Place<'a> {
 
     /// Whether the message is to be posted here: of those that only exchange what cannot be told
     /// apart, one is enough.
-    fn fits(&self, card: &Card, standing: Option<&Standing>, alike: &[bool]) -> bool {
+    fn fits(&self, input: &Input, standing: Option<&Standing>, alike: &[bool]) -> bool {
         let is_there = |place: usize| {
             standing.is_some_and(|standing| {
                 standing
@@ -146,39 +146,39 @@ impl<'a> Place<'a> {
                     .any(|id| is_in(id.as_str(), place))
             })
         };
-        let is_within = card
+        let is_within = input
             .says
             .iter()
             .enumerate()
             .all(|(place, say)| !say.needs_thread() || is_there(place));
         let is_first = alike.iter().enumerate().all(|(place, is_alike)| {
-            !is_alike || card.says.is_empty() || card.says[place - 1] <= card.says[place]
+            !is_alike || input.says.is_empty() || input.says[place - 1] <= input.says[place]
         });
         is_within && is_first
     }
 
-    fn post(&mut self, card: &Arc<Card>) -> Option<Edge> {
+    fn post(&mut self, input: &Arc<Input>) -> Option<Edge> {
         let posted = Posted {
-            outbox: &card.outbox,
-            digest: card.digest,
-            valid: &card.valid,
+            outbox: &input.outbox,
+            digest: input.digest,
+            valid: &input.valid,
         };
-        let what = || What::Posted(Arc::clone(card));
-        match self.judge(&self.state, card.at).checked(posted) {
+        let what = || What::Posted(Arc::clone(input));
+        match self.judge(&self.state, input.at).checked(posted) {
             Ok(Decision::Accept(accepted)) => {
                 count(&self.tally.accepted);
                 let key = accepted.step.as_ref()?.review.clone();
-                let mut next = self.after(Record::Accepted(accepted), card.at);
-                let answers = card.valid.envelope().kind.is_terminal_response();
+                let mut next = self.after(Record::Accepted(accepted), input.at);
+                let answers = input.valid.envelope().kind.is_terminal_response();
                 let before = self.node.reviews.get(&key);
                 if let Some(standing) = next.node.reviews.get_mut(&key) {
                     let is_same =
                         before.is_some_and(|b| b.review.generation == standing.review.generation);
                     standing.accepted = if is_same { standing.accepted + 1 } else { 1 };
                 }
-                let moved = Moved::Accepted(card, &key);
-                let judged = law::step(self.bounds, self.node, moved, &next.node);
-                let judged = judged.and_then(|()| self.again(card, &next.state));
+                let moved = Moved::Accepted(input, &key);
+                let judged = invariants::step(self.bounds, self.node, moved, &next.node);
+                let judged = judged.and_then(|()| self.again(input, &next.state));
                 if answers && let Some(standing) = next.node.reviews.get_mut(&key) {
                     standing.answered = standing.review.round;
                 }
@@ -186,7 +186,7 @@ impl<'a> Place<'a> {
             }
             Ok(Decision::Duplicate(record)) => {
                 let broken = Broken::new(
-                    Law::DuplicatesAreInert,
+                    Invariant::DuplicatesAreInert,
                     format!("nothing was sent before {record:?}"),
                 );
                 self.edge(what(), self.node.clone(), Err(broken))
@@ -194,7 +194,7 @@ impl<'a> Place<'a> {
             Err(refusal) => {
                 count(&self.tally.refused);
                 self.codes.insert(refusal.code());
-                self.refuse(card, &refusal)
+                self.refuse(input, &refusal)
             }
         }
     }
@@ -210,24 +210,24 @@ impl<'a> Place<'a> {
 
     /// What a refusal leads to. The code and the sentence do not reach the review, only what it
     /// costs which review: so each cost is looked at once in a state.
-    fn refuse(&mut self, card: &Arc<Card>, refusal: &Refusal) -> Option<Edge> {
+    fn refuse(&mut self, input: &Arc<Input>, refusal: &Refusal) -> Option<Edge> {
         let costs = refusal.review.as_deref().map(|key| (key, refusal.costs));
         let place = costs.map(|(key, costs)| (key.clone(), word(costs)));
-        let what = || What::Posted(Arc::clone(card));
+        let what = || What::Posted(Arc::clone(input));
         if let Some(known) = self.costs.get(&place) {
             return known.as_ref().map(|known| Edge {
                 what: what(),
                 next: Box::new(known.clone()),
             });
         }
-        let judge = self.judge(&self.state, card.at);
+        let judge = self.judge(&self.state, input.at);
         let ids = &mut crate::ids();
-        let record = judge.refuse_checked(&card.outbox, refusal.code(), costs, ids);
-        let next = self.after(record, card.at).node;
+        let record = judge.refuse_checked(&input.outbox, refusal.code(), costs, ids);
+        let next = self.after(record, input.at).node;
         let costly = costs
             .filter(|(_, costs)| *costs != Costs::Nothing)
             .map(|(key, _)| key);
-        let judged = law::step(self.bounds, self.node, Moved::Refused(costly), &next);
+        let judged = invariants::step(self.bounds, self.node, Moved::Refused(costly), &next);
         let is_inert = costly.is_none() && judged.is_ok();
         let edge = if is_inert {
             None
@@ -240,17 +240,17 @@ impl<'a> Place<'a> {
     }
 
     /// The same message again.
-    fn again(&self, card: &Card, state: &State) -> Result<(), Broken> {
+    fn again(&self, input: &Input, state: &State) -> Result<(), Broken> {
         let posted = Posted {
-            outbox: &card.outbox,
-            digest: card.digest,
-            valid: &card.valid,
+            outbox: &input.outbox,
+            digest: input.digest,
+            valid: &input.valid,
         };
-        let broken = |why: String| Broken::new(Law::DuplicatesAreInert, why);
-        match self.judge(state, card.at).checked(posted) {
+        let broken = |why: String| Broken::new(Invariant::DuplicatesAreInert, why);
+        match self.judge(state, input.at).checked(posted) {
             Ok(Decision::Duplicate(record)) => {
                 let mut same = state.clone();
-                apply(&mut same, &record, card.at);
+                apply(&mut same, &record, input.at);
                 if same == *state {
                     Ok(())
                 } else {
@@ -294,21 +294,23 @@ impl<'a> Place<'a> {
                 {
                     *next.dispatched.entry(finding.id.clone()).or_default() += 1;
                 }
-                let judged = law::step(self.bounds, self.node, Moved::Happened(&happened), &next);
+                let judged =
+                    invariants::step(self.bounds, self.node, Moved::Happened(&happened), &next);
                 count(&self.tally.happened);
                 self.edge(What::Heard(event), next, judged)
             }
             record @ Record::Declined { .. } => {
                 count(&self.tally.declined);
                 let next = self.after(record, at).node;
-                let judged = law::step(self.bounds, self.node, Moved::Declined, &next);
+                let judged = invariants::step(self.bounds, self.node, Moved::Declined, &next);
                 judged
                     .is_err()
                     .then(|| self.edge(What::Heard(event), next, judged))
                     .flatten()
             }
             Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-                let broken = Broken::new(Law::KnownEnds, "an event was judged like a message");
+                let broken =
+                    Broken::new(Invariant::KnownEnds, "an event was judged like a message");
                 self.edge(What::Heard(event), self.node.clone(), Err(broken))
             }
         }
@@ -356,7 +358,7 @@ impl<'a> Place<'a> {
                 head: None,
             });
         }
-        // Settled once before the laws look, so that an untouched review is equal to itself.
+        // Settled once before the invariants look, so that an untouched review is equal to itself.
         for standing in node.reviews.values_mut() {
             standing.review.since = start();
             standing
@@ -405,5 +407,5 @@ fn word(costs: Costs) -> &'static str {
 }
 
 fn is_in(id: &str, place: usize) -> bool {
-    crate::say::NAMES[place].0 == id
+    crate::describe::NAMES[place].0 == id
 }

@@ -41,7 +41,7 @@ pub struct Report {
     pub ends: BTreeMap<String, u64>,
     /// The codes messages were refused with.
     pub codes: BTreeSet<Code>,
-    /// The laws that were broken, each with the way to the breach.
+    /// The invariants that were broken, each with the way to the breach.
     pub broken: Vec<String>,
 }
 
@@ -81,8 +81,8 @@ fn run(bounds: Bounds) -> Report {
         .join();
     let took = began.elapsed();
     let mut broken: Vec<String> = Vec::new();
-    for (law, path) in checker.discoveries() {
-        let mut text = format!("broken: {law}\n");
+    for (invariant, path) in checker.discoveries() {
+        let mut text = format!("broken: {invariant}\n");
         let mut why = String::new();
         for (node, edge) in path.into_vec() {
             why = node.broken.map_or(why, |broken| broken.why);

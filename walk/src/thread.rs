@@ -5,7 +5,7 @@ use message_schema::packet::{Action, Stance};
 use review::{Dialogue, REPLIES_MAX, Thread};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
-use crate::law::rank;
+use crate::invariants::rank;
 
 /// Which count of replies is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

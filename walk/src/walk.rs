@@ -1,4 +1,4 @@
-//! A walk as stateright sees it: states, steps, and one `always` for each law. `eventually` is not
+//! A walk as stateright sees it: states, steps, and one `always` for each invariant. `eventually` is not
 //! used, because it does not see cycles: that the rank falls on every step is what ends them.
 
 use message_schema::id::{AgentName, FindingId, PrNumber};
@@ -10,12 +10,12 @@ use review::{
 use stateright::{Model, Property};
 
 use crate::bounds::Bounds;
-use crate::deck::{AUTHOR, Deck, REVIEWER, THIRD, agent};
+use crate::describe::NAMES;
 use crate::edge::{Edge, Tally};
-use crate::law::Law;
+use crate::inputs::{AUTHOR, Inputs, REVIEWER, THIRD, agent};
+use crate::invariants::Invariant;
 use crate::moves::Place;
-use crate::node::Node;
-use crate::say::NAMES;
+use crate::state::Node;
 
 /// A walk within its bounds.
 #[derive(Debug)]
@@ -24,14 +24,14 @@ pub(crate) struct Walk {
     pub(crate) bounds: Bounds,
     /// What is counted on the way.
     pub(crate) tally: Tally,
-    deck: Deck,
+    inputs: Inputs,
 }
 
 impl Walk {
     /// Nothing is walked yet.
     pub(crate) fn new(bounds: Bounds) -> Self {
         Self {
-            deck: Deck::new(&bounds),
+            inputs: Inputs::new(&bounds),
             tally: Tally::default(),
             bounds,
         }
@@ -53,7 +53,7 @@ impl Model for Walk {
 
     fn actions(&self, node: &Node, edges: &mut Vec<Edge>) {
         if node.broken.is_none() {
-            Place::new(&self.bounds, &self.deck, &self.tally, node).edges(edges);
+            Place::new(&self.bounds, &self.inputs, &self.tally, node).edges(edges);
         }
     }
 
@@ -62,30 +62,7 @@ impl Model for Walk {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        // stateright takes a function, not a closure: one for each law.
-        fn unless(node: &Node, law: Law) -> bool {
-            node.broken.as_ref().is_none_or(|broken| broken.law != law)
-        }
-        macro_rules! always {
-            ($($law:ident),*) => {
-                vec![$(Property::always(Law::$law.sentence(), |_, node| unless(node, Law::$law))),*]
-            };
-        }
-        always![
-            RankFalls,
-            RefusalsAreInert,
-            DaemonGoesOn,
-            DeadlinesStand,
-            OneResponse,
-            LegalActions,
-            CountersStay,
-            NoBlockedApproval,
-            HandedOffOnce,
-            FewMessages,
-            DuplicatesAreInert,
-            CrashesLoseNothing,
-            KnownEnds
-        ]
+        Invariant::properties()
     }
 }
 

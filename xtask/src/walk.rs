@@ -6,7 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
-use settled_walk::{Law, all, run_all};
+use settled_walk::{Invariant, all, run_all};
 
 /// Walk every reachable state of a review and check every law on every step
 #[derive(Debug, ClapArgs)]
@@ -47,7 +47,7 @@ pub(crate) fn walk(args: &Args) -> bool {
     let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
     println!("\nrefused with: {}", codes.join(", "));
     println!("\non every step of every walk:");
-    for (_, sentence) in Law::ALL {
+    for sentence in Invariant::ALL.iter().map(|invariant| invariant.sentence()) {
         println!("    {sentence}");
     }
     let seconds = began.elapsed().as_secs_f64();

@@ -7,8 +7,8 @@ use message_schema::packet::Severity;
 use review::{Act, HandoffMode, HandoffPolicy, Policy, Profile, Role, ThreadMode};
 
 use super::Bounds;
-use crate::deck::{AUTHOR, REVIEWER, THIRD, agent};
-use crate::say::{Say, Slot};
+use crate::describe::{Say, Slot};
+use crate::inputs::{AUTHOR, REVIEWER, THIRD, agent};
 
 fn base(name: &'static str, rounds: u64) -> Bounds {
     let roles = |_: &str| BTreeSet::<Role>::new();

@@ -120,7 +120,7 @@ fn apply_step(state: &mut State, step: &ReviewStep, closer: Closer, at: DateTime
         .opens
         .map(|generation| first_review(generation, step, at));
     state.reviews.change(&step.review, make, |review| {
-        review.apply_step(step, closer, at)
+        review.apply_step(step, closer, at);
     });
 }
 

@@ -1,4 +1,4 @@
-//! When a new finding is an old one: the same place and the same words (seed 000). The
+//! When a new finding is an old one: the same place and the same words. The
 //! definitions are exact, so that a reviewer can be told which thread it repeats and why.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! The quality gate (seed 001): recomputed from the daemon's own threads, whatever the lgtm says.
+//! The quality gate (`docs/protocol.md`, section 5): recomputed from the daemon's own threads, whatever the lgtm says.
 
 use std::collections::{BTreeMap, BTreeSet};
 

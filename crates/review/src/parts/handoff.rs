@@ -1,4 +1,5 @@
-//! Handoff: which findings become tasks for fixing agents once a pull request is merged (seed 003).
+//! Handoff: which findings become tasks for fixing agents once a pull request is merged
+//! (`docs/protocol.md`, section 6).
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub(crate) struct HandoffPlan<'a> {
 }
 
 /// Judges every finding of the pull request's reviews that is open, held or deferred; the first
-/// reason that matches wins (seed 003). `author` is who opened the pull request; `tasks` is how
+/// reason that matches wins, so that its record names the same one at every replay. `author` is who opened the pull request; `tasks` is how
 /// many tasks the ledger holds.
 pub(crate) fn plan<'a>(
     event: &PullEvent,

@@ -15,7 +15,8 @@ use crate::words::pair::state::RunState;
 use crate::words::phase::{CloseReason, Closer, Phase, Side};
 use crate::words::thread::Thread;
 
-/// Reviews of a fix pull request over its life, over all its reviewers (seed 003).
+/// Reviews of a fix pull request over its life, over all its reviewers: a fix
+/// that five reviews did not settle is a person's to judge.
 pub const FIX_REVIEWS_MAX: u32 = 5;
 
 /// How often people may give a pull request back to the agents within 24 hours.

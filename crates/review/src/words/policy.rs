@@ -55,7 +55,7 @@ pub enum RuntimeClock {
     Delivery,
 }
 
-/// What is handed off once a pull request is merged, and to whom (seed 003).
+/// What is handed off once a pull request is merged, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HandoffPolicy {
     /// Which findings go by themselves.

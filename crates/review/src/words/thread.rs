@@ -1,5 +1,5 @@
 //! One finding's discussion: the reviewer's stance, its counters, and which of the four actions
-//! are legal (seed 000). Counters survive resolution, so that a reopened thread goes on where it was.
+//! are legal (`docs/protocol.md`, section 4). Counters survive resolution, so that a reopened thread goes on where it was.
 
 use message_schema::id::{FindingId, RepoPath};
 use message_schema::packet::{Action, Finding, LineRange, Severity, Stance, Status};
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::key::TaskId;
 
-/// The count of repeated stances from which `reply` is no longer legal (seed 000).
+/// The count of repeated stances from which `reply` is no longer legal: who has said the same
+/// three times will not be moved by a fourth.
 pub const STANCE_HELD_MAX: u8 = 2;
 
 /// How many replies a thread takes in its life, however often the stance flips.

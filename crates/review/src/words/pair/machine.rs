@@ -1,4 +1,4 @@
-//! A pair of commands, an author and perhaps a reviewer, driven through a run (seed 002): what
+//! A pair of commands, an author and perhaps a reviewer, driven through a run: what
 //! each end of a command leads to. Ends for whatever they do: iterations and restarts are counted.
 //! Who starts the commands and reads their output is the caller's business.
 

@@ -1,4 +1,4 @@
-//! The run view (seed 002): the five states a run goes through, the eight transitions between them
+//! The run view (`docs/protocol.md`, section 7): the five states a run goes through, the eight transitions between them
 //! and no other, and each generation of a review seen as a run. What moves a pair of commands
 //! through them is `pair`'s business.
 
@@ -44,7 +44,7 @@ impl fmt::Display for InvalidTransition {
 impl std::error::Error for InvalidTransition {}
 
 impl RunState {
-    /// Every state, in the order of the seed.
+    /// Every state, in the order of the protocol.
     pub const ALL: [Self; 5] = [
         Self::Init,
         Self::Working,
@@ -141,7 +141,7 @@ mod tests {
             .filter(|(from, to)| from != to && from.go(*to).is_ok())
             .map(|(from, to)| (from.word(), to.word()))
             .collect();
-        let seed = [
+        let expected = [
             ("init", "working"),
             ("init", "failed"),
             ("working", "reviewing"),
@@ -151,7 +151,7 @@ mod tests {
             ("reviewing", "complete"),
             ("reviewing", "failed"),
         ];
-        assert_eq!(legal, seed);
+        assert_eq!(legal, expected);
     }
 
     #[test]

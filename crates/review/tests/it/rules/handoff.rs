@@ -1,4 +1,4 @@
-//! Handoff, in the order of the seed: the first reason that matches wins.
+//! Handoff, in the order of the protocol: the first reason that matches wins.
 
 use super::ok;
 use crate::table::{Table, agent};

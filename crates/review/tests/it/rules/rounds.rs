@@ -5,7 +5,7 @@ use crate::table::{Note, Table, claude, codex};
 use review::{Hold, Phase, Record, ThreadState};
 
 #[test]
-fn the_review_of_the_seed_ends_in_approval() {
+fn feedback_a_fix_and_a_second_round_end_in_approval() {
     let mut table = second_round();
     assert_eq!(table.lgtm("", None), ok("approved"));
     let Phase::Approved(approval) = &table.review().phase else {

@@ -11,7 +11,7 @@ use review::ContentDigest;
 use validate_message::Valid;
 
 use crate::bounds::Bounds;
-use crate::say::Say;
+use crate::describe::Say;
 
 /// The author.
 pub(crate) const AUTHOR: &str = "claude";
@@ -40,7 +40,7 @@ pub(crate) fn agent(name: &str) -> AgentName {
 
 /// A message that can be posted.
 #[derive(Debug)]
-pub(crate) struct Card {
+pub(crate) struct Input {
     /// What it is, in a few words.
     pub(crate) label: String,
     /// Whose outbox it lies in.
@@ -62,20 +62,20 @@ pub(crate) struct Card {
 pub(crate) struct Hand {
     /// Responses to the open request, one for each combination of what is said of the threads:
     /// feedback, then lgtm.
-    pub(crate) full: Vec<Arc<Card>>,
+    pub(crate) full: Vec<Arc<Input>>,
     /// Every other message: the author's, and responses that are odd in another way.
-    pub(crate) rest: Vec<Arc<Card>>,
+    pub(crate) rest: Vec<Arc<Input>>,
 }
 
 /// All messages of a walk.
 #[derive(Debug)]
-pub(crate) struct Deck {
+pub(crate) struct Inputs {
     /// By reviewer, by round.
     hands: Vec<(AgentName, Vec<OnceLock<Hand>>)>,
 }
 
-impl Deck {
-    /// A deck in which nothing is written yet.
+impl Inputs {
+    /// Inputs in which nothing is written yet.
     pub(crate) fn new(bounds: &Bounds) -> Self {
         let rounds = || (0..=bounds.rounds_max()).map(|_| OnceLock::new()).collect();
         Self {

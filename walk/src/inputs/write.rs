@@ -5,9 +5,9 @@ use std::sync::Arc;
 use review::ContentDigest;
 use validate_message::{PacketInput, check};
 
-use super::{AUTHOR, Card, Hand, PR, THIRD, agent, minute};
+use super::{AUTHOR, Hand, Input, PR, THIRD, agent, minute};
 use crate::bounds::Bounds;
-use crate::say::{NAMES, Say};
+use crate::describe::{NAMES, Say};
 
 /// Every message between the author and this reviewer while the round is `round`.
 pub(super) fn deal(bounds: &Bounds, reviewer: &str, round: u32) -> Hand {
@@ -80,7 +80,7 @@ fn feedback(
     says: &[Say],
     fields: &str,
     envelope: &str,
-) -> Arc<Card> {
+) -> Arc<Input> {
     let (packet, blocking) = packet(bounds, says);
     let body = format!(
         "findings_packet: packets/findings/p.yaml\nround: {round}\nblocking_count: {blocking}\n{fields}"
@@ -99,7 +99,7 @@ fn feedback(
         minute: 4,
     };
     let carries = fields.contains("reviewer_budget_exceeded") || envelope.contains("turns");
-    draft.card(says, Some(&packet), carries)
+    draft.input(says, Some(&packet), carries)
 }
 
 fn lgtm(
@@ -109,7 +109,7 @@ fn lgtm(
     result: &str,
     fields: &str,
     envelope: &str,
-) -> Arc<Card> {
+) -> Arc<Input> {
     let is_silent = says.iter().all(|say| *say == Say::Silent);
     let named = if is_silent {
         ""
@@ -135,7 +135,7 @@ fn lgtm(
         minute: 4,
     };
     let packet = (!is_silent).then(|| packet(bounds, says).0);
-    draft.card(says, packet.as_deref(), false)
+    draft.input(says, packet.as_deref(), false)
 }
 
 /// A nit for each thread there may be.
@@ -149,7 +149,7 @@ fn nits() -> String {
 }
 
 /// What the author can send while the round is `round`.
-fn authors(bounds: &Bounds, reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>>) {
+fn authors(bounds: &Bounds, reviewer: &str, round: u32, rest: &mut Vec<Arc<Input>>) {
     let mut request = |label: &str, fields: &str, priority: &str, minute: i64| {
         let draft = Draft {
             label: &format!("{AUTHOR}: request to {reviewer} {label}"),
@@ -164,7 +164,7 @@ fn authors(bounds: &Bounds, reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>
             ),
             minute,
         };
-        rest.push(draft.card(&[], None, false));
+        rest.push(draft.input(&[], None, false));
     };
     for fields in bounds.requests {
         request(fields, fields, "", 0);
@@ -206,7 +206,7 @@ fn authors(bounds: &Bounds, reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>
             body: &format!("commit_sha: bbbbbb1\nchanges_summary: c\nround: {round}\n{fields}"),
             minute: 5,
         };
-        rest.push(draft.card(&[], None, false));
+        rest.push(draft.input(&[], None, false));
     };
     for fields in bounds.reports {
         addressed(round, fields);
@@ -215,7 +215,7 @@ fn authors(bounds: &Bounds, reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>
 }
 
 /// What comes from whom it must not come from.
-fn strangers(reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>>) {
+fn strangers(reviewer: &str, round: u32, rest: &mut Vec<Arc<Input>>) {
     let third = if reviewer == THIRD { "llama" } else { THIRD };
     let lgtm = "quality_gate_result: pass\nmerge_ready: true";
     let related = format!("related_pr: {PR}\n");
@@ -256,7 +256,7 @@ fn strangers(reviewer: &str, round: u32, rest: &mut Vec<Arc<Card>>) {
                 body,
                 minute: 4,
             }
-            .card(&[], None, false),
+            .input(&[], None, false),
         );
     }
 }
@@ -276,7 +276,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    fn card(self, says: &[Say], packet: Option<&str>, carries: bool) -> Arc<Card> {
+    fn input(self, says: &[Say], packet: Option<&str>, carries: bool) -> Arc<Input> {
         let Self {
             label,
             outbox,
@@ -304,7 +304,7 @@ impl Draft<'_> {
         });
         let valid = check(&message, input)
             .unwrap_or_else(|found| panic!("{found:#?}\n{text}{}", packet.unwrap_or_default()));
-        Arc::new(Card {
+        Arc::new(Input {
             label: label.to_owned(),
             outbox: agent(outbox),
             digest: digest(&text, packet),

@@ -1,4 +1,4 @@
-//! The laws about an accepted response: each open thread was given one legal action, and what it was
+//! The invariants about an accepted response: each open thread was given one legal action, and what it was
 //! given is what became of it.
 
 use message_schema::envelope::MessageType;
@@ -6,15 +6,15 @@ use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
 use review::{REPLIES_MAX, Review, ReviewKey, Thread, ThreadMode, ThreadState};
 
-use super::{Broken, Law, holds, report};
+use super::{Broken, Invariant, holds, report};
 use crate::bounds::Bounds;
-use crate::deck::Card;
-use crate::say::{NAMES, Say};
+use crate::describe::{NAMES, Say};
+use crate::inputs::Input;
 
 /// Judges what a response did to every thread.
 pub(super) fn judge(
     bounds: &Bounds,
-    card: &Card,
+    input: &Input,
     key: &ReviewKey,
     was: &Review,
     now: &Review,
@@ -23,7 +23,7 @@ pub(super) fn judge(
     let said = |id: &FindingId| {
         let place = NAMES.iter().position(|(name, ..)| *name == id.as_str());
         place
-            .and_then(|place| card.says.get(place))
+            .and_then(|place| input.says.get(place))
             .copied()
             .unwrap_or(Say::Silent)
     };
@@ -31,13 +31,13 @@ pub(super) fn judge(
         let judged = match was.threads.get(id) {
             None => holds(
                 NAMES.iter().any(|(name, ..)| *name == id.as_str()),
-                Law::LegalActions,
+                Invariant::LegalActions,
                 || format!("`{id}` repeats a thread and opened one of its own"),
             ),
             Some(thread) if thread.is_open() => {
                 let heard = Heard {
                     bounds,
-                    card,
+                    input,
                     was,
                     id,
                     thread,
@@ -59,7 +59,7 @@ pub(super) fn judge(
 /// What was said of an open thread, and what became of it.
 struct Heard<'a> {
     bounds: &'a Bounds,
-    card: &'a Card,
+    input: &'a Input,
     was: &'a Review,
     id: &'a FindingId,
     thread: &'a Thread,
@@ -81,7 +81,7 @@ impl Heard<'_> {
 
     fn breach(&self, why: &str) -> Result<(), Broken> {
         Err(Broken::new(
-            Law::LegalActions,
+            Invariant::LegalActions,
             format!("{} {why}: {:?}", self.id, self.after),
         ))
     }
@@ -135,13 +135,13 @@ impl Heard<'_> {
     }
 
     fn is_deferred(&self) -> bool {
-        let is_lgtm = self.card.valid.envelope().kind == MessageType::ReviewLgtm;
+        let is_lgtm = self.input.valid.envelope().kind == MessageType::ReviewLgtm;
         is_lgtm && self.after.state == ThreadState::Deferred && !self.after.blocking
     }
 
     /// Without an action a thread stays only as a spent budget or a nit leaves it.
     fn left(&self) -> Result<(), Broken> {
-        let is_carried = self.card.carries && self.after.is_open();
+        let is_carried = self.input.carries && self.after.is_open();
         if self.is_deferred() || is_carried {
             Ok(())
         } else {
@@ -177,7 +177,7 @@ fn settled(id: &FindingId, thread: &Thread, after: &Thread, said: Say) -> Result
             ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred,
         ) => false,
     };
-    holds(may, Law::LegalActions, || {
+    holds(may, Invariant::LegalActions, || {
         format!("{id}: {thread:?} became {after:?}")
     })
 }

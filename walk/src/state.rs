@@ -1,4 +1,4 @@
-//! One state of a walk: the reviews as the rules keep them, and the little history that the laws
+//! One state of a walk: the reviews as the rules keep them, and the little history that the invariants
 //! speak of. Two states that differ only in what the rules never look at are one.
 
 use std::collections::BTreeMap;
@@ -10,9 +10,9 @@ use message_schema::id::{FindingId, RepoPath};
 use review::{PullEvent, Record, Review, ReviewKey, State, Task, Thread};
 
 use crate::bounds::Bounds;
-use crate::deck::start;
-use crate::law::Broken;
-use crate::say::NAMES;
+use crate::describe::NAMES;
+use crate::inputs::start;
+use crate::invariants::Broken;
 
 /// A review and what is remembered of its past.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ pub(crate) struct Node {
     pub(crate) decisions: u8,
     /// Whether the last record is in the ledger and its mail is not delivered.
     pub(crate) waiting: bool,
-    /// The law that the step to here broke.
+    /// The invariant that the step to here broke.
     pub(crate) broken: Option<Broken>,
     /// The ledger on one way to here; only walks with crashes keep it, and it is no part of what
     /// makes two states the same.
@@ -137,7 +137,7 @@ impl Hash for Node {
 }
 
 /// Gives the threads the names of the first slots, in the order of all that is not their name. The
-/// rules treat names alike, and every packet of the deck exists under every exchange of names.
+/// rules treat names alike, and every packet of the inputs exists under every exchange of names.
 fn sort_threads(review: &mut Review) {
     let mut threads: Vec<_> = std::mem::take(&mut review.threads)
         .into_iter()
@@ -157,7 +157,7 @@ fn sort_threads(review: &mut Review) {
         renamed.insert(old, id);
     }
     let rename = |id: &FindingId| renamed.get(id).unwrap_or(id).clone();
-    if let Some(report) = crate::law::report_mut(&mut review.phase) {
+    if let Some(report) = crate::invariants::report_mut(&mut review.phase) {
         report.findings = report.findings.iter().map(rename).collect();
         report.findings.sort();
     }
@@ -182,7 +182,7 @@ pub(crate) fn likeness(review: &Review, id: &FindingId, thread: &Thread) -> u64 
         handoff,
     } = thread;
     let is_reported =
-        crate::law::report(&review.phase).is_some_and(|report| report.findings.contains(id));
+        crate::invariants::report(&review.phase).is_some_and(|report| report.findings.contains(id));
     let mut hasher = DefaultHasher::new();
     (
         severity,

@@ -1,20 +1,20 @@
-//! The laws about a step: what may change from the state before to the state after, by what moved.
+//! The invariants about a step: what may change from the state before to the state after, by what moved.
 
 use review::{
     Deadline, Event, FIX_REVIEWS_MAX, GENERATIONS_MAX, HandoffMode, Happened, Origin, Phase,
     PullAction, Rank, Review, ReviewKey, SUPERSESSIONS, Task, ThreadState, messages_max,
 };
 
-use super::{Broken, Law, blockers, holds, is_advised, response};
+use super::{Broken, Invariant, blockers, holds, is_advised, response};
 use crate::bounds::Bounds;
-use crate::deck::Card;
-use crate::node::{Node, Standing};
+use crate::inputs::Input;
+use crate::state::{Node, Standing};
 
 /// What moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Moved<'a> {
     /// A message was accepted into this review.
-    Accepted(&'a Card, &'a ReviewKey),
+    Accepted(&'a Input, &'a ReviewKey),
     /// A message was refused, which cost this review something, if any.
     Refused(Option<&'a ReviewKey>),
     /// Something else happened.
@@ -33,8 +33,8 @@ pub(crate) fn step(
     for (key, now) in &after.reviews {
         let was = before.reviews.get(key);
         match moved {
-            Moved::Accepted(card, of) if of == key => {
-                accepted(bounds, before, card, key, was, now, after)?
+            Moved::Accepted(input, of) if of == key => {
+                accepted(bounds, before, input, key, was, now, after)?;
             }
             Moved::Refused(Some(of)) if of == key => cost(key, was, now)?,
             Moved::Accepted(..) | Moved::Refused(_) | Moved::Declined => unchanged(key, was, now)?,
@@ -50,12 +50,12 @@ pub(crate) fn step(
             .reviews
             .keys()
             .all(|key| after.reviews.contains_key(key)),
-        Law::CountersStay,
+        Invariant::CountersStay,
         || "a review is forgotten".to_owned(),
     )?;
     holds(
         after.generations() <= GENERATIONS_MAX.into(),
-        Law::RankFalls,
+        Invariant::RankFalls,
         || format!("{} generations", after.generations()),
     )?;
     if let Moved::Happened(happened) = moved {
@@ -70,13 +70,13 @@ pub(crate) fn step(
 fn accepted(
     bounds: &Bounds,
     before: &Node,
-    card: &Card,
+    input: &Input,
     key: &ReviewKey,
     was: Option<&Standing>,
     now: &Standing,
     after: &Node,
 ) -> Result<(), Broken> {
-    let kind = card.valid.envelope().kind;
+    let kind = input.valid.envelope().kind;
     falls(was.map(|was| &was.review), &now.review)?;
     let (answered, reviewing) = match was {
         Some(was) => (
@@ -86,15 +86,15 @@ fn accepted(
         None => (false, false),
     };
     if kind.is_terminal_response() {
-        holds(reviewing && !answered, Law::OneResponse, || {
+        holds(reviewing && !answered, Invariant::OneResponse, || {
             format!("round {} again", now.review.round)
         })?;
         let is_open = matches!(now.review.phase, Phase::Reviewing(_));
-        holds(!is_open, Law::OneResponse, || {
+        holds(!is_open, Invariant::OneResponse, || {
             "the request is open after its response".to_owned()
         })?;
         let was = was.expect("a response has a request");
-        response::judge(bounds, card, key, &was.review, &now.review)?;
+        response::judge(bounds, input, key, &was.review, &now.review)?;
     }
     if let Phase::Approved(approval) = &now.review.phase {
         let advised = is_advised(&bounds.policy, before, key, &now.review);
@@ -102,7 +102,7 @@ fn accepted(
         let why = || format!("approved over {blocked:?}");
         holds(
             blocked.is_none() || (advised && !approval.by_rule),
-            Law::NoBlockedApproval,
+            Invariant::NoBlockedApproval,
             why,
         )?;
     }
@@ -111,9 +111,11 @@ fn accepted(
             (was.review.deadline(), now.review.deadline())
     {
         let is_same_wait = which == whose && was.review.round == now.review.round;
-        holds(!is_same_wait || later <= due, Law::DeadlinesStand, || {
-            format!("from {due} to {later}")
-        })?;
+        holds(
+            !is_same_wait || later <= due,
+            Invariant::DeadlinesStand,
+            || format!("from {due} to {later}"),
+        )?;
     }
     let reviews: u32 = after
         .reviews
@@ -123,7 +125,7 @@ fn accepted(
     let is_fix = now.review.fixes.is_some();
     holds(
         !is_fix || reviews <= FIX_REVIEWS_MAX,
-        Law::RankFalls,
+        Invariant::RankFalls,
         || format!("{reviews} reviews of a fix"),
     )
 }
@@ -141,29 +143,29 @@ fn bounded(key: &ReviewKey, now: &Standing, bounds: &Bounds) -> Result<(), Broke
         replaced * u32::from(rounds.get() + granted)
     };
     let most = of_rounds - unused;
-    holds(now.accepted <= most, Law::FewMessages, || {
+    holds(now.accepted <= most, Invariant::FewMessages, || {
         format!("{key}: {} messages, {most} at most", now.accepted)
     })?;
     let round = now.review.round_of_generation();
     holds(
         round <= u32::from(rounds.get() + granted),
-        Law::RankFalls,
+        Invariant::RankFalls,
         || format!("{key}: round {round} of {rounds}"),
     )?;
-    holds(rounds <= bounds.policy.rounds, Law::RankFalls, || {
+    holds(rounds <= bounds.policy.rounds, Invariant::RankFalls, || {
         format!("{key}: {rounds} rounds")
     })
 }
 
 fn falls(was: Option<&Review>, now: &Review) -> Result<(), Broken> {
     let (from, to) = (was.map_or(Rank::UNOPENED, Review::rank), now.rank());
-    holds(to < from, Law::RankFalls, || {
+    holds(to < from, Invariant::RankFalls, || {
         format!("from {from:?} to {to:?}")
     })
 }
 
 fn unchanged(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
-    holds(was == Some(now), Law::RefusalsAreInert, || {
+    holds(was == Some(now), Invariant::RefusalsAreInert, || {
         format!("{key} changed: {now:?}")
     })
 }
@@ -172,14 +174,14 @@ fn unchanged(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<
 fn cost(key: &ReviewKey, was: Option<&Standing>, now: &Standing) -> Result<(), Broken> {
     let Some(was) = was else {
         return Err(Broken::new(
-            Law::RefusalsAreInert,
+            Invariant::RefusalsAreInert,
             format!("{key} was opened by a refused message"),
         ));
     };
     falls(Some(&was.review), &now.review)?;
     let (before, after) = (was.review.deadline(), now.review.deadline());
     let is_inert = was.review.threads == now.review.threads && (after.is_none() || after == before);
-    holds(is_inert, Law::RefusalsAreInert, || {
+    holds(is_inert, Invariant::RefusalsAreInert, || {
         format!("{key}: {:?} to {:?}", was.review, now.review)
     })
 }
@@ -192,7 +194,7 @@ fn happen(
 ) -> Result<(), Broken> {
     let Some(was) = was else {
         return Err(Broken::new(
-            Law::RankFalls,
+            Invariant::RankFalls,
             format!("{key} was opened by an event"),
         ));
     };
@@ -200,11 +202,11 @@ fn happen(
     match event {
         Event::Deadline { review, .. } if review == key => {
             falls(Some(&was.review), &now.review)?;
-            holds(now.review.phase.is_final(), Law::DaemonGoesOn, || {
+            holds(now.review.phase.is_final(), Invariant::DaemonGoesOn, || {
                 format!("{:?}", now.review.phase)
             })?;
             let is_approved = matches!(now.review.phase, Phase::Approved(_));
-            holds(!is_approved, Law::KnownEnds, || {
+            holds(!is_approved, Invariant::KnownEnds, || {
                 "silence approved".to_owned()
             })
         }
@@ -221,7 +223,7 @@ fn happen(
                 (before, after),
                 (Some((due, Deadline::Runtime)), Some((later, _))) if later > due
             );
-            holds(!is_renewed, Law::DeadlinesStand, || {
+            holds(!is_renewed, Invariant::DeadlinesStand, || {
                 format!("from {before:?} to {after:?}")
             })
         }
@@ -238,23 +240,28 @@ fn pulled(action: PullAction, was: &Review, now: &Review) -> Result<(), Broken> 
         falls(Some(was), now)?;
         return holds(
             matches!(now.phase, Phase::Closed(_)),
-            Law::KnownEnds,
+            Invariant::KnownEnds,
             || format!("{:?}", now.phase),
         );
     }
     let is_stale =
         |review: &Review| matches!(&review.phase, Phase::Approved(approval) if approval.stale);
     let keeps = was.phase == now.phase || (!is_stale(was) && is_stale(now));
-    holds(keeps && was.rank() == now.rank(), Law::RankFalls, || {
-        format!("{:?} after {action:?}", now.phase)
-    })
+    holds(
+        keeps && was.rank() == now.rank(),
+        Invariant::RankFalls,
+        || format!("{:?} after {action:?}", now.phase),
+    )
 }
 
 /// Whatever happens, what was counted of a thread stays counted.
 fn counters(was: &Review, now: &Review) -> Result<(), Broken> {
     for (id, thread) in &was.threads {
         let Some(after) = now.threads.get(id) else {
-            return Err(Broken::new(Law::CountersStay, format!("{id} is forgotten")));
+            return Err(Broken::new(
+                Invariant::CountersStay,
+                format!("{id} is forgotten"),
+            ));
         };
         let stays = after.dialogue.replies >= thread.dialogue.replies
             && after.was_reopened() >= thread.was_reopened()
@@ -262,12 +269,12 @@ fn counters(was: &Review, now: &Review) -> Result<(), Broken> {
             && after.blocking >= thread.blocking
             && after.severity <= thread.severity
             && (thread.task().is_none() || after.task() == thread.task());
-        holds(stays, Law::CountersStay, || {
+        holds(stays, Invariant::CountersStay, || {
             format!("{id}: {thread:?} to {after:?}")
         })?;
     }
     let is_counted = now.generation >= was.generation && now.round >= was.round;
-    holds(is_counted, Law::CountersStay, || {
+    holds(is_counted, Invariant::CountersStay, || {
         format!("round {} after {}", now.round, was.round)
     })
 }
@@ -275,7 +282,7 @@ fn counters(was: &Review, now: &Review) -> Result<(), Broken> {
 /// A task is made of findings nobody was given before, of a pull request that was merged.
 fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Result<(), Broken> {
     let is_merged = matches!(event, Event::Pull(pull) if pull.action == PullAction::Merged);
-    holds(is_merged, Law::HandedOffOnce, || {
+    holds(is_merged, Invariant::HandedOffOnce, || {
         format!("handed off by {event:?}")
     })?;
     let bots = &bounds.policy.handoff.bots;
@@ -288,7 +295,7 @@ fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Res
             .get(&finding.id)
             .copied()
             .unwrap_or_default();
-        holds(of == 0, Law::HandedOffOnce, || {
+        holds(of == 0, Invariant::HandedOffOnce, || {
             format!("{} for the second time", finding.id)
         })?;
         let thread = before
@@ -301,7 +308,7 @@ fn handed_off(bounds: &Bounds, before: &Node, event: &Event, task: &Task) -> Res
                 && thread.origin != Origin::VerifyRun
                 && (by_itself || thread.is_queued())
         });
-        holds(may_go, Law::HandedOffOnce, || format!("{thread:?}"))?;
+        holds(may_go, Invariant::HandedOffOnce, || format!("{thread:?}"))?;
     }
     Ok(())
 }

@@ -9,121 +9,106 @@ use review::{
     Addressed, Deadline, Event, Invocation, Phase, Policy, Profile, Record, ReportedEvent, Review,
     ReviewKey, State, Thread, due, on_event,
 };
+use stateright::{Model, Property};
 
 use crate::ids;
-use crate::node::Node;
+use crate::state::Node;
 
 pub(crate) use self::response::rank;
 pub(crate) use self::step::{Moved, step};
 
-/// One law.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Law {
-    /// The rank falls with every accepted message, attempt, take, turn and deadline.
-    RankFalls,
-    /// A refusal changes nothing, or lowers the rank.
-    RefusalsAreInert,
-    /// Every phase that is not final has a deadline of the daemon's, and it leads to a final one.
-    DaemonGoesOn,
-    /// Nothing an agent sends moves a deadline away.
-    DeadlinesStand,
-    /// A round has at most one terminal response.
-    OneResponse,
-    /// What was accepted acted legally, and threads fall in rank.
-    LegalActions,
-    /// Counters outlive rounds, generations and reviewers.
-    CountersStay,
-    /// No approval over a blocker that is open or with a person.
-    NoBlockedApproval,
-    /// A finding is handed off at most once, and only when its pull request was merged.
-    HandedOffOnce,
-    /// A generation accepts no more messages than was said before.
-    FewMessages,
-    /// The same message again is a duplicate and changes nothing.
-    DuplicatesAreInert,
-    /// The ledger, read back after a crash, gives the same state.
-    CrashesLoseNothing,
-    /// A review ends approved, escalated or closed.
-    KnownEnds,
+/// Defines every invariant once: its variant, the sentence it is reported under, and the property that
+/// the model checker asks. stateright takes functions, not closures over a variant, hence a macro.
+macro_rules! invariants {
+    ($($(#[$doc:meta])* $name:ident => $sentence:literal,)*) => {
+        /// One invariant.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Invariant {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Invariant {
+            /// Every invariant, in the order it is reported in.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The sentence it is reported under.
+            pub fn sentence(self) -> &'static str {
+                match self {
+                    $(Self::$name => $sentence,)*
+                }
+            }
+
+            /// One `always` for each invariant.
+            pub(crate) fn properties<M: Model<State = Node>>() -> Vec<Property<M>> {
+                vec![$(Property::always($sentence, |_, node: &Node| node.keeps(Self::$name)),)*]
+            }
+        }
+    };
 }
 
-impl Law {
-    /// Every law, with the sentence it is reported under.
-    pub const ALL: [(Self, &'static str); 13] = [
-        (Self::RankFalls, "the rank falls on every step"),
-        (
-            Self::RefusalsAreInert,
-            "a refusal changes nothing or lowers the rank",
-        ),
-        (
-            Self::DaemonGoesOn,
-            "every state that is not final has a way on that the daemon owns",
-        ),
-        (Self::DeadlinesStand, "no agent moves a deadline away"),
-        (Self::OneResponse, "at most one terminal response per round"),
-        (
-            Self::LegalActions,
-            "legal actions only, and each lowers its thread's rank",
-        ),
-        (Self::CountersStay, "no counter is ever reset"),
-        (
-            Self::NoBlockedApproval,
-            "no approval over an open or held blocker",
-        ),
-        (
-            Self::HandedOffOnce,
-            "handed off at most once, never before the merge",
-        ),
-        (
-            Self::FewMessages,
-            "no more messages per generation than 5 n - 1",
-        ),
-        (Self::DuplicatesAreInert, "a duplicate changes nothing"),
-        (
-            Self::CrashesLoseNothing,
-            "a crash between commit and delivery loses nothing",
-        ),
-        (
-            Self::KnownEnds,
-            "every end is an approval, an escalation or a close",
-        ),
-    ];
+invariants! {
+    /// The rank falls with every accepted message, attempt, take, turn and deadline.
+    RankFalls => "the rank falls on every step",
+    /// A refusal changes nothing, or lowers the rank.
+    RefusalsAreInert => "a refusal changes nothing or lowers the rank",
+    /// Every phase that is not final has a deadline of the daemon's, and it leads to a final one.
+    DaemonGoesOn => "every state that is not final has a way on that the daemon owns",
+    /// Nothing an agent sends moves a deadline away.
+    DeadlinesStand => "no agent moves a deadline away",
+    /// A round has at most one terminal response.
+    OneResponse => "at most one terminal response per round",
+    /// What was accepted acted legally, and threads fall in rank.
+    LegalActions => "legal actions only, and each lowers its thread's rank",
+    /// Counters outlive rounds, generations and reviewers.
+    CountersStay => "no counter is ever reset",
+    /// No approval over a blocker that is open or with a person.
+    NoBlockedApproval => "no approval over an open or held blocker",
+    /// A finding is handed off at most once, and only when its pull request was merged.
+    HandedOffOnce => "handed off at most once, never before the merge",
+    /// A generation accepts no more messages than was said before.
+    FewMessages => "no more messages per generation than 5 n - 1",
+    /// The same message again is a duplicate and changes nothing.
+    DuplicatesAreInert => "a duplicate changes nothing",
+    /// The ledger, read back after a crash, gives the same state.
+    CrashesLoseNothing => "a crash between commit and delivery loses nothing",
+    /// A review ends approved, escalated or closed.
+    KnownEnds => "every end is an approval, an escalation or a close",
+}
 
-    /// The sentence it is reported under.
-    pub fn sentence(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|(law, _)| *law == self)
-            .expect("every law is listed")
-            .1
+impl Node {
+    /// Whether the step to here did not break this invariant.
+    fn keeps(&self, invariant: Invariant) -> bool {
+        self.broken
+            .as_ref()
+            .is_none_or(|broken| broken.invariant != invariant)
     }
 }
 
-/// A law that was broken, and how.
+/// An invariant that was broken, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Broken {
-    /// The law.
-    pub(crate) law: Law,
+    /// The invariant.
+    pub(crate) invariant: Invariant,
     /// What was found.
     pub(crate) why: String,
 }
 
 impl Broken {
-    /// A breach of this law.
-    pub(crate) fn new(law: Law, why: impl Into<String>) -> Self {
+    /// A breach of this invariant.
+    pub(crate) fn new(invariant: Invariant, why: impl Into<String>) -> Self {
         Self {
-            law,
+            invariant,
             why: why.into(),
         }
     }
 }
 
-/// Fails with a breach of the law unless the claim holds.
-fn holds(claim: bool, law: Law, why: impl FnOnce() -> String) -> Result<(), Broken> {
+/// Fails with a breach of the invariant unless the claim holds.
+fn holds(claim: bool, invariant: Invariant, why: impl FnOnce() -> String) -> Result<(), Broken> {
     if claim {
         Ok(())
     } else {
-        Err(Broken::new(law, why()))
+        Err(Broken::new(invariant, why()))
     }
 }
 
@@ -138,17 +123,19 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
             | Phase::Fixing { .. }
             | Phase::Addressed { .. } => false,
         };
-        holds(is_end == review.phase.is_final(), Law::KnownEnds, || {
-            format!("{:?}", review.phase)
-        })?;
+        holds(
+            is_end == review.phase.is_final(),
+            Invariant::KnownEnds,
+            || format!("{:?}", review.phase),
+        )?;
         let armed = review.deadline();
-        holds(armed.is_some() != is_end, Law::DaemonGoesOn, || {
+        holds(armed.is_some() != is_end, Invariant::DaemonGoesOn, || {
             format!("{key}: {armed:?}")
         })?;
         for which in [Deadline::PickUp, Deadline::Runtime, Deadline::Author] {
             let early = match armed {
                 Some((at, this)) if this == which => at - chrono::TimeDelta::seconds(1),
-                Some(_) | None => crate::deck::minute(1_000_000),
+                Some(_) | None => crate::inputs::minute(1_000_000),
             };
             let event = Event::Deadline {
                 review: key.clone(),
@@ -162,7 +149,7 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
                 on_event(state, policy, told, early, &mut ids()),
                 Record::Declined { .. }
             );
-            holds(is_declined, Law::DaemonGoesOn, || {
+            holds(is_declined, Invariant::DaemonGoesOn, || {
                 format!("{key}: {which:?} fires although it is not due")
             })?;
         }
@@ -174,7 +161,7 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
         .min_by_key(|(at, _)| *at);
     let Some((at, _)) = first else { return Ok(()) };
     let fires = due(state, policy, at, &mut ids()).is_some();
-    holds(fires, Law::DaemonGoesOn, || {
+    holds(fires, Invariant::DaemonGoesOn, || {
         format!("nothing is due at {at}, the deadline")
     })
 }

@@ -1,5 +1,5 @@
 //! What a packet can say of one thread, and how that is written. It leaves the whole message to
-//! `deck` and knows no rule: every combination is written, legal or not.
+//! `inputs` and knows no rule: every combination is written, legal or not.
 
 use message_schema::packet::{Action, Severity, Stance, Status};
 

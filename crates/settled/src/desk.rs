@@ -8,8 +8,8 @@ use message_schema::id::AgentName;
 use message_schema::{Code, Message};
 use review::{ContentDigest, Decision, Policy, Posted, Record, State};
 use spool::{
-    Body, Draft, FileName, Found, Hint, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, Unfit,
-    View,
+    Body, EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, SpoolError, Stamp,
+    Unfit, View,
 };
 use validate_message::PacketInput;
 
@@ -80,13 +80,13 @@ struct Held {
 /// What was decided and is to be committed together; the records in the same order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) drafts: Vec<EntryDraft>,
     pub(crate) records: Vec<Record>,
 }
 
 /// A judgement: something to commit, or a moment more for the file.
 enum Judged {
-    Decided(Box<(Draft, Record)>),
+    Decided(Box<(EntryDraft, Record)>),
     NotYet { until: u64 },
 }
 
@@ -164,7 +164,7 @@ impl Desk {
         let mut taken = self.intake.take(view, moment.spool(), limit);
         if !self.held.is_empty() {
             // Who waited came first; the others keep their order.
-            let place = |found: &Found| {
+            let place = |found: &OutboxFile| {
                 self.held
                     .get(&key(found))
                     .map_or(u64::MAX, |held| held.place)
@@ -221,7 +221,7 @@ impl Desk {
     /// From a file to what the ledger will say of it.
     fn judge(
         &mut self,
-        found: &Found,
+        found: &OutboxFile,
         view: &View<'_>,
         seq: u64,
         moment: Moment,
@@ -348,7 +348,7 @@ impl Desk {
 
     /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait
     /// for a packet has its end, and a file that its writer took back waits no more.
-    fn is_behind(&mut self, found: &Found, message: &Message) -> bool {
+    fn is_behind(&mut self, found: &OutboxFile, message: &Message) -> bool {
         if self.held.is_empty() || !is_review(message) {
             return false;
         }
@@ -365,7 +365,7 @@ impl Desk {
             .any(|(_, held)| held.to.iter().any(|one| to.contains(&one.as_str())))
     }
 
-    fn hold(&mut self, found: &Found, message: &Message) {
+    fn hold(&mut self, found: &OutboxFile, message: &Message) {
         if is_review(message) && !self.held.contains_key(&key(found)) {
             self.held_count += 1;
             let held = Held {
@@ -379,7 +379,7 @@ impl Desk {
     /// More time for a file that has not been still for as long as it may take to finish it.
     fn not_yet(
         &mut self,
-        found: &Found,
+        found: &OutboxFile,
         moment: Moment,
         patience: u64,
         retry: u64,
@@ -409,7 +409,7 @@ fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName>
         .map(|place| &agents[place])
 }
 
-fn key(found: &Found) -> (String, FileName) {
+fn key(found: &OutboxFile) -> (String, FileName) {
     (found.agent.clone(), found.file.clone())
 }
 

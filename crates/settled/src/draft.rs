@@ -5,7 +5,7 @@ use message_schema::Message;
 use message_schema::envelope::{MessageType, Timestamp};
 use message_schema::id::AgentName;
 use review::{Decision, Notice, Record, Refused, State};
-use spool::{Away, Body, Content, Delivery, Draft, Found, Mailbox, Original};
+use spool::{Away, Body, Content, Delivery, EntryDraft, Mailbox, Original, OutboxFile};
 
 use crate::clock::{self, Moment};
 use crate::letters;
@@ -17,7 +17,7 @@ use crate::rejection::{About, Rejection};
 #[derive(Debug)]
 pub(crate) struct Slip<'a> {
     /// The file.
-    pub(crate) found: &'a Found,
+    pub(crate) found: &'a OutboxFile,
     /// Whose outbox it lies in.
     pub(crate) outbox: &'a AgentName,
     /// The message, if it could be read.
@@ -32,7 +32,7 @@ pub(crate) struct Slip<'a> {
 
 impl Slip<'_> {
     /// What the ledger keeps of a message that is not refused.
-    pub(crate) fn decided(&self, decision: Decision, names: &mut NameBook) -> (Draft, Record) {
+    pub(crate) fn decided(&self, decision: Decision, names: &mut NameBook) -> (EntryDraft, Record) {
         let to = match &decision {
             Decision::Accept(accepted) => accepted.to.clone(),
             Decision::Duplicate(_) => Vec::new(),
@@ -70,7 +70,7 @@ impl Slip<'_> {
         mut rejection: Rejection,
         state: &State,
         names: &mut NameBook,
-    ) -> (Draft, Record) {
+    ) -> (EntryDraft, Record) {
         let ids = [clock::new_message_id(), clock::new_message_id()];
         let refused = Refused {
             outbox: self.outbox,
@@ -149,9 +149,9 @@ impl Slip<'_> {
             .collect()
     }
 
-    fn draft(&self, record: &Record, original: Original, deliveries: Vec<Delivery>) -> Draft {
+    fn draft(&self, record: &Record, original: Original, deliveries: Vec<Delivery>) -> EntryDraft {
         let id = self.message.and_then(Message::id).map(String::from);
-        Draft {
+        EntryDraft {
             id,
             original: Some(original),
             ..draft(record, self.moment, deliveries)
@@ -187,7 +187,7 @@ impl Slip<'_> {
 
 /// What the ledger keeps of an event, with every file it makes: letters with their packets, and the
 /// snapshot of a pull request.
-pub(crate) fn of_event(record: &Record, outgoing: &Outgoing<'_>, names: &mut NameBook) -> Draft {
+pub(crate) fn of_event(record: &Record, outgoing: &Outgoing<'_>, names: &mut NameBook) -> EntryDraft {
     let (deliveries, order) = match record {
         Record::Happened(happened) => {
             let mut deliveries = outgoing.letters(Occasion::Happened(happened), names);
@@ -199,13 +199,13 @@ pub(crate) fn of_event(record: &Record, outgoing: &Outgoing<'_>, names: &mut Nam
             unreachable!("messages are drafted with their originals")
         }
     };
-    Draft {
+    EntryDraft {
         id: order.as_ref().map(ToString::to_string),
         ..draft(record, outgoing.moment, deliveries)
     }
 }
 
-fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> Draft {
+fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> EntryDraft {
     let (kind, review) = match record {
         Record::Accepted(accepted) => ("accepted", accepted.step.as_ref().map(|step| &step.review)),
         Record::Duplicate { .. } => ("duplicate", None),
@@ -216,7 +216,7 @@ fn draft(record: &Record, moment: Moment, deliveries: Vec<Delivery>) -> Draft {
         ),
         Record::Declined { .. } => ("declined", None),
     };
-    Draft {
+    EntryDraft {
         at: moment.utc.to_rfc3339_opts(SecondsFormat::Millis, true),
         kind: kind.to_owned(),
         review: review.map(ToString::to_string),

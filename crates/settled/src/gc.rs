@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
-use spool::{Count, Cutoff, Old, Removal, FolderReport, SpoolError};
+use spool::{Count, Cutoff, FolderReport, Old, Removal, SpoolError};
 
 use crate::config::RetentionSection;
 

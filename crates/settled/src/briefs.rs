@@ -39,7 +39,7 @@ pub(crate) fn of(
         | Record::Declined { .. } => None,
     };
     let brief = review::brief(state, policy, &step?.review, moment.utc)?;
-    let mailbox = Mailbox::Packets("briefs".to_owned());
+    let mailbox = Mailbox::Packets(spool::dirs::BRIEFS.to_owned());
     let file = names.choose(Shelf::Mailbox(&mailbox), &name(&brief), seq);
     Some(Delivery {
         mailbox,

@@ -187,7 +187,11 @@ impl Slip<'_> {
 
 /// What the ledger keeps of an event, with every file it makes: letters with their packets, and the
 /// snapshot of a pull request.
-pub(crate) fn of_event(record: &Record, outgoing: &Outgoing<'_>, names: &mut NameBook) -> EntryDraft {
+pub(crate) fn of_event(
+    record: &Record,
+    outgoing: &Outgoing<'_>,
+    names: &mut NameBook,
+) -> EntryDraft {
     let (deliveries, order) = match record {
         Record::Happened(happened) => {
             let mut deliveries = outgoing.letters(Occasion::Happened(happened), names);

@@ -143,7 +143,7 @@ pub(crate) fn put_back(
     letter: &DeadLetter,
     original: &[u8],
 ) -> Result<String, NotSent> {
-    let outbox = format!("agents/{}/outbox", letter.agent);
+    let outbox = spool::dirs::of_agent(letter.agent.as_str(), spool::dirs::OUTBOX);
     let failed = |what: &str| {
         let what = format!("{what} {outbox}");
         move |source| NotSent::Io { what, source }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use spool::{Content, Delivery, Draft, FileName, Layout, Mailbox, Os, Spool, SpoolError};
+use spool::{Content, Delivery, EntryDraft, FileName, Layout, Mailbox, Os, Spool, SpoolError};
 use tempfile::TempDir;
 
 use crate::ledger::digest;
@@ -65,10 +65,10 @@ impl Sample {
 
 const CURSOR: &str = ".settled/cursors/codex.inbox.cursor";
 
-fn record(number: u64) -> Draft {
+fn record(number: u64) -> EntryDraft {
     let mailbox = Mailbox::Inbox("codex".to_owned());
     let file = FileName::new(format!("{number}.yaml")).expect("a name");
-    Draft {
+    EntryDraft {
         at: "2026-02-13T10:00:00.000Z".to_owned(),
         kind: "notice".to_owned(),
         review: None,

@@ -9,7 +9,8 @@ use message_schema::Message;
 use message_schema::id::AgentName;
 use review::Record;
 use spool::{
-    Body, Draft, FileName, Found, Hint, Intake, PacketRead, QUIET_MS, SpoolError, Stamp, View,
+    Body, EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, SpoolError, Stamp,
+    View,
 };
 use workspace::clock::{self, Moment};
 use workspace::config::Config;
@@ -65,12 +66,12 @@ struct Held {
 /// What was decided and is to be committed together; the records in the same order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) drafts: Vec<EntryDraft>,
     pub(crate) records: Vec<Record>,
 }
 
 impl Batch {
-    pub(crate) fn add(&mut self, draft: Draft, record: Record) {
+    pub(crate) fn add(&mut self, draft: EntryDraft, record: Record) {
         self.drafts.push(draft);
         self.records.push(record);
     }
@@ -83,7 +84,7 @@ impl Batch {
 
 /// What becomes of a file: a record to commit, or another look.
 enum Next {
-    Commit(Draft, Record),
+    Commit(EntryDraft, Record),
     LookAgain { at: u64 },
 }
 
@@ -149,7 +150,7 @@ impl Docket {
         let mut taken = self.intake.take(view, moment.spool(), limit);
         if !self.held.is_empty() {
             // Who waited came first; the others keep their order.
-            let place = |found: &Found| {
+            let place = |found: &OutboxFile| {
                 self.held
                     .get(&key(found))
                     .map_or(u64::MAX, |held| held.place)
@@ -193,7 +194,7 @@ impl Docket {
     /// From a file to what the ledger will say of it.
     fn judge(
         &mut self,
-        found: &Found,
+        found: &OutboxFile,
         view: &View<'_>,
         seq: u64,
         moment: Moment,
@@ -268,7 +269,7 @@ impl Docket {
 
     /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait
     /// for a packet has its end, and a file that its writer took back waits no more.
-    fn is_behind(&mut self, found: &Found, message: &Message) -> bool {
+    fn is_behind(&mut self, found: &OutboxFile, message: &Message) -> bool {
         if self.held.is_empty() || !is_review(message) {
             return false;
         }
@@ -285,7 +286,7 @@ impl Docket {
             .any(|(_, held)| held.to.iter().any(|one| to.contains(&one.as_str())))
     }
 
-    fn hold(&mut self, found: &Found, message: &Message) {
+    fn hold(&mut self, found: &OutboxFile, message: &Message) {
         if is_review(message) && !self.held.contains_key(&key(found)) {
             self.held_count += 1;
             let held = Held {
@@ -297,7 +298,7 @@ impl Docket {
     }
 
     /// When a file is looked at again that has not been still for as long as it may take to finish it.
-    fn not_yet(&mut self, found: &Found, patience: Patience, moment: Moment) -> Option<u64> {
+    fn not_yet(&mut self, found: &OutboxFile, patience: Patience, moment: Moment) -> Option<u64> {
         let written_ago = moment.utc.timestamp_millis() - found.stamp.mtime_ns / 1_000_000;
         if u64::try_from(written_ago).is_ok_and(|ago| ago >= patience.still_ms()) {
             return None;
@@ -322,7 +323,7 @@ fn on_the_roll<'a>(agents: &'a [AgentName], name: &str) -> Option<&'a AgentName>
         .map(|place| &agents[place])
 }
 
-fn key(found: &Found) -> (String, FileName) {
+fn key(found: &OutboxFile) -> (String, FileName) {
     (found.agent.clone(), found.file.clone())
 }
 

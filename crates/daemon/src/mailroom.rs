@@ -28,9 +28,6 @@ use crate::docket::{Batch, Docket};
 use crate::metrics::{Meter, Work};
 use crate::unproven::Unproven;
 
-/// The folder of `packets/` where findings packets lie.
-const FINDINGS: &str = "findings";
-
 /// What stops the mailroom.
 #[derive(Debug, thiserror::Error)]
 pub enum MailroomError {
@@ -189,7 +186,7 @@ impl Mailroom {
 
     /// Notes what the watcher saw of a findings packet.
     pub fn hint_packet(&self, file: &FileName, hint: spool::Hint) {
-        self.spool.hint_packet(FINDINGS, file, hint);
+        self.spool.hint_packet(spool::dirs::FINDINGS, file, hint);
     }
 
     /// Notes that the watcher saw something among the orders.
@@ -352,7 +349,7 @@ impl Mailroom {
 
     /// Where findings packets lie.
     pub fn findings(&self) -> PathBuf {
-        self.spool.layout().packets(FINDINGS)
+        self.spool.layout().packets(spool::dirs::FINDINGS)
     }
 }
 

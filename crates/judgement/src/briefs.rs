@@ -39,7 +39,7 @@ pub fn of(
         | Record::Declined { .. } => None,
     };
     let brief = review::brief(state, policy, &step?.review, now)?;
-    let mailbox = Mailbox::Packets("briefs".to_owned());
+    let mailbox = Mailbox::Packets(spool::dirs::BRIEFS.to_owned());
     let file = names.choose(Folder::Mailbox(&mailbox), &name(&brief), seq);
     Some(Delivery {
         mailbox,

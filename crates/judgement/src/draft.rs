@@ -6,7 +6,9 @@ use message_schema::Message;
 use message_schema::envelope::Timestamp;
 use message_schema::id::AgentName;
 use review::{Notice, Record, RefusalCost, State};
-use spool::{Away, Body, Content, Delivery, Digest, Draft, FileName, Found, Mailbox, Original};
+use spool::{
+    Away, Body, Content, Delivery, Digest, EntryDraft, FileName, Mailbox, Original, OutboxFile,
+};
 
 use crate::judge::{Decided, Refused, Submission, named_recipients};
 use crate::letters;
@@ -36,7 +38,7 @@ impl<'a> Drafting<'a> {
         submission: Submission<'_>,
         message: &Message,
         decided: &Decided,
-    ) -> Draft {
+    ) -> EntryDraft {
         let Submission { found, outbox, .. } = submission;
         let (to, text) = match &decided.record {
             Record::Accepted(accepted) => (accepted.to.as_slice(), text(found)),
@@ -56,7 +58,7 @@ impl<'a> Drafting<'a> {
         });
         let deliveries = deliveries.collect();
         let sent = self.choose(Folder::Sent(outbox.as_str()), &found.file);
-        Draft {
+        EntryDraft {
             id: message.id().map(String::from),
             original: Some(original(submission, Away::Sent(sent), text)),
             ..self.draft(&decided.record, deliveries)
@@ -69,7 +71,7 @@ impl<'a> Drafting<'a> {
         submission: Submission<'_>,
         message: Option<&Message>,
         refused: &Refused,
-    ) -> Draft {
+    ) -> EntryDraft {
         let Submission { found, outbox, .. } = submission;
         let (cost, notice) = match &refused.record {
             Record::Refused { cost, notice, .. } => (cost.as_deref(), notice),
@@ -106,7 +108,7 @@ impl<'a> Drafting<'a> {
                 .into_iter()
                 .flat_map(|message| withdrawn(found, message, self.agents, self.names)),
         );
-        Draft {
+        EntryDraft {
             id: message.and_then(Message::id).map(String::from),
             original: Some(original(submission, Away::DeadLetter(kept), None)),
             ..self.draft(&refused.record, deliveries)
@@ -114,7 +116,7 @@ impl<'a> Drafting<'a> {
     }
 
     /// An event: its letters with their packets, and the snapshot of a pull request.
-    pub(crate) fn event(&mut self, record: &Record) -> Draft {
+    pub(crate) fn event(&mut self, record: &Record) -> EntryDraft {
         let outgoing = self.outgoing();
         let (deliveries, order) = match record {
             Record::Happened(happened) => {
@@ -127,7 +129,7 @@ impl<'a> Drafting<'a> {
                 (Vec::new(), None)
             }
         };
-        Draft {
+        EntryDraft {
             id: order.map(ToString::to_string),
             ..self.draft(record, deliveries)
         }
@@ -153,7 +155,7 @@ impl<'a> Drafting<'a> {
         self.names.choose(folder, wanted, self.seq)
     }
 
-    fn draft(&self, record: &Record, deliveries: Vec<Delivery>) -> Draft {
+    fn draft(&self, record: &Record, deliveries: Vec<Delivery>) -> EntryDraft {
         let (kind, review) = match record {
             Record::Accepted(accepted) => {
                 let step = accepted.step.as_ref();
@@ -169,7 +171,7 @@ impl<'a> Drafting<'a> {
             }
             Record::Declined { .. } => ("declined", None),
         };
-        Draft {
+        EntryDraft {
             at: self.now.to_rfc3339_opts(SecondsFormat::Millis, true),
             kind: kind.to_owned(),
             review: review.map(ToString::to_string),
@@ -185,7 +187,7 @@ impl<'a> Drafting<'a> {
 /// Takes back the copies that the sender of a refused message put into mailboxes itself, as
 /// `oacp send` does. A name the ledger gave out there is a delivery of its own and stays.
 fn withdrawn(
-    found: &Found,
+    found: &OutboxFile,
     message: &Message,
     agents: &[AgentName],
     names: &UsedNames,
@@ -218,7 +220,7 @@ fn original(submission: Submission<'_>, away: Away, text: Option<String>) -> Ori
     }
 }
 
-fn digest(found: &Found) -> Option<Digest> {
+fn digest(found: &OutboxFile) -> Option<Digest> {
     match &found.body {
         Body::Message { digest, .. } => Some(*digest),
         Body::Unfit(_) => None,
@@ -226,7 +228,7 @@ fn digest(found: &Found) -> Option<Digest> {
 }
 
 /// The exact text; only a message that was read as UTF-8 is ever accepted.
-fn text(found: &Found) -> Option<String> {
+fn text(found: &OutboxFile) -> Option<String> {
     match &found.body {
         Body::Message { bytes, .. } => std::str::from_utf8(bytes).ok().map(str::to_owned),
         Body::Unfit(_) => None,

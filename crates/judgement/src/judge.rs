@@ -17,7 +17,7 @@ use review::{
     ContentDigest, Costs, Decision, Policy, Posted, Record, Refusal, ReportedEvent, ReviewKey,
     State,
 };
-use spool::{Body, Digest, Found, PacketRead};
+use spool::{Body, Digest, OutboxFile, PacketRead};
 use validate_message::PacketInput;
 
 use crate::rejection::Rejection;
@@ -26,7 +26,7 @@ use crate::rejection::Rejection;
 #[derive(Clone, Copy, Debug)]
 pub struct Submission<'a> {
     /// The file.
-    pub found: &'a Found,
+    pub found: &'a OutboxFile,
     /// Whose outbox it lies in.
     pub outbox: &'a AgentName,
     /// The user its owner has to be, where the config names one.
@@ -100,7 +100,7 @@ pub type Ids<'a> = &'a mut dyn FnMut() -> MessageId;
 
 /// Reads a submission.
 pub fn read(submission: Submission<'_>) -> Result<Read<'_>, Stop> {
-    let Found {
+    let OutboxFile {
         file, owner, body, ..
     } = submission.found;
     if let Some(user) = submission.user.filter(|user| user != owner) {

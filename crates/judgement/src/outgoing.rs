@@ -8,7 +8,7 @@ use review::{
     DaemonMessage, Event, Handoff, Happened, RefusalCost, Review, ReviewKey, ReviewStep, Says,
     State,
 };
-use spool::{Content, Delivery, FileName, Mailbox};
+use spool::{Content, Delivery, FileName, Mailbox, dirs};
 
 use crate::letters::{self, budget, handoff, news};
 use crate::snapshot;
@@ -122,7 +122,7 @@ impl Outgoing<'_> {
                 let name = format!("pr{}_r{round}_{}", review.pr, letter.id.as_str());
                 let packet = budget::packet(&spent, &name, head.at);
                 let (path, delivery) =
-                    packet_of("findings", &name, packet.text.clone(), names, self.seq);
+                    packet_of(dirs::FINDINGS, &name, packet.text.clone(), names, self.seq);
                 deliveries.push(delivery);
                 let path =
                     PacketPath::new(path).expect("a folder and a plain name are a packet path");
@@ -136,7 +136,7 @@ impl Outgoing<'_> {
                     .expect("a handoff letter is about a task of its record");
                 let text = handoff::packet(task, head.at);
                 let (path, delivery) =
-                    packet_of("handoff", task.id.as_str(), text, names, self.seq);
+                    packet_of(dirs::HANDOFF, task.id.as_str(), text, names, self.seq);
                 deliveries.push(delivery);
                 ("handoff", handoff::message(&head, task, path))
             }
@@ -225,7 +225,10 @@ fn packet_of(
         names,
         seq,
     );
-    (format!("packets/{folder}/{}", delivery.file), delivery)
+    (
+        format!("{}/{}", dirs::of_packets(folder), delivery.file),
+        delivery,
+    )
 }
 
 fn delivery(

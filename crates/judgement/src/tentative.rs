@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use message_schema::Message;
 use message_schema::id::AgentName;
 use review::{Policy, Record, State, Undo};
-use spool::Draft;
+use spool::EntryDraft;
 
 use crate::briefs;
 use crate::draft::Drafting;
@@ -76,7 +76,7 @@ impl Tentative {
         message: &Message,
         decided: &Decided,
         (seq, now): (u64, DateTime<Utc>),
-    ) -> Draft {
+    ) -> EntryDraft {
         let draft = self
             .drafting(seq, now)
             .decided(submission, message, decided);
@@ -90,7 +90,7 @@ impl Tentative {
         message: Option<&Message>,
         refused: &Refused,
         (seq, now): (u64, DateTime<Utc>),
-    ) -> Draft {
+    ) -> EntryDraft {
         let draft = self
             .drafting(seq, now)
             .refused(submission, message, refused);
@@ -98,7 +98,7 @@ impl Tentative {
     }
 
     /// Adds an event to the batch.
-    pub fn add_event(&mut self, record: &Record, (seq, now): (u64, DateTime<Utc>)) -> Draft {
+    pub fn add_event(&mut self, record: &Record, (seq, now): (u64, DateTime<Utc>)) -> EntryDraft {
         let draft = self.drafting(seq, now).event(record);
         self.applied(record, draft, (seq, now))
     }
@@ -130,9 +130,9 @@ impl Tentative {
     fn applied(
         &mut self,
         record: &Record,
-        mut draft: Draft,
+        mut draft: EntryDraft,
         (seq, now): (u64, DateTime<Utc>),
-    ) -> Draft {
+    ) -> EntryDraft {
         self.undo.push(Undo::of(&self.state, record));
         review::apply(&mut self.state, record, now);
         let Self {

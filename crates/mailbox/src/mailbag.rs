@@ -124,8 +124,8 @@ impl Mailbag {
             Place::Taken => self.layout.taken(agent),
             Place::Archive => self.layout.archive(agent),
             Place::Outbox => self.layout.outbox(agent),
-            Place::Sent => self.layout.agents().join(agent).join("sent"),
-            Place::DeadLetter => self.layout.agents().join(agent).join("dead_letter"),
+            Place::Sent => self.layout.sent(agent),
+            Place::DeadLetter => self.layout.dead_letter(agent),
         }
     }
 

@@ -5,7 +5,7 @@ use judgement::{Ids, Judge, Refused, Stop, Submission};
 use message_schema::Message;
 use message_schema::id::AgentName;
 use review::Record;
-use spool::{Body, Digest, FileName, Found, PacketRead, Stamp};
+use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
 
 use super::outcome::{self, Outcome};
 
@@ -18,8 +18,8 @@ pub(super) fn bytes(bytes: &[u8]) -> Body {
 }
 
 /// A file of that user in an outbox. It was finished long ago, and nobody waits for its writer.
-pub(super) fn file(outbox: &AgentName, owner: u32, body: Body) -> Found {
-    Found {
+pub(super) fn file(outbox: &AgentName, owner: u32, body: Body) -> OutboxFile {
+    OutboxFile {
         agent: outbox.to_string(),
         file: FileName::new("message.yaml").expect("a file name"),
         stamp: Stamp {

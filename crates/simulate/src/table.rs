@@ -9,7 +9,7 @@ use judgement::{Judge, Submission};
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use review::{Event, Policy, Record, ReportedEvent, Restore, State, Undo};
-use spool::{Body, Found, PacketRead};
+use spool::{Body, OutboxFile, PacketRead};
 use workspace::config::Config;
 
 use super::compose::{Laid, Mail};
@@ -77,7 +77,12 @@ impl Table {
         self.submit(&raw.outbox, &found, user)
     }
 
-    fn submit(&mut self, outbox: &AgentName, found: &Found, user: Option<u32>) -> Vec<Outcome> {
+    fn submit(
+        &mut self,
+        outbox: &AgentName,
+        found: &OutboxFile,
+        user: Option<u32>,
+    ) -> Vec<Outcome> {
         let submission = Submission {
             found,
             outbox,

@@ -52,6 +52,16 @@ pub const TORN: &str = ".settled/torn";
 /// The lock file.
 pub(crate) const LOCK: &str = ".settled/lock";
 
+/// Gives a directory of an agent as it is shown, relative to the root: `agents/<agent>/<directory>`.
+pub fn of_agent(agent: &str, directory: &str) -> String {
+    format!("{AGENTS}/{agent}/{directory}")
+}
+
+/// Gives a folder of packets as it is shown, relative to the root: `packets/<folder>`.
+pub fn of_packets(folder: &str) -> String {
+    format!("{PACKETS}/{folder}")
+}
+
 /// Says whether a text can name an agent's directory: no path, not hidden, short enough for the names made from it.
 pub(crate) fn is_agent_name(text: &str) -> bool {
     (1..=200).contains(&text.len()) && !text.starts_with('.') && !text.contains(['/', '\0'])

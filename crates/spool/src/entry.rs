@@ -13,7 +13,7 @@ use crate::{Digest, FileName, Mailbox};
 
 /// What one decision wants written; the ledger adds its place in the chain.
 #[derive(Debug, Clone)]
-pub struct Draft {
+pub struct EntryDraft {
     /// When it was decided: RFC 3339, UTC, with milliseconds.
     pub at: String,
     /// What was decided, in one word; opaque here.
@@ -168,9 +168,9 @@ pub enum Content {
 
 impl Entry {
     /// Gives the bytes of one of this record's deliveries, or the digest of those to be taken out.
-    pub(crate) fn expected<'a>(&'a self, delivery: &'a Delivery) -> Expected<'a> {
+    pub(crate) fn expected<'a>(&'a self, delivery: &'a Delivery) -> ExpectedContent<'a> {
         match &delivery.content {
-            Content::Text(text) => Expected::File(text.as_bytes()),
+            Content::Text(text) => ExpectedContent::File(text.as_bytes()),
             Content::Original => {
                 let original = self
                     .original
@@ -179,15 +179,15 @@ impl Entry {
                 let text = original.expect(
                     "a draft that delivers its original has its text, or it is not committed",
                 );
-                Expected::File(text.as_bytes())
+                ExpectedContent::File(text.as_bytes())
             }
-            Content::Withdrawn(digest) => Expected::Absent(digest),
+            Content::Withdrawn(digest) => ExpectedContent::Absent(digest),
         }
     }
 }
 
 /// What a mailbox holds under a name once a delivery is done.
-pub(crate) enum Expected<'a> {
+pub(crate) enum ExpectedContent<'a> {
     /// A file of these bytes.
     File(&'a [u8]),
     /// No file of these bytes.

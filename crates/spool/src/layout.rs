@@ -121,6 +121,21 @@ impl Layout {
         self.root.join(agent_dir(agent, dirs::INBOX))
     }
 
+    /// An agent's directory, which holds its mailboxes.
+    pub fn agent(&self, agent: &str) -> PathBuf {
+        self.root.join(agent_home(agent))
+    }
+
+    /// Where an agent's accepted originals are.
+    pub fn sent(&self, agent: &str) -> PathBuf {
+        self.root.join(agent_dir(agent, dirs::SENT))
+    }
+
+    /// Where an agent's refused originals are, and the reports on them.
+    pub fn dead_letter(&self, agent: &str) -> PathBuf {
+        self.root.join(agent_dir(agent, dirs::DEAD_LETTER))
+    }
+
     /// Where an agent keeps the messages of its inbox that it is working on.
     pub fn taken(&self, agent: &str) -> PathBuf {
         self.root.join(agent_dir(agent, dirs::TAKEN))
@@ -141,12 +156,17 @@ impl Layout {
         self.root.join(packets_dir(folder))
     }
 
-    /// Where the ledger's segments lie.
+    /// Where the ledger's segments are.
     pub fn ledger(&self) -> PathBuf {
         self.root.join(dirs::LEDGER)
     }
 
-    /// Where all agents' directories lie.
+    /// Where the snapshots of the ledger are.
+    pub fn snapshots(&self) -> PathBuf {
+        self.root.join(dirs::SNAPSHOTS)
+    }
+
+    /// Where all agents' directories are.
     pub fn agents(&self) -> PathBuf {
         self.root.join(dirs::AGENTS)
     }

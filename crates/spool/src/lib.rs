@@ -3,7 +3,7 @@
 //! The way of a message through this room, and the file that answers for each step:
 //!
 //! - `intake` finds a finished file in an outbox and reads it once;
-//! - the caller judges it and hands in a [`Draft`] of what to write;
+//! - the caller judges it and hands in a [`EntryDraft`] of what to write;
 //! - `ledger` writes the batch as chained lines and syncs it once: the instant after which it counts;
 //! - `delivery` follows the ledger, lane by lane: inboxes, dead letters, packets, and putting originals away;
 //! - `recover` finishes at the next start what a kill or a power cut left undone;
@@ -50,9 +50,9 @@ pub use crate::disk::os::Os;
 #[cfg(feature = "faulty-disk")]
 pub use crate::disk::volatile::VolatileDisk;
 pub use crate::disk::{Disk, FileKind, Handle, OpenMode, Stat};
-pub use crate::entry::{Away, Content, Delivery, Draft, Entry, NotAway, Original, Stamp};
+pub use crate::entry::{Away, Content, Delivery, Entry, EntryDraft, NotAway, Original, Stamp};
 pub use crate::error::{SpoolError, VisitError};
-pub use crate::intake::{Body, Found, Hint, Intake, Mark, QUIET_MS, Taken, Unfit};
+pub use crate::intake::{Body, Hint, Intake, OutboxFile, QUIET_MS, QueueMark, Taken, Unfit};
 pub use crate::layout::Layout;
 pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};
 pub use crate::mailbox::{Mailbox, NotAMailbox};

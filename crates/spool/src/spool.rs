@@ -12,7 +12,7 @@ use crate::lock::LockGuard;
 use crate::packet::Packets;
 use crate::root::OpenRoot;
 use crate::view::{InHand, View};
-use crate::{Content, Draft, Entry, FileName, Hint, SpoolError, dirs};
+use crate::{Content, Entry, EntryDraft, FileName, Hint, SpoolError, dirs};
 
 /// A record that the ledger holds. Only [`Spool::commit`] makes one.
 #[derive(Debug, Clone)]
@@ -85,7 +85,7 @@ impl Spool {
     pub fn commit(
         &mut self,
         expected_seq: u64,
-        drafts: Vec<Draft>,
+        drafts: Vec<EntryDraft>,
     ) -> Result<Vec<Committed>, SpoolError> {
         self.ledger.stopped()?;
         let next = self.ledger.next_seq();
@@ -256,7 +256,7 @@ impl Spool {
 }
 
 /// Says what about a draft cannot be carried out.
-fn check(draft: &Draft) -> Result<(), String> {
+fn check(draft: &EntryDraft) -> Result<(), String> {
     for delivery in &draft.deliveries {
         if !delivery.mailbox.is_possible() {
             return Err(format!("there can be no mailbox {}", delivery.mailbox));

@@ -57,7 +57,7 @@ pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError
 
 /// Whether the directory is a workspace: it has mailboxes. What cannot be looked at may be one.
 pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
-    match root.join("agents").metadata() {
+    match Layout::new(root).agents().metadata() {
         Ok(data) => Ok(data.is_dir()),
         Err(error)
             if matches!(

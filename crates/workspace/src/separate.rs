@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::users::{User, Users};
 use message_schema::id::AgentName;
-use spool::{FileName, OwnedTree, Ownership, SpoolError};
+use spool::{FileName, OwnedTree, Ownership, SpoolError, dirs};
 
 /// Who is who.
 #[derive(Debug)]
@@ -102,13 +102,19 @@ impl Cast {
                 Within::Left,
             ),
             line(
-                ".settled",
+                dirs::OWN,
                 daemon,
                 0o700,
                 "the ledger holds everybody's mail",
                 Within::Owned(0o600),
             ),
-            line("agents", ROOT, 0o755, "only root adds agents", Within::Left),
+            line(
+                dirs::AGENTS,
+                ROOT,
+                0o755,
+                "only root adds agents",
+                Within::Left,
+            ),
         ];
         let config = User {
             uid: 0,
@@ -132,7 +138,7 @@ impl Cast {
             };
             let mut mailbox = |directory: &str, owner, mode, why, within| {
                 lines.push(line(
-                    &format!("agents/{name}{directory}"),
+                    dirs::of_agent(name.as_str(), directory).trim_end_matches('/'),
                     owner,
                     mode,
                     why,
@@ -147,29 +153,35 @@ impl Cast {
                 Within::Left,
             );
             mailbox(
-                "/outbox",
+                dirs::OUTBOX,
                 own,
                 0o2770,
                 "the agent writes, the daemon puts away",
                 Within::Left,
             );
             mailbox(
-                "/inbox",
+                dirs::INBOX,
                 shared,
                 0o770,
                 "the daemon writes, the agent takes",
                 Within::Readable,
             );
-            mailbox("/sent", shared, 0o750, "the agent reads", Within::Readable);
             mailbox(
-                "/dead_letter",
+                dirs::SENT,
                 shared,
                 0o750,
                 "the agent reads",
                 Within::Readable,
             );
             mailbox(
-                "/archive",
+                dirs::DEAD_LETTER,
+                shared,
+                0o750,
+                "the agent reads",
+                Within::Readable,
+            );
+            mailbox(
+                dirs::ARCHIVE,
                 own,
                 0o2750,
                 "the agent keeps, the daemon looks",
@@ -178,42 +190,42 @@ impl Cast {
         }
         lines.extend([
             line(
-                "packets",
+                dirs::PACKETS,
                 ROOT,
                 0o755,
                 "nobody exchanges its folders",
                 Within::Left,
             ),
             line(
-                "packets/findings",
+                &dirs::of_packets(dirs::FINDINGS),
                 daemon,
                 0o3777,
                 "all write, nobody removes another's",
                 Within::Left,
             ),
             line(
-                "packets/briefs",
+                &dirs::of_packets(dirs::BRIEFS),
                 daemon,
                 0o755,
                 "the daemon writes, all read",
                 Within::Readable,
             ),
             line(
-                "packets/handoff",
+                &dirs::of_packets(dirs::HANDOFF),
                 daemon,
                 0o755,
                 "the daemon writes, all read",
                 Within::Readable,
             ),
             line(
-                "events",
+                dirs::EVENTS,
                 ROOT,
                 0o755,
                 "nobody exchanges its folders",
                 Within::Left,
             ),
             line(
-                "events/pr",
+                dirs::PULLS,
                 daemon,
                 0o755,
                 "the daemon writes, all read",

@@ -66,7 +66,7 @@ pub fn look(root: &Path) -> Before {
 }
 
 /// What lies where: a directory and a file's bytes.
-type Content = (String, Vec<u8>);
+type NamedBytes = (String, Vec<u8>);
 
 /// Checks everything and lists what is wrong; nothing if all is well.
 pub fn judge(scene: &Scene<'_>) -> Vec<String> {
@@ -212,7 +212,7 @@ fn letter<'a>(scene: &Scene<'a>, file: &str) -> Option<&'a Letter> {
 
 /// Every file a record names is there whole or was taken by its reader; what is there again is named.
 fn deliveries(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
-    let mut wanted: BTreeMap<Content, Vec<(usize, String)>> = BTreeMap::new();
+    let mut wanted: BTreeMap<NamedBytes, Vec<(usize, String)>> = BTreeMap::new();
     for (index, record) in records.iter().enumerate() {
         for delivery in record["deliveries"].as_array().into_iter().flatten() {
             let text = if delivery["content"] == "original" {
@@ -276,7 +276,7 @@ fn deliveries(scene: &Scene<'_>, records: &[Value], wrong: &mut Vec<String>) {
 }
 
 /// What shows where records deliver, apart from refused originals.
-fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<Content, Vec<String>> {
+fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<NamedBytes, Vec<String>> {
     let mut places = vec![
         "packets/briefs".to_owned(),
         "packets/findings".to_owned(),
@@ -287,7 +287,7 @@ fn found(scene: &Scene<'_>, wrong: &mut Vec<String>) -> BTreeMap<Content, Vec<St
             ["inbox", "archive", "dead_letter"].map(|name| format!("agents/{agent}/{name}")),
         );
     }
-    let mut found: BTreeMap<Content, Vec<String>> = BTreeMap::new();
+    let mut found: BTreeMap<NamedBytes, Vec<String>> = BTreeMap::new();
     for place in places {
         for path in visible(&scene.root.join(&place)) {
             let bytes = std::fs::read(&path).unwrap_or_default();

@@ -5,14 +5,14 @@ use std::io;
 use std::process::{Command, Stdio};
 
 /// What the index holds at a path.
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     pub(crate) is_file: bool,
     pub(crate) is_symlink: bool,
     /// The name of the blob.
     pub(crate) id: String,
 }
 
-impl Entry {
+impl IndexEntry {
     fn new(mode: &str, id: &str) -> Self {
         Self {
             is_file: mode.starts_with("100"),
@@ -23,7 +23,7 @@ impl Entry {
 }
 
 /// Lists what the next commit adds or changes, in git's order.
-pub(super) fn changed() -> io::Result<Vec<(String, Entry)>> {
+pub(super) fn changed() -> io::Result<Vec<(String, IndexEntry)>> {
     // Raw, for the ids: asked for by id, no name of a file can be mistaken for anything else.
     let listed = git(&[
         "diff",
@@ -44,14 +44,14 @@ pub(super) fn changed() -> io::Result<Vec<(String, Entry)>> {
         let (mode, id) = (about.next()?, about.nth(1)?);
         Some((
             String::from_utf8_lossy(path).into_owned(),
-            Entry::new(mode, id),
+            IndexEntry::new(mode, id),
         ))
     };
     Ok(words.chunks_exact(2).filter_map(entry).collect())
 }
 
 /// Lists everything of the index that lies in a directory called `packets`.
-pub(super) fn packets() -> io::Result<BTreeMap<String, Entry>> {
+pub(super) fn packets() -> io::Result<BTreeMap<String, IndexEntry>> {
     let listed = git(&[
         "ls-files",
         "--stage",
@@ -66,7 +66,10 @@ pub(super) fn packets() -> io::Result<BTreeMap<String, Entry>> {
         let line = String::from_utf8_lossy(line);
         let (about, path) = line.split_once('\t')?;
         let mut about = about.split(' ');
-        Some((path.to_owned(), Entry::new(about.next()?, about.next()?)))
+        Some((
+            path.to_owned(),
+            IndexEntry::new(about.next()?, about.next()?),
+        ))
     };
     Ok(listed.split(|byte| *byte == 0).filter_map(entry).collect())
 }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use message_schema::id::PacketPath;
 
 use self::batch::Batch;
-use self::entries::Entry;
+use self::entries::IndexEntry;
 use super::packet::{self, Found};
 use super::place;
 
@@ -28,7 +28,7 @@ pub(crate) struct Staged {
     up: String,
     batch: Mutex<Batch>,
     /// What lies in a `packets` directory, by its path. Listed when a message first asks.
-    packets: OnceLock<Result<BTreeMap<String, Entry>, String>>,
+    packets: OnceLock<Result<BTreeMap<String, IndexEntry>, String>>,
 }
 
 /// A message in the index.

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use spool::{Mark, SpoolError};
+use spool::{QueueMark, SpoolError};
 use workspace::clock::Moment;
 use workspace::orders;
 
@@ -22,15 +22,15 @@ const DEADLINE_GRACE: TimeDelta = TimeDelta::seconds(5);
 #[derive(Debug)]
 pub(super) struct Waits {
     /// The first sweep that was not followed yet by a look which requests have left their inboxes.
-    pub(super) takes: Option<Mark>,
+    pub(super) takes: Option<QueueMark>,
     /// Whether orders may lie there that no pass has listed: the watcher saw one, or nobody looked since the last sweep.
     pub(super) any_orders: bool,
     /// Since when orders have been waiting, on the monotonic clock.
     orders_since: Option<u64>,
     /// Orders whose moment is over.
-    orders: Option<(Mark, Vec<OsString>)>,
+    orders: Option<(QueueMark, Vec<OsString>)>,
     /// Deadlines whose moment is over: all that came by then.
-    deadlines: Option<(Mark, DateTime<Utc>)>,
+    deadlines: Option<(QueueMark, DateTime<Utc>)>,
 }
 
 impl Default for Waits {

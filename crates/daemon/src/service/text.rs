@@ -127,9 +127,9 @@ impl Service {
             }
             Scope::User => String::new(),
         };
-        let log = self
-            .root
-            .join(".settled/daemon.log")
+        let log = spool::Layout::new(&self.root)
+            .own()
+            .join("daemon.log")
             .to_string_lossy()
             .into_owned();
         PLIST

@@ -139,7 +139,7 @@ fn within(root: &Path, path: &Path) -> io::Result<u64> {
 /// Puts the bytes into the outbox they came from, under a free name, and says which. They show under it whole or not at
 /// all; a kill before leaves a hidden file.
 pub fn put_back(root: &Path, letter: &DeadLetter, original: &[u8]) -> Result<String, NotSent> {
-    let outbox = format!("agents/{}/outbox", letter.agent);
+    let outbox = spool::dirs::of_agent(letter.agent.as_str(), spool::dirs::OUTBOX);
     let failed = |what: &str| {
         let what = format!("{what} {outbox}");
         move |source| NotSent::Io { what, source }

@@ -126,7 +126,10 @@ pub(super) fn events(case: &Case<'_>) -> Checked {
         .iter()
         .map(|agent| layout.outbox(agent.as_str()))
         .collect();
-    directories.extend([layout.packets("findings"), orders::directory(case.root)]);
+    directories.extend([
+        layout.packets(spool::dirs::FINDINGS),
+        orders::directory(case.root),
+    ]);
     let count = directories.len();
     let limits = limits();
     let fix = "raise fs.inotify.max_user_instances and fs.inotify.max_user_watches with sysctl; until then a sweep finds all, later";

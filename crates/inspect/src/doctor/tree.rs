@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use message_schema::id::AgentName;
 use rustix::fs::Access;
-use spool::{Layout, Mailbox};
+use spool::{Layout, Mailbox, dirs};
 use workspace::config::{Config, ConfigError};
 use workspace::{directory, orders};
 
@@ -145,13 +145,13 @@ pub(super) fn access(case: &Case<'_>) -> Checked {
 }
 
 fn of_agent(root: &Path, agent: &str) -> Vec<(PathBuf, Access)> {
-    let home = root.join("agents").join(agent);
+    let home = Layout::new(root).agent(agent);
     let write = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     let read = Access::READ_OK | Access::EXEC_OK;
-    let writes = ["outbox", "inbox", "archive"].map(|name| (home.join(name), write));
-    let reads = ["sent", "dead_letter"].map(|name| (home.join(name), read));
+    let writes = [dirs::OUTBOX, dirs::INBOX, dirs::ARCHIVE].map(|name| (home.join(name), write));
+    let reads = [dirs::SENT, dirs::DEAD_LETTER].map(|name| (home.join(name), read));
     let findings = (
-        Layout::new(root).packets("findings"),
+        Layout::new(root).packets(dirs::FINDINGS),
         Access::WRITE_OK | Access::EXEC_OK,
     );
     writes.into_iter().chain(reads).chain([findings]).collect()
@@ -163,14 +163,15 @@ fn of_daemon(case: &Case<'_>) -> Vec<(PathBuf, Access)> {
     let mut wanted = vec![
         (layout.own(), write),
         (layout.ledger(), write),
-        (layout.packets("briefs"), write),
-        (layout.packets("handoff"), write),
-        (layout.packets("findings"), write),
+        (layout.packets(dirs::BRIEFS), write),
+        (layout.packets(dirs::HANDOFF), write),
+        (layout.packets(dirs::FINDINGS), write),
     ];
     for agent in case.agents {
-        let home = layout.agents().join(agent.as_str());
+        let home = layout.agent(agent.as_str());
         wanted.extend(
-            ["outbox", "inbox", "sent", "dead_letter"].map(|name| (home.join(name), write)),
+            [dirs::OUTBOX, dirs::INBOX, dirs::SENT, dirs::DEAD_LETTER]
+                .map(|name| (home.join(name), write)),
         );
     }
     wanted
@@ -239,12 +240,8 @@ pub(super) fn users(case: &Case<'_>) -> Checked {
 pub(super) fn leftovers(case: &Case<'_>) -> Checked {
     let (mut removed, mut left) = (Vec::new(), Vec::new());
     for agent in case.agents {
-        for directory in ["outbox", "inbox", "dead_letter"] {
-            let directory = case
-                .root
-                .join("agents")
-                .join(agent.as_str())
-                .join(directory);
+        for directory in [dirs::OUTBOX, dirs::INBOX, dirs::DEAD_LETTER] {
+            let directory = case.root.join(dirs::of_agent(agent.as_str(), directory));
             // What cannot be listed is told by `access`.
             for entry in std::fs::read_dir(&directory)
                 .into_iter()
@@ -307,9 +304,9 @@ fn is_unneeded(case: &Case<'_>, agent: &str, directory: &Path, name: &str) -> bo
     let (Ok(seq), Ok(n)) = (seq.parse(), n.parse()) else {
         return false;
     };
-    let mailbox = if directory.ends_with("inbox") {
+    let mailbox = if directory.ends_with(dirs::INBOX) {
         Mailbox::Inbox(agent.to_owned())
-    } else if directory.ends_with("dead_letter") {
+    } else if directory.ends_with(dirs::DEAD_LETTER) {
         Mailbox::DeadLetter(agent.to_owned())
     } else {
         return false;

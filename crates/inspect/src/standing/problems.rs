@@ -233,9 +233,11 @@ fn dead_letter(letter: &Refusal, mending: &Mending<'_>) -> Problem {
         since: Some(letter.at),
         review: letter.review.clone(),
         path: Some(
-            ["agents", agent.as_str(), "dead_letter", file]
-                .iter()
-                .collect(),
+            PathBuf::from(spool::dirs::of_agent(
+                agent.as_str(),
+                spool::dirs::DEAD_LETTER,
+            ))
+            .join(file),
         ),
         mend: mending.agent(agent, &letter.show(), "what was refused, and why"),
     }

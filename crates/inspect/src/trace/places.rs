@@ -6,7 +6,7 @@ use std::path::Path;
 
 use message_schema::Report;
 use message_schema::id::{AgentName, MessageId};
-use spool::{Digest, FileName};
+use spool::{Digest, FileName, dirs};
 use workspace::directory;
 
 use super::{Known, Stage, Step};
@@ -15,7 +15,7 @@ use super::{Known, Stage, Step};
 const SIZE_MAX: u64 = 1 << 20;
 
 /// Where a file of an inbox may lie once its reader has it.
-const TAKEN: [&str; 3] = ["inbox/taken", "archive", "inbox/archive"];
+const TAKEN: [&str; 3] = [dirs::TAKEN, dirs::ARCHIVE, dirs::INBOX_ARCHIVE];
 
 /// Where a delivered file lies.
 #[derive(Debug)]
@@ -38,13 +38,13 @@ pub(super) fn of_delivered(
     seq: u64,
     digest: &Digest,
 ) -> Place {
-    for directory in ["inbox"].iter().chain(&TAKEN) {
+    for directory in [dirs::INBOX].iter().chain(&TAKEN) {
         for name in file.variants(seq) {
-            let path = format!("agents/{agent}/{directory}/{name}");
-            let full = root.join("agents").join(agent).join(directory).join(&name);
+            let path = format!("{}/{name}", dirs::of_agent(agent, directory));
+            let full = root.join(dirs::of_agent(agent, directory)).join(&name);
             match read(&full) {
                 Ok(Some(bytes)) if Digest::of(&bytes) == *digest => {
-                    return if *directory == "inbox" {
+                    return if *directory == dirs::INBOX {
                         Place::Inbox(path)
                     } else {
                         Place::Left(path)
@@ -52,7 +52,10 @@ pub(super) fn of_delivered(
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    return Place::Unreadable(format!("agents/{agent}/{directory}: {error}"));
+                    return Place::Unreadable(format!(
+                        "{}: {error}",
+                        dirs::of_agent(agent, directory)
+                    ));
                 }
             }
         }
@@ -72,7 +75,7 @@ pub(super) fn waiting(
         None => "in the outbox; whether a daemon is serving is not known",
     };
     let step = |path| Step::new(Stage::Waiting, Known::Yes, serving).by_file(path);
-    with_id(root, "outbox", id, from)
+    with_id(root, dirs::OUTBOX, id, from)
         .into_iter()
         .map(|(agent, path)| (agent, step(path)))
         .collect()
@@ -85,7 +88,7 @@ pub(super) fn refused(
     from: Option<&AgentName>,
 ) -> Vec<(String, Step)> {
     let mut found = Vec::new();
-    for (agent, name, bytes) in files(root, "dead_letter", from) {
+    for (agent, name, bytes) in files(root, dirs::DEAD_LETTER, from) {
         let Some(report) = Report::from_yaml(&bytes)
             .ok()
             .filter(|report| report.message_id.as_ref() == Some(id))
@@ -93,8 +96,10 @@ pub(super) fn refused(
             continue;
         };
         let what = format!("{}: {}", report.refused, report.summary);
-        let step = Step::new(Stage::Refused, Known::Yes, what)
-            .by_file(format!("agents/{agent}/dead_letter/{name}"));
+        let step = Step::new(Stage::Refused, Known::Yes, what).by_file(format!(
+            "{}/{name}",
+            dirs::of_agent(&agent, dirs::DEAD_LETTER)
+        ));
         let at = Some(report.received_at.to_string());
         found.push((
             agent,
@@ -116,7 +121,7 @@ pub(super) fn unproven(root: &Path, id: &MessageId) -> Vec<Step> {
             .of(&agent)
             .by_file(path)
     };
-    ["inbox"]
+    [dirs::INBOX]
         .iter()
         .chain(&TAKEN)
         .flat_map(|directory| with_id(root, directory, id, None))
@@ -140,7 +145,7 @@ fn with_id(
     files(root, directory, of)
         .filter(|(.., bytes)| is_it(bytes))
         .map(|(agent, name, _)| {
-            let path = format!("agents/{agent}/{directory}/{name}");
+            let path = format!("{}/{name}", dirs::of_agent(&agent, directory));
             (agent, path)
         })
         .collect()
@@ -157,7 +162,7 @@ fn files<'a>(
         .into_iter()
         .filter(move |agent| of.is_none_or(|of| of == agent));
     agents.flat_map(move |agent| {
-        let directory = root.join("agents").join(agent.as_str()).join(directory);
+        let directory = root.join(dirs::of_agent(agent.as_str(), directory));
         let mut names: Vec<FileName> = std::fs::read_dir(&directory)
             .into_iter()
             .flatten()

@@ -5,7 +5,7 @@ use std::path::Path;
 use chrono::{DateTime, SecondsFormat};
 use message_schema::id::MessageId;
 use review::Record;
-use spool::{Away, Delivery, Digest, Entry, Mailbox, Original};
+use spool::{Away, Delivery, Digest, Entry, Mailbox, Original, dirs};
 
 use super::places::{self, Place};
 use super::told::{self, Told};
@@ -65,7 +65,11 @@ pub(super) fn life(root: &Path, id: &MessageId, told: &Told) -> Life {
 
 /// Where the file lay, and when it was last changed, as the record has it.
 fn written(entry: &Entry, original: &Original) -> Step {
-    let path = format!("agents/{}/outbox/{}", original.outbox, original.file);
+    let path = format!(
+        "{}/{}",
+        dirs::of_agent(&original.outbox, dirs::OUTBOX),
+        original.file
+    );
     let at = original.stamp.and_then(|stamp| {
         let at = DateTime::from_timestamp_nanos(stamp.mtime_ns);
         (stamp.mtime_ns > 0).then(|| at.to_rfc3339_opts(SecondsFormat::Millis, true))
@@ -108,8 +112,13 @@ fn judged(entry: &Entry, record: &Record) -> Step {
         .original
         .as_ref()
         .map(|original| match &original.away {
-            Away::Sent(file) => format!("agents/{}/sent/{file}", original.outbox),
-            Away::DeadLetter(file) => format!("agents/{}/dead_letter/{file}", original.outbox),
+            Away::Sent(file) => format!("{}/{file}", dirs::of_agent(&original.outbox, dirs::SENT)),
+            Away::DeadLetter(file) => {
+                format!(
+                    "{}/{file}",
+                    dirs::of_agent(&original.outbox, dirs::DEAD_LETTER)
+                )
+            }
         });
     Step { path: away, ..step }
 }

@@ -236,7 +236,7 @@ fn of_ledger(
 /// The newest brief of each review that this agent has not answered, as far as its own `sent/` tells. The daemon may
 /// have closed the request meanwhile; then it refuses the answer, and says so.
 fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
-    let directory = Layout::new(root).packets("briefs");
+    let directory = Layout::new(root).packets(spool::dirs::BRIEFS);
     let listed = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed?,
@@ -281,7 +281,7 @@ fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
 
 /// The rounds this agent has given its one response to.
 fn answered(root: &Path, me: &AgentName) -> BTreeSet<(PrNumber, u32)> {
-    let sent = Layout::new(root).agents().join(me.as_str()).join("sent");
+    let sent = Layout::new(root).sent(me.as_str());
     let files = std::fs::read_dir(sent).into_iter().flatten().flatten();
     let rounds = files.filter_map(|file| {
         let message = parse(&read(&file.path()).ok()?).ok()?;

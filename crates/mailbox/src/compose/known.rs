@@ -26,10 +26,10 @@ pub struct Known {
 
 /// Finds the message an agent sent under this id, whatever its file is called.
 pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option<Known>> {
-    let home = Layout::new(root).agents().join(agent.as_str());
+    let layout = Layout::new(root);
+    let (outbox, sent) = (layout.outbox(agent.as_str()), layout.sent(agent.as_str()));
     // A message that is put away between the two looks is found in the second.
-    for (place, accepted) in [("outbox", false), ("sent", true)] {
-        let directory = home.join(place);
+    for (directory, accepted) in [(outbox, false), (sent, true)] {
         let likely = directory.join(file_name(id));
         let listed = match std::fs::read_dir(&directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,

@@ -282,7 +282,7 @@ impl Letter {
             );
             let planned = NewPacket::plan(root, &stem, text);
             let planned = planned.map_err(|source| LetterError::Packet {
-                path: root.join("packets/findings"),
+                path: spool::Layout::new(root).packets(spool::dirs::FINDINGS),
                 source,
             })?;
             body.put("findings_packet", planned.path.as_str());

@@ -8,14 +8,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::PacketPath;
+use spool::dirs;
 
 use super::outbox;
 
 /// The largest file that is read, in bytes: no message and no packet may be larger.
 pub const SIZE_MAX: u64 = 256 * 1024;
-
-/// Where packets of findings lie.
-const FOLDER: &str = "packets/findings";
 
 /// The packet of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +57,7 @@ impl NewPacket {
             } else {
                 format!("{stem}-{n}")
             };
-            let path = format!("{FOLDER}/{name}.yaml");
+            let path = format!("{}/{name}.yaml", dirs::of_packets(dirs::FINDINGS));
             if may_be_at(&root.join(&path), &text)? {
                 let path =
                     PacketPath::new(path).expect("a folder of ours and a name without a slash");
@@ -149,7 +147,8 @@ mod tests {
     #[test]
     fn a_packet_of_the_same_text_is_used_again_and_another_takes_the_next_name() {
         let root = tempfile::tempdir().expect("a directory");
-        std::fs::create_dir_all(root.path().join(FOLDER)).expect("the folder");
+        std::fs::create_dir_all(spool::Layout::new(root.path()).packets(dirs::FINDINGS))
+            .expect("the folder");
         let plan = |text: &str| {
             NewPacket::plan(root.path(), "86_codex_r1", text.to_owned()).expect("a place")
         };

@@ -41,12 +41,12 @@ pub struct Lookout {
 impl Lookout {
     /// Looks out for the message of that id.
     pub fn new(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Self> {
-        let home = Layout::new(root).agents().join(agent.as_str());
+        let layout = Layout::new(root);
         let file = outbox::file_name(id);
         let mut lookout = Self {
-            outbox: home.join("outbox").join(&file),
-            sent: home.join("sent"),
-            dead_letter: home.join("dead_letter"),
+            outbox: layout.outbox(agent.as_str()).join(&file),
+            sent: layout.sent(agent.as_str()),
+            dead_letter: layout.dead_letter(agent.as_str()),
             stem: file.trim_end_matches(".yaml").to_owned(),
             before: BTreeSet::new(),
         };

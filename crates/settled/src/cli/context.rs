@@ -128,7 +128,7 @@ impl Context {
         };
         let agent =
             super::agent(value).map_err(|why| no_agent(format!("{}: {why}", escaped(value))))?;
-        if !root.join("agents").join(agent.as_str()).is_dir() {
+        if !spool::Layout::new(&root).agent(agent.as_str()).is_dir() {
             return Err(no_agent(format!("{agent} has no mailboxes here")));
         }
         Ok(Me { root, agent })
@@ -213,7 +213,7 @@ impl Context {
 
 /// Sees that there is a workspace.
 pub(super) fn existing(root: &Path) -> Result<(), Failure> {
-    let agents = root.join("agents");
+    let agents = spool::Layout::new(root).agents();
     let is_workspace = directory::is_workspace(root).map_err(|error| {
         let message = format!("cannot look at {}: {error}", agents.display());
         Failure::plain(Exit::Failed, message).next(format!("ls -ld {}", quoted(agents.as_os_str())))

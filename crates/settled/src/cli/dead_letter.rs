@@ -253,7 +253,10 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
             .next(next));
     }
     let name = retry::put_back(root, &letter, &original).map_err(|error| not_sent(&error))?;
-    let path = format!("agents/{}/outbox/{name}", letter.agent);
+    let path = format!(
+        "{}/{name}",
+        spool::dirs::of_agent(letter.agent.as_str(), spool::dirs::OUTBOX)
+    );
     let mut answer = Answer::new(Sent {
         agent: letter.agent,
         id,

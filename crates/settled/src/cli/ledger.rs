@@ -123,7 +123,7 @@ fn verify(context: &Context) -> Result<Exit, Failure> {
         }
         Some((seq, _)) => {
             let message = format!("the ledger is whole, but its snapshot at {seq} is wrong");
-            let place = root.join(".settled/snapshots");
+            let place = spool::Layout::new(root).snapshots();
             if !context.json {
                 print(&found.text())?;
             }

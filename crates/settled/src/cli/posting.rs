@@ -378,7 +378,8 @@ impl Post<'_> {
             posted.packet = Some(new.path.to_string());
             posted.packet_text = Some(new.text.clone());
         }
-        let outbox = format!("agents/{}/outbox/{}", self.me.agent, file_name(id));
+        let outbox = spool::dirs::of_agent(self.me.agent.as_str(), spool::dirs::OUTBOX);
+        let outbox = format!("{outbox}/{}", file_name(id));
         self.say(posted, |posted| {
             let packet = posted.packet.iter().zip(&posted.packet_text);
             let mut files: String = packet

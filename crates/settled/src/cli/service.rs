@@ -271,7 +271,7 @@ fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
         (false, false) if me == 0 => Scope::System,
         (false, false) => Scope::User,
     };
-    let own = root.join(".settled");
+    let own = spool::Layout::new(&root).own();
     let data = own.symlink_metadata().or_else(|_| root.symlink_metadata());
     let data = data.map_err(|error| failed(&root.display().to_string(), error))?;
     let kind = if of.launchd {

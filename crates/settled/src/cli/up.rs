@@ -1,5 +1,6 @@
 //! `settled up`: from nothing to a working mailroom.
 
+use spool::dirs;
 use workspace::directory;
 
 use super::answer::print;
@@ -49,8 +50,10 @@ fn what_next(root: &std::path::Path, agents: &[message_schema::id::AgentName]) -
     let root = root.display();
     let mut text = String::from("mailboxes:\n");
     for agent in agents {
-        text += &format!("  {root}/agents/{agent}/outbox   {agent} writes here\n");
-        text += &format!("  {root}/agents/{agent}/inbox    {agent} reads here\n");
+        let [outbox, inbox] =
+            [dirs::OUTBOX, dirs::INBOX].map(|of| dirs::of_agent(agent.as_str(), of));
+        text += &format!("  {root}/{outbox}   {agent} writes here\n");
+        text += &format!("  {root}/{inbox}    {agent} reads here\n");
     }
     text += &format!(
         "next: write a message (.yaml) into an outbox; in another terminal: settled status {root}\n\

@@ -83,7 +83,7 @@ impl Demo {
         for (name, text) in files() {
             std::fs::write(root.join(name), text).map_err(failed(name))?;
         }
-        let log = root.join(".settled/demo.log");
+        let log = spool::Layout::new(root).own().join("demo.log");
         let file = std::fs::File::create(&log).map_err(failed("the daemon's log"))?;
         let daemon = Command::new(program)
             .arg("serve")

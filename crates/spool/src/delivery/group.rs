@@ -10,7 +10,7 @@ use super::cursor::Cursor;
 use super::expected::{ExpectedFile, Ready, withdraw};
 use super::note::{Pos, Slot};
 use super::queue::{LaneItem, LaneQueue};
-use crate::entry::Expected;
+use crate::entry::ExpectedContent;
 use crate::root::Dir;
 use crate::{Mailbox, SpoolError, layout};
 
@@ -53,7 +53,7 @@ impl LaneQueue {
             cursor,
         };
         while let Some(next) = self.items.front() {
-            if let Expected::Absent(digest) = next.expected()
+            if let ExpectedContent::Absent(digest) = next.expected()
                 && Some(next.pos) > self.progress.prepared
             {
                 // Never in a group with others: a start repeats it after a kill, and would take out the same bytes if
@@ -102,7 +102,7 @@ impl LaneQueue {
         let mut last = None;
         let mut failure = Ok(());
         for item in self.items.iter().take(GROUP_MAX) {
-            let Expected::File(bytes) = item.expected() else {
+            let ExpectedContent::File(bytes) = item.expected() else {
                 break;
             };
             let sought = item.pos.seq <= self.progress.verify;
@@ -143,7 +143,7 @@ impl LaneQueue {
             .filter(|item| Some(item.pos) <= self.progress.prepared)
         {
             let (item, root) = (item.clone(), target.cursor.root);
-            let Expected::File(bytes) = item.expected() else {
+            let ExpectedContent::File(bytes) = item.expected() else {
                 // A withdrawal is carried out before the files behind it are prepared.
                 self.finish(item.pos);
                 continue;

@@ -30,7 +30,7 @@ use self::queue::{Backoff, LaneItem, LaneQueue, items_of};
 use crate::disk::{self, OpenMode};
 use crate::root::OpenRoot;
 use crate::view::InHand;
-use crate::{Away, Draft, Entry, Mailbox, SpoolError, dirs, layout};
+use crate::{Away, Entry, EntryDraft, Mailbox, SpoolError, dirs, layout};
 
 /// The first pause of a lane that failed, in milliseconds; each further one is twice as long.
 const PAUSE_MIN_MS: u64 = 100;
@@ -191,7 +191,7 @@ impl Lanes {
     pub(crate) fn prepare(
         &mut self,
         root: &OpenRoot,
-        drafts: &[Draft],
+        drafts: &[EntryDraft],
         head: u64,
     ) -> Result<(), SpoolError> {
         for draft in drafts {

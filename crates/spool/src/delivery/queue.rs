@@ -9,7 +9,7 @@ use super::checkpoint::Touched;
 use super::cursor::{Cursor, Progress};
 use super::note::{CursorNote, Pos, Slot};
 use super::{Lane, Pass};
-use crate::entry::Expected;
+use crate::entry::ExpectedContent;
 use crate::root::OpenRoot;
 use crate::view::InHand;
 use crate::{Delivery, Entry, FileName, SpoolError};
@@ -29,7 +29,7 @@ impl LaneItem {
     }
 
     /// What the mailbox holds under this name once the item is done.
-    pub(super) fn expected(&self) -> Expected<'_> {
+    pub(super) fn expected(&self) -> ExpectedContent<'_> {
         self.entry.expected(self.delivery())
     }
 

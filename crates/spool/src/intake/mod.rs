@@ -25,7 +25,7 @@ const WINDOW: usize = 16_384;
 
 /// A file that is to be judged now.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct OutboxFile {
     /// Whose outbox it lies in.
     pub agent: String,
     /// Its name there.
@@ -42,7 +42,7 @@ pub struct Found {
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Files to be judged.
-    pub found: Vec<Found>,
+    pub found: Vec<OutboxFile>,
     /// Files and outboxes that could not be read; they are tried again, for an I/O error is nobody's refusal.
     pub troubles: Vec<SpoolError>,
 }
@@ -61,7 +61,7 @@ pub struct Intake {
 
 /// A place in the order in which files were put into their queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark(u64);
+pub struct QueueMark(u64);
 
 #[derive(Default)]
 struct Outbox {
@@ -262,7 +262,7 @@ impl Intake {
     }
 
     /// Gives a taken file back: it is looked at again when it changed, or at `until` on the monotonic clock.
-    pub fn give_time(&mut self, found: &Found, until: u64) {
+    pub fn give_time(&mut self, found: &OutboxFile, until: u64) {
         let outbox = self.outboxes.entry(found.agent.clone()).or_default();
         let file = outbox.files.entry(found.file.clone()).or_default();
         file.memory.given = Some((found.stamp, until));
@@ -313,13 +313,13 @@ impl Intake {
     }
 
     /// Marks what waits for its turn now, against what is put behind it later.
-    pub fn mark(&self) -> Mark {
-        Mark(self.queued)
+    pub fn mark(&self) -> QueueMark {
+        QueueMark(self.queued)
     }
 
     /// Says whether a file still waits for its turn that did so at the mark. One that was looked at since and waits
     /// again does not count, so a flood of new files or of hints puts off nothing for ever.
-    pub fn has_waiting_since(&self, mark: Mark) -> bool {
+    pub fn has_waiting_since(&self, mark: QueueMark) -> bool {
         self.outboxes
             .values()
             .any(|outbox| outbox.queue.iter().any(|(number, _)| *number <= mark.0))
@@ -369,7 +369,7 @@ impl Intake {
         agent: &str,
         dirs: &mut BTreeMap<String, Dir>,
         now: Now,
-    ) -> Result<Option<Found>, SpoolError> {
+    ) -> Result<Option<OutboxFile>, SpoolError> {
         let Some(outbox) = self.outboxes.get_mut(agent) else {
             return Ok(None);
         };
@@ -387,7 +387,7 @@ impl Intake {
         let wait = |file: &mut File, until: u64| file.wake = Some(until);
         let result = match looked {
             Ok(Readiness::Take(stamp, owner, body)) => {
-                return Ok(Some(Found {
+                return Ok(Some(OutboxFile {
                     agent: agent.to_owned(),
                     file: name,
                     stamp,

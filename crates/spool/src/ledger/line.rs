@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Delivery, Digest, Draft, Entry, Original};
+use crate::{Delivery, Digest, Entry, EntryDraft, Original};
 
 /// The version of the record's form that this program writes, and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
@@ -81,8 +81,8 @@ impl Entry {
 }
 
 /// Gives a draft its place in the chain.
-pub(crate) fn entry(draft: Draft, seq: u64, prev: Digest, batch: u64) -> Entry {
-    let Draft {
+pub(crate) fn entry(draft: EntryDraft, seq: u64, prev: Digest, batch: u64) -> Entry {
+    let EntryDraft {
         at,
         kind,
         review,
@@ -185,9 +185,9 @@ mod tests {
     use super::*;
     use crate::{Away, Content, FileName, Mailbox, Stamp};
 
-    fn draft() -> Draft {
+    fn draft() -> EntryDraft {
         let file = FileName::new("a\n.yaml").expect("a name");
-        Draft {
+        EntryDraft {
             at: "2026-02-13T10:00:00.000Z".to_owned(),
             kind: "accepted".to_owned(),
             review: Some("86/claude/codex".to_owned()),

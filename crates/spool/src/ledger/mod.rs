@@ -15,7 +15,7 @@ pub use read::{TornTail, Verified};
 
 use crate::disk::{self, Disk, Handle, OpenMode, Stat};
 use crate::layout::{self, Layout};
-use crate::{Digest, Draft, Entry, SpoolError, dirs};
+use crate::{Digest, Entry, EntryDraft, SpoolError, dirs};
 
 /// A segment that has grown beyond this many bytes is followed by a new one.
 const SEGMENT_MAX: u64 = 64 * 1024 * 1024;
@@ -161,7 +161,10 @@ impl Ledger {
 
     /// Appends a batch with one write and one sync. After an error either nothing was written (`Full`) or nobody
     /// knows, and the ledger is stopped.
-    pub(crate) fn append(&mut self, drafts: Vec<Draft>) -> Result<Vec<Arc<Entry>>, SpoolError> {
+    pub(crate) fn append(
+        &mut self,
+        drafts: Vec<EntryDraft>,
+    ) -> Result<Vec<Arc<Entry>>, SpoolError> {
         self.stopped()?;
         let batch = self.next_seq();
         let mut bytes = Vec::with_capacity(drafts.len() * 3 * 1024);

@@ -89,7 +89,7 @@ fn deliveries_go_on_while_a_closed_directory_holds_a_large_checkpoint_up() {
             away,
             text: None,
         };
-        spool::Draft {
+        spool::EntryDraft {
             original: Some(original),
             deliveries: Vec::new(),
             ..notice(inbox("claude"), "-", "-")

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use spool::{
-    Away, Body, Content, Delivery, Digest, Disk, Draft, Entry, FaultyDisk, FileName, Found, Intake,
-    Layout, Mailbox, Now, Opened, Original, Pass, Recovery, Spool, SpoolError,
+    Away, Body, Content, Delivery, Digest, Disk, Entry, EntryDraft, FaultyDisk, FileName, Intake,
+    Layout, Mailbox, Now, Opened, Original, OutboxFile, Pass, Recovery, Spool, SpoolError,
 };
 
 pub(crate) const BOOT: &str = "0a1b2c3d-0000-4000-8000-0123456789ab";
@@ -93,8 +93,8 @@ pub(crate) fn json(text: &str) -> Box<RawValue> {
 }
 
 /// A record that makes one file in one mailbox.
-pub(crate) fn notice(mailbox: Mailbox, file: &str, text: &str) -> Draft {
-    Draft {
+pub(crate) fn notice(mailbox: Mailbox, file: &str, text: &str) -> EntryDraft {
+    EntryDraft {
         at: "2026-02-13T10:00:00.000Z".to_owned(),
         kind: "notice".to_owned(),
         review: None,
@@ -152,7 +152,7 @@ impl State {
     }
 
     /// Decides about one file as the `seq`-th record.
-    pub(crate) fn decide(&mut self, found: &Found, seq: u64) -> Draft {
+    pub(crate) fn decide(&mut self, found: &OutboxFile, seq: u64) -> EntryDraft {
         let (text, digest) = match &found.body {
             Body::Message { bytes, digest } => {
                 (String::from_utf8_lossy(bytes).into_owned(), Some(*digest))
@@ -216,7 +216,7 @@ impl State {
                 )
             }
         };
-        Draft {
+        EntryDraft {
             at: "2026-02-13T10:00:00.000Z".to_owned(),
             kind: kind.to_owned(),
             review: None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use spool::{DiskFault, FaultyDisk, Found, Now};
+use spool::{DiskFault, FaultyDisk, Now, OutboxFile};
 
 use crate::daemon::{BOOT, Daemon, LATER, Workspace, name, run};
 
@@ -10,7 +10,7 @@ const FIRST: &str = "to codex: first";
 const OTHER: &str = "to codex: other";
 
 /// A daemon that has read `a.yaml` and not decided yet.
-fn reading(workspace: &Workspace, now: Now) -> (Daemon, Found) {
+fn reading(workspace: &Workspace, now: Now) -> (Daemon, OutboxFile) {
     workspace.write("agents/claude/outbox/a.yaml", FIRST);
     let mut daemon = Daemon::start(workspace, Arc::new(FaultyDisk::new(BOOT))).expect("a start");
     daemon.intake.scan(&daemon.spool.view(), &daemon.agents);
@@ -23,7 +23,7 @@ fn reading(workspace: &Workspace, now: Now) -> (Daemon, Found) {
     (daemon, found)
 }
 
-fn commit(daemon: &mut Daemon, found: &Found) {
+fn commit(daemon: &mut Daemon, found: &OutboxFile) {
     let draft = daemon.state.decide(found, daemon.state.next);
     for committed in daemon
         .spool

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use spool::{Content, Delivery, Digest, DiskFault, Draft, FaultyDisk, Spool};
+use spool::{Content, Delivery, Digest, DiskFault, EntryDraft, FaultyDisk, Spool};
 
 use crate::daemon::{BOOT, Workspace, inbox, name, notice};
 
@@ -15,7 +15,7 @@ const STRANGER: &str = "left here by somebody else";
 
 /// Withdrawals at the beginning and in the middle, their bytes accepted after them under the same name, and a name that
 /// is taken.
-fn drafts() -> Vec<Draft> {
+fn drafts() -> Vec<EntryDraft> {
     let numbered = |n: usize| {
         notice(
             inbox("codex"),
@@ -23,7 +23,7 @@ fn drafts() -> Vec<Draft> {
             &format!("text {n}"),
         )
     };
-    let mut drafts: Vec<Draft> = (0..FILES).map(numbered).collect();
+    let mut drafts: Vec<EntryDraft> = (0..FILES).map(numbered).collect();
     for (at, text) in [(0, REFUSED[0]), (5, REFUSED[1])] {
         let withdrawn = Delivery {
             mailbox: inbox("codex"),
@@ -32,7 +32,7 @@ fn drafts() -> Vec<Draft> {
         };
         drafts.insert(
             at,
-            Draft {
+            EntryDraft {
                 deliveries: vec![withdrawn],
                 ..notice(inbox("codex"), "-", "")
             },

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use spool::{Body, FaultyDisk, Found, Hint, Intake, Now, Spool, Unfit};
+use spool::{Body, FaultyDisk, Hint, Intake, Now, OutboxFile, Spool, Unfit};
 
 use crate::daemon::{BOOT, LATER, Workspace, name};
 
@@ -56,7 +56,7 @@ impl Desk {
         );
     }
 
-    fn take_all(&mut self, now: Now) -> Vec<Found> {
+    fn take_all(&mut self, now: Now) -> Vec<OutboxFile> {
         let taken = self.intake.take(&self.spool.view(), now, 1000);
         assert!(taken.troubles.is_empty(), "{:?}", taken.troubles);
         taken.found

@@ -12,6 +12,7 @@ mod ledger;
 mod packet;
 mod power;
 mod pulls;
+mod retention;
 mod snapshot;
 mod snapshot_fold;
 mod snapshot_kill;

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use spool::{Content, Delivery, DiskFault, Draft, FaultyDisk, Lane, Mailbox, Spool, SpoolError};
+use spool::{
+    Content, Delivery, DiskFault, EntryDraft, FaultyDisk, Lane, Mailbox, Spool, SpoolError,
+};
 
 use crate::daemon::{BOOT, OTHER_BOOT, Workspace, inbox, name, notice};
 
@@ -117,7 +119,7 @@ fn nothing_is_made_behind_a_link() {
 }
 
 /// A message and the packet it names, in one record.
-fn with_packet(n: usize) -> Draft {
+fn with_packet(n: usize) -> EntryDraft {
     let file = format!("packet-{n}.yaml");
     let mailbox = Mailbox::Packets("findings".to_owned());
     let packet = Delivery {

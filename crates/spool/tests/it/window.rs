@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use spool::{Intake, Os, Spool};
+use spool::{Disk, FaultyDisk, Intake, Os, Spool};
 
-use crate::daemon::{LATER, Workspace};
+use crate::daemon::{BOOT, LATER, Workspace};
 
 /// More than a window holds.
 const FLOOD: usize = 18_000;
@@ -45,5 +45,51 @@ fn a_flood_is_taken_to_the_last_file_while_others_have_their_turn() {
     assert!(
         known_max <= 16_384,
         "{known_max} files of one outbox were known at a time"
+    );
+}
+
+#[test]
+fn a_flooded_outbox_is_listed_again_only_when_half_of_its_window_is_gone() {
+    let workspace = Workspace::new(&["gemini"]);
+    for number in 0..FLOOD {
+        workspace.write(&format!("agents/gemini/outbox/{number}.yaml"), "");
+    }
+    let disk = Arc::new(FaultyDisk::new(BOOT));
+    let spool = Spool::open(
+        workspace.root(),
+        Arc::clone(&disk) as Arc<dyn Disk>,
+        &mut |_| Ok(()),
+    )
+    .expect("a start")
+    .spool;
+    let mut intake = Intake::new(1000, 50);
+    assert!(
+        intake
+            .scan(&spool.view(), &["gemini".to_owned()])
+            .is_empty()
+    );
+    let full = intake.known("gemini");
+    let mut listings = 0;
+    let mut left = FLOOD;
+    while left > 0 {
+        // Nothing may be taken, so whatever is looked at now is the outbox itself.
+        let (looks, known) = (disk.looks(), intake.known("gemini"));
+        assert!(intake.take(&spool.view(), LATER, 0).found.is_empty());
+        if disk.looks() > looks {
+            listings += 1;
+            assert!(
+                known <= full / 2,
+                "it was listed while {known} of {full} files still waited for their turn"
+            );
+        }
+        for found in intake.take(&spool.view(), LATER, 256).found {
+            left -= 1;
+            std::fs::remove_file(workspace.path(&format!("agents/gemini/outbox/{}", found.file)))
+                .expect("the file is there");
+        }
+    }
+    assert_eq!(
+        listings, 1,
+        "the rest of the flood fits into one more window"
     );
 }

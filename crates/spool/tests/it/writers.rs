@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use proptest::prelude::*;
-use spool::{Body, FaultyDisk, Found, Hint, Intake, Now, Spool};
+use spool::{Body, FaultyDisk, Hint, Intake, Now, OutboxFile, Spool};
 
 use crate::daemon::{BOOT, Workspace, name};
 
@@ -75,7 +75,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 }
 
 /// What has a name now: its bytes, and its writer while it has one.
-struct Entry {
+struct NamedFile {
     bytes: Vec<u8>,
     writer: Option<File>,
 }
@@ -91,7 +91,7 @@ struct World<'a> {
     written: u64,
     taken: u64,
     /// The naive model: what a listing of the outboxes shows.
-    entries: BTreeMap<Place, Entry>,
+    entries: BTreeMap<Place, NamedFile>,
 }
 
 impl<'a> World<'a> {
@@ -161,7 +161,7 @@ impl<'a> World<'a> {
                 self.hint(place, Hint::Growing);
                 self.entries.insert(
                     place,
-                    Entry {
+                    NamedFile {
                         bytes,
                         writer: Some(file),
                     },
@@ -218,7 +218,7 @@ impl<'a> World<'a> {
                 std::fs::rename(self.hidden(place, ".x"), self.path(place)).expect("a rename");
                 self.entries.insert(
                     place,
-                    Entry {
+                    NamedFile {
                         bytes,
                         writer: None,
                     },
@@ -232,7 +232,7 @@ impl<'a> World<'a> {
                     std::fs::remove_file(self.hidden(place, ".x")).expect("a file");
                     self.entries.insert(
                         place,
-                        Entry {
+                        NamedFile {
                             bytes,
                             writer: None,
                         },
@@ -308,7 +308,7 @@ impl<'a> World<'a> {
     }
 
     /// What was taken is in the model, finished, with these bytes; then it is put away or given back.
-    fn check(&mut self, found: &Found, gives_back: bool) {
+    fn check(&mut self, found: &OutboxFile, gives_back: bool) {
         let agent = AGENTS
             .iter()
             .position(|agent| *agent == found.agent)

@@ -10,7 +10,7 @@ use message_schema::message::parse;
 use review::{
     Act, Event, PersonsDecision, Policy, PullAction, PullEvent, Record, ReportedEvent, State, Which,
 };
-use spool::{Body, Digest, FileName, Found, Layout, Os, PacketRead, Spool, Stamp};
+use spool::{Body, Digest, FileName, Layout, Os, OutboxFile, PacketRead, Spool, Stamp};
 use tempfile::TempDir;
 use validate_message::{PacketInput, Valid, check_delivered};
 
@@ -86,7 +86,7 @@ impl Room {
         let digest = Digest::of(&bytes);
         let from = text.lines().find_map(|line| line.strip_prefix("from: "));
         let outbox = AgentName::new(from.expect("a sender")).expect("a name");
-        let found = Found {
+        let found = OutboxFile {
             agent: outbox.to_string(),
             file: FileName::new("message.yaml").expect("a name"),
             stamp: Stamp {

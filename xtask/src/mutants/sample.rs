@@ -55,6 +55,10 @@ pub(super) fn run(copy: &Path, target: &Path, count: usize, seed: u64) -> Result
                 println!("  caught by {test}");
                 tally.caught += 1;
             }
+            Ran::NotBuilt(said) if !said.contains("could not compile") => {
+                println!("  caught: a run of tests broke off");
+                tally.caught += 1;
+            }
             Ran::NotBuilt(_) => {
                 println!("  does not compile");
                 tally.unviable += 1;

@@ -81,6 +81,11 @@ fn cargo_deb() -> PathBuf {
     let program = root.join("bin/cargo-deb");
     if !program.exists() {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        // Whoever has this version has no need to build it.
+        let version = Command::new("cargo-deb").arg("--version").output();
+        if version.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).trim() == CARGO_DEB) {
+            return PathBuf::from("cargo-deb");
+        }
         let mut install = Command::new(cargo);
         install
             .args([
@@ -95,6 +100,7 @@ fn cargo_deb() -> PathBuf {
             .arg(&root);
         // It runs for seconds and its optimisation takes minutes; what compresses is the program `xz`.
         install.args(["--debug", "--no-default-features"]);
+        install.env("CARGO_PROFILE_DEV_DEBUG", "false");
         // Its own build folder: whoever started the tests may hold the lock of this one.
         install.env("CARGO_TARGET_DIR", root.join("build"));
         step(

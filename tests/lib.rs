@@ -8,11 +8,13 @@ pub mod binaries;
 pub mod debian;
 pub mod golden;
 pub mod hostile;
+pub mod imports;
 pub mod ledger;
 pub mod mailroom;
 pub mod markdown;
 pub mod peer;
 pub mod readers;
+pub mod rust_source;
 pub mod seed;
 pub mod wait;
 

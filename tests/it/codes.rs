@@ -17,7 +17,9 @@ const EXPLANATION_LINES: std::ops::RangeInclusive<usize> = 2..=5;
 const COLUMNS_MAX: usize = 120;
 
 fn page(code: Code) -> PathBuf {
-    repository().join("codes").join(format!("{code}.yaml"))
+    repository()
+        .join("crates/validate-message/codes")
+        .join(format!("{code}.yaml"))
 }
 
 /// The steps of a page as its comments divide them: the scene, what fails, what is done right.
@@ -68,7 +70,10 @@ fn every_code_has_a_page_and_every_page_a_code() {
         .map(|code| format!("{code}.yaml"))
         .collect();
     expected.sort();
-    assert_eq!(names(repository().join("codes")), expected);
+    assert_eq!(
+        names(repository().join("crates/validate-message/codes")),
+        expected
+    );
 }
 
 #[test]

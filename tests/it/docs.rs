@@ -290,7 +290,8 @@ fn codes() -> String {
          daemon; a code never changes its meaning. In a report a code stands as `refused` and in each of the\n\
          `violations`. This page is printed from `crates/message-schema/src/code.rs` by the tests.\n\n\
          `settled explain CODE` says when one meets a code and what to do, with an example that yields it and\n\
-         the same done right. It prints the page of that name in `codes`, which `settled simulate` plays.\n\n\
+         the same done right. It prints the page of that name in `crates/validate-message/codes`,\n\
+         which `settled simulate` plays.\n\n\
          *File*: found from the file and the packet it names, so `validate-message` finds it too. *Daemon*:\n\
          found only by the daemon, which knows the review and the workspace.\n\n\
          | code | found from | meaning |\n|---|---|---|\n",

@@ -1,6 +1,7 @@
 //! Every example of every `--help` is run in a workspace in which there is something to do.
 
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::CommandFactory as _;
 use settled::cli::Cli;
@@ -13,6 +14,9 @@ const PATIENCE_S: &str = "1";
 
 /// The same of one that does all it does and ends by itself.
 const DEMO_PATIENCE_S: &str = "60";
+
+/// How many are run side by side.
+const AT_A_TIME: usize = 6;
 
 /// The examples of a command and of those below it, as they stand in the help.
 fn examples(command: &clap::Command, all: &mut Vec<String>) {
@@ -144,20 +148,33 @@ fn every_example_of_every_help_is_a_command_that_is_understood() {
     let mut all = Vec::new();
     examples(&Cli::command(), &mut all);
     assert!(all.len() > 100, "only {} examples were found", all.len());
-    for example in all {
-        let script = alone(&example);
-        let output = run(&mailroom, &script);
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        let is_usage = stderr.contains("\nUsage: ") || stderr.starts_with("error: ");
-        let is_run = output
-            .status
-            .code()
-            .is_some_and(|code| ![101, 126, 127].contains(&code));
-        assert!(
-            !is_usage && is_run,
-            "`{example}`, run as `{script}`: {}",
-            said(&output)
-        );
-    }
+    // Some are cut off because they wait; the others go on meanwhile.
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(example) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+            assert_understood(&mailroom, example);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..AT_A_TIME {
+            scope.spawn(work);
+        }
+    });
     assert!(read(directory(&mailroom).join("demo.svg")).starts_with("<svg"));
+}
+
+fn assert_understood(mailroom: &Mailroom, example: &str) {
+    let script = alone(example);
+    let output = run(mailroom, &script);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let is_usage = stderr.contains("\nUsage: ") || stderr.starts_with("error: ");
+    let is_run = output
+        .status
+        .code()
+        .is_some_and(|code| ![101, 126, 127].contains(&code));
+    assert!(
+        !is_usage && is_run,
+        "`{example}`, run as `{script}`: {}",
+        said(&output)
+    );
 }

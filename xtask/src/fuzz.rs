@@ -157,5 +157,5 @@ fn cargo_fuzz() -> Command {
 }
 
 fn fuzz() -> PathBuf {
-    Path::new(repository()).join("fuzz")
+    Path::new(repository()).join("tests/fuzz")
 }

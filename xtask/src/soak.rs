@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: hours of mixed traffic in minutes, looked at all along. The long form of
-//! `torture/tests/it/soak.rs`.
+//! `tests/torture/tests/it/soak.rs`.
 
 use std::time::Duration;
 

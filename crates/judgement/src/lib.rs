@@ -6,6 +6,8 @@
 //! Begin with `judge` (the path of a message), then `tentative` (how a batch is judged and taken
 //! back), then `draft` (what the ledger keeps).
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod briefs;
 mod draft;
 mod judge;

@@ -4,6 +4,8 @@
 //! Pure: no disk, no clock, no environment. Whether a message is *correct* is the question of
 //! `validate-message`; what it *does* is the question of `review`.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 pub mod body;
 pub mod code;
 pub mod coerce;

@@ -27,6 +27,8 @@
 //! The ledger keeps the records; folding them through [`apply`] rebuilds the state. Nothing here
 //! reads a clock, a disk or the environment, and nothing is random.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod answers;
 mod parts;
 mod words;

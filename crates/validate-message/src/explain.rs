@@ -11,7 +11,7 @@ macro_rules! pages {
     ($($variant:ident = $word:literal,)+) => {
         /// The page of a code; a code without one does not compile.
         fn page(code: Code) -> &'static str {
-            match code { $(Code::$variant => include_str!(concat!("../../../codes/", $word, ".yaml")),)+ }
+            match code { $(Code::$variant => include_str!(concat!("../codes/", $word, ".yaml")),)+ }
         }
     };
 }
@@ -195,7 +195,7 @@ impl Explained {
              {explanation}\n\
              {scene}{}\n{failing}\n\
              {}\n{fixed}\n\
-             play it: settled simulate codes/{code}.yaml\n",
+             play it: settled simulate crates/validate-message/codes/{code}.yaml\n",
             self.again(),
             FAILING.trim(),
             FIXED.trim(),

@@ -3,6 +3,8 @@
 //! A pure function of the bytes that were read: the packet is handed in, never opened here. What
 //! needs the workspace or the review (owners, ids, rounds, threads, the gate) is the daemon's.
 
+#![warn(clippy::disallowed_methods, clippy::disallowed_types)]
+
 mod check;
 pub mod explain;
 pub mod fix;

@@ -2,7 +2,9 @@
 //! that noticed. A test that cannot fail proves nothing; a mutant nobody notices is such a proof.
 
 mod mutant;
+mod sample;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -20,6 +22,12 @@ pub(crate) struct Args {
     /// Where the table is written, beside standard output
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
+    /// In place of ours, so many that cargo-mutants thinks of, from every room in turn
+    #[arg(long, value_name = "N", conflicts_with_all = ["only", "table"])]
+    sample: Option<usize>,
+    /// Which ones these are: the same seed draws the same
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "sample")]
+    seed: u64,
 }
 
 /// How long one run of tests may take before it counts as one that never ends.
@@ -128,6 +136,9 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let copy = target.join("mutants");
     copy_sources(&root, &copy)?;
+    if let Some(count) = args.sample {
+        return sample::run(&copy, &target, count, args.seed);
+    }
     let is_asked = |mutant: &Mutant| {
         args.only
             .as_ref()
@@ -168,7 +179,12 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
         .current_dir(root)
         .output()
         .map_err(|error| format!("git: {error}"))?;
-    for name in String::from_utf8_lossy(&listed.stdout).lines() {
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let kept: BTreeSet<PathBuf> = listed.lines().map(|name| copy.join(name)).collect();
+    for directory in ["crates", "tests", "xtask"] {
+        remove_others(&copy.join(directory), &kept)?;
+    }
+    for name in listed.lines() {
         let (from, to) = (root.join(name), copy.join(name));
         let Ok(bytes) = std::fs::read(&from) else {
             continue;
@@ -180,6 +196,23 @@ fn copy_sources(root: &Path, copy: &Path) -> Result<(), String> {
         let mode = std::fs::metadata(&from)
             .and_then(|data| std::fs::set_permissions(&to, data.permissions()));
         mode.map_err(|error| format!("{}: {error}", to.display()))?;
+    }
+    Ok(())
+}
+
+/// Takes away what the sources no longer have: a file of tests that is left would still be run.
+fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> Result<(), String> {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return Ok(());
+    };
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        if path.is_dir() {
+            remove_others(&path, kept)?;
+            // One that still holds something stays.
+            let _ = std::fs::remove_dir(&path);
+        } else if !kept.contains(&path) {
+            std::fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
     }
     Ok(())
 }
@@ -233,6 +266,25 @@ fn with_mutant(copy: &Path, mutant: &Mutant) -> Result<Option<String>, String> {
 /// What failed of these tests, if anything did; an error if they could not be built.
 fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     let command = suite(word).ok_or_else(|| format!("there are no tests called `{word}`"))?;
+    match ran(copy, command)? {
+        Ran::Passed => Ok(None),
+        Ran::Failed(test) => Ok(Some(test)),
+        Ran::NotBuilt(text) => Err(format!("the tests did not run:\n{text}")),
+    }
+}
+
+/// How a run of tests ended.
+enum Ran {
+    /// Nothing failed.
+    Passed,
+    /// The first test that failed, or the law it names.
+    Failed(String),
+    /// They could not be built; what cargo said.
+    NotBuilt(String),
+}
+
+/// Runs tests on the copy.
+fn ran(copy: &Path, command: &[&str]) -> Result<Ran, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let log = copy.join("target-of-mutants.log");
     let file =
@@ -257,13 +309,14 @@ fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
                 .kill()
                 .and_then(|()| child.wait())
                 .map_err(|error| error.to_string())?;
-            return Ok(Some(format!("no end after {} s", PATIENCE.as_secs())));
+            let seconds = PATIENCE.as_secs();
+            return Ok(Ran::Failed(format!("no end after {seconds} s")));
         }
         std::thread::sleep(Duration::from_millis(50));
     };
     let text = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
     if status.success() {
-        return Ok(None);
+        return Ok(Ran::Passed);
     }
     let find = |prefix: &str| {
         text.lines()
@@ -272,9 +325,9 @@ fn failure(copy: &Path, word: &str) -> Result<Option<String>, String> {
     let test = text
         .lines()
         .find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
-    match (find("broken: "), test) {
-        (Some(law), _) => Ok(Some(format!("*{law}*"))),
-        (None, Some(test)) => Ok(Some(format!("`{test}`"))),
-        (None, None) => Err(format!("the tests did not run:\n{text}")),
-    }
+    Ok(match (find("broken: "), test) {
+        (Some(law), _) => Ran::Failed(format!("*{law}*")),
+        (None, Some(test)) => Ran::Failed(format!("`{test}`")),
+        (None, None) => Ran::NotBuilt(text),
+    })
 }

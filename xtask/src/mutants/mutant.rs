@@ -1,5 +1,5 @@
 //! One mutant: what is changed in which file, and which tests should notice. A mutant is a small
-//! text of `mutants/`; it finds its place by the words around it, not by line numbers, so that it
+//! text of `tests/mutants/`; it finds its place by the words around it, not by line numbers, so that it
 //! survives changes elsewhere in the file.
 
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ impl Mutant {
 
     /// Every mutant of the repository, by name.
     pub(crate) fn all(root: &Path) -> Result<Vec<Self>, String> {
-        let directory = root.join("mutants");
+        let directory = root.join("tests/mutants");
         let entries = std::fs::read_dir(&directory)
             .map_err(|error| format!("{}: {error}", directory.display()))?;
         let mut paths: Vec<PathBuf> = entries

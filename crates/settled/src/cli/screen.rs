@@ -1,8 +1,9 @@
 //! What a screen can show: how wide it is, whether it has colours, and bars and lines that fit it.
 
-use std::io::{IsTerminal as _, stdout};
+use std::io::{IsTerminal as _, stderr, stdin, stdout};
 
 use chrono::TimeDelta;
+use rustix::termios::tcgetwinsize;
 
 /// As wide as everything is where nobody says how wide it may be.
 const WIDTH: usize = 100;
@@ -31,6 +32,16 @@ pub(super) enum Tone {
     Aside,
 }
 
+/// The columns and rows of the terminal one of the three standard streams is, if any is.
+pub(super) fn terminal_size() -> Option<(usize, usize)> {
+    let size = tcgetwinsize(stdout())
+        .or_else(|_| tcgetwinsize(stderr()))
+        .or_else(|_| tcgetwinsize(stdin()))
+        .ok()?;
+    let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
+    (columns > 0 && rows > 0).then_some((columns, rows))
+}
+
 impl Screen {
     /// What standard output is: `COLUMNS`, else the terminal's width, else 100; colours on a terminal without
     /// `NO_COLOR`.
@@ -38,7 +49,7 @@ impl Screen {
         let columns = std::env::var("COLUMNS")
             .ok()
             .and_then(|columns| columns.parse().ok());
-        let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let terminal = || terminal_size().map(|(width, _)| width);
         let is_quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self {
             width: columns.or_else(terminal).unwrap_or(WIDTH).max(20),

@@ -194,10 +194,7 @@ fn frame(seen: &Answer<Seen>, now: DateTime<Utc>, screen: Screen) -> String {
 /// As much of a frame as the terminal has room for: what is cut off at the bottom is a line less, at the right an
 /// ellipsis. Colours take no room.
 fn fitting(frame: &str) -> String {
-    let size = terminal_size::terminal_size();
-    let (width, height) = size.map_or((100, 24), |(width, height)| {
-        (usize::from(width.0), usize::from(height.0))
-    });
+    let (width, height) = super::screen::terminal_size().unwrap_or((100, 24));
     let mut text = String::from("\u{1b}[H");
     for (n, line) in frame.lines().take(height).enumerate() {
         let line = if line.contains('\u{1b}') {

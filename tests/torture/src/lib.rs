@@ -1,7 +1,7 @@
 //! The real daemon under torture: killed, cut off and failed at every call, and then looked at by
 //! somebody who shares no line of code with it.
 //!
-//! The suite runs short forms (`torture/tests`), `cargo xtask crash|faults|powerloss|soak` the long ones.
+//! The suite runs short forms (`tests/torture/tests`), `cargo xtask crash|faults|powerloss|soak` the long ones.
 //!
 //! - `dice`: random numbers from a seed;
 //! - `letters`: what agents write, and what must become of it;

@@ -1,7 +1,5 @@
 //! The canonical form: it says what the message says, keeps its comments, and is its own form.
 
-mod corpus;
-
 use message_schema::body::Body;
 use message_schema::envelope::{Envelope, MessageType};
 use message_schema::yaml::Node;
@@ -147,7 +145,7 @@ fn texts(node: &Node) -> String {
 
 /// A text with comments strewn between its lines and behind them.
 fn commented() -> impl Strategy<Value = String> {
-    let texts: Vec<String> = corpus::messages()
+    let texts: Vec<String> = crate::corpus::messages()
         .into_iter()
         .filter_map(|(_, bytes)| String::from_utf8(bytes).ok())
         .filter(|text| format(text.as_bytes()).is_ok())

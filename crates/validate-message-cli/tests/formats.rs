@@ -111,7 +111,7 @@ fn on_terminal(root: &Path, args: &[&str], variables: &[(&str, &str)]) -> String
 #[track_caller]
 fn assert_golden(name: &str, printed: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("validator/tests/golden")
+        .join("crates/validate-message-cli/tests/golden")
         .join(name);
     if std::env::var_os("UPDATE").is_some() {
         fs::write(&path, printed).expect("written");
@@ -206,8 +206,8 @@ fn the_environment_chooses_the_format_and_a_flag_chooses_again() {
 
 #[test]
 fn sarif_is_what_its_schema_says() {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("validator/tests/data/sarif-schema-2.1.0.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("crates/validate-message-cli/tests/data/sarif-schema-2.1.0.json");
     let mut schema: Value =
         serde_json::from_str(&fs::read_to_string(path).expect("the schema")).expect("JSON");
     // The standard's pattern for a language closes a bracket it did not open; we name no language.

@@ -1,9 +1,5 @@
 //! The two forms of a schema are one: draft 07 and 2020-12 say the same of every document, those of
 //! the corpus and damaged ones alike.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the library is pure; its tests take the corpus from the disk"
-)]
 
 use std::path::{Path, PathBuf};
 

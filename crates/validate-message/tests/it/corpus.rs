@@ -1,8 +1,4 @@
 //! The messages of `packets/`, right and wrong ones, for the tests that take many.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the library is pure; its tests take the corpus from the disk"
-)]
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,11 @@
 //! For people: each violation with the lines it is in, in the body and in packets too.
 
+use std::io::{stderr, stdin, stdout};
+
 use annotate_snippets::{AnnotationKind, Group, Level as Title, Renderer, Snippet};
 use message_schema::Level;
 use message_schema::line::escaped;
+use rustix::termios::tcgetwinsize;
 use validate_message::{Source, Violation};
 
 use super::source::Lines;
@@ -27,8 +30,8 @@ impl Full {
         let columns = std::env::var("COLUMNS")
             .ok()
             .and_then(|columns| columns.parse().ok());
-        let of_terminal = || is_terminal.then(terminal_size::terminal_size).flatten();
-        let width = columns.or_else(|| of_terminal().map(|(width, _)| usize::from(width.0)));
+        let of_terminal = || is_terminal.then(terminal_width).flatten();
+        let width = columns.or_else(of_terminal);
         let renderer = if is_coloured {
             Renderer::styled()
         } else {
@@ -109,4 +112,13 @@ impl Full {
         };
         format!("{title}\n{:margin$}{arrow} {file}{place}\n{rest}\n", "")
     }
+}
+
+/// The columns of the terminal one of the three standard streams is, if any is.
+fn terminal_width() -> Option<usize> {
+    let size = tcgetwinsize(stdout())
+        .or_else(|_| tcgetwinsize(stderr()))
+        .or_else(|_| tcgetwinsize(stdin()))
+        .ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
 }

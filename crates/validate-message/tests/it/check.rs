@@ -7,11 +7,12 @@ use message_schema::{Code, Level, Place, Report, parse};
 use proptest::prelude::*;
 use validate_message::{PacketInput, Source, Valid, Violations, check};
 
-const FEEDBACK: &str = include_str!("../../../packets/valid/review_feedback.yaml");
-const PACKET: &str = include_str!("../../../packets/findings/20260213_review_loop_codex_r1.yaml");
-const REQUEST: &str = include_str!("../../../packets/valid/review_request.yaml");
-const ADDRESSED: &str = include_str!("../../../packets/valid/review_addressed.yaml");
-const LGTM: &str = include_str!("../../../packets/valid/review_lgtm.yaml");
+const FEEDBACK: &str = include_str!("../../../../packets/valid/review_feedback.yaml");
+const PACKET: &str =
+    include_str!("../../../../packets/findings/20260213_review_loop_codex_r1.yaml");
+const REQUEST: &str = include_str!("../../../../packets/valid/review_request.yaml");
+const ADDRESSED: &str = include_str!("../../../../packets/valid/review_addressed.yaml");
+const LGTM: &str = include_str!("../../../../packets/valid/review_lgtm.yaml");
 
 fn judge(text: &str, packet: PacketInput<'_>) -> Result<Valid, Violations> {
     check(&parse(text.as_bytes())?, packet)

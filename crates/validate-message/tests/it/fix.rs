@@ -1,7 +1,5 @@
 //! What `--fix` may do to a message: what it names, and nothing else.
 
-mod corpus;
-
 use message_schema::parse;
 use message_schema::schema::Step;
 use proptest::prelude::*;
@@ -202,7 +200,7 @@ fn told_apart(before: &Letters, after: &Letters, fixed: &Fixed) -> bool {
 #[test]
 fn in_the_corpus_nothing_changes_but_what_is_told() {
     let mut mended = 0;
-    for (name, bytes) in corpus::messages() {
+    for (name, bytes) in crate::corpus::messages() {
         let Some(fixed) = fix(&bytes) else { continue };
         mended += 1;
         if let Ok(before) = parse(&bytes) {
@@ -225,7 +223,7 @@ fn in_the_corpus_nothing_changes_but_what_is_told() {
 
 /// A message of the corpus with slips in it, such as agents make and others.
 fn slipped() -> impl Strategy<Value = String> {
-    let texts: Vec<String> = corpus::messages()
+    let texts: Vec<String> = crate::corpus::messages()
         .into_iter()
         .filter_map(|(_, bytes)| String::from_utf8(bytes).ok())
         .collect();

@@ -1,0 +1,5 @@
+//! What message-schema promises of real documents; one binary.
+
+mod agreement;
+mod draft07;
+mod render;

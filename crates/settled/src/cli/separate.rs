@@ -14,6 +14,7 @@ use super::context::Context;
 use super::failure::Failure;
 use crate::config::{self, Config};
 use crate::exit::Exit;
+use crate::replaced;
 use crate::separate::{Cast, Line, with_users};
 use crate::users::{Named, User, Users};
 use crate::workspace;
@@ -161,10 +162,7 @@ fn write_users(root: &Path, cast: &Cast) -> Result<(), Failure> {
     if text == before {
         return Ok(());
     }
-    let temporary = root.join(".settled.toml.tmp");
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, &path))
-        .map_err(|error| failed(&error))
+    replaced::replace(&path, &text).map_err(|error| failed(&error))
 }
 
 /// Prints the scheme, and with `change` makes it so.

@@ -61,6 +61,12 @@ pub fn render_document(document: &impl Serialize) -> String {
         .collect()
 }
 
+/// Reads back a document that `render_document` or `render_lines` wrote; nothing where it is not YAML. Messages, which
+/// anybody may have written, are for `parse`.
+pub fn read_document(bytes: &[u8]) -> Option<serde_json::Value> {
+    serde_yaml::from_slice(bytes).ok()
+}
+
 /// Writes a document of ours, a mapping with text keys, with one line of JSON for each field and
 /// each item of its lists. That is YAML too, and costs a fraction of what blocks do.
 pub fn render_lines(document: &impl Serialize) -> String {

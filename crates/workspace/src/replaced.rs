@@ -1,10 +1,16 @@
 //! Putting a file where it belongs: in place of another one, whole or not at all; or under a name that nobody has.
 
-use std::io;
+use std::fs::Permissions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
+use tempfile::Builder;
+
+/// The mode of a file that was not there before, less the umask.
+const NEW_FILE_MODE: u32 = 0o666;
 
 /// Writes the text in place of what the file holds, with its mode; makes the file and its directory where they are
 /// missing. A link stays one, and what it leads to is replaced.
@@ -15,21 +21,19 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
         .filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or_else(|| Path::new("."));
     std::fs::create_dir_all(directory)?;
-    let mut name = std::ffi::OsString::from(".");
-    name.push(target.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = directory.join(name);
-    let written = std::fs::write(&temporary, text).and_then(|()| {
-        if let Ok(data) = target.metadata() {
-            std::fs::set_permissions(&temporary, data.permissions())?;
-        }
-        std::fs::rename(&temporary, &target)
-    });
-    if written.is_err() {
-        // The first error is the one that says something.
-        let _ = std::fs::remove_file(&temporary);
+    let mut temporary = Builder::new()
+        .prefix(".settled-")
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(NEW_FILE_MODE))
+        .tempfile_in(directory)?;
+    temporary.write_all(text.as_bytes())?;
+    if let Ok(data) = target.metadata() {
+        temporary.as_file().set_permissions(data.permissions())?;
     }
-    written
+    // Without it a power cut can leave the new name with none of the text.
+    temporary.as_file().sync_all()?;
+    temporary.persist(&target)?;
+    Ok(())
 }
 
 /// Renames a file to a name that nobody has; `AlreadyExists` where somebody has it.
@@ -42,5 +46,41 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
             std::fs::remove_file(from)
         }
         renamed => Ok(renamed?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<std::ffi::OsString> {
+        let entries = std::fs::read_dir(directory).expect("a directory");
+        entries
+            .map(|entry| entry.expect("an entry").file_name())
+            .collect()
+    }
+
+    #[test]
+    fn a_replaced_file_keeps_its_mode_and_a_link_to_it_stays_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("deep/settings.json");
+        replace(&file, "one").expect("a new file in a new directory");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("permissions");
+        let link = directory.path().join("link.json");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        replace(&link, "two").expect("a file behind a link");
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&file).expect("a text"), "two");
+        let mode = file.metadata().expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(names(&directory.path().join("deep")), ["settings.json"]);
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(directory.path().join("taken/by")).expect("a directory");
+        replace(&directory.path().join("taken"), "x").expect_err("a directory has the name");
+        assert_eq!(names(directory.path()), ["taken"]);
     }
 }

@@ -2,9 +2,10 @@
 //! that is written to the disk is the business of `spool`, which users there are that of `users`.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::users::{User, Users};
+use crate::users::User;
 use message_schema::id::AgentName;
 use spool::{FileName, OwnedTree, Ownership, SpoolError, dirs};
 
@@ -44,8 +45,8 @@ enum Within {
 const ROOT: User = User { uid: 0, gid: 0 };
 
 impl Cast {
-    /// What makes these users too close to be kept apart, in one sentence.
-    pub fn fault(&self, users: &Users) -> Option<String> {
+    /// What makes these users too close to be kept apart, in one sentence. `is_member` says whether a user is in a group.
+    pub fn fault(&self, is_member: impl Fn(User, u32) -> io::Result<bool>) -> Option<String> {
         let everybody: Vec<(&str, User)> = std::iter::once(("the daemon", self.daemon))
             .chain(
                 self.agents
@@ -66,14 +67,24 @@ impl Cast {
                         user.uid
                     ));
                 }
-                if user.gid == theirs.gid
-                    || users.is_member(*theirs, user.gid)
-                    || users.is_member(*user, theirs.gid)
-                {
-                    return Some(format!(
-                        "{other} ({theirs}) and {name} ({user}) share a group, and would get at each other's mail: \
-                         give each a group of its own"
-                    ));
+                let share_a_group = || -> io::Result<bool> {
+                    Ok(user.gid == theirs.gid
+                        || is_member(*theirs, user.gid)?
+                        || is_member(*user, theirs.gid)?)
+                };
+                match share_a_group() {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        return Some(format!(
+                            "{other} ({theirs}) and {name} ({user}) share a group, and would get at each other's mail: \
+                             give each a group of its own"
+                        ));
+                    }
+                    Err(error) => {
+                        return Some(format!(
+                            "cannot tell whether {other} ({theirs}) and {name} ({user}) share a group: {error}"
+                        ));
+                    }
                 }
             }
         }
@@ -383,7 +394,7 @@ mod tests {
                 },
                 agents: cast(agents),
             };
-            cast.fault(&Users::default())
+            cast.fault(|_, _| Ok(false))
         };
         assert_eq!(fault(0, &[("claude", 7), ("codex", 8)]), None);
         assert!(
@@ -399,8 +410,16 @@ mod tests {
             agents,
         };
         assert!(
-            cast.fault(&Users::default())
+            cast.fault(|_, _| Ok(false))
                 .is_some_and(|why| why.contains("share a group"))
         );
+        let cast = Cast {
+            daemon: ROOT,
+            agents: self::cast(&[("claude", 7), ("codex", 8)]),
+        };
+        let listed = cast.fault(|user, gid| Ok((user.uid, gid) == (8, 7)));
+        assert!(listed.is_some_and(|why| why.contains("share a group")));
+        let unknown = cast.fault(|_, _| Err(io::ErrorKind::TimedOut.into()));
+        assert!(unknown.is_some_and(|why| why.starts_with("cannot tell")));
     }
 }

@@ -1,9 +1,10 @@
-//! The users of this machine, as `/etc/passwd` and `/etc/group` name them. Users of other sources are given by
-//! number.
+//! The users of this machine, from wherever the system knows them: its files, a directory service, systemd.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::str::FromStr;
+use std::{fmt, io};
+
+use nix::errno::Errno;
+use nix::unistd::{self, Gid, Group, Uid};
 
 /// A user and the group its files belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,85 +50,59 @@ impl FromStr for Named {
     }
 }
 
-/// The users the system knows.
-#[derive(Debug, Default)]
-pub struct Users {
-    passwd: String,
-    group: String,
-}
-
-impl Users {
-    /// Reads the system's files; what cannot be read knows nobody.
-    pub fn of_system() -> Self {
-        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-        Self {
-            passwd: read("/etc/passwd"),
-            group: read("/etc/group"),
-        }
-    }
-
-    /// The user somebody named. One who is given by number and is not known has a group of the same number.
-    pub fn find(&self, named: &Named) -> Result<User, String> {
-        match named {
-            Named::Number(uid, Some(gid)) => Ok(User {
+impl Named {
+    /// The user that is named. One who is given by number and is not known has a group of the same number.
+    pub fn find(&self) -> Result<User, String> {
+        match self {
+            Self::Number(uid, Some(gid)) => Ok(User {
                 uid: *uid,
                 gid: *gid,
             }),
-            Named::Number(uid, None) => {
-                let known = self.lines().find(|(_, user)| user.uid == *uid);
-                Ok(known.map_or(
-                    User {
-                        uid: *uid,
-                        gid: *uid,
-                    },
-                    |(_, user)| user,
-                ))
+            Self::Number(uid, None) => {
+                let known = known(unistd::User::from_uid(Uid::from_raw(*uid)))
+                    .map_err(|error| format!("cannot look up user {uid}: {error}"))?;
+                Ok(User {
+                    uid: *uid,
+                    gid: known.map_or(*uid, |known| known.gid.as_raw()),
+                })
             }
-            Named::Name(name) => self
-                .lines()
-                .find(|(known, _)| known == name)
-                .map(|(_, user)| user)
-                .ok_or_else(|| format!("there is no user `{name}` in /etc/passwd")),
+            Self::Name(name) => known(unistd::User::from_name(name))
+                .map_err(|error| format!("cannot look up user `{name}`: {error}"))?
+                .map(|known| User {
+                    uid: known.uid.as_raw(),
+                    gid: known.gid.as_raw(),
+                })
+                .ok_or_else(|| format!("this machine has no user `{name}`")),
         }
     }
+}
 
-    /// What the system calls the user of this number.
-    pub fn name(&self, uid: u32) -> Option<String> {
-        self.lines()
-            .find(|(_, known)| known.uid == uid)
-            .map(|(name, _)| name.to_owned())
+/// The name the system has for the user of this number; none where it cannot say.
+pub fn name(uid: u32) -> Option<String> {
+    let known = known(unistd::User::from_uid(Uid::from_raw(uid)));
+    known.ok().flatten().map(|known| known.name)
+}
+
+/// Whether a group lists a user among its members; a user's own group need not.
+pub fn is_member(user: User, gid: u32) -> io::Result<bool> {
+    let Some(group) = known(Group::from_gid(Gid::from_raw(gid)))? else {
+        return Ok(false);
+    };
+    for name in &group.mem {
+        // Compared by number: one user may have several names.
+        let member = known(unistd::User::from_name(name))?;
+        if member.is_some_and(|member| member.uid.as_raw() == user.uid) {
+            return Ok(true);
+        }
     }
+    Ok(false)
+}
 
-    /// Whether a user is in a group without its being its own.
-    pub(crate) fn is_member(&self, user: User, gid: u32) -> bool {
-        let names: BTreeSet<&str> = self
-            .lines()
-            .filter(|(_, known)| known.uid == user.uid)
-            .map(|(name, _)| name)
-            .collect();
-        self.group.lines().any(|line| {
-            let mut fields = line.split(':').skip(2);
-            let is_it = fields.next().and_then(|number| number.parse().ok()) == Some(gid);
-            is_it
-                && fields
-                    .next()
-                    .is_some_and(|members| members.split(',').any(|name| names.contains(name)))
-        })
-    }
-
-    fn lines(&self) -> impl Iterator<Item = (&str, User)> {
-        self.passwd.lines().filter_map(|line| {
-            let mut fields = line.split(':');
-            let name = fields.next()?;
-            let mut numbers = fields.skip(1).map(str::parse);
-            Some((
-                name,
-                User {
-                    uid: numbers.next()?.ok()?,
-                    gid: numbers.next()?.ok()?,
-                },
-            ))
-        })
+/// Takes the errors by which some systems say that nobody has the name or the number for that answer.
+fn known<T>(looked_up: nix::Result<Option<T>>) -> io::Result<Option<T>> {
+    match looked_up {
+        Err(Errno::ENOENT | Errno::ESRCH) => Ok(None),
+        answer => Ok(answer?),
     }
 }
 
@@ -135,42 +110,47 @@ impl Users {
 mod tests {
     use super::*;
 
+    fn find(text: &str) -> Result<User, String> {
+        text.parse::<Named>()?.find()
+    }
+
     #[test]
     fn a_user_is_named_by_name_or_number() {
-        let users = Users {
-            passwd: "root:x:0:0::/root:/bin/sh\nclaude:x:1001:1011::/:/bin/sh\n".to_owned(),
-            group: "claude:x:1011:\nshared:x:1012:x,claude\n".to_owned(),
-        };
-        let find = |text: &str| text.parse().and_then(|named| users.find(&named));
-        assert_eq!(
-            find("claude"),
-            Ok(User {
-                uid: 1001,
-                gid: 1011
-            })
-        );
-        assert_eq!(
-            find("1001"),
-            Ok(User {
-                uid: 1001,
-                gid: 1011
-            })
-        );
+        let root = User { uid: 0, gid: 0 };
+        assert_eq!(find("root"), Ok(root));
+        assert_eq!(find("0"), Ok(root));
         assert_eq!(find("1001:5"), Ok(User { uid: 1001, gid: 5 }));
-        assert_eq!(
-            find("2000"),
-            Ok(User {
-                uid: 2000,
-                gid: 2000
-            })
-        );
-        for bad in ["codex", "", "1:x", ":", "4294967295", "99999999999"] {
+        assert_eq!(name(0).as_deref(), Some("root"));
+        for bad in ["no-such-user", "", "1:x", ":", "4294967295", "99999999999"] {
             assert!(find(bad).is_err(), "{bad:?} was taken for a user");
         }
-        let claude = User {
-            uid: 1001,
-            gid: 1011,
+    }
+
+    #[test]
+    fn a_number_nobody_has_is_its_own_group_and_in_no_other() {
+        let stranger = User {
+            uid: 3_999_999_999,
+            gid: 3_999_999_999,
         };
-        assert!(users.is_member(claude, 1012) && !users.is_member(claude, 1011));
+        assert_eq!(find("3999999999"), Ok(stranger));
+        assert_eq!(name(stranger.uid), None);
+        for gid in [0, stranger.gid] {
+            assert!(!is_member(stranger, gid).expect("the system can be asked"));
+        }
+    }
+
+    /// Which groups have members differs from machine to machine, so this test asks for one.
+    #[test]
+    fn a_group_has_the_members_that_the_system_lists() {
+        let groups = std::fs::read_to_string("/etc/group").unwrap_or_default();
+        let listed = groups.lines().find_map(|line| {
+            let mut fields = line.split(':').skip(2);
+            let gid = fields.next()?.parse().ok()?;
+            let member = fields.next()?.split(',').next()?;
+            Some((find(member).ok()?, gid))
+        });
+        if let Some((member, gid)) = listed {
+            assert!(is_member(member, gid).expect("the system can be asked"));
+        }
     }
 }

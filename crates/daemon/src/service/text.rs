@@ -121,7 +121,7 @@ impl Service {
     fn plist(&self, root: &str, program: &str) -> String {
         let user = match self.scope {
             Scope::System => {
-                let name = workspace::users::Users::of_system().name(self.owner.0);
+                let name = workspace::users::name(self.owner.0);
                 let name = xml(&name.unwrap_or_else(|| format!("#{}", self.owner.0)));
                 format!("  <key>UserName</key>\n  <string>{name}</string>\n")
             }

@@ -10,7 +10,7 @@ use message_schema::id::{AgentName, FindingId, MessageId, PrNumber, Repo, RepoPa
 use message_schema::limit::Rounds;
 use message_schema::packet::{Action, LineRange, Severity, Stance};
 use message_schema::schema::Schema;
-use message_schema::{ReadBody, coerce, parse};
+use message_schema::{ReadBody, coerce, parse, read_document};
 use review::{Dialogue, Phase, Profile, Review, ReviewKey, Thread, ThreadMode};
 use serde::Deserialize;
 use serde_json::Value;
@@ -251,9 +251,7 @@ fn of_files(root: &Path, me: &AgentName) -> io::Result<Vec<Ask>> {
         if name.starts_with('.') || !name.contains(&format!("_{me}_r")) {
             continue;
         }
-        let whole = read(&path)
-            .ok()
-            .and_then(|bytes| serde_yaml::from_slice::<Value>(&bytes).ok());
+        let whole = read(&path).ok().and_then(|bytes| read_document(&bytes));
         let Some(ask) = whole.and_then(|whole| Ask::read(whole).ok()) else {
             continue;
         };

@@ -206,18 +206,12 @@ fn fit(what: &str, text: &str) -> Result<String, Failure> {
 /// the number.
 fn login() -> String {
     let uid = rustix::process::getuid().as_raw();
-    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let named = users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
-    });
     let session = || {
         std::env::var("LOGNAME")
             .or_else(|_| std::env::var("USER"))
             .ok()
     };
-    named
+    workspace::users::name(uid)
         .or_else(session)
         .unwrap_or_else(|| format!("user {uid}"))
 }

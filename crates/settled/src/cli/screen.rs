@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, stderr, stdin, stdout};
 
 use chrono::TimeDelta;
 use rustix::termios::tcgetwinsize;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// As wide as everything is where nobody says how wide it may be.
 const WIDTH: usize = 100;
@@ -14,7 +15,7 @@ const BAR: usize = 10;
 /// The screen that an answer goes to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Screen {
-    /// How many characters fit into a line.
+    /// How many cells a line has: most characters take one, those of Chinese or Japanese two.
     pub(super) width: usize,
     has_colours: bool,
 }
@@ -87,7 +88,7 @@ impl Screen {
         for part in parts {
             let part = cut(part, self.width - indent);
             match lines.last_mut() {
-                Some(line) if length(line) + 3 + length(&part) <= self.width - indent => {
+                Some(line) if line.width() + 3 + part.width() <= self.width - indent => {
                     *line += &format!("   {part}");
                 }
                 Some(_) | None => lines.push(part),
@@ -113,17 +114,15 @@ pub(super) fn bar(left: u64, whole: u64) -> String {
 
 /// The text, or as much of it as fits with an ellipsis.
 pub(super) fn cut(text: &str, width: usize) -> String {
-    if length(text) <= width {
+    if text.width() <= width {
         return text.to_owned();
     }
-    text.chars()
-        .take(width.saturating_sub(1))
-        .chain(['…'])
-        .collect()
-}
-
-fn length(text: &str) -> usize {
-    text.chars().count()
+    let mut cells = 0;
+    let fits = |c: &char| {
+        cells += c.width().unwrap_or(0);
+        cells < width
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
 }
 
 /// How long something took or takes.
@@ -182,6 +181,16 @@ mod tests {
         assert_eq!(bar(0, 8), "[----------]");
         assert_eq!(bar(9, 8), "[##########]");
         assert_eq!(bar(0, 0), "[----------]");
+    }
+
+    #[test]
+    fn a_cut_text_fits_whatever_it_is_written_in() {
+        assert_eq!(cut("plain", 5), "plain");
+        assert_eq!(cut("longer", 5), "long…");
+        assert_eq!(cut("審査待ち", 8), "審査待ち");
+        // Two cells each: a third character would not leave one for the ellipsis.
+        assert_eq!(cut("審査待ち", 6), "審査…");
+        assert_eq!(cut("審査待ち", 7), "審査待…");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! `settled init --separate-users`: gives each part of the workspace to the user it is for, and says so in
 //! `settled.toml`.
-
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -9,14 +8,14 @@ use message_schema::id::AgentName;
 use serde::Serialize;
 use spool::{Layout, OwnedTree};
 use workspace::config::{self, Config};
-use workspace::directory;
-use workspace::users::{Named, User, Users};
+use workspace::separate::{Cast, Line, with_users};
+use workspace::users::{self, Named, User};
+use workspace::{directory, replaced};
 
 use super::answer::Answer;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
-use workspace::separate::{Cast, Line, with_users};
 
 /// What `init` is told about users.
 #[derive(Debug, clap::Args)]
@@ -48,13 +47,12 @@ pub(super) fn run(
         let message = "only root can give directories to other users, and anybody say --dry-run; nothing was changed";
         return Err(Failure::plain(Exit::Identity, message.to_owned()));
     }
-    let users = Users::of_system();
-    let cast = cast(root, agents, args, &users)?;
+    let cast = cast(root, agents, args)?;
     if cast.agents.is_empty() {
         let message = "no agents were named, and the workspace has none".to_owned();
         return Err(Failure::plain(Exit::Usage, message));
     }
-    if let Some(fault) = cast.fault(&users) {
+    if let Some(fault) = cast.fault(users::is_member) {
         return Err(Failure::plain(
             Exit::Usage,
             format!("{fault}; nothing was changed"),
@@ -74,7 +72,6 @@ fn cast(
     root: &Path,
     named: &[(AgentName, Option<Named>)],
     args: &Separate,
-    users: &Users,
 ) -> Result<Cast, Failure> {
     let usage = |why: String| Failure::plain(Exit::Usage, format!("{why}; nothing was changed"));
     let known = Config::load(root)
@@ -93,7 +90,7 @@ fn cast(
             .find(|(other, _)| other == name)
             .and_then(|(_, user)| user.clone());
         let user = match (asked, known.get(name)) {
-            (Some(asked), _) => users.find(&asked).map_err(usage)?,
+            (Some(asked), _) => asked.find().map_err(usage)?,
             // Its directory says which group it was given; a user that is in no file has no other record of it.
             (None, Some(uid)) => {
                 let home = layout.agents().join(name.as_str()).symlink_metadata();
@@ -106,10 +103,10 @@ fn cast(
                         uid: *uid,
                         gid: home.gid(),
                     },
-                    Ok(_) | Err(_) => users.find(&Named::Number(*uid, None)).map_err(usage)?,
+                    Ok(_) | Err(_) => Named::Number(*uid, None).find().map_err(usage)?,
                 }
             }
-            (None, None) => users.find(&Named::Name(name.to_string())).map_err(|why| {
+            (None, None) => Named::Name(name.to_string()).find().map_err(|why| {
                 usage(format!(
                     "{why}: make one for the agent (useradd {name}), or say --agents {name}=UID"
                 ))
@@ -118,7 +115,7 @@ fn cast(
         agents.insert(name.clone(), user);
     }
     let daemon = match &args.daemon {
-        Some(named) => users.find(named).map_err(usage)?,
+        Some(named) => named.find().map_err(usage)?,
         None => layout
             .own()
             .symlink_metadata()
@@ -161,10 +158,7 @@ fn write_users(root: &Path, cast: &Cast) -> Result<(), Failure> {
     if text == before {
         return Ok(());
     }
-    let temporary = root.join(".settled.toml.tmp");
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, &path))
-        .map_err(|error| failed(&error))
+    replaced::replace(&path, &text).map_err(|error| failed(&error))
 }
 
 /// Prints the scheme, and with `change` makes it so.

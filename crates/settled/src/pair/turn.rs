@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use mailbox::compose::ask;
 use message_schema::id::{AgentName, MessageId};
+use message_schema::render_document;
 use review::{PairMember, PairStep, ReviewKey, TRANSCRIPT_MAX, Transcript};
 use runner::folder::{End, Folder, How, Launch};
 use runner::launch::{self, For, Note};
@@ -201,9 +202,9 @@ impl Driver<'_> {
         let ask = asks
             .into_iter()
             .find(|ask| ask.author == self.setup.author.agent);
-        let shown = ask.and_then(|ask| {
-            let text = serde_yaml::to_string(&ask.whole).ok()?;
-            Some((text, Some((ask.key(), ask.request))))
+        let shown = ask.map(|ask| {
+            let text = render_document(&ask.whole);
+            (text, Some((ask.key(), ask.request)))
         });
         shown.unwrap_or_else(|| (NO_BRIEF.to_owned(), None))
     }

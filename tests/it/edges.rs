@@ -8,7 +8,7 @@ use serde_json::Value;
 use settled_tests::{list, read, repository};
 
 /// Who may depend on whom. Whatever a room takes is named, also what comes to it through another one.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     ("message-schema", &[]),
     ("validate-message", &["message-schema"]),
     (
@@ -73,6 +73,18 @@ const EDGES: [(&str, &[&str]); 13] = [
         ],
     ),
     (
+        "pair",
+        &[
+            "message-schema",
+            "review",
+            "spool",
+            "workspace",
+            "mailbox",
+            "runner",
+            "daemon",
+        ],
+    ),
+    (
         "settled",
         &[
             "message-schema",
@@ -86,6 +98,7 @@ const EDGES: [(&str, &[&str]); 13] = [
             "inspect",
             "runner",
             "daemon",
+            "pair",
         ],
     ),
 ];

@@ -16,7 +16,7 @@ use super::pair_end::{Last, Transcripts, transcript};
 use super::pair_told::Teller;
 use super::{input, order, serve};
 use crate::exit::Exit;
-use crate::pair::{Driver, PairError, Progress, Stop, history};
+use ::pair::{Driver, PairError, Progress, Stop, history};
 
 /// Lets two commands work and review in turn.
 #[derive(Debug, clap::Args)]

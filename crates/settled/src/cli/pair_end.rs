@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::pair_told::{Line, said};
 use crate::exit::Exit;
-use crate::pair::Told;
-use crate::pair::history::Past;
+use ::pair::Told;
+use ::pair::history::Past;
 
 /// The end of a pair.
 pub(super) struct Last<'a> {

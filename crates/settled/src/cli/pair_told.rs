@@ -13,7 +13,7 @@ use super::answer::{Answer, print};
 use super::failure::Failure;
 use super::screen::span;
 use crate::exit::Exit;
-use crate::pair::{Progress, Role, Told};
+use ::pair::{Progress, Role, Told};
 
 /// How often the line of a command at work is drawn anew.
 const FRAME: Duration = Duration::from_secs(1);

@@ -22,14 +22,14 @@ const KEPT_MAX: usize = 50;
 
 /// The folder of one pair, held by one process at a time.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(super) struct Places {
     at: PathBuf,
     _lock: File,
 }
 
 /// Why a pair's folder is not had.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoPlaces {
+pub enum NoPlaces {
     /// Another process drives the pair.
     #[error("another process drives the pair")]
     Busy,
@@ -45,7 +45,7 @@ pub(crate) enum NoPlaces {
 
 impl Places {
     /// Makes the folder of a pair, if it is missing, and holds it.
-    pub(crate) fn hold(root: &Path, id: &PairId) -> Result<Self, NoPlaces> {
+    pub(super) fn hold(root: &Path, id: &PairId) -> Result<Self, NoPlaces> {
         let pairs = Layout::new(root).own().join("pairs");
         let at = pairs.join(id.as_str());
         let failed = |source| NoPlaces::Io {

@@ -9,11 +9,11 @@ use tokio::signal::unix::{self, SignalKind, signal};
 
 /// Whether the pair is to end, and by what.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stop(Arc<OnceLock<&'static str>>);
+pub struct Stop(Arc<OnceLock<&'static str>>);
 
 impl Stop {
     /// Listens from now on, on a thread of its own.
-    pub(crate) fn listen() -> io::Result<Self> {
+    pub fn listen() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
@@ -46,7 +46,7 @@ impl Stop {
     }
 
     /// By what it is to end, if it is.
-    pub(crate) fn heard(&self) -> Option<&'static str> {
+    pub fn heard(&self) -> Option<&'static str> {
         self.0.get().copied()
     }
 }

@@ -1,17 +1,18 @@
-//! `settled pair`: an author's and a reviewer's command, run in turn until the reviewer passes, somebody gives up, or
-//! what they may use is used up. Answers for running them; where each end leads is the rules' to say, and nothing is
-//! done that the ledger has not.
+//! `settled pair`: runs an author's and a reviewer's command in turn until the reviewer passes, one of them gives up, or
+//! the budget is spent. The rules decide where each run leads; the driver does nothing before the ledger has it. Nothing
+//! is printed here.
 //!
-//! One turn: what lies in the outboxes is judged, the mail of whoever has the turn is drained into a folder, the ledger
-//! is told that a run begins, the command is kept as the daemon keeps its agents, what it wrote is judged, and the
-//! ledger is told what it said. A driver that is killed leaves a run that was begun and has no end; whoever resumes the
-//! pair ends what is left of it and tells that first.
+//! One turn: the daemon judges the outboxes, the driver drains the agent's mail into a folder, records in the ledger that
+//! a run begins, runs the command under a keeper as the daemon runs its agents, has the daemon judge what it wrote, and
+//! records what it said. A killed driver leaves a run with a beginning and no end; the next `--resume` ends what is left
+//! of it and records that first.
 //!
-//! - `turn` is one run of a command, `answer` what it came to; `mail` drains and waits for judgement;
-//! - `serving` is a daemon where none is, `places` are the folders, `stop` is what ends a pair from outside.
+//! - `turn` runs a command once, `answer` reads its result; `mail` drains the inbox and waits for judgement;
+//! - `serving` starts a daemon where none serves, `places` names the folders, `stop` listens for signals;
+//! - `history` reads a pair back from the ledger.
 
 mod answer;
-pub(crate) mod history;
+pub mod history;
 mod mail;
 mod places;
 mod serving;
@@ -31,18 +32,20 @@ use workspace::fold::Books;
 
 use self::places::{NoPlaces, Places};
 use self::serving::Serving;
-pub(crate) use self::stop::Stop;
+pub use self::stop::Stop;
 
 /// Whose command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub enum Role {
+    /// The author's.
     Author,
+    /// The reviewer's.
     Reviewer,
 }
 
 impl Role {
     /// Who has the turn in that state.
-    pub(crate) fn of(run: Run) -> Option<Self> {
+    pub fn of(run: Run) -> Option<Self> {
         match run {
             Run::Working => Some(Self::Author),
             Run::Reviewing => Some(Self::Reviewer),
@@ -51,7 +54,7 @@ impl Role {
     }
 
     /// The word on the screen, in JSON and in names of files.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Author => "author",
             Self::Reviewer => "reviewer",
@@ -67,7 +70,7 @@ impl Role {
 }
 
 /// What becomes of a pair while it is driven.
-pub(crate) enum Progress<'a> {
+pub enum Progress<'a> {
     /// The ledger has it.
     Told(Told<'a>),
     /// A command is at work, since so long and with so many turns.
@@ -76,18 +79,22 @@ pub(crate) enum Progress<'a> {
 
 /// What the ledger was told, and where the pair stands since.
 #[derive(Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub struct Told<'a> {
+    /// The pair.
     pub pair: &'a PairId,
+    /// How it was set up.
     pub setup: &'a PairSetup,
+    /// The step.
     pub step: &'a PairStep,
     /// Where it stood before.
     pub was: PairStanding,
+    /// Where it stands now.
     pub standing: &'a PairStanding,
 }
 
 /// Why a pair is not driven on. What the ledger has stands, and it can be resumed.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PairError {
+pub enum PairError {
     /// The ledger was not told.
     #[error(transparent)]
     Tell(#[from] TellError),
@@ -128,7 +135,7 @@ pub(crate) enum PairError {
 
 impl PairError {
     /// Whether another process drives the pair.
-    pub(crate) fn is_busy(&self) -> bool {
+    pub fn is_busy(&self) -> bool {
         matches!(
             self,
             Self::Places {
@@ -140,7 +147,7 @@ impl PairError {
 }
 
 /// A pair that is driven by this process.
-pub(crate) struct Driver<'a> {
+pub struct Driver<'a> {
     root: PathBuf,
     id: PairId,
     setup: PairSetup,
@@ -153,7 +160,7 @@ pub(crate) struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     /// Sets a pair up.
-    pub(crate) fn open(
+    pub fn open(
         root: &Path,
         setup: PairSetup,
         stop: Stop,
@@ -183,7 +190,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Takes a pair up where it stood.
-    pub(crate) fn resume(
+    pub fn resume(
         root: &Path,
         id: &PairId,
         stop: Stop,
@@ -196,7 +203,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Lets a pair that was interrupted rest for good.
-    pub(crate) fn drop_it(
+    pub fn drop_it(
         root: &Path,
         id: &PairId,
         stop: Stop,
@@ -246,12 +253,12 @@ impl<'a> Driver<'a> {
     }
 
     /// Which pair it is.
-    pub(crate) fn id(&self) -> &PairId {
+    pub fn id(&self) -> &PairId {
         &self.id
     }
 
     /// Runs the commands in turn until the pair is over, and says where it stands then.
-    pub(crate) fn drive(&mut self) -> Result<PairStanding, PairError> {
+    pub fn drive(&mut self) -> Result<PairStanding, PairError> {
         loop {
             let run = self.standing.pair.run();
             if run.is_terminal() {

@@ -8,7 +8,7 @@ use workspace::fold;
 
 /// Something that happened to a pair.
 #[derive(Debug)]
-pub(crate) struct Past {
+pub struct Past {
     /// The record's number.
     pub seq: u64,
     /// When, as the ledger has it.
@@ -20,10 +20,7 @@ pub(crate) struct Past {
 }
 
 /// What happened to the pair of that name, or to the one opened last, oldest first; nothing if there is none.
-pub(crate) fn of(
-    root: &Path,
-    id: Option<&PairId>,
-) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
+pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
     let mut found: Option<(PairId, Vec<Past>)> = None;
     spool::read_ledger(root, &mut |entry| {
         let (Record::Happened(happened), _) = fold::decision(entry)? else {

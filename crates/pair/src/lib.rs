@@ -9,7 +9,7 @@
 //!
 //! - `turn` runs a command once, `answer` reads its result; `mail` drains the inbox and waits for judgement;
 //! - `serving` starts a daemon where none serves, `places` names the folders, `stop` listens for signals;
-//! - `history` reads a pair back from the ledger.
+//! - `history` reads a pair back from the ledger, `view` puts it into words.
 
 mod answer;
 pub mod history;
@@ -18,6 +18,7 @@ mod places;
 mod serving;
 mod stop;
 mod turn;
+pub mod view;
 
 use std::io;
 use std::path::{Path, PathBuf};

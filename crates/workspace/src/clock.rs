@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 pub use judgement::moment::Moment;
 use message_schema::id::{AgentName, MessageId};
 
@@ -32,6 +32,16 @@ impl Clock {
             mono: u64::try_from(passed).unwrap_or(u64::MAX),
             utc: now(),
         }
+    }
+}
+
+/// A length of time in one word and one unit: `90 s`, `12 min`, `3 h`, `2 d`.
+pub fn span(length: TimeDelta) -> String {
+    match length.num_seconds() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
     }
 }
 

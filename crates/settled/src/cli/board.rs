@@ -4,10 +4,11 @@
 use chrono::{DateTime, Utc};
 use inspect::standing::row::Row;
 use message_schema::line::escaped;
+use workspace::clock::span;
 use workspace::troubles::Trouble;
 
 use super::gc::size;
-use super::screen::{Screen, Tone, ago, ahead, bar, cut, span};
+use super::screen::{Screen, Tone, ago, ahead, bar, cut};
 use super::status::{Count, Ledger, PairRow, Removable, Status, Wait, columns};
 
 /// Attempts a round begins with; as long as all are left, there is nothing to say.

@@ -26,8 +26,6 @@ mod log;
 mod order;
 mod outcome;
 mod pair;
-mod pair_end;
-mod pair_told;
 mod person;
 mod posted;
 mod posting;

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal as _, stdout};
 
 use chrono::TimeDelta;
+use workspace::clock::span;
 
 /// As wide as everything is where nobody says how wide it may be.
 const WIDTH: usize = 100;
@@ -113,16 +114,6 @@ pub(super) fn cut(text: &str, width: usize) -> String {
 
 fn length(text: &str) -> usize {
     text.chars().count()
-}
-
-/// How long something took or takes.
-pub(super) fn span(length: TimeDelta) -> String {
-    match length.num_seconds() {
-        seconds @ ..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
-        seconds => format!("{} d", seconds / 86_400),
-    }
 }
 
 /// How long ago something was.

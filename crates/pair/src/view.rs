@@ -1,26 +1,18 @@
-//! What is shown of a pair while it goes on: lines for people, and for programs one document a line.
-
-use std::io::{Write as _, stdout};
-use std::time::{Duration, Instant};
+//! A pair for whoever looks on: each step as a line for programs and a sentence for people, its end, and its transcript.
 
 use chrono::TimeDelta;
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
 use review::{PairFailure, PairId, PairSetup, PairStanding, PairStep, Run, Signal, Transcript};
 use serde::Serialize;
+use workspace::clock::span;
 
-use super::answer::{Answer, print};
-use super::failure::Failure;
-use super::screen::span;
-use crate::exit::Exit;
-use ::pair::{Progress, Role, Told};
-
-/// How often the line of a command at work is drawn anew.
-const FRAME: Duration = Duration::from_secs(1);
+use super::Told;
+use super::history::Past;
 
 /// One thing that happened to a pair. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-pub(super) struct Line {
+pub struct Line {
     /// `opened`, `started`, `began`, `ended`, `crashed`, `interrupted`, `resumed`, `dropped`, `not_started`, or at the end `over`.
     step: &'static str,
     /// The pair's name.
@@ -62,7 +54,8 @@ struct Used {
 }
 
 impl Line {
-    pub(super) fn of(told: Told<'_>) -> Self {
+    /// The line of a step that the ledger has.
+    pub fn of(told: Told<'_>) -> Self {
         let Told {
             pair,
             step,
@@ -102,7 +95,7 @@ impl Line {
         }
     }
 
-    pub(super) fn bare(id: &PairId, step: &'static str, standing: &PairStanding) -> Self {
+    fn bare(id: &PairId, step: &'static str, standing: &PairStanding) -> Self {
         let pair = standing.pair;
         Self {
             step,
@@ -134,77 +127,8 @@ impl Used {
     }
 }
 
-/// Tells what becomes of a pair while it goes on.
-pub(super) struct Teller {
-    as_json: bool,
-    drawn: Option<Instant>,
-    failed: Option<Failure>,
-}
-
-impl Teller {
-    pub(super) fn new(as_json: bool) -> Self {
-        Self {
-            as_json,
-            drawn: None,
-            failed: None,
-        }
-    }
-
-    /// Whether everything could be told.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        // A reader that went away ends no pair: the ledger has it all.
-        match self.failed {
-            Some(failure) if !failure.is_broken_pipe => Err(failure),
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    pub(super) fn tell(&mut self, progress: &Progress<'_>) {
-        if self.failed.is_some() {
-            return;
-        }
-        let told = match progress {
-            Progress::Told(told) if self.as_json => print(&Answer::new(Line::of(*told)).line()),
-            Progress::Works(..) if self.as_json => Ok(()),
-            Progress::Told(told) => self.line(*told),
-            Progress::Works(role, passed, turns) => self.frame(*role, *passed, *turns),
-        };
-        self.failed = told.err();
-    }
-
-    fn line(&mut self, told: Told<'_>) -> Result<(), Failure> {
-        // The line of the command at work gives way.
-        let clear = if self.drawn.take().is_some() {
-            "\r\u{1b}[K"
-        } else {
-            ""
-        };
-        said(told).map_or(Ok(()), |text| print(&format!("{clear}{text}\n")))
-    }
-
-    fn frame(&mut self, role: Role, passed: Duration, turns: u32) -> Result<(), Failure> {
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() < FRAME) {
-            return Ok(());
-        }
-        self.drawn = Some(Instant::now());
-        let turns = if turns > 0 {
-            format!(", {turns} turns")
-        } else {
-            String::new()
-        };
-        let passed = span(TimeDelta::from_std(passed).unwrap_or_default());
-        let drawn = write!(
-            stdout(),
-            "\r\u{1b}[K       {} is at work, {passed}{turns}",
-            role.word()
-        )
-        .and_then(|()| stdout().flush());
-        drawn.map_err(|error| Failure::new(Exit::Failed, &error))
-    }
-}
-
 /// A step in a line for people; nothing for one that the next says as well.
-pub(super) fn said(told: Told<'_>) -> Option<String> {
+pub fn said(told: Told<'_>) -> Option<String> {
     let Told {
         setup,
         step,
@@ -276,4 +200,150 @@ pub(super) fn said(told: Told<'_>) -> Option<String> {
         }
         PairStep::Interrupted { why, .. } => format!("{at}  {}", escaped(why)),
     })
+}
+
+/// The end of a pair.
+pub struct Last<'a> {
+    /// The pair.
+    pub id: &'a PairId,
+    /// Where it stands.
+    pub standing: PairStanding,
+}
+
+impl Last<'_> {
+    /// The last line for programs.
+    pub fn line(&self) -> Line {
+        Line::bare(self.id, "over", &self.standing)
+    }
+
+    /// The words of the command that comes next.
+    pub fn next(&self) -> Option<String> {
+        match self.standing.pair.failure()? {
+            PairFailure::Interrupted => Some(format!("pair --resume {}", self.id)),
+            PairFailure::WithAPerson => Some("problems".to_owned()),
+            PairFailure::NotStarted
+            | PairFailure::GaveUp
+            | PairFailure::Crashed
+            | PairFailure::IterationLimit
+            | PairFailure::BudgetSpent => Some(format!("pair --transcript {}", self.id)),
+        }
+    }
+
+    /// The last line for people.
+    pub fn sentence(&self) -> String {
+        let iterations = match self.standing.pair.iteration() {
+            1 => "1 iteration".to_owned(),
+            n => format!("{n} iterations"),
+        };
+        match self.standing.pair.failure() {
+            None => format!("{} is complete after {iterations}", self.id),
+            Some(failure) => {
+                format!("{} failed after {iterations}: {}", self.id, reason(failure))
+            }
+        }
+    }
+}
+
+fn reason(failure: PairFailure) -> &'static str {
+    match failure {
+        PairFailure::NotStarted => "its commands could not be started",
+        PairFailure::GaveUp => "one of the two gave up",
+        PairFailure::Crashed => "a command crashed twice in one turn",
+        PairFailure::IterationLimit => "no iteration is left",
+        PairFailure::Interrupted => "it was interrupted, and can go on",
+        PairFailure::BudgetSpent => "its seconds or its turns are used up",
+        PairFailure::WithAPerson => "a review between the two is with a person",
+    }
+}
+
+/// All that happened to a pair.
+#[derive(Debug, Serialize)]
+pub struct Transcripts {
+    steps: Vec<Step>,
+    #[serde(skip)]
+    lines: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Step {
+    seq: u64,
+    at: String,
+    #[serde(flatten)]
+    line: Line,
+}
+
+/// The transcript of a pair, from what [`super::history`] found.
+pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
+    let (mut lines, mut steps) = (Vec::new(), Vec::new());
+    let opened = past.iter().find_map(|past| match &past.step {
+        PairStep::Opened(setup) => Some(&**setup),
+        PairStep::Started
+        | PairStep::NotStarted { .. }
+        | PairStep::Began(_)
+        | PairStep::Ended { .. }
+        | PairStep::Crashed { .. }
+        | PairStep::Interrupted { .. }
+        | PairStep::Resumed
+        | PairStep::Dropped => None,
+    });
+    let mut was = past.first().map(|past| past.standing);
+    for Past {
+        seq,
+        at,
+        step,
+        standing,
+    } in past
+    {
+        let (setup, before) = opened
+            .zip(was)
+            .expect("what is found begins with its opening");
+        let told = Told {
+            pair: id,
+            setup,
+            step,
+            was: before,
+            standing,
+        };
+        if let Some(text) = said(told) {
+            lines.push(format!("{at}  {}", text.trim_start()));
+        }
+        lines.extend(words(step).into_iter().flat_map(marked));
+        steps.push(Step {
+            seq: *seq,
+            at: at.clone(),
+            line: Line::of(told),
+        });
+        was = Some(*standing);
+    }
+    Transcripts { steps, lines }
+}
+
+/// The words that were given or said in a step.
+fn words(step: &PairStep) -> Option<&str> {
+    match step {
+        PairStep::Opened(setup) => Some(&setup.task),
+        PairStep::Ended { run, .. }
+        | PairStep::Crashed { run, .. }
+        | PairStep::Interrupted { run: Some(run), .. } => Some(&run.said),
+        PairStep::Interrupted { run: None, .. }
+        | PairStep::Started
+        | PairStep::NotStarted { .. }
+        | PairStep::Began(_)
+        | PairStep::Resumed
+        | PairStep::Dropped => None,
+    }
+}
+
+/// What others wrote, line by line, each marked and none that steers a terminal.
+fn marked(text: &str) -> Vec<String> {
+    text.lines()
+        .map(|line| format!("    | {}", escaped(line)))
+        .collect()
+}
+
+impl Transcripts {
+    /// The transcript for people, what the commands said marked line by line.
+    pub fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    }
 }

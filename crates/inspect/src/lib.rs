@@ -3,6 +3,8 @@
 
 pub mod dead_letter;
 pub mod doctor;
+pub mod log;
+pub mod outcome;
 pub mod sieve;
 pub mod standing;
 pub mod trace;

@@ -24,7 +24,6 @@ mod keep;
 mod ledger;
 mod log;
 mod order;
-mod outcome;
 mod pair;
 mod person;
 mod posted;

@@ -20,7 +20,6 @@ use super::context::{Context, Root};
 use super::failure::Failure;
 use super::screen::Screen;
 use crate::exit::Exit;
-pub(super) use inspect::standing::row::reason;
 
 /// So many commands are named; `settled problems` tells all.
 const NAMED_MAX: usize = 3;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use daemon::watch::Watch;
+use inspect::log::LogLine;
 use serde::Serialize;
 use spool::{Layout, Mailbox, Since, Tail};
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,7 +17,6 @@ use super::answer::{Answer, print};
 use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
-use super::log::{self, Line};
 use super::screen::Screen;
 use super::status::{self, Status};
 use crate::exit::Exit;
@@ -59,7 +59,7 @@ pub(super) struct Args {
 struct Seen {
     status: Status,
     /// The newest decisions, oldest first.
-    decisions: Vec<Line>,
+    decisions: Vec<LogLine>,
 }
 
 /// Where the frames go.
@@ -158,7 +158,7 @@ fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result<Answer<See
     let read = Tail::open(root, Since::Record(from)).and_then(|mut tail| {
         tail.read(&mut |entry| {
             let (record, _) = fold::decision(entry)?;
-            decisions.push(log::line(entry, record));
+            decisions.push(LogLine::of(entry, record));
             Ok(())
         })
     });
@@ -186,7 +186,7 @@ fn frame(seen: &Answer<Seen>, now: DateTime<Utc>, screen: Screen) -> String {
     let mut said = board::text(status, now, screen);
     if !decisions.is_empty() {
         said += "\n";
-        decisions.iter().for_each(|line| said += &log::text(line));
+        decisions.iter().for_each(|line| said += &line.text());
     }
     seen.text(&said)
 }

@@ -1,4 +1,4 @@
-//! What came of an order, as JSON and in words.
+//! The outcome of an order, for programs and for people.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use review::{Invocation, Left, Phase, Record, Step, Task};
 use serde::Serialize;
 use spool::Entry;
 
-use super::status;
+use crate::standing::row::reason;
 
 /// What came of an order. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-pub(super) struct Outcome {
+pub struct OrderOutcome {
     /// The order's id.
     id: String,
     seq: u64,
@@ -20,13 +20,13 @@ pub(super) struct Outcome {
     verdict: String,
     what: String,
     /// The reviews it moved, and where they stand now.
-    reviews: Vec<Moved>,
+    reviews: Vec<MovedReview>,
     /// The files it made, as `agent/mailbox/file`.
     delivered: Vec<String>,
     /// What was handed off.
-    tasks: Vec<Dispatched>,
+    tasks: Vec<DispatchedTask>,
     /// Findings that were judged for handoff and stay, with the reason.
-    left: Vec<Stays>,
+    left: Vec<KeptFinding>,
     /// Findings that were queued and whose pull request did not land.
     dropped: usize,
     /// Why it changes nothing.
@@ -37,7 +37,7 @@ pub(super) struct Outcome {
 }
 
 #[derive(Debug, Serialize)]
-struct Moved {
+struct MovedReview {
     review: String,
     phase: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ struct Moved {
 }
 
 #[derive(Debug, Serialize)]
-struct Dispatched {
+struct DispatchedTask {
     task: String,
     target: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,15 +61,15 @@ struct Dispatched {
 }
 
 #[derive(Debug, Serialize)]
-struct Stays {
+struct KeptFinding {
     review: String,
     finding: String,
     why: &'static str,
 }
 
-impl Outcome {
+impl OrderOutcome {
     /// What the record under the order's id says.
-    pub(super) fn of(id: &MessageId, entry: &Entry, record: &Record) -> Self {
+    pub fn of(id: &MessageId, entry: &Entry, record: &Record) -> Self {
         let places = entry
             .deliveries
             .iter()
@@ -114,7 +114,7 @@ impl Outcome {
     }
 
     /// An order that was followed, for a person.
-    pub(super) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut lines = vec![self.what.clone()];
         if self.reviews.is_empty() {
             lines.push("  noted; no review changes".to_owned());
@@ -132,7 +132,7 @@ impl Outcome {
             let turns = review
                 .turns_left
                 .map_or_else(String::new, |turns| format!(", {turns} turns left"));
-            let Moved {
+            let MovedReview {
                 review,
                 phase,
                 round,
@@ -148,7 +148,7 @@ impl Outcome {
                     .map(|(id, state)| format!("    {id}: {state}")),
             );
         }
-        for Dispatched {
+        for DispatchedTask {
             task,
             target,
             findings,
@@ -160,7 +160,7 @@ impl Outcome {
                 findings.join(", ")
             ));
         }
-        for Stays {
+        for KeptFinding {
             review,
             finding,
             why,
@@ -179,7 +179,7 @@ impl Outcome {
     }
 }
 
-fn moved(step: &Step) -> Moved {
+fn moved(step: &Step) -> MovedReview {
     let stale = match &step.phase {
         Phase::Approved(approval) => Some(approval.stale),
         Phase::Awaiting { .. }
@@ -189,10 +189,10 @@ fn moved(step: &Step) -> Moved {
         | Phase::Escalated(_)
         | Phase::Closed(_) => None,
     };
-    Moved {
+    MovedReview {
         review: step.review.to_string(),
         phase: step.phase.word(),
-        reason: status::reason(&step.phase),
+        reason: reason(&step.phase),
         round: step.round,
         turns_left: step.phase.invocation().map(Invocation::turns_left),
         stale,
@@ -204,8 +204,8 @@ fn moved(step: &Step) -> Moved {
     }
 }
 
-fn dispatched(task: &Task) -> Dispatched {
-    Dispatched {
+fn dispatched(task: &Task) -> DispatchedTask {
+    DispatchedTask {
         task: task.id.to_string(),
         target: task.target.to_string(),
         file: task.file.as_ref().map(ToString::to_string),
@@ -217,8 +217,8 @@ fn dispatched(task: &Task) -> Dispatched {
     }
 }
 
-fn stays(left: &Left) -> Stays {
-    Stays {
+fn stays(left: &Left) -> KeptFinding {
+    KeptFinding {
         review: left.review.to_string(),
         finding: left.id.to_string(),
         why: left.why.word(),

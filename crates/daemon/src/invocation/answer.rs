@@ -8,16 +8,13 @@ use mailbox::compose::ask::{self, Ask};
 use mailbox::compose::gaps::Verdict;
 use mailbox::compose::known;
 use mailbox::compose::letter::{Letter, PacketGiven};
-use mailbox::compose::outbox::{self, PostError};
+use mailbox::compose::post::{PostError, Posting};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::sheet::{Loose, Sheet};
 use message_schema::envelope::MessageType;
 use message_schema::id::MessageId;
 use review::{NotAResponse, ReviewKey, Signal, SignalWords};
 use runner::stream::Said;
-
-/// How often the place of a packet is planned again before somebody else is left the field.
-const PLANS_MAX: usize = 100;
 
 /// What a command said.
 #[derive(Debug)]
@@ -84,26 +81,28 @@ pub fn post(
         .find(|ask| ask.key() == *key && ask.request == *request);
     let ask = ask.ok_or("no request waits for it any more")?;
     let letter = letter(&ask, verdict, sheet, now)?;
-    for _ in 0..PLANS_MAX {
-        let (draft, packet) = letter
-            .draft(root, me, id, now)
-            .map_err(|error| error.to_string())?;
-        let checked = draft.check(packet).map_err(|violations| {
+    let posting = Posting {
+        root,
+        agent: me,
+        letter: &letter,
+        id,
+        at: now,
+        is_id_given: false,
+    };
+    match posting.write() {
+        // A message of this id can only be this answer.
+        Ok(_) | Err(PostError::Gone(_)) => Ok(()),
+        Err(PostError::Invalid(violations)) => {
             let codes: Vec<String> = violations
                 .iter()
                 .map(|violation| violation.code.to_string())
                 .collect();
-            format!("its answer is not correct: {}", codes.join(", "))
-        })?;
-        match outbox::write(root, me, &checked) {
-            Ok(_) | Err(PostError::Taken(_)) => return Ok(()),
-            Err(PostError::PacketTaken(_)) => {}
-            Err(error @ PostError::Io { .. }) => {
-                return Err(format!("its answer cannot be written: {error}"));
-            }
+            Err(format!("its answer is not correct: {}", codes.join(", ")))
         }
+        Err(error @ PostError::Io { .. }) => Err(format!("its answer cannot be written: {error}")),
+        Err(PostError::NoPlace) => Err("no name is free for its packet".to_owned()),
+        Err(error @ (PostError::Draft(_) | PostError::Mailboxes(_))) => Err(error.to_string()),
     }
-    Err("no name is free for its packet".to_owned())
 }
 
 fn letter(

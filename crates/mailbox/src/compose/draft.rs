@@ -174,6 +174,11 @@ impl Checked {
         &self.warnings
     }
 
+    /// The packet that goes before it.
+    pub fn packet(&self) -> &Packet {
+        &self.packet
+    }
+
     /// The message's exact text.
     pub fn text(&self) -> &str {
         &self.text

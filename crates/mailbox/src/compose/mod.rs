@@ -3,7 +3,7 @@
 //!
 //! - `letter` fills in what was not said; `draft` holds the fields and the text made of them, and has them checked;
 //! - `packet` gives a findings packet its place in the workspace;
-//! - `outbox` writes a checked message, once and whole;
+//! - `post` goes the whole way, and `outbox` writes the checked message, once and whole;
 //! - `verdict` tells by the files alone what the daemon made of it;
 //! - `known` finds what was sent before under the same id;
 //! - `ask` says what a reviewer is asked, `sheet` reads what it wrote down, `gaps` names what that leaves unsaid, and
@@ -20,6 +20,7 @@ pub mod known;
 pub mod letter;
 pub mod outbox;
 pub mod packet;
+pub mod post;
 pub mod response;
 pub mod settles;
 pub mod sheet;

@@ -17,7 +17,7 @@ const OTHERS_READ: u32 = 0o440;
 
 /// Why a message was not written.
 #[derive(Debug, thiserror::Error)]
-pub enum PostError {
+pub enum WriteError {
     /// A packet took the name that was planned for this one; plan again.
     #[error("the name {} was taken meanwhile", .0.display())]
     PacketTaken(PathBuf),
@@ -51,23 +51,23 @@ pub fn path(root: &Path, agent: &AgentName, id: &MessageId) -> PathBuf {
 
 /// Writes the packet, then the message. A kill between the two leaves a packet nobody points to, which the next try uses;
 /// once this returns, the message is on the disk.
-pub fn write(root: &Path, agent: &AgentName, message: &Checked) -> Result<PathBuf, PostError> {
+pub fn write(root: &Path, agent: &AgentName, message: &Checked) -> Result<PathBuf, WriteError> {
     if let Packet::New(new) = &message.packet {
         let path = root.join(new.path.as_str());
         new.write(root).map_err(|source| {
             let is_taken = source.kind() == io::ErrorKind::AlreadyExists;
             if is_taken {
-                PostError::PacketTaken(path)
+                WriteError::PacketTaken(path)
             } else {
-                PostError::Io { path, source }
+                WriteError::Io { path, source }
             }
         })?;
     }
     let path = path(root, agent, &message.id);
     match write_new(&path, message.text.as_bytes()) {
         Ok(()) => Ok(path),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(PostError::Taken(path)),
-        Err(source) => Err(PostError::Io { path, source }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(WriteError::Taken(path)),
+        Err(source) => Err(WriteError::Io { path, source }),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Posting a message and telling what became of it: the same for every command that writes as an agent.
 
-use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use mailbox::compose::draft::Checked;
-use mailbox::compose::known::{self, Known};
+use mailbox::compose::known;
 use mailbox::compose::letter::{Letter, LetterError};
-use mailbox::compose::outbox::{self, PostError, file_name};
+use mailbox::compose::outbox::file_name;
 use mailbox::compose::packet::Packet;
+use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
 use mailbox::compose::settles;
 use mailbox::compose::standing::{Standing, Standings};
 use mailbox::compose::verdict::{Lookout, Verdict};
@@ -25,9 +25,6 @@ use super::context::{Context, Me};
 use super::failure::Failure;
 use super::posted::{Posted, invalid, told};
 use crate::exit::Exit;
-
-/// How often the place of a packet is planned again before somebody else is left the field.
-const PLANS_MAX: usize = 100;
 
 /// The way a message goes out.
 #[derive(Clone, Debug, clap::Args)]
@@ -76,15 +73,7 @@ pub(super) fn post(
         way,
         notes,
     };
-    for _ in 0..PLANS_MAX {
-        if let Some(exit) = post.try_once(&id, now)? {
-            return Ok(exit);
-        }
-    }
-    Err(Failure::plain(
-        Exit::Temporary,
-        "the name of the packet is taken again and again; nothing was sent".to_owned(),
-    ))
+    post.send(&id, now)
 }
 
 /// What became of the message of that type with this id, where nothing is asked any more and so nothing can be said again;
@@ -127,49 +116,41 @@ pub(super) fn sent_before(
 }
 
 impl Post<'_> {
-    /// Nothing, if the packet's name was taken between the plan and the writing.
-    fn try_once(&mut self, id: &MessageId, now: DateTime<Utc>) -> Result<Option<Exit>, Failure> {
-        let Self { me, way, .. } = *self;
-        let (draft, packet) = self
-            .letter
-            .draft(&me.root, &me.agent, id, now)
-            .map_err(|error| self.no_draft(&error))?;
-        if way.id.is_some()
-            && let Some(known) =
-                known::find(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?
-        {
-            return self.known(id, &draft.text(), &known).map(Some);
-        }
-        let checked = draft
-            .check(packet.clone())
-            .map_err(|violations| invalid(self.context, id, &violations))?;
-        if way.dry_run {
-            return self.dry(id, &checked, &packet).map(Some);
-        }
-        self.warn(checked.warnings());
-        let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
-        let path = match outbox::write(&me.root, &me.agent, &checked) {
-            Ok(path) => path,
-            Err(PostError::PacketTaken(_)) => return Ok(None),
-            Err(PostError::Taken(path)) => return self.taken(id, checked.text(), &path).map(Some),
-            Err(error @ PostError::Io { .. }) => {
-                return Err(
-                    Failure::new(Exit::Temporary, &error).next(self.context.command("doctor"))
-                );
-            }
+    fn send(&mut self, id: &MessageId, at: DateTime<Utc>) -> Result<Exit, Failure> {
+        let Self {
+            me, way, letter, ..
+        } = *self;
+        let posting = Posting {
+            root: &me.root,
+            agent: &me.agent,
+            letter,
+            id,
+            at,
+            is_id_given: way.id.is_some(),
         };
+        if way.dry_run {
+            return match posting.compose().map_err(|error| self.failed(id, &error))? {
+                Composed::Ready(checked) => self.dry(id, &checked),
+                Composed::SentBefore(before) => self.before(id, &before),
+            };
+        }
+        // Before the writing, so that what was in the mailboxes already is told apart.
+        let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
+        let (path, checked) = match posting.write().map_err(|error| self.failed(id, &error))? {
+            PostedMessage::Written(path, checked) => (path, checked),
+            PostedMessage::SentBefore(before) => return self.before(id, &before),
+        };
+        self.warn(checked.warnings());
         let mut posted = Posted::new(id, "written", Some(&path));
-        if let Packet::New(new) = &packet {
+        if let Packet::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
         }
         if way.no_wait {
-            return self
-                .say(posted, |posted| {
-                    format!("written, not judged yet: {}\n", posted.id)
-                })
-                .map(Some);
+            return self.say(posted, |posted| {
+                format!("written, not judged yet: {}\n", posted.id)
+            });
         }
-        self.wait(&lookout, checked.text(), posted).map(Some)
+        self.wait(&lookout, checked.text(), posted)
     }
 
     fn warn(&mut self, warnings: &[Violation]) {
@@ -182,7 +163,8 @@ impl Post<'_> {
     }
 
     /// What became of a message with this id that was sent before.
-    fn known(&self, id: &MessageId, text: &str, known: &Known) -> Result<Exit, Failure> {
+    fn before(&self, id: &MessageId, before: &SentBefore) -> Result<Exit, Failure> {
+        let SentBefore { text, known } = before;
         if !known::same(text, &known.text) {
             let message = format!(
                 "{id} is the id of another message, {}; nothing was written",
@@ -215,19 +197,6 @@ impl Post<'_> {
         let lookout =
             Lookout::new(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
         self.wait(&lookout, &known.text, posted)
-    }
-
-    /// Somebody wrote a message of this id between our look and our writing.
-    fn taken(&self, id: &MessageId, text: &str, path: &Path) -> Result<Exit, Failure> {
-        let known =
-            known::find(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
-        match known {
-            Some(known) => self.known(id, text, &known),
-            None => {
-                let message = format!("{} was there and is gone; say it again", path.display());
-                Err(Failure::plain(Exit::Temporary, message))
-            }
-        }
     }
 
     fn wait(&self, lookout: &Lookout, text: &str, posted: Posted) -> Result<Exit, Failure> {
@@ -371,10 +340,10 @@ impl Post<'_> {
         })
     }
 
-    fn dry(&self, id: &MessageId, checked: &Checked, packet: &Packet) -> Result<Exit, Failure> {
+    fn dry(&self, id: &MessageId, checked: &Checked) -> Result<Exit, Failure> {
         let mut posted = Posted::new(id, "dry_run", None);
         posted.message_text = Some(checked.text().to_owned());
-        if let Packet::New(new) = packet {
+        if let Packet::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
             posted.packet_text = Some(new.text.clone());
         }
@@ -433,6 +402,20 @@ impl Post<'_> {
         }
         self.context.say(&answer, said)?;
         Ok(Exit::Ok)
+    }
+
+    /// Why nothing was posted, sorted by who has to act.
+    fn failed(&self, id: &MessageId, error: &PostError) -> Failure {
+        match error {
+            PostError::Draft(error) => self.no_draft(error),
+            PostError::Invalid(violations) => invalid(self.context, id, violations),
+            PostError::Mailboxes(_) | PostError::NoPlace | PostError::Gone(_) => {
+                Failure::plain(Exit::Temporary, error.to_string())
+            }
+            PostError::Io { .. } => {
+                Failure::new(Exit::Temporary, error).next(self.context.command("doctor"))
+            }
+        }
     }
 
     fn no_draft(&self, error: &LetterError) -> Failure {

@@ -3,6 +3,7 @@
 //! from it is worked out in the files below, and how it is shown is the command line's.
 
 pub mod mend;
+pub mod overview;
 pub mod problems;
 pub mod row;
 pub mod threads;

@@ -2,6 +2,7 @@
 //! it, where there is any, what is running out and what stands in the way.
 
 use chrono::{DateTime, Utc};
+use inspect::standing::overview::{Count, Ledger, PairRow, Removable, Status, Wait};
 use inspect::standing::row::Row;
 use message_schema::line::escaped;
 use workspace::clock::span;
@@ -9,7 +10,7 @@ use workspace::troubles::Trouble;
 
 use super::gc::size;
 use super::screen::{Screen, Tone, ago, ahead, bar, cut};
-use super::status::{Count, Ledger, PairRow, Removable, Status, Wait, columns};
+use super::status::columns;
 
 /// Attempts a round begins with; as long as all are left, there is nothing to say.
 const ATTEMPTS: u8 = review::ATTEMPTS;

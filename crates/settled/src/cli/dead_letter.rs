@@ -7,7 +7,6 @@ use inspect::dead_letter::{self, DeadLetter, Found};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
-use workspace::config::Config;
 use workspace::directory;
 
 use super::answer::Answer;
@@ -100,7 +99,7 @@ struct Sent {
 fn list(context: &Context) -> Result<Exit, Failure> {
     let found = look(context)?;
     let corrections_known = found.without_ledger.is_none();
-    let unread: Vec<String> = alerts(&found);
+    let unread: Vec<String> = found.unread();
     let mut answer = Answer::new(Listed {
         letters: found.letters,
         corrections_known,
@@ -121,41 +120,14 @@ fn list(context: &Context) -> Result<Exit, Failure> {
         );
     }
     context.say(&answer, |listed| {
-        listed.letters.iter().map(line).collect::<String>() + &count(&listed.letters)
+        listed
+            .letters
+            .iter()
+            .map(DeadLetter::text)
+            .collect::<String>()
+            + &count(&listed.letters)
     })?;
     Ok(Exit::Ok)
-}
-
-fn line(letter: &DeadLetter) -> String {
-    let DeadLetter {
-        agent,
-        file,
-        report_file,
-        report,
-        corrected_by,
-        corrected_same,
-        open,
-    } = letter;
-    let file = file.as_ref().unwrap_or(report_file);
-    let id = report
-        .message_id
-        .as_ref()
-        .map_or_else(String::new, |id| format!("  {id}"));
-    let mut text = escaped(&format!(
-        "{}  {agent}/{file}  {}{id}",
-        report.received_at, report.refused
-    )) + "\n";
-    text += &format!("  {}\n", escaped(&report.summary));
-    match (corrected_by, corrected_same) {
-        (Some(seq), Some(same)) => {
-            text += &format!("  corrected: record {seq} accepted {}\n", same.words());
-        }
-        (Some(_) | None, _) if *open == Some(false) => {
-            text += "  over: its file was taken away, or its review is closed\n";
-        }
-        (Some(_) | None, _) => {}
-    }
-    text
 }
 
 fn count(letters: &[DeadLetter]) -> String {
@@ -182,7 +154,7 @@ fn count(letters: &[DeadLetter]) -> String {
 fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let found = look(context)?;
-    let unread = alerts(&found);
+    let unread = found.unread();
     let letters = called(found, &which.word, context)?;
     let text = |letter: &DeadLetter| String::from_utf8(retry::original(root, letter).ok()?).ok();
     let letters = letters.into_iter().map(|letter| WithText {
@@ -217,7 +189,7 @@ fn whole(with: &WithText) -> String {
         .map_or("  not there any more, or no text\n".to_owned(), lines);
     format!(
         "{}report:\n{}message:\n{message}",
-        line(&with.letter),
+        with.letter.text(),
         lines(&with.letter.report.to_yaml())
     )
 }
@@ -232,7 +204,9 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
         let message = format!("several agents have a dead letter {}", escaped(word));
         return Err(Failure::plain(Exit::Usage, message).next(context.command("dead-letter list")));
     }
-    own_outbox(&letter, context)?;
+    if let Some(message) = retry::not_its_user(root, &letter) {
+        return Err(Failure::plain(Exit::Identity, message));
+    }
     let original = retry::original(root, &letter).map_err(|error| not_sent(&error))?;
     let outlook = retry::outlook(root, &letter, &original);
     let id = letter.report.message_id.as_ref().map(ToString::to_string);
@@ -302,22 +276,6 @@ fn sent(sent: &Sent) -> String {
     text
 }
 
-/// Refuses to write what the daemon would refuse for its owner.
-fn own_outbox(letter: &DeadLetter, context: &Context) -> Result<(), Failure> {
-    let config = Config::load(context.workspace()?).unwrap_or_default();
-    let ours = rustix::process::geteuid().as_raw();
-    match config.users().get(&letter.agent) {
-        Some(user) if *user != ours => {
-            let message = format!(
-                "{} is uid {user} and you are uid {ours}: what you write is not from it",
-                letter.agent
-            );
-            Err(Failure::plain(Exit::Identity, message))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
 fn not_sent(error: &NotSent) -> Failure {
     let exit = match error {
         NotSent::NoOriginal => Exit::NotFound,
@@ -337,23 +295,6 @@ fn look(context: &Context) -> Result<Found, Failure> {
         None => directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?,
     };
     Ok(dead_letter::of(root, &agents))
-}
-
-fn alerts(found: &Found) -> Vec<String> {
-    let ledger = found.without_ledger.iter().map(|error| {
-        format!(
-            "the ledger cannot be read, so what was corrected is not known: {}",
-            workspace::error::chain(error)
-        )
-    });
-    let unread = found
-        .unread
-        .iter()
-        .map(|(path, error)| format!("cannot read {}: {error}", path.display()));
-    ledger
-        .chain(unread)
-        .map(|message| escaped(&message))
-        .collect()
 }
 
 fn called(found: Found, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use daemon::watch::Watch;
 use inspect::log::LogLine;
+use inspect::standing::overview::Status;
 use serde::Serialize;
 use spool::{Layout, Mailbox, Since, Tail};
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,7 +19,7 @@ use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::screen::Screen;
-use super::status::{self, Status};
+use super::status;
 use crate::exit::Exit;
 
 /// How often the clock on the screen goes on.

@@ -112,11 +112,11 @@ fn respond(
     driver: &Driver<'_>,
     given: &Given,
     (verdict, sheet): (
-        mailbox::compose::gaps::Verdict,
-        &mailbox::compose::sheet::Sheet,
+        mailbox::compose::omissions::ResponseKind,
+        &mailbox::compose::response_file::ResponseFile,
     ),
 ) -> Result<Signal, PairError> {
-    use mailbox::compose::gaps::Verdict;
+    use mailbox::compose::omissions::ResponseKind;
     let me = &driver.member(Role::Reviewer).agent;
     let ours = |ask: &ask::Ask| ask.author == driver.setup.author.agent;
     let asks = ask::open(&driver.root, me, clock::now());
@@ -126,8 +126,8 @@ fn respond(
     };
     let asks = asks.map_err(|error| failed("what is asked of the reviewer", error.to_string()))?;
     let signal = match verdict {
-        Verdict::Lgtm => Signal::Pass,
-        Verdict::Feedback => Signal::None,
+        ResponseKind::Lgtm => Signal::Pass,
+        ResponseKind::Feedback => Signal::None,
     };
     let write = |text: &str| note(driver, Role::Reviewer, text);
     let asks: Vec<_> = asks.into_iter().filter(ours).collect();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use daemon::tell;
-use mailbox::mailbag::{Mailbag, MoveError, Place};
+use mailbox::mailboxes::{AgentMailboxes, MailboxPlace, MoveError};
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
 use review::{Record, ReviewKey};
@@ -23,10 +23,10 @@ const DRAINED_MAX: usize = 100;
 /// Waits until what an agent wrote is judged and delivered, in the daemon's place where none serves. What is not
 /// judged in time is none of this turn.
 pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
-    let outbox = Mailbag::new(root, agent);
+    let outbox = AgentMailboxes::new(root, agent);
     let is_empty = || {
         outbox
-            .names(Place::Outbox)
+            .names(MailboxPlace::Outbox)
             .is_ok_and(|names| names.is_empty())
     };
     tell::wait_until(root, PATIENCE, is_empty)
@@ -49,9 +49,9 @@ pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize
         what: format!("the mail of {agent}"),
         source,
     };
-    let bag = Mailbag::new(root, agent);
+    let bag = AgentMailboxes::new(root, agent);
     let (letters, _) = bag
-        .some_letters(Place::Inbox, DRAINED_MAX)
+        .some_letters(MailboxPlace::Inbox, DRAINED_MAX)
         .map_err(failed)?;
     let mut taken = 0;
     for letter in letters.into_iter().filter(|letter| !letter.text.is_empty()) {

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use mailbox::compose::ask::{self, Ask};
-use mailbox::compose::gaps::Verdict;
-use mailbox::compose::known;
-use mailbox::compose::letter::{Letter, PacketGiven};
+use mailbox::compose::draft::{MessageDraft, PacketGiven};
+use mailbox::compose::omissions::ResponseKind;
 use mailbox::compose::post::{PostError, Posting};
 use mailbox::compose::response::{self, Unwritten};
-use mailbox::compose::sheet::{Loose, Sheet};
+use mailbox::compose::response_file::{LooseResponse, ResponseFile};
+use mailbox::compose::sent_before;
 use message_schema::envelope::MessageType;
 use message_schema::id::MessageId;
 use review::{NotAResponse, ReviewKey, Signal, SignalWords};
@@ -20,7 +20,7 @@ use runner::stream::Said;
 #[derive(Debug)]
 pub enum Word {
     /// A response to be sent, with the verdict in it.
-    Response(Verdict, Box<Sheet>),
+    Response(ResponseKind, Box<ResponseFile>),
     /// It gives up.
     GivenUp,
     /// Nothing that is an answer; why not.
@@ -34,27 +34,32 @@ pub fn read(said: &Said, words: &SignalWords) -> Word {
         return Word::Nothing(why.clone());
     }
     if said.text.trim_start().starts_with('{') {
-        return match Sheet::read(&said.text) {
-            Ok(sheet @ Sheet::Structured(_)) => Word::Response(verdict(&sheet), Box::new(sheet)),
-            Ok(Sheet::Loose(_)) | Err(_) => {
+        return match ResponseFile::read(&said.text) {
+            Ok(sheet @ ResponseFile::Structured(_)) => {
+                Word::Response(verdict(&sheet), Box::new(sheet))
+            }
+            Ok(ResponseFile::Loose(_)) | Err(_) => {
                 Word::Nothing("its output is not by the schema of the brief".to_owned())
             }
         };
     }
     match Signal::read(&said.text, words) {
-        Signal::Pass => Word::Response(Verdict::Lgtm, Box::new(Sheet::Loose(Loose::default()))),
+        Signal::Pass => Word::Response(
+            ResponseKind::Lgtm,
+            Box::new(ResponseFile::Loose(LooseResponse::default())),
+        ),
         Signal::Fail => Word::GivenUp,
         Signal::Done | Signal::None => Word::Nothing("it ended without a verdict".to_owned()),
     }
 }
 
-fn verdict(sheet: &Sheet) -> Verdict {
+fn verdict(sheet: &ResponseFile) -> ResponseKind {
     match sheet {
-        Sheet::Structured(response) => match response.response {
-            review::Verdict::Feedback(_) => Verdict::Feedback,
-            review::Verdict::Lgtm(_) => Verdict::Lgtm,
+        ResponseFile::Structured(response) => match response.response {
+            review::Verdict::Feedback(_) => ResponseKind::Feedback,
+            review::Verdict::Lgtm(_) => ResponseKind::Lgtm,
         },
-        Sheet::Loose(_) => Verdict::Lgtm,
+        ResponseFile::Loose(_) => ResponseKind::Lgtm,
     }
 }
 
@@ -65,11 +70,11 @@ pub fn post(
     root: &Path,
     (key, request): (&ReviewKey, &MessageId),
     id: &MessageId,
-    (verdict, sheet): (Verdict, &Sheet),
+    (verdict, sheet): (ResponseKind, &ResponseFile),
     now: DateTime<Utc>,
 ) -> Result<(), String> {
     let me = &key.reviewer;
-    if known::find(root, me, id)
+    if sent_before::find(root, me, id)
         .map_err(|error| error.to_string())?
         .is_some()
     {
@@ -107,14 +112,14 @@ pub fn post(
 
 fn letter(
     ask: &Ask,
-    verdict: Verdict,
-    sheet: &Sheet,
+    verdict: ResponseKind,
+    sheet: &ResponseFile,
     now: DateTime<Utc>,
-) -> Result<Letter, String> {
+) -> Result<MessageDraft, String> {
     let response = response::write(ask, sheet, verdict, now).map_err(|why| told(&why))?;
-    let mut letter = Letter::new(match verdict {
-        Verdict::Feedback => MessageType::ReviewFeedback,
-        Verdict::Lgtm => MessageType::ReviewLgtm,
+    let mut letter = MessageDraft::new(match verdict {
+        ResponseKind::Feedback => MessageType::ReviewFeedback,
+        ResponseKind::Lgtm => MessageType::ReviewLgtm,
     });
     letter.to = vec![ask.author.clone()];
     letter.pr = Some(ask.pr.clone());

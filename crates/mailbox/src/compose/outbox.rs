@@ -9,7 +9,7 @@ use message_schema::id::{AgentName, MessageId};
 use spool::Layout;
 use workspace::replaced::rename_new;
 
-use super::draft::Checked;
+use super::message::CheckedMessage;
 use super::packet::Packet;
 
 /// What the daemon's user must be able to do with a file, whatever the writer's umask says.
@@ -22,7 +22,7 @@ pub enum WriteError {
     #[error("the name {} was taken meanwhile", .0.display())]
     PacketTaken(PathBuf),
     /// A message of that name lies in the outbox.
-    #[error("{} is there already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Taken(PathBuf),
     /// The disk.
     #[error("{}: {source}", path.display())]
@@ -51,7 +51,11 @@ pub fn path(root: &Path, agent: &AgentName, id: &MessageId) -> PathBuf {
 
 /// Writes the packet, then the message. A kill between the two leaves a packet nobody points to, which the next try uses;
 /// once this returns, the message is on the disk.
-pub fn write(root: &Path, agent: &AgentName, message: &Checked) -> Result<PathBuf, WriteError> {
+pub fn write(
+    root: &Path,
+    agent: &AgentName,
+    message: &CheckedMessage,
+) -> Result<PathBuf, WriteError> {
     if let Packet::New(new) = &message.packet {
         let path = root.join(new.path.as_str());
         new.write(root).map_err(|source| {

@@ -8,10 +8,10 @@ use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, MessageId};
 use validate_message::Violations;
 
-use super::draft::Checked;
-use super::known::{self, Known};
-use super::letter::{Letter, LetterError};
+use super::draft::{DraftError, MessageDraft};
+use super::message::CheckedMessage;
 use super::outbox::{self, WriteError};
+use super::sent_before::{self, SentMessage};
 
 /// How often the place of a packet is planned before the field is left to others.
 const PLANS_MAX: usize = 100;
@@ -24,7 +24,7 @@ pub struct Posting<'a> {
     /// Who posts it.
     pub agent: &'a AgentName,
     /// What it says.
-    pub letter: &'a Letter,
+    pub letter: &'a MessageDraft,
     /// Its id.
     pub id: &'a MessageId,
     /// When it is written.
@@ -37,7 +37,7 @@ pub struct Posting<'a> {
 #[derive(Debug)]
 pub enum Composed {
     /// Nothing is wrong with it.
-    Ready(Checked),
+    Ready(CheckedMessage),
     /// Its id was used before.
     SentBefore(SentBefore),
 }
@@ -46,7 +46,7 @@ pub enum Composed {
 #[derive(Debug)]
 pub enum PostedMessage {
     /// It was written now, to this file.
-    Written(PathBuf, Checked),
+    Written(PathBuf, CheckedMessage),
     /// Its id was used before; nothing was written.
     SentBefore(SentBefore),
 }
@@ -57,7 +57,7 @@ pub struct SentBefore {
     /// What was to be written.
     pub text: String,
     /// What was sent.
-    pub known: Known,
+    pub known: SentMessage,
 }
 
 /// Why a message was not posted. Nothing is in the outbox then.
@@ -65,7 +65,7 @@ pub struct SentBefore {
 pub enum PostError {
     /// No whole message can be made of the draft.
     #[error(transparent)]
-    Draft(#[from] LetterError),
+    Draft(#[from] DraftError),
     /// The validator refuses it.
     #[error("the message is not correct")]
     Invalid(Violations),
@@ -96,7 +96,7 @@ impl Posting<'_> {
         } = *self;
         let (draft, packet) = self.letter.draft(root, agent, id, self.at)?;
         if self.is_id_given
-            && let Some(known) = known::find(root, agent, id).map_err(PostError::Mailboxes)?
+            && let Some(known) = sent_before::find(root, agent, id).map_err(PostError::Mailboxes)?
         {
             let text = draft.text();
             return Ok(Composed::SentBefore(SentBefore { text, known }));
@@ -128,8 +128,9 @@ impl Posting<'_> {
     }
 
     /// Somebody wrote a message of this id between our look and our writing.
-    fn taken(&self, path: PathBuf, checked: &Checked) -> Result<PostedMessage, PostError> {
-        let known = known::find(self.root, self.agent, self.id).map_err(PostError::Mailboxes)?;
+    fn taken(&self, path: PathBuf, checked: &CheckedMessage) -> Result<PostedMessage, PostError> {
+        let known =
+            sent_before::find(self.root, self.agent, self.id).map_err(PostError::Mailboxes)?;
         let known = known.ok_or(PostError::Gone(path))?;
         let text = checked.text().to_owned();
         Ok(PostedMessage::SentBefore(SentBefore { text, known }))

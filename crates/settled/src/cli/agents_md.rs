@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use mailbox::managed;
+use mailbox::managed_block;
 use serde::Serialize;
 use workspace::replaced;
 
@@ -136,7 +136,7 @@ fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> 
             "it has more than {SIZE_MAX} bytes; nothing was changed"
         ))));
     }
-    let after = managed::with_block(&before, block).map_err(|why| {
+    let after = managed_block::with_block(&before, block).map_err(|why| {
         Failure::plain(
             Exit::Failed,
             format!("{}: {why}; nothing was changed", path.display()),

@@ -1,7 +1,7 @@
 //! `settled brief`: what this round asks of the reviewer who asks.
 
 use mailbox::compose::ask::{self, Ask, AskError};
-use mailbox::compose::standing::{Standing, Standings};
+use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use message_schema::packet::Stance;
@@ -90,11 +90,11 @@ impl Which {
             .as_ref()
             .map_or_else(String::new, |pr| format!(" on pull request {pr}"));
         let mut message = format!("nothing is asked of {}{about}", me.agent);
-        let standings = Standings::read(&me.root, &me.agent);
+        let standings = ReviewStatuses::read(&me.root, &me.agent);
         let mut stand = Vec::new();
         if let Some(standings) = &standings {
             let mine = standings.mine(self.pr.as_ref(), self.repo.as_ref());
-            stand.extend(mine.map(|(key, review)| Standing::of(key, review)));
+            stand.extend(mine.map(|(key, review)| ReviewStatus::of(key, review)));
         }
         stand
             .iter()

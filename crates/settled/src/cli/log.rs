@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::builder::PossibleValuesParser;
 use inspect::log::LogLine;
 use inspect::sieve::{Sieve, VERDICTS};
-use mailbox::bell::Bell;
+use mailbox::wakeup::Wakeup;
 use message_schema::id::{AgentName, PrNumber};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spool::{Entry, Layout, Since, SpoolError, Tail};
@@ -92,9 +92,9 @@ fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let last = args.last.or(args.follow.then_some(BEFORE_FOLLOWING));
     // Before the first look, so that nothing comes in between unheard.
-    let mut bell = args
+    let mut wakeup = args
         .follow
-        .then(|| Bell::at(&[&Layout::new(root).ledger()]));
+        .then(|| Wakeup::at(&[&Layout::new(root).ledger()]));
     let mut tail =
         open(root, last.filter(|_| shown.sieve.is_open())).map_err(|error| failed(&error))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
@@ -120,11 +120,13 @@ fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
         .map_err(|error| failed(&error))?;
     loop {
         out.flush().map_err(|error| failed(&error))?;
-        let Some(bell) = &mut bell else { return Ok(()) };
+        let Some(wakeup) = &mut wakeup else {
+            return Ok(());
+        };
         if is_unread() {
             return Ok(());
         }
-        bell.wait();
+        wakeup.wait();
         let read = tail.read(&mut |entry| {
             Ok(shown
                 .line(entry)?

@@ -3,16 +3,16 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use mailbox::compose::draft::Checked;
-use mailbox::compose::known;
-use mailbox::compose::letter::{Letter, LetterError};
+use mailbox::answers;
+use mailbox::compose::draft::{DraftError, MessageDraft};
+use mailbox::compose::lookout::{Lookout, MessageFate};
+use mailbox::compose::message::CheckedMessage;
 use mailbox::compose::outbox::file_name;
 use mailbox::compose::packet::Packet;
 use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
-use mailbox::compose::settles;
-use mailbox::compose::standing::{Standing, Standings};
-use mailbox::compose::verdict::{Lookout, Verdict};
-use mailbox::mailbag::Mailbag;
+use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
+use mailbox::compose::sent_before;
+use mailbox::mailboxes::AgentMailboxes;
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::line::escaped;
@@ -48,7 +48,7 @@ pub(super) struct Way {
 struct Post<'a> {
     context: &'a Context,
     me: &'a Me,
-    letter: &'a Letter,
+    letter: &'a MessageDraft,
     way: &'a Way,
     notes: Vec<(&'static str, String)>,
 }
@@ -57,7 +57,7 @@ struct Post<'a> {
 pub(super) fn post(
     context: &Context,
     me: &Me,
-    letter: &Letter,
+    letter: &MessageDraft,
     way: &Way,
     notes: Vec<(&'static str, String)>,
     now: DateTime<Utc>,
@@ -86,7 +86,7 @@ pub(super) fn sent_before(
     way: &Way,
 ) -> Option<Result<Exit, Failure>> {
     let id = way.id.as_ref()?;
-    let known = known::find(&me.root, &me.agent, id)
+    let known = sent_before::find(&me.root, &me.agent, id)
         .ok()?
         .filter(|known| known.accepted)?;
     let message = message_schema::parse(known.text.as_bytes()).ok()?;
@@ -96,9 +96,9 @@ pub(super) fn sent_before(
     if !is_meant {
         return None;
     }
-    let letter = Letter {
+    let letter = MessageDraft {
         pr: about,
-        ..Letter::new(kind)
+        ..MessageDraft::new(kind)
     };
     let note =
         "the round is over, so what this says was not compared with what was accepted".to_owned();
@@ -165,7 +165,7 @@ impl Post<'_> {
     /// What became of a message with this id that was sent before.
     fn before(&self, id: &MessageId, before: &SentBefore) -> Result<Exit, Failure> {
         let SentBefore { text, known } = before;
-        if !known::same(text, &known.text) {
+        if !sent_before::same(text, &known.text) {
             let message = format!(
                 "{id} is the id of another message, {}; nothing was written",
                 escaped(&known.path.display().to_string())
@@ -205,12 +205,12 @@ impl Post<'_> {
             .wait(text, patience)
             .map_err(|error| cannot_read(&error))?;
         match verdict {
-            Verdict::Accepted(path) => self.accepted(Posted {
+            MessageFate::Accepted(path) => self.accepted(Posted {
                 outcome: "accepted",
                 file: Some(path.display().to_string()),
                 ..posted
             }),
-            Verdict::Refused(path, report) => {
+            MessageFate::Refused(path, report) => {
                 let file = Some(path.display().to_string());
                 self.refused(
                     text,
@@ -222,7 +222,7 @@ impl Post<'_> {
                     *report,
                 )
             }
-            Verdict::Waiting(path) => Err(self.waiting(Posted {
+            MessageFate::Waiting(path) => Err(self.waiting(Posted {
                 file: Some(path.display().to_string()),
                 ..posted
             })),
@@ -253,26 +253,26 @@ impl Post<'_> {
 
     /// How to put away what is dealt with by this, if it lies in the inbox or in hand.
     fn settled(&self) -> impl Iterator<Item = String> {
-        let Letter {
+        let MessageDraft {
             kind, pr, envelope, ..
         } = self.letter;
         let parent = envelope
             .get("parent_message_id")
             .and_then(serde_json::Value::as_str);
-        let bag = Mailbag::new(&self.me.root, &self.me.agent);
+        let bag = AgentMailboxes::new(&self.me.root, &self.me.agent);
         // It was accepted, whatever can be read of the inbox.
-        let letters = settles::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
+        let letters = answers::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
         letters
             .into_iter()
             .map(|letter| self.context.command_on("done", &letter.name(), ""))
     }
 
     /// Where the review between the two agents stands, if there is one.
-    fn standing(&self, posted: &Posted) -> Option<Standing> {
-        let standings = Standings::read(&self.me.root, &self.me.agent)
+    fn standing(&self, posted: &Posted) -> Option<ReviewStatus> {
+        let standings = ReviewStatuses::read(&self.me.root, &self.me.agent)
             .filter(|_| self.letter.kind.is_review())?;
         let id = MessageId::new(posted.id.as_str()).ok()?;
-        let known = known::find(&self.me.root, &self.me.agent, &id).ok()??;
+        let known = sent_before::find(&self.me.root, &self.me.agent, &id).ok()??;
         let message = message_schema::parse(known.text.as_bytes()).ok()?;
         let (pr, to) = (
             message.related_pr()?,
@@ -283,16 +283,16 @@ impl Post<'_> {
             .filter(|(key, _)| key.author == to || key.reviewer == to);
         between
             .next()
-            .map(|(key, review)| Standing::of(key, review))
+            .map(|(key, review)| ReviewStatus::of(key, review))
     }
 
     fn refused(&self, text: &str, posted: Posted, report: Report) -> Result<Exit, Failure> {
         // Two that say the same were sent at the same time: the other one went through.
         if report.refused == Code::IdCollision
             && let Ok(id) = MessageId::new(posted.id.as_str())
-            && let Ok(Some(known)) = known::find(&self.me.root, &self.me.agent, &id)
+            && let Ok(Some(known)) = sent_before::find(&self.me.root, &self.me.agent, &id)
             && known.accepted
-            && known::same(text, &known.text)
+            && sent_before::same(text, &known.text)
         {
             let file = Some(known.path.display().to_string());
             return self.accepted(Posted {
@@ -340,7 +340,7 @@ impl Post<'_> {
         })
     }
 
-    fn dry(&self, id: &MessageId, checked: &Checked) -> Result<Exit, Failure> {
+    fn dry(&self, id: &MessageId, checked: &CheckedMessage) -> Result<Exit, Failure> {
         let mut posted = Posted::new(id, "dry_run", None);
         posted.message_text = Some(checked.text().to_owned());
         if let Packet::New(new) = checked.packet() {
@@ -418,22 +418,22 @@ impl Post<'_> {
         }
     }
 
-    fn no_draft(&self, error: &LetterError) -> Failure {
+    fn no_draft(&self, error: &DraftError) -> Failure {
         match error {
-            LetterError::Nobody => {
+            DraftError::Nobody => {
                 let agents = workspace::directory::agents(&self.me.root).unwrap_or_default();
                 let others = agents
                     .iter()
                     .filter(|agent| **agent != self.me.agent)
                     .map(ToString::to_string);
                 let message = format!(
-                    "{error}; say --to with one of {}",
+                    "{error}; use --to with one of {}",
                     others.collect::<Vec<_>>().join(", ")
                 );
                 Failure::plain(Exit::Usage, message)
             }
-            LetterError::Foreign { .. } => Failure::new(Exit::Usage, error),
-            LetterError::Packet { .. } => Failure::new(Exit::Failed, error),
+            DraftError::Foreign { .. } => Failure::new(Exit::Usage, error),
+            DraftError::Packet { .. } => Failure::new(Exit::Failed, error),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `settled send`: a message out of options, checked before it is written, and what became of it.
 
-use mailbox::compose::letter::Letter;
+use mailbox::compose::draft::MessageDraft;
 use message_schema::envelope::MessageType;
 use workspace::clock;
 
@@ -47,7 +47,11 @@ pub(super) struct Parts {
 
 impl Parts {
     /// The letter with all that was said.
-    pub(super) fn letter(&self, envelope: &Envelope, kind: MessageType) -> Result<Letter, Failure> {
+    pub(super) fn letter(
+        &self,
+        envelope: &Envelope,
+        kind: MessageType,
+    ) -> Result<MessageDraft, Failure> {
         let mut letter = envelope.letter(kind)?;
         self.request.add(&mut letter);
         self.addressed.add(&mut letter);

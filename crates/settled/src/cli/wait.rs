@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use mailbox::awaited;
-use mailbox::bell::Bell;
-use mailbox::mailbag::{Letter, Mailbag, Place};
-use mailbox::mine::{self, Mine};
+use mailbox::answers;
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
+use mailbox::my_reviews::{self, MyReview};
+use mailbox::wakeup::Wakeup;
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -62,32 +62,32 @@ struct Came {
     #[serde(rename = "for")]
     what: What,
     waited_s: u64,
-    letters: Vec<Letter>,
+    letters: Vec<MailboxEntry>,
     /// Whether a daemon serves; absent if that cannot be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<bool>,
     /// The reviews that have not ended; absent where the ledger cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reviews: Option<Vec<Mine>>,
+    reviews: Option<Vec<MyReview>>,
 }
 
 /// What ends the wait.
 enum Found {
-    Letters(Vec<Letter>),
+    Letters(Vec<MailboxEntry>),
     /// The report on the message, which was refused: nobody will answer it.
     Refused(PathBuf),
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = Mailbag::new(&me.root, &me.agent);
+    let bag = AgentMailboxes::new(&me.root, &me.agent);
     let start = Instant::now();
-    let mut watched = vec![bag.directory(Place::Inbox)];
+    let mut watched = vec![bag.directory(MailboxPlace::Inbox)];
     if args.what == What::Reply {
-        watched.push(bag.directory(Place::DeadLetter));
+        watched.push(bag.directory(MailboxPlace::DeadLetter));
     }
     let watched: Vec<&Path> = watched.iter().map(PathBuf::as_path).collect();
-    let found = Bell::at(&watched).until(args.timeout, || look(args, &bag, &me.agent))?;
+    let found = Wakeup::at(&watched).until(args.timeout, || look(args, &bag, &me.agent))?;
     let waited_s = start.elapsed().as_secs();
     let came = |letters| Came {
         what: args.what,
@@ -115,7 +115,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         None => {
             let reviews = Books::read(&me.root)
                 .ok()
-                .map(|(books, _)| mine::of(books.state(), &me.agent));
+                .map(|(books, _)| my_reviews::of(books.state(), &me.agent));
             let stands = Came {
                 reviews,
                 ..came(Vec::new())
@@ -159,7 +159,8 @@ impl Came {
         if self.serving == Some(false) {
             text += "no daemon serves this workspace: nothing is delivered until one does\n";
         }
-        let is_asked = |mine: &&Mine| args.pr.as_ref().is_none_or(|pr| pr.canonical() == mine.pr);
+        let is_asked =
+            |mine: &&MyReview| args.pr.as_ref().is_none_or(|pr| pr.canonical() == mine.pr);
         for mine in self.reviews.iter().flatten().filter(is_asked) {
             text += &home::line(mine, now);
         }
@@ -168,23 +169,23 @@ impl Came {
 }
 
 /// What is there now.
-fn look(args: &Args, bag: &Mailbag, me: &AgentName) -> Result<Option<Found>, Failure> {
+fn look(args: &Args, bag: &AgentMailboxes, me: &AgentName) -> Result<Option<Found>, Failure> {
     if let (What::Reply, Some(id)) = (args.what, &args.id)
         && let Some(report) = refused(bag, id)?
     {
         return Ok(Some(Found::Refused(report)));
     }
-    let waiting = inbox::letters(bag, Place::Inbox)?;
-    let is_about = |letter: &Letter| match (&args.pr, &letter.pr) {
+    let waiting = inbox::letters(bag, MailboxPlace::Inbox)?;
+    let is_about = |letter: &MailboxEntry| match (&args.pr, &letter.pr) {
         (None, _) => true,
         (Some(asked), Some(pr)) => PrNumber::new(pr.as_str()).is_ok_and(|pr| pr.same_pr(asked)),
         (Some(_), None) => false,
     };
-    let is_it = |letter: &Letter| match (args.what, &args.id) {
+    let is_it = |letter: &MailboxEntry| match (args.what, &args.id) {
         (What::Reply, Some(id)) => Ok(letter.parent_message_id.as_deref() == Some(id)),
         (What::Any | What::Reply, _) => Ok(true),
         (What::Verdict, _) => {
-            awaited::is_verdict(letter, me, bag).map_err(|error| Failure::new(Exit::Failed, &error))
+            answers::is_verdict(letter, me, bag).map_err(|error| Failure::new(Exit::Failed, &error))
         }
     };
     let mut letters = Vec::new();
@@ -201,7 +202,7 @@ fn look(args: &Args, bag: &Mailbag, me: &AgentName) -> Result<Option<Found>, Fai
 }
 
 /// A refused message of one's own, unless it was sent again since.
-fn refused(bag: &Mailbag, id: &str) -> Result<Option<PathBuf>, Failure> {
+fn refused(bag: &AgentMailboxes, id: &str) -> Result<Option<PathBuf>, Failure> {
     let named = |place| {
         let letters = inbox::letters(bag, place)?;
         Ok::<_, Failure>(
@@ -210,10 +211,11 @@ fn refused(bag: &Mailbag, id: &str) -> Result<Option<PathBuf>, Failure> {
                 .find(|letter| letter.id.as_deref() == Some(id)),
         )
     };
-    let Some(dead) = named(Place::DeadLetter)? else {
+    let Some(dead) = named(MailboxPlace::DeadLetter)? else {
         return Ok(None);
     };
-    let is_sent_again = named(Place::Outbox)?.is_some() || named(Place::Sent)?.is_some();
+    let is_sent_again =
+        named(MailboxPlace::Outbox)?.is_some() || named(MailboxPlace::Sent)?.is_some();
     Ok(Some(dead.path.with_extension("report.yaml")).filter(|_| !is_sent_again))
 }
 

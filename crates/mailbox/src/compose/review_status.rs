@@ -10,18 +10,18 @@ use review::{Review, ReviewKey, Side};
 use serde::Serialize;
 use workspace::fold::Books;
 
-use crate::mailbag::{Mailbag, Place};
+use crate::mailboxes::{AgentMailboxes, MailboxPlace};
 
 /// The reviews an agent takes part in.
 #[derive(Debug)]
-pub struct Standings {
+pub struct ReviewStatuses {
     books: Books,
     me: AgentName,
 }
 
 /// Where one review stands.
 #[derive(Clone, Debug, Serialize)]
-pub struct Standing {
+pub struct ReviewStatus {
     /// As in `#86 claude -> codex`.
     pub review: String,
     /// The phase.
@@ -33,7 +33,7 @@ pub struct Standing {
     pub mover: Option<String>,
 }
 
-impl Standings {
+impl ReviewStatuses {
     /// What the ledger says; nothing if it cannot be read.
     pub fn read(root: &Path, me: &AgentName) -> Option<Self> {
         let (books, _) = Books::read(root).ok()?;
@@ -89,11 +89,15 @@ impl Standings {
 /// The reviewer and the round of the newest feedback in the agent's own mailboxes on a pull request: what the author
 /// answers, where the ledger cannot be read.
 pub fn feedback_in_hand(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(AgentName, u32)> {
-    let mailbag = Mailbag::new(root, me);
-    let places = [Place::Inbox, Place::Taken, Place::Archive];
+    let mailboxes = AgentMailboxes::new(root, me);
+    let places = [
+        MailboxPlace::Inbox,
+        MailboxPlace::Taken,
+        MailboxPlace::Archive,
+    ];
     let letters = places
         .into_iter()
-        .filter_map(|place| mailbag.letters(place).ok())
+        .filter_map(|place| mailboxes.letters(place).ok())
         .flatten();
     let rounds = letters.filter_map(|letter| {
         let message = parse(letter.text.as_bytes()).ok()?;
@@ -115,7 +119,7 @@ fn is_of(own: Option<&Repo>, named: Option<&Repo>) -> bool {
     }
 }
 
-impl Standing {
+impl ReviewStatus {
     /// Where that review stands.
     pub fn of(key: &ReviewKey, review: &Review) -> Self {
         let mover = match review.mover() {

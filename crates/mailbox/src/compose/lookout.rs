@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(10);
 
 /// What became of a message.
 #[derive(Clone, Debug)]
-pub enum Verdict {
+pub enum MessageFate {
     /// It was accepted, or is the same as one that was; where it lies now.
     Accepted(PathBuf),
     /// It was refused; where it lies now, and why.
@@ -59,27 +59,27 @@ impl Lookout {
     }
 
     /// Waits at most so long for the daemon's word on the text that was written.
-    pub fn wait(&self, text: &str, patience: Duration) -> io::Result<Verdict> {
+    pub fn wait(&self, text: &str, patience: Duration) -> io::Result<MessageFate> {
         let start = Instant::now();
         loop {
             if let Some(verdict) = self.look(text)? {
                 return Ok(verdict);
             }
             if start.elapsed() >= patience {
-                return Ok(Verdict::Waiting(self.outbox.clone()));
+                return Ok(MessageFate::Waiting(self.outbox.clone()));
             }
             std::thread::sleep(POLL);
         }
     }
 
     /// What can be told now; nothing while the daemon is at it.
-    fn look(&self, text: &str) -> io::Result<Option<Verdict>> {
+    fn look(&self, text: &str) -> io::Result<Option<MessageFate>> {
         if self.outbox.symlink_metadata().is_ok() {
             return Ok(None);
         }
         for path in self.news(&self.sent)? {
             if is_text(&path, text)? {
-                return Ok(Some(Verdict::Accepted(path)));
+                return Ok(Some(MessageFate::Accepted(path)));
             }
         }
         let digest = spool::Digest::of(text.as_bytes()).to_string();
@@ -94,7 +94,7 @@ impl Lookout {
         }
         Ok(original
             .zip(report)
-            .map(|(path, report)| Verdict::Refused(path, Box::new(report))))
+            .map(|(path, report)| MessageFate::Refused(path, Box::new(report))))
     }
 
     fn news(&self, directory: &Path) -> io::Result<Vec<PathBuf>> {

@@ -24,20 +24,20 @@ const KEYS: &[&str] = &[
 
 /// What a reviewer wrote down.
 #[derive(Clone, Debug)]
-pub enum Sheet {
+pub enum ResponseFile {
     /// By the schema of a brief.
     Structured(Box<StructuredResponse>),
     /// In its own way.
-    Loose(Loose),
+    Loose(LooseResponse),
 }
 
 /// Findings, actions and nits as they were written; every value may be wrong.
 #[derive(Clone, Debug, Default)]
-pub struct Loose {
+pub struct LooseResponse {
     /// New findings, and open threads that are named again.
     pub findings: Vec<Map<String, Value>>,
     /// What is done with open threads, by their id.
-    pub actions: BTreeMap<String, Deed>,
+    pub actions: BTreeMap<String, ThreadAction>,
     /// What is left for later.
     pub nits: Vec<Map<String, Value>>,
     /// What was run to check the change.
@@ -54,7 +54,7 @@ pub struct Loose {
 
 /// What is done with one open thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Deed {
+pub struct ThreadAction {
     /// An action, or `defer`.
     pub action: String,
     /// What the reviewer wants now.
@@ -69,7 +69,7 @@ pub struct Deed {
 
 /// Why a file is none of these.
 #[derive(Debug, thiserror::Error)]
-pub enum NotASheet {
+pub enum NotAResponseFile {
     /// It cannot be read.
     #[error("{0}")]
     Malformed(#[from] Malformed),
@@ -81,12 +81,12 @@ pub enum NotASheet {
     Unknown(String),
 }
 
-impl Sheet {
+impl ResponseFile {
     /// Reads the file's text.
-    pub fn read(text: &str) -> Result<Self, NotASheet> {
+    pub fn read(text: &str) -> Result<Self, NotAResponseFile> {
         let text = text.trim_start_matches('\u{feff}');
         if text.trim().is_empty() {
-            return Err(NotASheet::Unknown(
+            return Err(NotAResponseFile::Unknown(
                 "it is empty, expected findings; `findings: []` says there are none".to_owned(),
             ));
         }
@@ -98,10 +98,10 @@ impl Sheet {
         if root.field("response").is_some() {
             return Self::structured(text, &root);
         }
-        Loose::read(&root).map(Self::Loose)
+        LooseResponse::read(&root).map(Self::Loose)
     }
 
-    fn structured(text: &str, root: &Node) -> Result<Self, NotASheet> {
+    fn structured(text: &str, root: &Node) -> Result<Self, NotAResponseFile> {
         // What a model gives by a schema is JSON; written as YAML, its texts are read as they stand.
         let value = serde_json::from_str(text).unwrap_or_else(|_| typed(root));
         Ok(Self::Structured(Box::new(StructuredResponse::read(
@@ -144,8 +144,8 @@ fn indented(text: &str) -> String {
     })
 }
 
-impl Loose {
-    fn read(root: &Node) -> Result<Self, NotASheet> {
+impl LooseResponse {
+    fn read(root: &Node) -> Result<Self, NotAResponseFile> {
         let packet = object(coerce(root, Schema::FindingsPacket.shape()));
         let lgtm = object(coerce(root, Schema::ReviewLgtm.shape()));
         let text = |key: &str| {
@@ -182,7 +182,7 @@ impl Loose {
                 _ => {
                     let message =
                         format!("`{key}` means nothing here, expected {}", KEYS.join(", "));
-                    return Err(NotASheet::Unknown(message));
+                    return Err(NotAResponseFile::Unknown(message));
                 }
             }
         }
@@ -199,8 +199,9 @@ fn object(value: Value) -> Map<String, Value> {
     }
 }
 
-fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, NotASheet> {
-    let unfit = || NotASheet::Unknown(format!("`{what}` is expected to be a list of mappings"));
+fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, NotAResponseFile> {
+    let unfit =
+        || NotAResponseFile::Unknown(format!("`{what}` is expected to be a list of mappings"));
     let Some(list) = list else {
         return Ok(Vec::new());
     };
@@ -212,7 +213,7 @@ fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, Not
 }
 
 /// `actions`, or by the word of the structured output `threads`, as a mapping from the thread's id to a word or to what is said about it, or as a list with ids.
-fn actions(root: &Node) -> Result<BTreeMap<String, Deed>, NotASheet> {
+fn actions(root: &Node) -> Result<BTreeMap<String, ThreadAction>, NotAResponseFile> {
     let mut actions = BTreeMap::new();
     let given = || {
         ["actions", "threads"]
@@ -225,19 +226,22 @@ fn actions(root: &Node) -> Result<BTreeMap<String, Deed>, NotASheet> {
         .flat_map(|field| field.value.items())
         .map(|item| (item.field_text("id"), item));
     for (id, said) in named.chain(listed) {
-        let unfit =
-            || NotASheet::Unknown("`actions` needs an id and an action for each thread".to_owned());
+        let unfit = || {
+            NotAResponseFile::Unknown(
+                "`actions` needs an id and an action for each thread".to_owned(),
+            )
+        };
         let text = |key: &str| {
             said.field_text(key)
                 .filter(|text| !text.is_empty())
                 .map(str::to_owned)
         };
         let deed = match said.text() {
-            Some(action) => Deed {
+            Some(action) => ThreadAction {
                 action: action.trim().to_owned(),
-                ..Deed::default()
+                ..ThreadAction::default()
             },
-            None => Deed {
+            None => ThreadAction {
                 action: text("action").ok_or_else(unfit)?,
                 stance: text("stance"),
                 evidence: text("evidence"),
@@ -247,13 +251,15 @@ fn actions(root: &Node) -> Result<BTreeMap<String, Deed>, NotASheet> {
         };
         let id = id.ok_or_else(unfit)?.to_owned();
         if actions.insert(id.clone(), deed).is_some() {
-            return Err(NotASheet::Unknown(format!("`actions` names `{id}` twice")));
+            return Err(NotAResponseFile::Unknown(format!(
+                "`actions` names `{id}` twice"
+            )));
         }
     }
     Ok(actions)
 }
 
-impl Deed {
+impl ThreadAction {
     /// The action, if it is one of the four.
     pub fn act(&self) -> Option<Action> {
         Action::from_word(&self.action)
@@ -269,10 +275,10 @@ impl Deed {
 mod tests {
     use super::*;
 
-    fn loose(text: &str) -> Loose {
-        match Sheet::read(text).expect("a sheet") {
-            Sheet::Loose(loose) => loose,
-            Sheet::Structured(_) => panic!("not structured: {text}"),
+    fn loose(text: &str) -> LooseResponse {
+        match ResponseFile::read(text).expect("a sheet") {
+            ResponseFile::Loose(loose) => loose,
+            ResponseFile::Structured(_) => panic!("not structured: {text}"),
         }
     }
 
@@ -316,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_is_named() {
-        let error = Sheet::read("finding: []\n")
+        let error = ResponseFile::read("finding: []\n")
             .expect_err("a slip")
             .to_string();
         assert!(

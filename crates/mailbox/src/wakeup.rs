@@ -11,19 +11,19 @@ use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 /// How long a wait without events lasts: so late is something seen at the latest that no event told.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Rings when something changes in one of some directories.
+/// Wakes its owner when something changes in one of some directories.
 #[derive(Debug)]
-pub struct Bell {
+pub struct Wakeup {
     directories: Vec<PathBuf>,
-    /// Nothing where events are not to be had: then it rings by the clock alone.
+    /// Absent where the system offers no events; then the clock alone wakes.
     watcher: Option<RecommendedWatcher>,
-    rings: Receiver<()>,
+    events: Receiver<()>,
 }
 
-impl Bell {
+impl Wakeup {
     /// Watches directories. What cannot be watched is looked at once a second.
     pub fn at(directories: &[&Path]) -> Self {
-        let (send, rings) = channel();
+        let (send, events) = channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // What could not be told may be anything.
             if event.map_or(true, |event| event.need_rescan() || is_news(&event.kind)) {
@@ -35,13 +35,13 @@ impl Bell {
             .iter()
             .map(|directory| (*directory).to_owned())
             .collect();
-        let mut bell = Self {
+        let mut wakeup = Self {
             directories,
             watcher: watcher.ok(),
-            rings,
+            events,
         };
-        bell.watch();
-        bell
+        wakeup.watch();
+        wakeup
     }
 
     /// Waits until something changed, or for a second.
@@ -70,10 +70,10 @@ impl Bell {
     }
 
     fn wait_at_most(&mut self, time: Duration) {
-        match self.rings.recv_timeout(time) {
+        match self.events.recv_timeout(time) {
             // What comes in a burst is looked at once: a batch is one write and several events.
-            Ok(()) => while self.rings.try_recv().is_ok() {},
-            // A directory that was exchanged, or made since, is watched from now on, so that the next change rings.
+            Ok(()) => while self.events.try_recv().is_ok() {},
+            // A directory that was exchanged, or made since, is watched from now on, so that the next change events.
             Err(RecvTimeoutError::Timeout) => self.watch(),
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
         }
@@ -112,7 +112,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("a.yaml");
         let mut looks = 0;
-        let found = Bell::at(&[directory.path()]).until(Duration::from_secs(60), || {
+        let found = Wakeup::at(&[directory.path()]).until(Duration::from_secs(60), || {
             looks += 1;
             if looks == 1 {
                 let (temporary, file) = (file.with_extension("tmp"), file.clone());
@@ -131,7 +131,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().to_owned();
         let mut looks = 0;
-        let found = Bell::at(&[&path]).until(Duration::from_millis(300), || {
+        let found = Wakeup::at(&[&path]).until(Duration::from_millis(300), || {
             looks += 1;
             Ok::<Option<()>, Infallible>(std::fs::read_dir(&path).map(|_| None).unwrap_or_default())
         });
@@ -146,11 +146,11 @@ mod tests {
     fn a_directory_that_is_made_later_rings_from_its_first_second_on() {
         let directory = tempfile::tempdir().expect("a directory");
         let (one, other) = (directory.path().join("one"), directory.path().join("other"));
-        let mut bell = Bell::at(&[&one, &other]);
+        let mut wakeup = Wakeup::at(&[&one, &other]);
         std::fs::create_dir(&other).expect("a directory");
         // Nothing is watched yet, so this is the second after which it is.
-        bell.wait();
+        wakeup.wait();
         std::fs::write(other.join("a.yaml"), "x").expect("a file");
-        assert_eq!(bell.rings.recv_timeout(Duration::from_secs(60)), Ok(()));
+        assert_eq!(wakeup.events.recv_timeout(Duration::from_secs(60)), Ok(()));
     }
 }

@@ -15,7 +15,7 @@ use super::packet::read;
 
 /// A message that was sent before.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct SentMessage {
     /// Where it lies.
     pub path: PathBuf,
     /// Its text.
@@ -25,7 +25,7 @@ pub struct Known {
 }
 
 /// Finds the message an agent sent under this id, whatever its file is called.
-pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option<Known>> {
+pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option<SentMessage>> {
     let home = Layout::new(root).agents().join(agent.as_str());
     // A message that is put away between the two looks is found in the second.
     for (place, accepted) in [("outbox", false), ("sent", true)] {
@@ -46,7 +46,7 @@ pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option
                 continue;
             };
             if parse(text.as_bytes()).is_ok_and(|message| message.id().as_ref() == Some(id)) {
-                return Ok(Some(Known {
+                return Ok(Some(SentMessage {
                     path,
                     text,
                     accepted,

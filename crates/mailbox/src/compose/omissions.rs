@@ -7,11 +7,11 @@ use message_schema::packet::{Action, CommandResult, Finding, Severity, Stance, S
 use serde::Serialize;
 use serde_json::Value;
 
-use super::ask::{Ask, Open};
+use super::ask::{Ask, OpenThread};
 
 /// One open thread that a response does not deal with, or not in a way that is legal now.
 #[derive(Clone, Debug, Serialize)]
-pub struct Gap {
+pub struct Omission {
     /// The code the daemon would refuse it with.
     pub code: Code,
     /// The thread.
@@ -41,7 +41,7 @@ pub enum Dealt {
 
 /// Which of the two terminal responses is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ResponseKind {
     /// Findings.
     Feedback,
     /// Approved.
@@ -49,13 +49,13 @@ pub enum Verdict {
 }
 
 /// What is wrong with how an open thread is dealt with; nothing, if nothing is.
-pub fn gap(ask: &Ask, open: &Open, dealt: &Dealt, verdict: Verdict) -> Option<Gap> {
+pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -> Option<Omission> {
     let gives = |code, what: String, legal: &[Action]| {
         let mut legal: Vec<String> = legal.iter().map(ToString::to_string).collect();
-        if verdict == Verdict::Lgtm && !open.blocking {
+        if verdict == ResponseKind::Lgtm && !open.blocking {
             legal.push("defer".to_owned());
         }
-        Some(Gap {
+        Some(Omission {
             code,
             id: open.id.to_string(),
             what,
@@ -97,7 +97,7 @@ pub fn gap(ask: &Ask, open: &Open, dealt: &Dealt, verdict: Verdict) -> Option<Ga
                 legal(None),
             )
         }
-        Dealt::Deferred if verdict == Verdict::Lgtm && !open.blocking => None,
+        Dealt::Deferred if verdict == ResponseKind::Lgtm && !open.blocking => None,
         Dealt::Deferred => gives(
             Code::ActionIllegal,
             "only an lgtm defers, and only what does not block".to_owned(),
@@ -130,7 +130,7 @@ fn action_of(status: Status, ask: &Ask) -> Action {
 /// Why the quality gate would not let an lgtm pass, one phrase each. Nothing where it may only advise.
 pub fn gate<'a>(
     ask: &Ask,
-    dealt: impl Fn(&Open) -> Dealt,
+    dealt: impl Fn(&OpenThread) -> Dealt,
     new: impl Iterator<Item = &'a Finding>,
     commands: &[Value],
 ) -> Vec<String> {

@@ -21,7 +21,7 @@ pub enum Move {
 
 /// A review, for one of its two agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mine {
+pub struct MyReview {
     /// As in `#86 claude -> codex`.
     pub review: String,
     /// The repository, where the requests name one.
@@ -56,8 +56,8 @@ pub struct Mine {
 }
 
 /// The reviews of an agent that have not ended, or wait for a person; its own moves first, the most pressing first.
-pub fn of(state: &State, agent: &AgentName) -> Vec<Mine> {
-    let mut mine: Vec<Mine> = state
+pub fn of(state: &State, agent: &AgentName) -> Vec<MyReview> {
+    let mut mine: Vec<MyReview> = state
         .reviews()
         .filter(|(key, _)| [&key.author, &key.reviewer].contains(&agent))
         .filter(|(_, review)| !review.phase.is_final() || review.mover() == Side::Person)
@@ -65,13 +65,13 @@ pub fn of(state: &State, agent: &AgentName) -> Vec<Mine> {
         .collect();
     mine.sort_by(|a, b| {
         // Where no deadline runs nothing presses.
-        let due = |mine: &Mine| mine.due_at.unwrap_or(DateTime::<Utc>::MAX_UTC);
+        let due = |mine: &MyReview| mine.due_at.unwrap_or(DateTime::<Utc>::MAX_UTC);
         (a.whose, due(a), &a.review).cmp(&(b.whose, due(b), &b.review))
     });
     mine
 }
 
-fn one(key: &ReviewKey, review: &Review, agent: &AgentName) -> Mine {
+fn one(key: &ReviewKey, review: &Review, agent: &AgentName) -> MyReview {
     let (role, other) = if *agent == key.author {
         ("author", &key.reviewer)
     } else {
@@ -85,7 +85,7 @@ fn one(key: &ReviewKey, review: &Review, agent: &AgentName) -> Mine {
     };
     let deadline = review.deadline();
     let own = format!("{agent}: ");
-    Mine {
+    MyReview {
         review: key.to_string(),
         repo: key.repo.as_ref().map(ToString::to_string),
         pr: key.pr.to_string(),
@@ -106,7 +106,7 @@ fn one(key: &ReviewKey, review: &Review, agent: &AgentName) -> Mine {
     }
 }
 
-impl Mine {
+impl MyReview {
     /// The command, without the options that say who asks, that helps the agent with its move; nothing if it is not
     /// its move.
     pub fn helps(&self) -> Option<(String, &'static str)> {

@@ -21,7 +21,7 @@ const SIZE_MAX: u64 = 256 * 1024;
 /// Where a message of an agent lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum MailboxPlace {
     /// Nobody has it in hand.
     Inbox,
     /// It is being worked on.
@@ -38,7 +38,7 @@ pub enum Place {
 
 /// A message in one of the agent's mailboxes; a field that is missing or cannot be read is left out.
 #[derive(Clone, Debug, Serialize)]
-pub struct Letter {
+pub struct MailboxEntry {
     /// Its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -70,7 +70,7 @@ pub struct Letter {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<String>,
     /// Where it lies.
-    pub place: Place,
+    pub place: MailboxPlace,
     /// Its file.
     pub path: PathBuf,
     /// Why it is no message; then only the place is known.
@@ -88,7 +88,7 @@ pub struct Letter {
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
     /// Somebody else was faster.
-    #[error("{} is not there any more", .0.display())]
+    #[error("{} no longer exists", .0.display())]
     Gone(PathBuf),
     /// The disk.
     #[error("{}: {source}", path.display())]
@@ -102,12 +102,12 @@ pub enum MoveError {
 
 /// An agent's own mailboxes.
 #[derive(Clone, Debug)]
-pub struct Mailbag {
+pub struct AgentMailboxes {
     layout: Layout,
     agent: AgentName,
 }
 
-impl Mailbag {
+impl AgentMailboxes {
     /// The mailboxes of an agent; touches nothing.
     pub fn new(root: &Path, agent: &AgentName) -> Self {
         Self {
@@ -117,20 +117,20 @@ impl Mailbag {
     }
 
     /// The directory of a place.
-    pub fn directory(&self, place: Place) -> PathBuf {
+    pub fn directory(&self, place: MailboxPlace) -> PathBuf {
         let agent = self.agent.as_str();
         match place {
-            Place::Inbox => self.layout.inbox(agent),
-            Place::Taken => self.layout.taken(agent),
-            Place::Archive => self.layout.archive(agent),
-            Place::Outbox => self.layout.outbox(agent),
-            Place::Sent => self.layout.agents().join(agent).join("sent"),
-            Place::DeadLetter => self.layout.agents().join(agent).join("dead_letter"),
+            MailboxPlace::Inbox => self.layout.inbox(agent),
+            MailboxPlace::Taken => self.layout.taken(agent),
+            MailboxPlace::Archive => self.layout.archive(agent),
+            MailboxPlace::Outbox => self.layout.outbox(agent),
+            MailboxPlace::Sent => self.layout.agents().join(agent).join("sent"),
+            MailboxPlace::DeadLetter => self.layout.agents().join(agent).join("dead_letter"),
         }
     }
 
     /// The names of the messages in a place, in no order. A place that is not there is empty.
-    pub fn names(&self, place: Place) -> io::Result<Vec<PathBuf>> {
+    pub fn names(&self, place: MailboxPlace) -> io::Result<Vec<PathBuf>> {
         let entries = match std::fs::read_dir(self.directory(place)) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -147,30 +147,35 @@ impl Mailbag {
     }
 
     /// The messages in a place: the most urgent first, of the same priority the one that came first.
-    pub fn letters(&self, place: Place) -> io::Result<Vec<Letter>> {
+    pub fn letters(&self, place: MailboxPlace) -> io::Result<Vec<MailboxEntry>> {
         Ok(self.some_letters(place, usize::MAX)?.0)
     }
 
     /// The same of at most so many, the first by their names, and how many names there are: for whoever has no time to read
     /// them all.
-    pub fn some_letters(&self, place: Place, at_most: usize) -> io::Result<(Vec<Letter>, usize)> {
+    pub fn some_letters(
+        &self,
+        place: MailboxPlace,
+        at_most: usize,
+    ) -> io::Result<(Vec<MailboxEntry>, usize)> {
         let mut names = self.names(place)?;
         let count = names.len();
         if count > at_most {
             names.select_nth_unstable(at_most);
             names.truncate(at_most);
         }
-        let mut letters: Vec<Letter> = names
+        let mut letters: Vec<MailboxEntry> = names
             .into_iter()
             .filter_map(|path| read(&path, place))
             .collect();
-        let rank = |letter: &Letter| letter.priority.clone().unwrap_or_else(|| "P9".to_owned());
+        let rank =
+            |letter: &MailboxEntry| letter.priority.clone().unwrap_or_else(|| "P9".to_owned());
         letters.sort_by(|a, b| (rank(a), a.arrived, &a.path).cmp(&(rank(b), b.arrived, &b.path)));
         Ok((letters, count))
     }
 
     /// The messages in a place that were finished after that instant, in no order.
-    pub fn since(&self, place: Place, instant: SystemTime) -> io::Result<Vec<Letter>> {
+    pub fn since(&self, place: MailboxPlace, instant: SystemTime) -> io::Result<Vec<MailboxEntry>> {
         let is_newer = |path: &PathBuf| {
             let modified = path.symlink_metadata().and_then(|data| data.modified());
             modified.is_ok_and(|modified| modified > instant)
@@ -184,9 +189,13 @@ impl Mailbag {
     }
 
     /// The messages with this id or file name, wherever they lie; those in hand before those that are done with.
-    pub fn find(&self, what: &str) -> io::Result<Vec<Letter>> {
+    pub fn find(&self, what: &str) -> io::Result<Vec<MailboxEntry>> {
         let mut found = Vec::new();
-        for place in [Place::Inbox, Place::Taken, Place::Archive] {
+        for place in [
+            MailboxPlace::Inbox,
+            MailboxPlace::Taken,
+            MailboxPlace::Archive,
+        ] {
             let letters = self.letters(place)?;
             found.extend(letters.into_iter().filter(|letter| letter.is(what)));
         }
@@ -194,17 +203,17 @@ impl Mailbag {
     }
 
     /// Takes a message out of the inbox to work on it. Of several that try, one succeeds.
-    pub fn take(&self, letter: &Letter) -> Result<PathBuf, MoveError> {
-        self.to(letter, Place::Taken)
+    pub fn take(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
+        self.to(letter, MailboxPlace::Taken)
     }
 
     /// Puts a message away: it is done with.
-    pub fn put_away(&self, letter: &Letter) -> Result<PathBuf, MoveError> {
-        self.to(letter, Place::Archive)
+    pub fn put_away(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
+        self.to(letter, MailboxPlace::Archive)
     }
 
     /// Moves a file in one step. A file of that name, which another message has left there, is not replaced.
-    fn to(&self, letter: &Letter, place: Place) -> Result<PathBuf, MoveError> {
+    fn to(&self, letter: &MailboxEntry, place: MailboxPlace) -> Result<PathBuf, MoveError> {
         let directory = self.directory(place);
         let failed = |path: &Path, source: io::Error| MoveError::Io {
             path: path.to_owned(),
@@ -230,7 +239,7 @@ impl Mailbag {
     }
 }
 
-impl Letter {
+impl MailboxEntry {
     /// Whether this is the id or the file's name.
     pub fn is(&self, what: &str) -> bool {
         self.id.as_deref() == Some(what) || self.path.file_name().is_some_and(|name| name == what)
@@ -277,7 +286,7 @@ fn is_message(path: &Path) -> bool {
 }
 
 /// Reads a message; nothing if it is gone or is no file.
-fn read(path: &Path, place: Place) -> Option<Letter> {
+fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
     // A pipe without a writer must not hold us, nor a link lead us elsewhere.
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
     let opened = File::options()
@@ -295,29 +304,29 @@ fn read(path: &Path, place: Place) -> Option<Letter> {
     let (data, bytes) = match read {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => return Some(Letter::unreadable(path, place, error.to_string())),
+        Err(error) => return Some(MailboxEntry::unreadable(path, place, error.to_string())),
     };
     if data.is_dir() {
         return None;
     }
     if !data.is_file() || data.len() > SIZE_MAX {
         let why = format!("it is no regular file of at most {SIZE_MAX} bytes");
-        return Some(Letter::unreadable(path, place, why));
+        return Some(MailboxEntry::unreadable(path, place, why));
     }
     let letter = match parse(&bytes) {
-        Ok(message) => Letter::of(&message, path, place),
-        Err(malformed) => Letter::unreadable(path, place, malformed.to_string()),
+        Ok(message) => MailboxEntry::of(&message, path, place),
+        Err(malformed) => MailboxEntry::unreadable(path, place, malformed.to_string()),
     };
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    Some(Letter {
+    Some(MailboxEntry {
         text,
         arrived: data.modified().ok(),
         ..letter
     })
 }
 
-impl Letter {
-    fn of(message: &Message, path: &Path, place: Place) -> Self {
+impl MailboxEntry {
+    fn of(message: &Message, path: &Path, place: MailboxPlace) -> Self {
         let field = |key| message.root().optional_text(key).map(str::to_owned);
         Self {
             id: field("id"),
@@ -337,14 +346,14 @@ impl Letter {
         }
     }
 
-    fn unreadable(path: &Path, place: Place, why: String) -> Self {
+    fn unreadable(path: &Path, place: MailboxPlace, why: String) -> Self {
         Self {
             unreadable: Some(why),
             ..Self::blank(path, place)
         }
     }
 
-    fn blank(path: &Path, place: Place) -> Self {
+    fn blank(path: &Path, place: MailboxPlace) -> Self {
         Self {
             id: None,
             kind: None,
@@ -383,8 +392,8 @@ mod tests {
         for name in [".hidden.yaml", "a.report.yaml", "a.tmp"] {
             std::fs::write(inbox.join(name), "id: m-2\n").expect("a file");
         }
-        let bag = Mailbag::new(root.path(), &"codex".parse().expect("a name"));
-        let letters = bag.letters(Place::Inbox).expect("a list");
+        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = bag.letters(MailboxPlace::Inbox).expect("a list");
         assert_eq!(letters.len(), 2);
         let of = |name: &str| {
             letters
@@ -392,7 +401,7 @@ mod tests {
                 .find(|letter| letter.is(name))
                 .expect("it was listed")
         };
-        let Letter {
+        let MailboxEntry {
             parent_message_id,
             conversation_id,
             subject,

@@ -3,9 +3,9 @@
 
 pub mod dead_letter;
 pub mod doctor;
+pub mod filter;
 pub mod log;
 pub mod outcome;
-pub mod sieve;
-pub mod standing;
+pub mod status;
 pub mod trace;
 pub mod verdict;

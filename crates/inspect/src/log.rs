@@ -5,7 +5,7 @@ use review::{Happened, Notice, Record};
 use serde::Serialize;
 use spool::{Content, Delivery, Entry};
 
-use crate::standing::row::reason;
+use crate::status::row::reason;
 
 /// One record of the ledger. Fields are added, never changed.
 #[derive(Debug, Serialize)]

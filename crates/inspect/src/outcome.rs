@@ -8,7 +8,7 @@ use review::{Invocation, Left, Phase, Record, Step, Task};
 use serde::Serialize;
 use spool::Entry;
 
-use crate::standing::row::reason;
+use crate::status::row::reason;
 
 /// What came of an order. Fields are added, never changed.
 #[derive(Debug, Serialize)]

@@ -47,7 +47,7 @@ pub struct DeadLetter {
 
 /// What lies in the mailboxes, and what could not be asked.
 #[derive(Debug)]
-pub struct Found {
+pub struct DeadLetters {
     /// The oldest refusal first.
     pub letters: Vec<DeadLetter>,
     /// Why the ledger could not be read, so that what was corrected is not known.
@@ -56,7 +56,7 @@ pub struct Found {
     pub mailboxes_unread: Vec<(PathBuf, io::Error)>,
 }
 
-impl Found {
+impl DeadLetters {
     /// What could not be read, in sentences.
     pub fn unread(&self) -> Vec<String> {
         let ledger = self.without_ledger.iter().map(|error| {
@@ -77,7 +77,7 @@ impl Found {
 }
 
 /// Looks through the dead letters of these agents.
-pub fn of(root: &Path, agents: &[AgentName]) -> Found {
+pub fn of(root: &Path, agents: &[AgentName]) -> DeadLetters {
     let (known, without_ledger) = match fates(root) {
         Ok(fates) => (Some(fates), None),
         Err(error) => (None, Some(error)),
@@ -105,7 +105,7 @@ pub fn of(root: &Path, agents: &[AgentName]) -> Found {
         };
         key(a).cmp(&key(b))
     });
-    Found {
+    DeadLetters {
         letters,
         without_ledger,
         mailboxes_unread: unread,
@@ -119,17 +119,17 @@ pub fn directory(root: &Path, agent: &AgentName) -> PathBuf {
 
 /// What became of a dead letter. One the ledger does not know was laid there by somebody, who is not waited for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Fate {
+struct LetterFate {
     corrected: Option<Correction>,
     is_open: bool,
 }
 
 /// What became of each, by whose it is and the name of its report.
-fn fates(root: &Path) -> Result<HashMap<(AgentName, String), Fate>, SpoolError> {
+fn fates(root: &Path) -> Result<HashMap<(AgentName, String), LetterFate>, SpoolError> {
     let (books, _) = Books::read(root)?;
     let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
         let is_open = refusal.is_open(books.state());
-        let fate = Fate {
+        let fate = LetterFate {
             corrected: refusal.corrected,
             is_open,
         };
@@ -172,7 +172,7 @@ impl DeadLetter {
         text
     }
 
-    fn become_of(&mut self, Fate { corrected, is_open }: Fate) {
+    fn become_of(&mut self, LetterFate { corrected, is_open }: LetterFate) {
         self.corrected_by = corrected.map(|correction| correction.by);
         self.corrected_same = corrected.map(|correction| correction.same);
         self.open = Some(is_open);

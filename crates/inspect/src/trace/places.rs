@@ -9,7 +9,7 @@ use message_schema::id::{AgentName, MessageId};
 use spool::{Digest, FileName};
 use workspace::directory;
 
-use super::{Known, Stage, Step};
+use super::{Certainty, LifeStep, Stage};
 
 /// The largest file that is looked into, in bytes; more than is ever delivered.
 const SIZE_MAX: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const TAKEN: [&str; 3] = ["inbox/taken", "archive", "inbox/archive"];
 
 /// Where a delivered file lies.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum FilePlace {
     /// Where it was delivered; the path relative to the root.
     Inbox(String),
     /// Where its reader put it.
@@ -37,7 +37,7 @@ pub(super) fn of_delivered(
     file: &FileName,
     seq: u64,
     digest: &Digest,
-) -> Place {
+) -> FilePlace {
     for directory in ["inbox"].iter().chain(&TAKEN) {
         for name in file.variants(seq) {
             let path = format!("agents/{agent}/{directory}/{name}");
@@ -45,19 +45,19 @@ pub(super) fn of_delivered(
             match read(&full) {
                 Ok(Some(bytes)) if Digest::of(&bytes) == *digest => {
                     return if *directory == "inbox" {
-                        Place::Inbox(path)
+                        FilePlace::Inbox(path)
                     } else {
-                        Place::Left(path)
+                        FilePlace::Left(path)
                     };
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    return Place::Unreadable(format!("agents/{agent}/{directory}: {error}"));
+                    return FilePlace::Unreadable(format!("agents/{agent}/{directory}: {error}"));
                 }
             }
         }
     }
-    Place::Gone
+    FilePlace::Gone
 }
 
 /// The files under this id that wait in outboxes, each with its agent.
@@ -65,13 +65,13 @@ pub(super) fn waiting(
     root: &Path,
     id: &MessageId,
     from: Option<&AgentName>,
-) -> Vec<(String, Step)> {
+) -> Vec<(String, LifeStep)> {
     let serving = match spool::is_served(root) {
         Some(true) => "in the outbox; a daemon is serving and has not judged it yet",
         Some(false) => "in the outbox, until a daemon serves",
         None => "in the outbox; whether a daemon is serving is not known",
     };
-    let step = |path| Step::new(Stage::Waiting, Known::Yes, serving).by_file(path);
+    let step = |path| LifeStep::new(Stage::Waiting, Certainty::Yes, serving).by_file(path);
     with_id(root, "outbox", id, from)
         .into_iter()
         .map(|(agent, path)| (agent, step(path)))
@@ -83,7 +83,7 @@ pub(super) fn refused(
     root: &Path,
     id: &MessageId,
     from: Option<&AgentName>,
-) -> Vec<(String, Step)> {
+) -> Vec<(String, LifeStep)> {
     let mut found = Vec::new();
     for (agent, name, bytes) in files(root, "dead_letter", from) {
         let Some(report) = Report::from_yaml(&bytes)
@@ -93,12 +93,12 @@ pub(super) fn refused(
             continue;
         };
         let what = format!("{}: {}", report.refused, report.summary);
-        let step = Step::new(Stage::Refused, Known::Yes, what)
+        let step = LifeStep::new(Stage::Refused, Certainty::Yes, what)
             .by_file(format!("agents/{agent}/dead_letter/{name}"));
         let at = Some(report.received_at.to_string());
         found.push((
             agent,
-            Step {
+            LifeStep {
                 at,
                 digest: Some(report.digest),
                 ..step
@@ -109,10 +109,10 @@ pub(super) fn refused(
 }
 
 /// The files under this id in inboxes, which nothing accounts for.
-pub(super) fn unproven(root: &Path, id: &MessageId) -> Vec<Step> {
+pub(super) fn unproven(root: &Path, id: &MessageId) -> Vec<LifeStep> {
     let step = |(agent, path): (String, String)| {
         let what = "lies in the inbox without a proven sender: no record made it";
-        Step::new(Stage::Delivered, Known::Unknown, what)
+        LifeStep::new(Stage::Delivered, Certainty::Unknown, what)
             .of(&agent)
             .by_file(path)
     };

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use inspect::standing::Standing;
+use inspect::status::WorkspaceStatus;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -106,8 +106,8 @@ impl Context {
     }
 
     /// How things stand in the workspace; what keeps it from being read is for the doctor to say.
-    pub(super) fn standing(&self) -> Result<Standing, Failure> {
-        Standing::read(self.workspace()?).map_err(|error| {
+    pub(super) fn status(&self) -> Result<WorkspaceStatus, Failure> {
+        WorkspaceStatus::read(self.workspace()?).map_err(|error| {
             Failure::new(Exit::Failed, &error).next(self.command_of(None, "doctor"))
         })
     }

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use inspect::dead_letter::refusals::Same;
 use inspect::dead_letter::retry::{self, NotSent, Outlook};
-use inspect::dead_letter::{self, DeadLetter, Found};
+use inspect::dead_letter::{self, DeadLetter, DeadLetters};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -288,7 +288,7 @@ fn not_sent(error: &NotSent) -> Failure {
 }
 
 /// The dead letters of the agent that asks, or of all.
-fn look(context: &Context) -> Result<Found, Failure> {
+fn look(context: &Context) -> Result<DeadLetters, Failure> {
     let root = context.workspace()?;
     let agents = match context.me_if_told()? {
         Some(me) => vec![me.agent],
@@ -297,7 +297,7 @@ fn look(context: &Context) -> Result<Found, Failure> {
     Ok(dead_letter::of(root, &agents))
 }
 
-fn called(found: Found, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
+fn called(found: DeadLetters, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
     let letters: Vec<DeadLetter> = found
         .letters
         .into_iter()

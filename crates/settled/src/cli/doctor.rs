@@ -1,6 +1,6 @@
 //! `settled doctor`: what may keep a workspace from working, each thing with its fix.
 
-use inspect::doctor::{self, Case, Finding, State};
+use inspect::doctor::{self, CheckContext, CheckResult, CheckState};
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::{clock, directory};
@@ -27,7 +27,7 @@ pub(super) struct Args {
 
 #[derive(Debug, Serialize)]
 struct Found {
-    findings: Vec<Finding>,
+    findings: Vec<CheckResult>,
     wrong: usize,
     mended: usize,
     failed: usize,
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let agents = directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let agent = me.as_ref().map(|me| &me.agent);
     let spell = |words: &str| context.command_of(None, words);
-    let case = Case {
+    let case = CheckContext {
         root,
         agent,
         agents: &agents,
@@ -56,9 +56,9 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
             .count()
     };
     let (wrong, mended, failed) = (
-        count(State::Wrong),
-        count(State::Mended),
-        count(State::Failed),
+        count(CheckState::Wrong),
+        count(CheckState::Mended),
+        count(CheckState::Failed),
     );
     let exit = match (wrong, failed) {
         (0, 0) => Exit::Ok,

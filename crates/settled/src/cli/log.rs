@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
+use inspect::filter::{RecordFilter, VERDICTS};
 use inspect::log::LogLine;
-use inspect::sieve::{Sieve, VERDICTS};
 use mailbox::wakeup::Wakeup;
 use message_schema::id::{AgentName, PrNumber};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -52,13 +52,13 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let root = context.workspace()?;
-    let sieve = Sieve {
+    let filter = RecordFilter {
         pr: args.pr.clone(),
         of: args.of.clone(),
         verdict: args.verdict.clone(),
     };
     let shown = Shown {
-        sieve,
+        filter,
         as_json: context.json,
     };
     match show(args, root, &shown) {
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 
 /// What is shown, and how.
 struct Shown {
-    sieve: Sieve,
+    filter: RecordFilter,
     as_json: bool,
 }
 
@@ -77,7 +77,7 @@ impl Shown {
     /// The line of a record that is asked for.
     fn line(&self, entry: &Entry) -> Result<Option<String>, fold::Unreadable> {
         let (record, _) = fold::decision(entry)?;
-        Ok(self.sieve.lets(entry, &record).then(|| {
+        Ok(self.filter.lets(entry, &record).then(|| {
             let line = LogLine::of(entry, record);
             if self.as_json {
                 Answer::new(line).line()
@@ -96,7 +96,7 @@ fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
         .follow
         .then(|| Wakeup::at(&[&Layout::new(root).ledger()]));
     let mut tail =
-        open(root, last.filter(|_| shown.sieve.is_open())).map_err(|error| failed(&error))?;
+        open(root, last.filter(|_| shown.filter.is_open())).map_err(|error| failed(&error))?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let mut kept = VecDeque::new();
     let read = tail.read(&mut |entry| {

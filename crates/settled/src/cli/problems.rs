@@ -1,7 +1,7 @@
 //! `settled problems`: everything that needs somebody, worst first.
 
 use chrono::{DateTime, Utc};
-use inspect::standing::problems::Problem;
+use inspect::status::problems::Problem;
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::clock;
@@ -34,7 +34,7 @@ struct Problems {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let now = clock::now();
-    let standing = context.standing()?;
+    let standing = context.status()?;
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
     let exit = if problems.is_empty() {
         Exit::Ok

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use daemon::gc;
-use inspect::standing::overview::{Removable, Status};
-use inspect::standing::problems;
+use inspect::status::overview::{Removable, Status};
+use inspect::status::problems;
 use message_schema::line::escaped;
 use workspace::clock;
 use workspace::config::Config;
@@ -48,7 +48,7 @@ pub(super) fn look(
     now: DateTime<Utc>,
     context: &Context,
 ) -> Result<Answer<Status>, Failure> {
-    let standing = context.standing()?;
+    let standing = context.status()?;
     let mut answer = Answer::new(Status::of(&standing, removable(root, now)));
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
     let kinds = problems::by_kind(&problems);

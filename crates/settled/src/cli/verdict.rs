@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use inspect::verdict::{self, Anchor, ExportError, NoAnswer, Verdict, VerdictFile};
+use inspect::verdict::{self, Anchor, ApprovalVerdict, ExportError, NoAnswer, VerdictFile};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use serde::Serialize;
@@ -93,7 +93,7 @@ struct Written {
 #[derive(Debug, Serialize)]
 struct Proven {
     #[serde(flatten)]
-    verdict: Verdict,
+    verdict: ApprovalVerdict,
     /// Records judged again.
     judged: usize,
     /// Records of other pull requests, whose tasks were taken as they stand.

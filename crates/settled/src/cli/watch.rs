@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use daemon::watch::Watch;
 use inspect::log::LogLine;
-use inspect::standing::overview::Status;
+use inspect::status::overview::Status;
 use serde::Serialize;
 use spool::{Layout, Mailbox, Since, Tail};
 use tokio::signal::unix::{SignalKind, signal};

@@ -9,7 +9,7 @@ use serde::Serialize;
 use spool::Entry;
 use workspace::fold::{self, Unreadable};
 
-use super::mend::{Mend, Mending, Spell, named};
+use super::fix::{FixCommand, FixCommands, Spell, named};
 
 /// The threads of one review. Fields are added, never changed.
 #[derive(Debug, Serialize)]
@@ -23,12 +23,12 @@ pub struct Threads {
     /// The rounds this generation may take.
     pub rounds: u8,
     /// Those that stand in the way of approval first, then open ones, then the rest.
-    pub threads: Vec<Told>,
+    pub threads: Vec<ThreadView>,
 }
 
 /// One thread. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-pub struct Told {
+pub struct ThreadView {
     /// The finding's id.
     pub id: String,
     /// Its severity, P0 to P3.
@@ -61,7 +61,7 @@ pub struct Told {
     /// What the reviewer may do with it now, by the stance it takes; empty while it is not its move.
     pub legal: BTreeMap<&'static str, Vec<&'static str>>,
     /// What a person may do with it.
-    pub person: Vec<Mend>,
+    pub person: Vec<FixCommand>,
     /// What was done about it, oldest first.
     pub history: Vec<Act>,
 }
@@ -152,9 +152,9 @@ impl Histories {
                 *id,
             )
         });
-        let mending = Mending(spell);
+        let mending = FixCommands(spell);
         let name = named(key, is_alone);
-        let told = |(id, thread): (&FindingId, &Thread)| Told {
+        let told = |(id, thread): (&FindingId, &Thread)| ThreadView {
             id: id.to_string(),
             severity: thread.severity.as_str(),
             blocking: thread.blocking,

@@ -2,12 +2,12 @@
 //! refused and not mended, what the daemon noted. It is read without the lock and changes nothing; what follows
 //! from it is worked out in the files below, and how it is shown is the command line's.
 
-pub mod mend;
+pub mod fix;
 pub mod overview;
+pub mod pending;
 pub mod problems;
 pub mod row;
 pub mod threads;
-pub mod unjudged;
 pub mod why;
 
 use std::path::Path;
@@ -19,12 +19,12 @@ use workspace::directory;
 use workspace::fold::Books;
 use workspace::troubles::{self, Trouble};
 
-use self::unjudged::Unjudged;
+use self::pending::PendingMail;
 use crate::dead_letter::refusals::{self, Refusal};
 
 /// Everything an onlooker can know.
 #[derive(Debug)]
-pub struct Standing {
+pub struct WorkspaceStatus {
     /// The ledger added up.
     pub books: Books,
     /// How far the ledger reaches.
@@ -34,19 +34,19 @@ pub struct Standing {
     /// The agents that have mailboxes.
     pub agents: Vec<AgentName>,
     /// What lies in outboxes and was not judged yet.
-    pub unjudged: Unjudged,
+    pub unjudged: PendingMail,
     /// What was refused and is open, oldest first.
     pub dead: Vec<Refusal>,
     /// What the daemon noted and only an operator can mend.
     pub troubles: Vec<Trouble>,
 }
 
-impl Standing {
+impl WorkspaceStatus {
     /// Reads it all. Refusals are looked for in the whole ledger, but only if a file lies in a `dead_letter/`.
     pub fn read(root: &Path) -> Result<Self, SpoolError> {
         // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
         let agents = directory::agents(root)?;
-        let unjudged = Unjudged::look(root, &agents);
+        let unjudged = PendingMail::look(root, &agents);
         let (books, folded) = Books::read(root)?;
         let dead = if refusals::is_any(root, &agents) {
             refusals::read(root)?

@@ -6,11 +6,11 @@ use review::{
     Approval, CloseReason, EscalationReason, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Review, ReviewKey,
 };
 
-use super::{Answer, Look, Missing};
-use crate::standing::mend::{named, of_pr, of_repo};
+use super::{Diagnosis, Look, Missing};
+use crate::status::fix::{named, of_pr, of_repo};
 
 impl Look<'_> {
-    pub(super) fn approved(&self, approval: &Approval) -> Answer {
+    pub(super) fn approved(&self, approval: &Approval) -> Diagnosis {
         if approval.stale || approval.commit.is_none() {
             return self.unbound(approval);
         }
@@ -24,7 +24,7 @@ impl Look<'_> {
             .mending
             .operator(&check, "whether the approval holds for that commit");
         if approval.merge_ready {
-            return Answer {
+            return Diagnosis {
                 kind: Missing::Nothing,
                 missing: None,
                 mends: vec![check],
@@ -38,7 +38,7 @@ impl Look<'_> {
             &self.named("reopen"),
             "has the agents go on, in a new generation",
         );
-        Answer {
+        Diagnosis {
             kind: Missing::MergeReady,
             missing: Some(missing),
             mends: vec![reopen],
@@ -46,7 +46,7 @@ impl Look<'_> {
     }
 
     /// An approval that holds for no head the pull request has.
-    fn unbound(&self, approval: &Approval) -> Answer {
+    fn unbound(&self, approval: &Approval) -> Diagnosis {
         let pull = self
             .standing
             .books
@@ -77,7 +77,7 @@ impl Look<'_> {
         self.author(Missing::Head, missing, &[(request, what)])
     }
 
-    pub(super) fn escalated(&self, why: &EscalationReason) -> Answer {
+    pub(super) fn escalated(&self, why: &EscalationReason) -> Diagnosis {
         let missing = format!("a person's decision: {}", what_happened(why, self.key));
         if let Some(barred) = self.generations_are_used() {
             return self.decision(format!("{missing}; {barred}"), self.ends());
@@ -122,12 +122,12 @@ impl Look<'_> {
         self.decision(missing, mends)
     }
 
-    fn decision(&self, missing: String, mends: Vec<(String, &str)>) -> Answer {
+    fn decision(&self, missing: String, mends: Vec<(String, &str)>) -> Diagnosis {
         let mends = mends
             .into_iter()
             .map(|(words, what)| self.mending.person(&words, what))
             .collect();
-        Answer {
+        Diagnosis {
             kind: Missing::Decision,
             missing: Some(missing),
             mends,
@@ -141,7 +141,7 @@ impl Look<'_> {
         )]
     }
 
-    pub(super) fn closed(&self, why: CloseReason) -> Answer {
+    pub(super) fn closed(&self, why: CloseReason) -> Diagnosis {
         let pull = self
             .standing
             .books
@@ -156,7 +156,7 @@ impl Look<'_> {
                 );
                 self.author(Missing::Request, missing, &[self.request("BRANCH")])
             }
-            CloseReason::Merged | CloseReason::NotMerged => Answer {
+            CloseReason::Merged | CloseReason::NotMerged => Diagnosis {
                 kind: Missing::Nothing,
                 missing: None,
                 mends: Vec::new(),
@@ -166,7 +166,7 @@ impl Look<'_> {
                     &self.named("reopen"),
                     "has the agents go on, if that is wanted",
                 );
-                Answer {
+                Diagnosis {
                     kind: Missing::Nothing,
                     missing: None,
                     mends: vec![reopen],

@@ -14,7 +14,7 @@ use super::patch::Comparison;
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ApprovalQuestion {
     /// The pull request.
     pub pr: PrNumber,
     /// Its repository, where the number alone does not tell.
@@ -51,7 +51,7 @@ pub enum Reason {
 
 /// The answer.
 #[derive(Clone, Debug, Serialize)]
-pub struct Verdict {
+pub struct ApprovalVerdict {
     /// The pull request, without leading zeros.
     pub pr: String,
     /// The commit that was asked about.
@@ -59,12 +59,12 @@ pub struct Verdict {
     /// Whether every review that counts approves it.
     pub passes: bool,
     /// The reviews that count, ordered by key.
-    pub reviews: Vec<Checked>,
+    pub reviews: Vec<CheckedReview>,
 }
 
 /// One review's part of the answer.
 #[derive(Clone, Debug, Serialize)]
-pub struct Checked {
+pub struct CheckedReview {
     /// The review, as `#86 claude -> codex`.
     pub review: String,
     /// Its author.
@@ -92,7 +92,7 @@ pub struct Checked {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remap: Option<Remap>,
     #[serde(skip)]
-    told: Told,
+    told: SentenceParts,
 }
 
 /// An approval looked for on another commit.
@@ -117,7 +117,7 @@ pub struct Remap {
 
 /// What the sentence is made of besides the reasons.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct SentenceParts {
     head: String,
     end: String,
 }
@@ -184,10 +184,10 @@ pub(super) fn find<'s>(
     Ok(found)
 }
 
-impl Verdict {
+impl ApprovalVerdict {
     /// Finds the answer in a state.
-    pub fn of(state: &State, asked: &Asked) -> Result<Self, NoAnswer> {
-        let Asked {
+    pub fn of(state: &State, asked: &ApprovalQuestion) -> Result<Self, NoAnswer> {
+        let ApprovalQuestion {
             pr,
             repo,
             reviewers,
@@ -195,9 +195,9 @@ impl Verdict {
             ..
         } = asked;
         let found = find(state, pr, repo.as_ref(), reviewers)?;
-        let reviews: Vec<Checked> = found
+        let reviews: Vec<CheckedReview> = found
             .into_iter()
-            .map(|(key, review)| Checked::of(key, review, asked))
+            .map(|(key, review)| CheckedReview::of(key, review, asked))
             .collect();
         let passes = reviews.iter().all(|review| review.passes);
         Ok(Self {
@@ -227,8 +227,8 @@ impl Verdict {
     }
 }
 
-impl Checked {
-    fn of(key: &ReviewKey, review: &Review, asked: &Asked) -> Self {
+impl CheckedReview {
+    fn of(key: &ReviewKey, review: &Review, asked: &ApprovalQuestion) -> Self {
         let mut reasons = BTreeSet::new();
         let mut end = String::new();
         let approval = match &review.phase {
@@ -281,7 +281,7 @@ impl Checked {
             approved_commit: approval.and_then(|approval| approval.commit.clone()),
             approved_at: approval.map(|approval| approval.at),
             remap: None,
-            told: Told {
+            told: SentenceParts {
                 head: asked.head.to_string(),
                 end,
             },
@@ -323,7 +323,7 @@ impl Checked {
             .approved_commit
             .as_ref()
             .map_or("no commit", |commit| commit.as_str());
-        let Told { head, end } = &self.told;
+        let SentenceParts { head, end } = &self.told;
         let mut said: Vec<String> = self
             .reasons
             .iter()
@@ -362,7 +362,7 @@ impl Checked {
 }
 
 /// All that speaks against an approval.
-fn against(approval: &Approval, asked: &Asked) -> impl Iterator<Item = Reason> {
+fn against(approval: &Approval, asked: &ApprovalQuestion) -> impl Iterator<Item = Reason> {
     let commit = approval.commit.as_ref();
     [
         (!approval.broken.is_empty(), Reason::GateBroken),

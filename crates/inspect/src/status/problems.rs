@@ -11,8 +11,8 @@ use serde::Serialize;
 use workspace::shell::quoted;
 use workspace::troubles::{self, Trouble};
 
-use super::Standing;
-use super::mend::{Mend, Mending, Spell};
+use super::WorkspaceStatus;
+use super::fix::{FixCommand, FixCommands, Spell};
 use super::row::approval;
 use crate::dead_letter::refusals::Refusal;
 
@@ -23,7 +23,7 @@ const GRACE: TimeDelta = TimeDelta::seconds(60);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// What kind of problem it is.
-    pub kind: Kind,
+    pub kind: ProblemKind,
     /// What is wrong, in a sentence.
     pub what: String,
     /// Since when, where it is known.
@@ -36,13 +36,13 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// What mends it, and who is to run it.
-    pub mend: Mend,
+    pub mend: FixCommand,
 }
 
 /// The kinds, the worst first: what stops everything, what stops a review, what stops a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ProblemKind {
     /// A deadline has come and nobody serves, or whoever serves does not keep it.
     DeadlineOverdue,
     /// Mail lies in outboxes and nobody serves.
@@ -63,7 +63,7 @@ pub enum Kind {
     SenderUnproven,
 }
 
-impl Kind {
+impl ProblemKind {
     /// The word in JSON.
     pub fn word(self) -> &'static str {
         match self {
@@ -80,10 +80,10 @@ impl Kind {
     }
 }
 
-impl Standing {
+impl WorkspaceStatus {
     /// All problems, the worst kind first and within a kind the oldest.
     pub fn problems(&self, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
-        let mending = Mending(spell);
+        let mending = FixCommands(spell);
         // A daemon keeps a deadline within seconds, not at the instant.
         let grace = if self.is_unserved() {
             TimeDelta::zero()
@@ -120,20 +120,24 @@ impl Standing {
                 };
                 problems.push(Problem {
                     mend,
-                    ..problem(Kind::DeadlineOverdue, what, Some(at))
+                    ..problem(ProblemKind::DeadlineOverdue, what, Some(at))
                 });
             }
             match &review.phase {
                 Phase::Escalated(reason) => {
                     let what =
                         format!("{key} waits for a person: {}", escaped(&reason.to_string()));
-                    problems.push(problem(Kind::ReviewEscalated, what, Some(review.since)));
+                    problems.push(problem(
+                        ProblemKind::ReviewEscalated,
+                        what,
+                        Some(review.since),
+                    ));
                 }
                 Phase::Approved(_) => {
                     if approval(&review.phase).is_some_and(|approval| approval.stale) {
                         let what =
                             format!("{key}: the pull request has another head than was approved");
-                        problems.push(problem(Kind::ApprovalStale, what, None));
+                        problems.push(problem(ProblemKind::ApprovalStale, what, None));
                     }
                 }
                 Phase::Awaiting { .. }
@@ -172,7 +176,7 @@ impl Standing {
             == 1
     }
 
-    fn mail(&self, mending: &Mending<'_>) -> Option<Problem> {
+    fn mail(&self, mending: &FixCommands<'_>) -> Option<Problem> {
         if !self.is_unserved() || self.unjudged.counts.is_empty() {
             return None;
         }
@@ -183,7 +187,7 @@ impl Standing {
             .map(|(agent, count)| format!("{count} of {agent}"))
             .collect();
         Some(Problem {
-            kind: Kind::MailUnjudged,
+            kind: ProblemKind::MailUnjudged,
             what: format!(
                 "mail lies unjudged and no daemon serves: {}",
                 counts.join(", ")
@@ -197,7 +201,7 @@ impl Standing {
 }
 
 /// The problems of each kind: how many, and the first of them.
-pub fn by_kind(problems: &[Problem]) -> BTreeMap<Kind, (usize, &Problem)> {
+pub fn by_kind(problems: &[Problem]) -> BTreeMap<ProblemKind, (usize, &Problem)> {
     let mut kinds = BTreeMap::new();
     for problem in problems {
         kinds.entry(problem.kind).or_insert((0, problem)).0 += 1;
@@ -205,10 +209,15 @@ pub fn by_kind(problems: &[Problem]) -> BTreeMap<Kind, (usize, &Problem)> {
     kinds
 }
 
-fn held_blocker(key: &ReviewKey, id: &FindingId, is_alone: bool, mending: &Mending<'_>) -> Problem {
-    let words = format!("release {} {id}", super::mend::named(key, is_alone));
+fn held_blocker(
+    key: &ReviewKey,
+    id: &FindingId,
+    is_alone: bool,
+    mending: &FixCommands<'_>,
+) -> Problem {
+    let words = format!("release {} {id}", super::fix::named(key, is_alone));
     Problem {
-        kind: Kind::BlockerHeld,
+        kind: ProblemKind::BlockerHeld,
         what: format!("{key}: {id} blocks and is with a person, so no lgtm passes"),
         since: None,
         review: Some(key.to_string()),
@@ -220,12 +229,12 @@ fn held_blocker(key: &ReviewKey, id: &FindingId, is_alone: bool, mending: &Mendi
     }
 }
 
-fn dead_letter(letter: &Refusal, mending: &Mending<'_>) -> Problem {
+fn dead_letter(letter: &Refusal, mending: &FixCommands<'_>) -> Problem {
     let Refusal {
         agent, file, code, ..
     } = letter;
     Problem {
-        kind: Kind::DeadLetter,
+        kind: ProblemKind::DeadLetter,
         what: format!(
             "{agent}/dead_letter/{} was refused ({code}) and not corrected since",
             escaped(file)
@@ -241,14 +250,14 @@ fn dead_letter(letter: &Refusal, mending: &Mending<'_>) -> Problem {
     }
 }
 
-fn of_trouble(trouble: &Trouble, mending: &Mending<'_>) -> Problem {
+fn of_trouble(trouble: &Trouble, mending: &FixCommands<'_>) -> Problem {
     let (kind, mend) = match trouble.kind {
         troubles::Kind::Unreadable => (
-            Kind::Unreadable,
+            ProblemKind::Unreadable,
             mending.operator("doctor --fix", "mends what can be mended safely"),
         ),
         troubles::Kind::OutboxOwner => (
-            Kind::OutboxOwner,
+            ProblemKind::OutboxOwner,
             mending.operator(
                 "init --separate-users",
                 "gives each agent what is its own, as root",
@@ -257,10 +266,12 @@ fn of_trouble(trouble: &Trouble, mending: &Mending<'_>) -> Problem {
         troubles::Kind::SenderUnproven => {
             let what = "look at the file; if it is wanted, its sender sends it through an outbox";
             let mend = match trouble.path.to_str().filter(|path| is_one_line(path)) {
-                Some(path) => Mending::by_hand(format!("ls -l {}", quoted(path.as_ref())), what),
+                Some(path) => {
+                    FixCommands::by_hand(format!("ls -l {}", quoted(path.as_ref())), what)
+                }
                 None => mending.operator("status", what),
             };
-            (Kind::SenderUnproven, mend)
+            (ProblemKind::SenderUnproven, mend)
         }
     };
     Problem {

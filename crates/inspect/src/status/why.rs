@@ -8,9 +8,9 @@ use review::{Deadline, Invocation, Phase, Review, ReviewKey, Side};
 use serde::Serialize;
 use workspace::shell::quoted;
 
-use super::mend::{Mend, Mending, Spell, of_pr, of_repo};
+use super::fix::{FixCommand, FixCommands, Spell, of_pr, of_repo};
 use super::row::reason;
-use super::{Standing, threads};
+use super::{WorkspaceStatus, threads};
 use crate::dead_letter::refusals::Refusal;
 
 /// What one review waits for. Fields are added, never changed.
@@ -38,7 +38,7 @@ pub struct Why {
     /// Since when it is in this phase.
     pub since: DateTime<Utc>,
     /// The commands that bring it, the first one first.
-    pub mends: Vec<Mend>,
+    pub mends: Vec<FixCommand>,
     /// What stands between the review and an approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gate: Vec<String>,
@@ -76,13 +76,13 @@ pub enum Missing {
 }
 
 /// What is missing, before it is put together with the rest.
-struct Answer {
+struct Diagnosis {
     kind: Missing,
     missing: Option<String>,
-    mends: Vec<Mend>,
+    mends: Vec<FixCommand>,
 }
 
-impl Standing {
+impl WorkspaceStatus {
     /// Why this review does not go on. `validation` are the commands the project wants recorded as passing.
     pub fn why(
         &self,
@@ -97,9 +97,9 @@ impl Standing {
             key,
             review,
             now,
-            mending: Mending(spell),
+            mending: FixCommands(spell),
         };
-        let Answer {
+        let Diagnosis {
             kind,
             missing,
             mends,
@@ -127,22 +127,22 @@ impl Standing {
 }
 
 struct Look<'a> {
-    standing: &'a Standing,
+    standing: &'a WorkspaceStatus,
     key: &'a ReviewKey,
     review: &'a Review,
     now: DateTime<Utc>,
-    mending: Mending<'a>,
+    mending: FixCommands<'a>,
 }
 
 impl Look<'_> {
     /// What lies unjudged comes first, for it may be all that is missing; then what the mover got wrong last.
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> Diagnosis {
         self.unserved()
             .or_else(|| self.correction())
             .unwrap_or_else(|| self.of_phase())
     }
 
-    fn unserved(&self) -> Option<Answer> {
+    fn unserved(&self) -> Option<Diagnosis> {
         if !self.standing.is_unserved() {
             return None;
         }
@@ -166,7 +166,7 @@ impl Look<'_> {
         let mend = self
             .mending
             .operator("serve", "judges what lies there and keeps the deadlines");
-        Some(Answer {
+        Some(Diagnosis {
             kind: Missing::Daemon,
             missing: Some(missing),
             mends: vec![mend],
@@ -174,7 +174,7 @@ impl Look<'_> {
     }
 
     /// The mover's newest word, if it was refused after everything else that happened here.
-    fn correction(&self) -> Option<Answer> {
+    fn correction(&self) -> Option<Diagnosis> {
         let mover = self.review.phase.mover_of(self.key)?;
         let is_newest = |letter: &&Refusal| {
             letter.agent == *mover && letter.is_about(self.key) && letter.at >= self.review.since
@@ -198,14 +198,14 @@ impl Look<'_> {
                 "the rule, with an example done right",
             ),
         ];
-        Some(Answer {
+        Some(Diagnosis {
             kind: Missing::Correction,
             missing: Some(missing),
             mends,
         })
     }
 
-    fn of_phase(&self) -> Answer {
+    fn of_phase(&self) -> Diagnosis {
         let ReviewKey {
             author, reviewer, ..
         } = self.key;
@@ -252,12 +252,12 @@ impl Look<'_> {
         }
     }
 
-    fn author(&self, kind: Missing, missing: String, words: &[(String, &str)]) -> Answer {
+    fn author(&self, kind: Missing, missing: String, words: &[(String, &str)]) -> Diagnosis {
         let mends = words
             .iter()
             .map(|(words, what)| self.mending.agent(&self.key.author, words, *what))
             .collect();
-        Answer {
+        Diagnosis {
             kind,
             missing: Some(missing),
             mends,
@@ -281,7 +281,7 @@ impl Look<'_> {
         (words, "reports what was fixed; then comes the next request")
     }
 
-    fn reviewing(&self, open: &Invocation, reviewer: &str) -> Answer {
+    fn reviewing(&self, open: &Invocation, reviewer: &str) -> Diagnosis {
         let last = if self.review.is_last_round() {
             ", in the last round"
         } else {
@@ -319,7 +319,7 @@ impl Look<'_> {
             let words = format!("take {}", quoted(open.request.as_str().as_ref()));
             agent(words, "takes it; from then on its seconds count")
         });
-        let mut mends: Vec<Mend> = take.into_iter().collect();
+        let mut mends: Vec<FixCommand> = take.into_iter().collect();
         mends.extend([
             agent(
                 format!("brief {pr}"),
@@ -331,7 +331,7 @@ impl Look<'_> {
             ),
             agent(format!("lgtm {pr}"), "approves, if the quality gate passes"),
         ]);
-        Answer {
+        Diagnosis {
             kind,
             missing: Some(missing),
             mends,

@@ -12,9 +12,9 @@ use spool::{Digest, Folded, Verified};
 use workspace::fold::Books;
 
 use super::{Missing, Why};
-use crate::standing::Standing;
-use crate::standing::problems::Kind;
-use crate::standing::unjudged::Unjudged;
+use crate::status::WorkspaceStatus;
+use crate::status::pending::PendingMail;
+use crate::status::problems::ProblemKind;
 
 fn now() -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::days(20_000)
@@ -50,7 +50,7 @@ fn review(phase: Phase) -> Review {
     }
 }
 
-fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Standing {
+fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> WorkspaceStatus {
     let pull = pull.map(|action| PullEvent {
         repo: None,
         pr: key().pr,
@@ -67,7 +67,7 @@ fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Standin
         last: Digest::ZERO,
         torn: None,
     };
-    Standing {
+    WorkspaceStatus {
         books,
         folded: Folded {
             verified,
@@ -76,7 +76,7 @@ fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Standin
         },
         serving: Some(serving),
         agents: vec![key().author, key().reviewer],
-        unjudged: Unjudged::default(),
+        unjudged: PendingMail::default(),
         dead: Vec::new(),
         troubles: Vec::new(),
     }
@@ -87,7 +87,7 @@ fn spell(agent: Option<&message_schema::id::AgentName>, words: &str) -> String {
     format!("settled {words}{agent}")
 }
 
-fn ask(standing: &Standing, review: &Review) -> Why {
+fn ask(standing: &WorkspaceStatus, review: &Review) -> Why {
     standing.why(&key(), review, &[], now(), &spell)
 }
 
@@ -121,7 +121,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
     );
     assert_eq!(
         unserved.problems(now(), &spell)[0].kind,
-        Kind::DeadlineOverdue
+        ProblemKind::DeadlineOverdue
     );
 
     let served = standing(&overdue, None, true);
@@ -129,7 +129,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
     let problems = served.problems(now(), &spell);
     assert_eq!(
         (problems[0].kind, problems[0].mend.run.as_str()),
-        (Kind::DeadlineOverdue, "settled doctor")
+        (ProblemKind::DeadlineOverdue, "settled doctor")
     );
     let just_now = review(Phase::Fixing {
         due: now() - TimeDelta::seconds(1),

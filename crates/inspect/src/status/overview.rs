@@ -6,8 +6,8 @@ use review::{OpenPair, PairId};
 use serde::Serialize;
 use workspace::troubles::Trouble;
 
-use super::Standing;
-use super::row::Row;
+use super::WorkspaceStatus;
+use super::row::ReviewRow;
 
 /// How a workspace stands. Fields are added, never changed.
 #[derive(Debug, Serialize)]
@@ -32,7 +32,7 @@ pub struct Status {
     /// How far the ledger reaches.
     pub ledger: Ledger,
     /// Every review.
-    pub reviews: Vec<Row>,
+    pub reviews: Vec<ReviewRow>,
     /// Pairs of commands that go on or can be resumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairRow>,
@@ -133,7 +133,7 @@ pub struct Removable {
 
 impl Status {
     /// The overview, with what a sweep would remove where anything is to be removed at all.
-    pub fn of(standing: &Standing, removable: Option<Removable>) -> Self {
+    pub fn of(standing: &WorkspaceStatus, removable: Option<Removable>) -> Self {
         let (state, folded) = (standing.books.state(), &standing.folded);
         let count = |(agent, count): &(AgentName, usize)| Count {
             agent: agent.to_string(),
@@ -150,9 +150,9 @@ impl Status {
             agent: agent.to_string(),
             count: dead(agent),
         });
-        let reviews: Vec<Row> = state
+        let reviews: Vec<ReviewRow> = state
             .reviews()
-            .map(|(key, review)| Row::of(key, review))
+            .map(|(key, review)| ReviewRow::of(key, review))
             .collect();
         Self {
             serving: standing.serving,

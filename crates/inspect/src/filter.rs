@@ -22,7 +22,7 @@ pub const VERDICTS: [&str; 11] = [
 
 /// What is asked for; what is not said lets everything through.
 #[derive(Clone, Debug, Default)]
-pub struct Sieve {
+pub struct RecordFilter {
     /// The pull request a record is about.
     pub pr: Option<PrNumber>,
     /// The agent that sent it, got a file by it, or takes part in its review.
@@ -31,7 +31,7 @@ pub struct Sieve {
     pub verdict: Option<String>,
 }
 
-impl Sieve {
+impl RecordFilter {
     /// Whether it lets everything through.
     pub fn is_open(&self) -> bool {
         self.pr.is_none() && self.of.is_none() && self.verdict.is_none()

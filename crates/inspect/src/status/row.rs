@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Where a review stands. Fields are added, never changed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ReviewRow {
     /// The review's key, as people write it.
     pub review: String,
     /// Its repository, if its requests name one.
@@ -82,7 +82,7 @@ pub struct Row {
     pub legal_next: Vec<String>,
 }
 
-impl Row {
+impl ReviewRow {
     /// Where a review stands.
     pub fn of(key: &ReviewKey, review: &Review) -> Self {
         let approval = approval(&review.phase);

@@ -9,7 +9,7 @@ pub(crate) type Spell<'a> = dyn Fn(Option<&AgentName>, &str) -> String + 'a;
 
 /// A command, for somebody. Fields are added, never changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Mend {
+pub struct FixCommand {
     /// An agent's name, `person` (a decision), or `operator` (whoever keeps the daemon).
     pub by: String,
     /// The command.
@@ -25,34 +25,39 @@ pub struct Mend {
 const BLANKS: [&str; 4] = ["FILE", "SHA", "TEXT", "BRANCH"];
 
 /// Makes mends of one workspace.
-pub(crate) struct Mending<'a>(pub(crate) &'a Spell<'a>);
+pub(crate) struct FixCommands<'a>(pub(crate) &'a Spell<'a>);
 
-impl Mending<'_> {
+impl FixCommands<'_> {
     /// A command for an agent.
-    pub(crate) fn agent(&self, agent: &AgentName, words: &str, what: impl Into<String>) -> Mend {
+    pub(crate) fn agent(
+        &self,
+        agent: &AgentName,
+        words: &str,
+        what: impl Into<String>,
+    ) -> FixCommand {
         mend(agent.to_string(), (self.0)(Some(agent), words), what.into())
     }
 
     /// A command for the person who decides.
-    pub(crate) fn person(&self, words: &str, what: impl Into<String>) -> Mend {
+    pub(crate) fn person(&self, words: &str, what: impl Into<String>) -> FixCommand {
         mend("person".to_owned(), (self.0)(None, words), what.into())
     }
 
     /// Something else than a command of ours, for whoever keeps the daemon.
-    pub(crate) fn by_hand(run: String, what: impl Into<String>) -> Mend {
+    pub(crate) fn by_hand(run: String, what: impl Into<String>) -> FixCommand {
         mend("operator".to_owned(), run, what.into())
     }
 
     /// A command for whoever keeps the daemon.
-    pub(crate) fn operator(&self, words: &str, what: impl Into<String>) -> Mend {
+    pub(crate) fn operator(&self, words: &str, what: impl Into<String>) -> FixCommand {
         mend("operator".to_owned(), (self.0)(None, words), what.into())
     }
 }
 
-fn mend(by: String, run: String, what: String) -> Mend {
+fn mend(by: String, run: String, what: String) -> FixCommand {
     let blank = |word: &str| BLANKS.into_iter().find(|blank| *blank == word);
     let fill = run.split(' ').filter_map(blank).collect();
-    Mend {
+    FixCommand {
         by,
         run,
         what,

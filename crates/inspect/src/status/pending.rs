@@ -20,16 +20,16 @@ const BYTES_MAX: u64 = 256 * 1024;
 
 /// The unjudged mail of a workspace.
 #[derive(Debug, Default)]
-pub struct Unjudged {
+pub struct PendingMail {
     /// How many files wait in each outbox, of those that have any.
     pub counts: Vec<(AgentName, usize)>,
     /// The files that were looked into.
-    pub letters: Vec<Letter>,
+    pub letters: Vec<PendingFile>,
 }
 
 /// One file that waits.
 #[derive(Debug)]
-pub struct Letter {
+pub struct PendingFile {
     /// Whose outbox it lies in.
     pub agent: AgentName,
     /// Its name.
@@ -37,19 +37,19 @@ pub struct Letter {
     /// When it was last written, if that can be seen.
     pub since: Option<DateTime<Utc>>,
     /// What it would be about.
-    pub about: About,
+    pub about: ClaimedReview,
 }
 
 /// What a message says it belongs to, as far as it can be read.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct About {
+pub struct ClaimedReview {
     /// The pull request it names.
     pub pr: Option<PrNumber>,
     /// Whether its type is one of reviews.
     pub is_review: bool,
 }
 
-impl Unjudged {
+impl PendingMail {
     /// Looks through the outboxes.
     pub fn look(root: &Path, agents: &[AgentName]) -> Self {
         let mut unjudged = Self::default();
@@ -67,11 +67,11 @@ impl Unjudged {
                     .and_then(|data| data.modified())
                     .ok()
                     .map(DateTime::from);
-                unjudged.letters.push(Letter {
+                unjudged.letters.push(PendingFile {
                     agent: agent.clone(),
                     file,
                     since,
-                    about: About::of(&path),
+                    about: ClaimedReview::of(&path),
                 });
             }
         }
@@ -90,7 +90,7 @@ impl Unjudged {
 
     /// The file that may move a review: it lies with one of its agents and names its pull request, or is a
     /// message of a review that names none.
-    pub(crate) fn for_review(&self, key: &ReviewKey) -> Option<&Letter> {
+    pub(crate) fn for_review(&self, key: &ReviewKey) -> Option<&PendingFile> {
         self.letters.iter().find(|letter| {
             let is_party = letter.agent == key.author || letter.agent == key.reviewer;
             is_party && letter.about.may_mean(&key.pr)
@@ -98,7 +98,7 @@ impl Unjudged {
     }
 }
 
-impl About {
+impl ClaimedReview {
     /// What a file says; nothing if it cannot be read.
     pub fn of(path: &Path) -> Self {
         let Some(message) = bytes(path).and_then(|bytes| message_schema::parse(&bytes).ok()) else {

@@ -6,7 +6,7 @@ use mailbox::compose::ask;
 use message_schema::envelope::MessageType;
 use message_schema::id::MessageId;
 use review::Signal;
-use runner::folder::{End, How};
+use runner::folder::{ExitReason, RunEnd};
 use spool::{Since, Tail};
 use workspace::clock;
 
@@ -15,8 +15,8 @@ use super::turn::{Given, run_name};
 use super::{Driver, PairError, Role, places};
 
 /// What is known of a run that is over.
-pub(super) struct Ran {
-    pub(super) end: Option<End>,
+pub(super) struct FinishedRun {
+    pub(super) end: Option<RunEnd>,
     /// Whether it was ended because no turn is left.
     pub(super) no_turns: bool,
     /// The messages of its agent that were accepted meanwhile.
@@ -33,7 +33,7 @@ pub(super) fn read(
     driver: &Driver<'_>,
     role: Role,
     given: &Given,
-    ran: &Ran,
+    ran: &FinishedRun,
 ) -> Result<Word, PairError> {
     let written = ran
         .messages
@@ -71,18 +71,18 @@ fn note(driver: &Driver<'_>, role: Role, text: &str) -> Result<(), PairError> {
     places::write(&driver.places.note(role), text).map_err(failed)
 }
 
-fn ended_well(ran: &Ran) -> Result<&runner::stream::Said, String> {
+fn ended_well(ran: &FinishedRun) -> Result<&runner::stream::AgentOutput, String> {
     let end = ran.end.as_ref().ok_or("it was cut off")?;
     match &end.how {
-        How::Code(0) => match &end.said.unreadable {
+        ExitReason::Code(0) => match &end.said.unreadable {
             Some(why) => Err(format!("its output cannot be read: {why}")),
             None => Ok(&end.said),
         },
-        How::Code(code) => Err(format!("it ended with code {code}")),
-        How::Signal(signal) => Err(format!("it was ended by signal {signal}")),
-        How::Ended if ran.no_turns => Err("it used up its turns".to_owned()),
-        How::Ended => Err("it used up its seconds".to_owned()),
-        How::NotStarted(why) => Err(format!("it cannot be started: {why}")),
+        ExitReason::Code(code) => Err(format!("it ended with code {code}")),
+        ExitReason::Signal(signal) => Err(format!("it was ended by signal {signal}")),
+        ExitReason::Ended if ran.no_turns => Err("it used up its turns".to_owned()),
+        ExitReason::Ended => Err("it used up its seconds".to_owned()),
+        ExitReason::NotStarted(why) => Err(format!("it cannot be started: {why}")),
     }
 }
 

@@ -73,14 +73,14 @@ impl Role {
 /// What becomes of a pair while it is driven.
 pub enum Progress<'a> {
     /// The ledger has it.
-    Told(Told<'a>),
+    Told(RecordedStep<'a>),
     /// A command is at work, since so long and with so many turns.
     Works(Role, Duration, u32),
 }
 
 /// What the ledger was told, and where the pair stands since.
 #[derive(Clone, Copy)]
-pub struct Told<'a> {
+pub struct RecordedStep<'a> {
     /// The pair.
     pub pair: &'a PairId,
     /// How it was set up.
@@ -307,7 +307,7 @@ impl<'a> Driver<'a> {
                     progress,
                     ..
                 } = self;
-                let told = Told {
+                let told = RecordedStep {
                     pair: &news.pair,
                     setup,
                     step: &news.what,

@@ -11,14 +11,14 @@ use chrono::{DateTime, Utc};
 use mailbox::compose::ask;
 use message_schema::id::{AgentName, MessageId};
 use review::{PairMember, PairStep, ReviewKey, TRANSCRIPT_MAX, Transcript};
-use runner::folder::{End, Folder, How, Launch};
-use runner::launch::{self, For, Note};
-use runner::stream::{Form, Said};
+use runner::folder::{ExitReason, Folder, Launch, RunEnd};
+use runner::launch::{self, KeeperNote, RunIdentity};
+use runner::stream::{AgentOutput, OutputFormat};
 use runner::{prompt, tree};
 use spool::{Since, Tail};
 use workspace::clock;
 
-use super::answer::{self, Ran, Word};
+use super::answer::{self, FinishedRun, Word};
 use super::{Driver, PairError, Progress, Role, mail, places};
 
 /// How often the one who watches is told that a command is at work, and signals are looked for.
@@ -48,7 +48,7 @@ pub(super) struct Given {
 
 /// Why a run was ended by us.
 #[derive(Clone, Debug)]
-enum Ended {
+enum StopReason {
     /// It is to end from outside.
     Stopped(&'static str),
     /// No turn is left.
@@ -78,7 +78,7 @@ impl Driver<'_> {
         let said = said(&given.folder, end.as_ref(), &member);
         let mut run = transcript(&said, start, ms);
         self.keep_words(role, &said)?;
-        if let Some(Ended::Stopped(why)) = why {
+        if let Some(StopReason::Stopped(why)) = why {
             return self.tell(PairStep::Interrupted {
                 why: why.to_owned(),
                 run: Some(run),
@@ -87,8 +87,8 @@ impl Driver<'_> {
 
         mail::judged(&self.root, &member.agent)?;
         let messages = mail::accepted(&mut tail, &member.agent)?;
-        let no_turns = matches!(why, Some(Ended::NoTurns));
-        let ran = Ran {
+        let no_turns = matches!(why, Some(StopReason::NoTurns));
+        let ran = FinishedRun {
             end,
             no_turns,
             messages,
@@ -227,7 +227,7 @@ impl Driver<'_> {
         ]);
         launch::keeper(
             folder,
-            &For {
+            &RunIdentity {
                 root: &self.root,
                 agent: &member.agent,
                 run: &run,
@@ -243,7 +243,7 @@ impl Driver<'_> {
         mut keeper: Child,
         folder: &Folder,
         began: Instant,
-    ) -> (Option<End>, Option<Ended>) {
+    ) -> (Option<RunEnd>, Option<StopReason>) {
         let mut control = keeper.stdin.take();
         let (tell, heard) = channel();
         // Nobody listens any more once the run is over.
@@ -268,25 +268,25 @@ impl Driver<'_> {
     fn wait(
         &mut self,
         role: Role,
-        heard: &Receiver<Note>,
+        heard: &Receiver<KeeperNote>,
         began: Instant,
         last: Instant,
-    ) -> Option<Ended> {
+    ) -> Option<StopReason> {
         let mut turns = 0;
         while Instant::now() < last {
             if let Some(why) = self.stop.heard() {
-                return Some(Ended::Stopped(why));
+                return Some(StopReason::Stopped(why));
             }
             if self
                 .standing
                 .turns_left
                 .is_some_and(|left| u32::from(turns) >= left)
             {
-                return Some(Ended::NoTurns);
+                return Some(StopReason::NoTurns);
             }
             match heard.recv_timeout(TICK) {
-                Ok(Note::Turns(count)) => turns = count,
-                Ok(Note::Silent) => return None,
+                Ok(KeeperNote::Turns(count)) => turns = count,
+                Ok(KeeperNote::Silent) => return None,
                 Err(_) => (self.progress)(&Progress::Works(role, began.elapsed(), turns.into())),
             }
         }
@@ -294,7 +294,7 @@ impl Driver<'_> {
     }
 
     /// Keeps what was said for the other side.
-    fn keep_words(&self, role: Role, said: &Said) -> Result<(), PairError> {
+    fn keep_words(&self, role: Role, said: &AgentOutput) -> Result<(), PairError> {
         let failed = |source| PairError::Io {
             what: "what was said".to_owned(),
             source,
@@ -329,15 +329,15 @@ pub(super) fn run_name(driver: &Driver<'_>, start: u16) -> String {
     format!("{}-{start}", driver.id)
 }
 
-fn not_started(error: &io::Error) -> End {
-    End {
-        how: How::NotStarted(error.to_string()),
+fn not_started(error: &io::Error) -> RunEnd {
+    RunEnd {
+        how: ExitReason::NotStarted(error.to_string()),
         said: nothing(),
     }
 }
 
-fn nothing() -> Said {
-    Said {
+fn nothing() -> AgentOutput {
+    AgentOutput {
         text: String::new(),
         unreadable: None,
         turns: 0,
@@ -345,7 +345,7 @@ fn nothing() -> Said {
 }
 
 /// What was said. Where the keeper was killed, it is what it had stored by then: turns that were used stay used.
-fn said(folder: &Folder, end: Option<&End>, member: &PairMember) -> Said {
+fn said(folder: &Folder, end: Option<&RunEnd>, member: &PairMember) -> AgentOutput {
     end.map_or_else(
         || {
             folder
@@ -357,7 +357,7 @@ fn said(folder: &Folder, end: Option<&End>, member: &PairMember) -> Said {
 }
 
 /// The last characters of what was said: what counts is at its end.
-fn transcript(said: &Said, start: u16, ms: u64) -> Transcript {
+fn transcript(said: &AgentOutput, start: u16, ms: u64) -> Transcript {
     let text = &said.text;
     let length = text.chars().count();
     let kept = text
@@ -375,6 +375,6 @@ fn transcript(said: &Said, start: u16, ms: u64) -> Transcript {
 }
 
 /// The form of an output by the word the ledger has of it; one that is not known is text.
-fn form(word: &str) -> Form {
+fn form(word: &str) -> OutputFormat {
     serde_json::from_value(word.into()).unwrap_or_default()
 }

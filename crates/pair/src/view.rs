@@ -7,12 +7,12 @@ use review::{PairFailure, PairId, PairSetup, PairStanding, PairStep, Run, Signal
 use serde::Serialize;
 use workspace::clock::span;
 
-use super::Told;
+use super::RecordedStep;
 use super::history::Past;
 
 /// One thing that happened to a pair. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-pub struct Line {
+pub struct PairLine {
     /// `opened`, `started`, `began`, `ended`, `crashed`, `interrupted`, `resumed`, `dropped`, `not_started`, or at the end `over`.
     step: &'static str,
     /// The pair's name.
@@ -53,10 +53,10 @@ struct Used {
     messages: Vec<String>,
 }
 
-impl Line {
+impl PairLine {
     /// The line of a step that the ledger has.
-    pub fn of(told: Told<'_>) -> Self {
-        let Told {
+    pub fn of(told: RecordedStep<'_>) -> Self {
+        let RecordedStep {
             pair,
             step,
             standing,
@@ -128,8 +128,8 @@ impl Used {
 }
 
 /// A step in a line for people; nothing for one that the next says as well.
-pub fn said(told: Told<'_>) -> Option<String> {
-    let Told {
+pub fn said(told: RecordedStep<'_>) -> Option<String> {
+    let RecordedStep {
         setup,
         step,
         was,
@@ -212,8 +212,8 @@ pub struct Last<'a> {
 
 impl Last<'_> {
     /// The last line for programs.
-    pub fn line(&self) -> Line {
-        Line::bare(self.id, "over", &self.standing)
+    pub fn line(&self) -> PairLine {
+        PairLine::bare(self.id, "over", &self.standing)
     }
 
     /// The words of the command that comes next.
@@ -259,17 +259,17 @@ fn reason(failure: PairFailure) -> &'static str {
 /// All that happened to a pair.
 #[derive(Debug, Serialize)]
 pub struct Transcripts {
-    steps: Vec<Step>,
+    steps: Vec<TranscriptStep>,
     #[serde(skip)]
     lines: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct Step {
+struct TranscriptStep {
     seq: u64,
     at: String,
     #[serde(flatten)]
-    line: Line,
+    line: PairLine,
 }
 
 /// The transcript of a pair, from what [`super::history`] found.
@@ -297,7 +297,7 @@ pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
         let (setup, before) = opened
             .zip(was)
             .expect("what is found begins with its opening");
-        let told = Told {
+        let told = RecordedStep {
             pair: id,
             setup,
             step,
@@ -308,10 +308,10 @@ pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
             lines.push(format!("{at}  {}", text.trim_start()));
         }
         lines.extend(words(step).into_iter().flat_map(marked));
-        steps.push(Step {
+        steps.push(TranscriptStep {
             seq: *seq,
             at: at.clone(),
-            line: Line::of(told),
+            line: PairLine::of(told),
         });
         was = Some(*standing);
     }

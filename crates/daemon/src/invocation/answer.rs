@@ -14,7 +14,7 @@ use mailbox::compose::sent_before;
 use message_schema::envelope::MessageType;
 use message_schema::id::MessageId;
 use review::{NotAResponse, ReviewKey, Signal, SignalWords};
-use runner::stream::Said;
+use runner::stream::AgentOutput;
 
 /// What a command said.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub enum Word {
 
 /// Reads what was said: structured output is all of it or nothing, a signal is the last line, prose is never
 /// searched.
-pub fn read(said: &Said, words: &SignalWords) -> Word {
+pub fn read(said: &AgentOutput, words: &SignalWords) -> Word {
     if let Some(why) = &said.unreadable {
         return Word::Nothing(why.clone());
     }

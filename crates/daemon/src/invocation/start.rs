@@ -8,7 +8,7 @@ use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use message_schema::id::{AgentName, MessageId};
 use review::{Review, ReviewKey};
 use runner::folder::{Folder, Launch};
-use runner::launch::{self, For, Note};
+use runner::launch::{self, KeeperNote, RunIdentity};
 use runner::prompt;
 use tokio::sync::mpsc::UnboundedSender;
 use workspace::clock::{self, Moment};
@@ -50,7 +50,7 @@ pub(super) fn start(
     mailroom: &Mailroom,
     key: &ReviewKey,
     folder: Folder,
-    tell: &UnboundedSender<(String, Note)>,
+    tell: &UnboundedSender<(String, KeeperNote)>,
     now: Moment,
 ) -> io::Result<Live> {
     let review = mailroom.review(key).ok_or_else(gone)?;
@@ -93,7 +93,7 @@ pub(super) fn start(
         },
     };
     folder.tell_run(&run)?;
-    let it = For {
+    let it = RunIdentity {
         root: mailroom.root(),
         agent: &key.reviewer,
         run: &id,

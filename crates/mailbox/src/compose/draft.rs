@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::ask;
 use super::message::{BodyContent, EnvelopeHead, Fields, UncheckedMessage};
-use super::packet::{self, Named, NewPacket, Packet};
+use super::packet::{self, MessagePacket, Named, NewPacket};
 use super::review_status::{self, ReviewStatuses};
 
 /// A message as far as it was said.
@@ -104,7 +104,7 @@ impl MessageDraft {
         me: &AgentName,
         id: &MessageId,
         at: DateTime<Utc>,
-    ) -> Result<(UncheckedMessage, Packet), DraftError> {
+    ) -> Result<(UncheckedMessage, MessagePacket), DraftError> {
         let mut body = self.body.clone();
         let text = self.spread(&mut body);
         let foreign = body
@@ -267,7 +267,7 @@ impl MessageDraft {
         me: &AgentName,
         pr: Option<&PrNumber>,
         body: &mut Fields,
-    ) -> Result<Packet, DraftError> {
+    ) -> Result<MessagePacket, DraftError> {
         let in_body = body
             .get("findings_packet")
             .and_then(Value::as_str)
@@ -286,12 +286,12 @@ impl MessageDraft {
                 source,
             })?;
             body.put("findings_packet", planned.path.as_str());
-            Ok(Packet::New(planned))
+            Ok(MessagePacket::New(planned))
         };
         let path = match (&self.packet, &in_body) {
             (PacketGiven::Text(text), _) => return new(text.clone(), body),
             (PacketGiven::Path(path), _) | (PacketGiven::None, Some(path)) => path.clone(),
-            (PacketGiven::None, None) => return Ok(Packet::None),
+            (PacketGiven::None, None) => return Ok(MessagePacket::None),
         };
         match packet::named(root, &path).map_err(|source| DraftError::Packet {
             path: path.clone(),
@@ -299,18 +299,18 @@ impl MessageDraft {
         })? {
             Named::Inside(inside, bytes) => {
                 body.put("findings_packet", inside.as_str());
-                Ok(Packet::InPlace(bytes))
+                Ok(MessagePacket::InPlace(bytes))
             }
             Named::Outside(text) => new(text, body),
             Named::Missing => {
                 body.put("findings_packet", path.to_string_lossy().into_owned());
-                Ok(Packet::Missing)
+                Ok(MessagePacket::Missing)
             }
         }
     }
 
     /// What the type, the number and the packet tell.
-    fn complete(&self, body: &mut Fields, pr: Option<&PrNumber>, packet: &Packet) {
+    fn complete(&self, body: &mut Fields, pr: Option<&PrNumber>, packet: &MessagePacket) {
         match self.kind {
             MessageType::ReviewRequest => {
                 if let Some(pr) = pr {
@@ -377,11 +377,11 @@ impl MessageDraft {
 }
 
 /// How many findings of the packet block, as far as they can be read.
-fn blocking(packet: &Packet) -> Option<usize> {
+fn blocking(packet: &MessagePacket) -> Option<usize> {
     let bytes = match packet {
-        Packet::None | Packet::Missing => return None,
-        Packet::InPlace(bytes) => bytes.as_slice(),
-        Packet::New(new) => new.text.as_bytes(),
+        MessagePacket::None | MessagePacket::Missing => return None,
+        MessagePacket::InPlace(bytes) => bytes.as_slice(),
+        MessagePacket::New(new) => new.text.as_bytes(),
     };
     let packet = coerce(&parse_packet(bytes).ok()?, Schema::FindingsPacket.shape());
     let findings = packet["findings"].as_array()?;

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use validate_message::{PacketInput, Violation, Violations, check};
 
-use super::packet::Packet;
+use super::packet::MessagePacket;
 
 /// Named values in the order they are written in; a name stands once.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,7 +44,7 @@ pub enum BodyContent {
 pub struct CheckedMessage {
     pub(super) id: MessageId,
     pub(super) text: String,
-    pub(super) packet: Packet,
+    pub(super) packet: MessagePacket,
     warnings: Vec<Violation>,
 }
 
@@ -148,14 +148,14 @@ impl UncheckedMessage {
     }
 
     /// The message, if the validator finds nothing wrong with it and its packet; else all that it finds.
-    pub fn check(&self, packet: Packet) -> Result<CheckedMessage, Violations> {
+    pub fn check(&self, packet: MessagePacket) -> Result<CheckedMessage, Violations> {
         let text = self.text();
         let message = parse(text.as_bytes())?;
         let input = match &packet {
-            Packet::None => PacketInput::NotNamed,
-            Packet::Missing => PacketInput::Missing,
-            Packet::InPlace(bytes) => PacketInput::Bytes(bytes),
-            Packet::New(new) => PacketInput::Bytes(new.text.as_bytes()),
+            MessagePacket::None => PacketInput::NotNamed,
+            MessagePacket::Missing => PacketInput::Missing,
+            MessagePacket::InPlace(bytes) => PacketInput::Bytes(bytes),
+            MessagePacket::New(new) => PacketInput::Bytes(new.text.as_bytes()),
         };
         let valid = check(&message, input)?;
         let warnings = valid.warnings().to_vec();
@@ -175,7 +175,7 @@ impl CheckedMessage {
     }
 
     /// The packet that goes before it.
-    pub fn packet(&self) -> &Packet {
+    pub fn packet(&self) -> &MessagePacket {
         &self.packet
     }
 
@@ -209,7 +209,9 @@ mod tests {
             body: BodyContent::Text("why?".to_owned()),
             auth: None,
         };
-        let violations = draft.check(Packet::None).expect_err("nobody is named");
+        let violations = draft
+            .check(MessagePacket::None)
+            .expect_err("nobody is named");
         let told: Vec<_> = violations
             .iter()
             .filter_map(|violation| violation.field.as_deref())

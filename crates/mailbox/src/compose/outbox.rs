@@ -10,7 +10,7 @@ use spool::Layout;
 use workspace::replaced::rename_new;
 
 use super::message::CheckedMessage;
-use super::packet::Packet;
+use super::packet::MessagePacket;
 
 /// What the daemon's user must be able to do with a file, whatever the writer's umask says.
 const OTHERS_READ: u32 = 0o440;
@@ -56,7 +56,7 @@ pub fn write(
     agent: &AgentName,
     message: &CheckedMessage,
 ) -> Result<PathBuf, WriteError> {
-    if let Packet::New(new) = &message.packet {
+    if let MessagePacket::New(new) = &message.packet {
         let path = root.join(new.path.as_str());
         new.write(root).map_err(|source| {
             let is_taken = source.kind() == io::ErrorKind::AlreadyExists;

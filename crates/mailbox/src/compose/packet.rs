@@ -19,7 +19,7 @@ const FOLDER: &str = "packets/findings";
 
 /// The packet of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Packet {
+pub enum MessagePacket {
     /// The message names none.
     None,
     /// The message names one that is not there.

@@ -7,7 +7,7 @@ use mailbox::managed_block;
 use serde::Serialize;
 use workspace::replaced;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::robot;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         .find(|file| args.check && file.changed)
         .map(|file| file.path.clone());
     let Some(old) = old else {
-        context.say(&Answer::new(kept), Kept::text)?;
+        context.say(&CommandOutput::new(kept), Kept::text)?;
         return Ok(Exit::Ok);
     };
     let message = format!("{} lacks the block or has an old one", old.display());

@@ -15,7 +15,7 @@ use super::input;
 /// The fields of every message.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Every message")]
-pub(super) struct Envelope {
+pub(super) struct EnvelopeArgs {
     /// The recipient, or several separated by commas; may be left out where the pull request has one open review
     #[arg(long, value_name = "AGENTS", value_delimiter = ',', value_parser = super::agent)]
     pub(super) to: Vec<AgentName>,
@@ -153,7 +153,7 @@ pub(super) struct Addressed {
 /// The fields of a `review_feedback` and a `review_lgtm`, and those that several types share.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "review_feedback, review_lgtm and fields of several types")]
-pub(super) struct Answer {
+pub(super) struct ResponseArgs {
     /// The findings packet; one from outside the workspace is copied into it
     #[arg(long, value_name = "FILE", alias = "packet")]
     findings_packet: Option<PathBuf>,
@@ -192,7 +192,7 @@ pub(super) struct Answer {
     telemetry: Option<String>,
 }
 
-impl Envelope {
+impl EnvelopeArgs {
     /// The letter without a body's fields.
     pub(super) fn letter(&self, kind: MessageType) -> Result<MessageDraft, Failure> {
         let mut envelope = Fields::default();
@@ -266,7 +266,7 @@ impl Addressed {
     }
 }
 
-impl Answer {
+impl ResponseArgs {
     pub(super) fn add(&self, letter: &mut MessageDraft) -> Result<(), Failure> {
         if let Some(path) = &self.findings_packet {
             letter.packet = PacketGiven::Path(path.clone());

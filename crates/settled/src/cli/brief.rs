@@ -7,7 +7,7 @@ use message_schema::line::escaped;
 use message_schema::packet::Stance;
 use workspace::clock;
 
-use super::answer::{self, Answer};
+use super::answer::{self, CommandOutput};
 use super::context::{Context, Me};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ use crate::exit::Exit;
 Exit codes: 0 something is asked, 3 nothing is.")]
 pub(super) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
     /// Print only the JSON Schema of the response, for structured output
     #[arg(long, conflicts_with = "json")]
     schema: bool,
@@ -30,7 +30,7 @@ pub(super) struct Args {
 
 /// The request that is meant.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Which {
+pub(super) struct RequestArgs {
     /// The number of the pull request; may be left out where one request is open with you
     #[arg(value_name = "PR")]
     pr: Option<PrNumber>,
@@ -42,7 +42,7 @@ pub(super) struct Which {
     repo: Option<Repo>,
 }
 
-impl Which {
+impl RequestArgs {
     /// The pull request, where one was named.
     pub(super) fn pr(&self) -> Option<&PrNumber> {
         self.pr.as_ref()
@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         answer::print(&(schema + "\n"))?;
         return Ok(Exit::Ok);
     }
-    let mut answer = Answer::new(ask.whole.clone());
+    let mut answer = CommandOutput::new(ask.whole.clone());
     let pr = &ask.pr;
     if ask.lgtm_possible {
         answer.next(

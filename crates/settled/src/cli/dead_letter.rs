@@ -9,7 +9,7 @@ use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::directory;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ enum Command {
     #[command(after_help = "Examples:
   settled dead-letter show feedback-1.yaml
   settled dead-letter show msg-86-2 --agent codex")]
-    Show(Which),
+    Show(LetterArgs),
     /// Put the message back into the outbox it came from; the dead letter stays
     #[command(after_help = "Examples:
   settled dead-letter retry feedback-1.yaml
@@ -42,7 +42,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct Which {
+struct LetterArgs {
     /// The file's name in dead_letter, with or without its ending, or the message's id
     #[arg(value_name = "NAME-OR-ID")]
     word: String,
@@ -51,7 +51,7 @@ struct Which {
 #[derive(Debug, clap::Args)]
 struct RetryArgs {
     #[command(flatten)]
-    which: Which,
+    which: LetterArgs,
     /// Also if the validator refuses it still
     #[arg(long)]
     force: bool,
@@ -73,7 +73,7 @@ struct Listed {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct DeadLettersShown {
     letters: Vec<WithText>,
 }
 
@@ -100,7 +100,7 @@ fn list(context: &Context) -> Result<Exit, Failure> {
     let found = look(context)?;
     let corrections_known = found.without_ledger.is_none();
     let unread: Vec<String> = found.unread();
-    let mut answer = Answer::new(Listed {
+    let mut answer = CommandOutput::new(Listed {
         letters: found.letters,
         corrections_known,
     });
@@ -151,7 +151,7 @@ fn count(letters: &[DeadLetter]) -> String {
     )
 }
 
-fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
+fn show(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let found = look(context)?;
     let unread = found.unread();
@@ -161,7 +161,7 @@ fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
         message: text(&letter),
         letter,
     });
-    let mut answer = Answer::new(Shown {
+    let mut answer = CommandOutput::new(DeadLettersShown {
         letters: letters.collect(),
     });
     unread
@@ -228,7 +228,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     }
     let name = retry::put_back(root, &letter, &original).map_err(|error| not_sent(&error))?;
     let path = format!("agents/{}/outbox/{name}", letter.agent);
-    let mut answer = Answer::new(Sent {
+    let mut answer = CommandOutput::new(Sent {
         agent: letter.agent,
         id,
         path,

@@ -5,7 +5,7 @@ use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::{clock, directory};
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -26,7 +26,7 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, Serialize)]
-struct Found {
+struct DoctorView {
     findings: Vec<CheckResult>,
     wrong: usize,
     mended: usize,
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         _ => Exit::ActionRequired,
     };
     context.say(
-        &Answer::new(Found {
+        &CommandOutput::new(DoctorView {
             findings,
             wrong,
             mended,
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn text(found: &Found) -> String {
+fn text(found: &DoctorView) -> String {
     let mut text = String::new();
     for finding in &found.findings {
         let line = format!(
@@ -91,7 +91,7 @@ fn text(found: &Found) -> String {
             text += &format!("{:21}fix: {}\n", "", escaped(fix));
         }
     }
-    let Found {
+    let DoctorView {
         wrong,
         mended,
         failed,

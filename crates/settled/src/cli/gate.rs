@@ -11,7 +11,7 @@ use review::State;
 use serde::Serialize;
 use workspace::fold::Books;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -132,14 +132,14 @@ impl At {
         if !verdict.passes {
             return Err(self.refusal(&verdict, &verdict, asked, context));
         }
-        let mut answer = Answer::new(verdict);
+        let mut answer = CommandOutput::new(verdict);
         self.alert(&mut answer);
         context.say(&answer, text)?;
         Ok(Exit::Ok)
     }
 
     /// Says what is odd about the question.
-    pub(super) fn alert<T: Serialize>(&self, answer: &mut Answer<T>) {
+    pub(super) fn alert<T: Serialize>(&self, answer: &mut CommandOutput<T>) {
         if self.head.as_str().len() < 40 {
             let message = format!(
                 "{} is not a whole commit; CI should name all 40 digits",

@@ -7,7 +7,7 @@ use serde::Serialize;
 use workspace::clock;
 use workspace::fold::Books;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::inbox::{self, Waiting};
@@ -52,13 +52,13 @@ pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
     })
 }
 
-fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
+fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let Me { root, agent } = me;
     // Only the files are an agent's for certain; the ledger may be closed to it.
     let reviews = Books::read(root)
         .ok()
         .map(|(books, _)| my_reviews::of(books.state(), agent));
-    let mut answer = Answer::new(Home {
+    let mut answer = CommandOutput::new(Home {
         agent: agent.to_string(),
         root: root.display().to_string(),
         serving: spool::is_served(root),

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use workspace::replaced;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, Me, quoted};
 use super::failure::Failure;
 use super::words::programs;
@@ -187,7 +187,7 @@ fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {
     if changed {
         replaced::replace(&path, &after).map_err(|error| failed(&error))?;
     }
-    let answer = Answer::new(Installed {
+    let answer = CommandOutput::new(Installed {
         path,
         program: args.program,
         changed,

@@ -8,7 +8,7 @@ use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace, MoveError};
 use message_schema::line::escaped;
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -61,7 +61,7 @@ pub(super) struct Waiting {
 
 /// One message whole.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct ShownMessage {
     #[serde(flatten)]
     letter: MailboxEntry,
     text: String,
@@ -86,7 +86,7 @@ struct AllMoved {
 
 pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let mut answer = Answer::new(waiting(&me, args.limit.into())?);
+    let mut answer = CommandOutput::new(waiting(&me, args.limit.into())?);
     let (command, why) = match answer.data.first() {
         Some(letter) => {
             let why = if letter.place == MailboxPlace::Taken {
@@ -194,7 +194,7 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
         .as_ref()
         .and_then(|packet| std::fs::read_to_string(me.root.join(packet)).ok());
     let next = what_next(&letter, context);
-    let mut answer = Answer::new(Shown {
+    let mut answer = CommandOutput::new(ShownMessage {
         text: letter.text.clone(),
         packet_text,
         letter,
@@ -202,7 +202,7 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
     if let Some((command, why)) = next {
         answer.next(command, why);
     }
-    context.say(&answer, Shown::text)?;
+    context.say(&answer, ShownMessage::text)?;
     Ok(Exit::Ok)
 }
 
@@ -240,7 +240,7 @@ fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'stat
     }
 }
 
-impl Shown {
+impl ShownMessage {
     /// The text line by line, so that nothing in it moves the cursor.
     fn text(&self) -> String {
         let lines = |text: &str| {
@@ -259,7 +259,7 @@ impl Shown {
 pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
     let bag = AgentMailboxes::new(&me.root, &me.agent);
-    let mut answer = Answer::new(AllMoved { moved: Vec::new() });
+    let mut answer = CommandOutput::new(AllMoved { moved: Vec::new() });
     for what in &args.messages {
         let letter = one(&bag, what, context)?;
         let path = match letter.place {
@@ -317,7 +317,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
             Err(error) => return Err(failed_to_move(&error)),
         };
         let name = letter.name();
-        let mut answer = Answer::new(AllMoved {
+        let mut answer = CommandOutput::new(AllMoved {
             moved: vec![Moved {
                 message: name.clone(),
                 path,

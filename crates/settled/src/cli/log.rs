@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spool::{Entry, Layout, Since, SpoolError, Tail};
 use workspace::fold;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         of: args.of.clone(),
         verdict: args.verdict.clone(),
     };
-    let shown = Shown {
+    let shown = LogPrinter {
         filter,
         as_json: context.json,
     };
@@ -68,19 +68,19 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 }
 
 /// What is shown, and how.
-struct Shown {
+struct LogPrinter {
     filter: RecordFilter,
     as_json: bool,
 }
 
-impl Shown {
+impl LogPrinter {
     /// The line of a record that is asked for.
     fn line(&self, entry: &Entry) -> Result<Option<String>, fold::Unreadable> {
         let (record, _) = fold::decision(entry)?;
         Ok(self.filter.lets(entry, &record).then(|| {
             let line = LogLine::of(entry, record);
             if self.as_json {
-                Answer::new(line).line()
+                CommandOutput::new(line).line()
             } else {
                 line.text()
             }
@@ -88,7 +88,7 @@ impl Shown {
     }
 }
 
-fn show(args: &Args, root: &Path, shown: &Shown) -> Result<(), Failure> {
+fn show(args: &Args, root: &Path, shown: &LogPrinter) -> Result<(), Failure> {
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let last = args.last.or(args.follow.then_some(BEFORE_FOLLOWING));
     // Before the first look, so that nothing comes in between unheard.

@@ -10,7 +10,7 @@ use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use review::{Event, Record, Which};
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::serve;
@@ -57,7 +57,7 @@ pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
         | Record::Accepted(_)
         | Record::Duplicate { .. }
         | Record::Refused { .. } => {
-            context.say(&Answer::new(outcome), OrderOutcome::text)?;
+            context.say(&CommandOutput::new(outcome), OrderOutcome::text)?;
             Ok(Exit::Ok)
         }
     }

@@ -10,18 +10,18 @@ use review::{
     ITERATIONS, OpenPair, PairFailure, PairId, PairMember, PairSetup, PairStanding, Run,
     SignalWords,
 };
-use runner::stream::Form;
+use runner::stream::OutputFormat;
 use workspace::clock::span;
 use workspace::config::Config;
 use workspace::fold::Books;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
 use super::{input, order, serve};
 use crate::exit::Exit;
-use ::pair::view::{Last, Line, Transcripts, said, transcript};
-use ::pair::{Driver, PairError, Progress, Role, Stop, Told, history};
+use ::pair::view::{Last, PairLine, Transcripts, said, transcript};
+use ::pair::{Driver, PairError, Progress, RecordedStep, Role, Stop, history};
 
 /// How often the line of a command at work is drawn anew.
 const FRAME: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         let (id, _) = which(root, id.clone().map(PairId), context)?;
         let standing = Driver::drop_it(root, &id, stop, &mut progress).map_err(failed)?;
         teller.finish()?;
-        let line = Answer::new(Last { id: &id, standing }.line());
+        let line = CommandOutput::new(Last { id: &id, standing }.line());
         let said = format!("{id} goes on no more; what was said and done stays in the ledger\n");
         print(&if as_json { line.line() } else { said })?;
         return Ok(Exit::Ok);
@@ -140,7 +140,7 @@ fn finish(last: &Last<'_>, as_json: bool, context: &Context) -> Result<Exit, Fai
     let exit = exit(&last.standing);
     let next = last.next().map(|words| context.command(&words));
     if as_json {
-        let mut answer = Answer::new(last.line());
+        let mut answer = CommandOutput::new(last.line());
         if let Some(run) = next {
             answer.next(run, "what comes next");
         }
@@ -297,7 +297,7 @@ fn show(root: &Path, id: Option<&PairId>, context: &Context) -> Result<Exit, Fai
         );
         return Err(Failure::plain(Exit::NotFound, message).next("settled pair --help".to_owned()));
     };
-    let answer = Answer::new(transcript(&id, &past));
+    let answer = CommandOutput::new(transcript(&id, &past));
     context.say(&answer, Transcripts::text)?;
     Ok(Exit::Ok)
 }
@@ -319,7 +319,7 @@ fn failure(error: &PairError, root: &Path, context: &Context) -> Failure {
 
 /// A form by the word that stands for it in the config.
 fn form(word: &str) -> Result<String, String> {
-    let known = serde_json::from_value::<Form>(word.into());
+    let known = serde_json::from_value::<OutputFormat>(word.into());
     known
         .map(|_| word.to_owned())
         .map_err(|_| "expected text, claude, codex or gemini".to_owned())
@@ -355,7 +355,9 @@ impl Teller {
             return;
         }
         let told = match progress {
-            Progress::Told(told) if self.as_json => print(&Answer::new(Line::of(*told)).line()),
+            Progress::Told(told) if self.as_json => {
+                print(&CommandOutput::new(PairLine::of(*told)).line())
+            }
             Progress::Works(..) if self.as_json => Ok(()),
             Progress::Told(told) => self.line(*told),
             Progress::Works(role, passed, turns) => self.frame(*role, *passed, *turns),
@@ -363,7 +365,7 @@ impl Teller {
         self.failed = told.err();
     }
 
-    fn line(&mut self, told: Told<'_>) -> Result<(), Failure> {
+    fn line(&mut self, told: RecordedStep<'_>) -> Result<(), Failure> {
         // The line of the command at work gives way.
         let clear = if self.drawn.take().is_some() {
             "\r\u{1b}[K"

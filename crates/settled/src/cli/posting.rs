@@ -8,7 +8,7 @@ use mailbox::compose::draft::{DraftError, MessageDraft};
 use mailbox::compose::lookout::{Lookout, MessageFate};
 use mailbox::compose::message::CheckedMessage;
 use mailbox::compose::outbox::file_name;
-use mailbox::compose::packet::Packet;
+use mailbox::compose::packet::MessagePacket;
 use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use mailbox::compose::sent_before;
@@ -20,7 +20,7 @@ use message_schema::{Code, Report};
 use validate_message::Violation;
 use workspace::clock;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::posted::{Posted, invalid, told};
@@ -29,7 +29,7 @@ use crate::exit::Exit;
 /// The way a message goes out.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "How it is sent")]
-pub(super) struct Way {
+pub(super) struct SendOptions {
     /// Its id; the same again says what became of the first one and writes nothing
     #[arg(long, value_name = "ID")]
     id: Option<MessageId>,
@@ -45,11 +45,11 @@ pub(super) struct Way {
 }
 
 /// A message on its way.
-struct Post<'a> {
+struct Outgoing<'a> {
     context: &'a Context,
     me: &'a Me,
     letter: &'a MessageDraft,
-    way: &'a Way,
+    way: &'a SendOptions,
     notes: Vec<(&'static str, String)>,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn post(
     context: &Context,
     me: &Me,
     letter: &MessageDraft,
-    way: &Way,
+    way: &SendOptions,
     notes: Vec<(&'static str, String)>,
     now: DateTime<Utc>,
 ) -> Result<Exit, Failure> {
@@ -66,7 +66,7 @@ pub(super) fn post(
         .id
         .clone()
         .unwrap_or_else(|| clock::new_id_of(&me.agent, now));
-    let mut post = Post {
+    let mut post = Outgoing {
         context,
         me,
         letter,
@@ -83,7 +83,7 @@ pub(super) fn sent_before(
     me: &Me,
     kind: MessageType,
     pr: Option<&PrNumber>,
-    way: &Way,
+    way: &SendOptions,
 ) -> Option<Result<Exit, Failure>> {
     let id = way.id.as_ref()?;
     let known = sent_before::find(&me.root, &me.agent, id)
@@ -102,7 +102,7 @@ pub(super) fn sent_before(
     };
     let note =
         "the round is over, so what this says was not compared with what was accepted".to_owned();
-    let post = Post {
+    let post = Outgoing {
         context,
         me,
         letter: &letter,
@@ -115,7 +115,7 @@ pub(super) fn sent_before(
     }))
 }
 
-impl Post<'_> {
+impl Outgoing<'_> {
     fn send(&mut self, id: &MessageId, at: DateTime<Utc>) -> Result<Exit, Failure> {
         let Self {
             me, way, letter, ..
@@ -142,7 +142,7 @@ impl Post<'_> {
         };
         self.warn(checked.warnings());
         let mut posted = Posted::new(id, "written", Some(&path));
-        if let Packet::New(new) = checked.packet() {
+        if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
         }
         if way.no_wait {
@@ -343,7 +343,7 @@ impl Post<'_> {
     fn dry(&self, id: &MessageId, checked: &CheckedMessage) -> Result<Exit, Failure> {
         let mut posted = Posted::new(id, "dry_run", None);
         posted.message_text = Some(checked.text().to_owned());
-        if let Packet::New(new) = checked.packet() {
+        if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
             posted.packet_text = Some(new.text.clone());
         }
@@ -393,7 +393,7 @@ impl Post<'_> {
         next: Vec<(String, &'static str)>,
         said: impl FnOnce(&Posted) -> String,
     ) -> Result<Exit, Failure> {
-        let mut answer = Answer::new(posted);
+        let mut answer = CommandOutput::new(posted);
         for (command, why) in next {
             answer.next(command, why);
         }

@@ -6,7 +6,7 @@ use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::clock;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::screen::{Screen, Tone, ago};
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     } else {
         Exit::ActionRequired
     };
-    let mut answer = Answer::new(Problems { problems });
+    let mut answer = CommandOutput::new(Problems { problems });
     // In the text each stands below its problem.
     if context.json {
         let mut known: Vec<String> = Vec::new();

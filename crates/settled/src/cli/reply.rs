@@ -6,7 +6,7 @@ use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use workspace::clock;
 
-use super::bodies::Envelope;
+use super::bodies::EnvelopeArgs;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::posting;
@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[arg(long = "type", value_name = "TYPE", value_parser = kind, hide_possible_values = true)]
     kind: Option<MessageType>,
     #[command(flatten)]
-    envelope: Envelope,
+    envelope: EnvelopeArgs,
     #[command(flatten)]
     parts: Parts,
 }

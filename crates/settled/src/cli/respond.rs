@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 use workspace::clock;
 
 use super::bodies::{self, Telemetry};
-use super::brief::Which;
+use super::brief::RequestArgs;
 use super::context::Context;
 use super::failure::Failure;
 use super::input;
-use super::posting::{self, Way};
+use super::posting::{self, SendOptions};
 use crate::exit::Exit;
 
 /// Gives findings, and an action for each open thread.
@@ -34,7 +34,7 @@ use crate::exit::Exit;
   settled feedback --findings answer.json     structured output by the schema of `settled brief --schema`")]
 pub(super) struct FeedbackArgs {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
     /// Findings: a list, a mapping with `findings`, `actions` and more, or structured output; `-` is standard input
     #[arg(long, value_name = "FILE", required_unless_present = "action")]
     findings: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub(super) struct FeedbackArgs {
     #[arg(long, value_name = "TEXT")]
     escalation: Option<String>,
     #[command(flatten)]
-    said: Said,
+    said: ResponseInput,
 }
 
 /// Approves.
@@ -54,7 +54,7 @@ pub(super) struct FeedbackArgs {
   settled lgtm --findings answer.json")]
 pub(super) struct LgtmArgs {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
     /// The same file as of `settled feedback`: actions, nits, what was run, or structured output
     #[arg(long, value_name = "FILE", alias = "nits")]
     findings: Option<PathBuf>,
@@ -65,12 +65,12 @@ pub(super) struct LgtmArgs {
     #[arg(long)]
     not_merge_ready: bool,
     #[command(flatten)]
-    said: Said,
+    said: ResponseInput,
 }
 
 /// What both may say.
 #[derive(Debug, clap::Args)]
-struct Said {
+struct ResponseInput {
     /// What is done with an open thread: resolve, veto, escalate, reply, or in an lgtm defer; may be given again
     #[arg(long, value_name = "ID=ACTION", value_parser = pair)]
     action: Vec<(String, String)>,
@@ -89,7 +89,7 @@ struct Said {
     #[command(flatten)]
     telemetry: Telemetry,
     #[command(flatten)]
-    way: Way,
+    way: SendOptions,
 }
 
 pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, Failure> {
@@ -119,7 +119,7 @@ pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> 
     respond(context, &args.which, &args.said, &sheet, ResponseKind::Lgtm)
 }
 
-impl Said {
+impl ResponseInput {
     /// The file, and what the options add to it.
     fn sheet(
         &self,
@@ -161,8 +161,8 @@ impl Said {
 
 fn respond(
     context: &Context,
-    which: &Which,
-    said: &Said,
+    which: &RequestArgs,
+    said: &ResponseInput,
     sheet: &ResponseFile,
     verdict: ResponseKind,
 ) -> Result<Exit, Failure> {

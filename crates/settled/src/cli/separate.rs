@@ -10,7 +10,7 @@ use workspace::directory;
 use workspace::separate::{Cast, CastError, Line};
 use workspace::users::{Named, User, Users};
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -94,7 +94,7 @@ fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exi
         different: count,
         changed: change,
     };
-    context.say(&Answer::new(scheme), |scheme| {
+    context.say(&CommandOutput::new(scheme), |scheme| {
         let mut rows = vec![["PATH", "OWNER", "MODE", "WHY"].map(str::to_owned)];
         rows.extend(scheme.entries.iter().map(SchemeEntry::row));
         format!(

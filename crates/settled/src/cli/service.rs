@@ -8,7 +8,7 @@ use daemon::service::{
 };
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -25,11 +25,11 @@ const NAME: &str = "settled";
   settled service status ./mailroom --user")]
 pub(super) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: ServiceCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum ServiceCommand {
     /// Write the service's file, and say how it is started
     #[command(after_help = "Examples:
   settled service install ./mailroom --user
@@ -80,7 +80,7 @@ struct Of {
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-struct Document {
+struct ServiceView {
     /// `made`, `changed`, `unchanged`, `removed`; of `status`: `same`, `other`, `absent`.
     state: &'static str,
     dry_run: bool,
@@ -98,9 +98,9 @@ struct Document {
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     match &args.what {
-        What::Install(args) => install(args, context),
-        What::Uninstall(of) => uninstall(of, context),
-        What::Status(args) => status(args, context),
+        ServiceCommand::Install(args) => install(args, context),
+        ServiceCommand::Uninstall(of) => uninstall(of, context),
+        ServiceCommand::Status(args) => status(args, context),
     }
 }
 
@@ -111,11 +111,11 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
         let text = service
             .text()
             .map_err(|why| failure(&ServiceError::Path(why), &service))?;
-        let document = Document {
+        let document = ServiceView {
             text: Some(text.clone()),
             ..document("unchanged", true, &service)
         };
-        context.say(&Answer::new(document), |_| text)?;
+        context.say(&CommandOutput::new(document), |_| text)?;
         return Ok(Exit::Ok);
     }
     let state = match service.write().map_err(|error| failure(&error, &service))? {
@@ -123,7 +123,7 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
         Written::Changed => "changed",
         Written::Unchanged => "unchanged",
     };
-    let mut answer = Answer::new(document(state, false, &service));
+    let mut answer = CommandOutput::new(document(state, false, &service));
     if service.scope == Scope::System && service.owner.0 == 0 {
         answer.alert(
             "runs_as_root",
@@ -147,9 +147,9 @@ fn uninstall(of: &Of, context: Context) -> Result<Exit, Failure> {
             .remove()
             .map_err(|error| failure(&error, &service))?;
     }
-    let said = |document: &Document| format!("removed  {}\n", document.file.display());
+    let said = |document: &ServiceView| format!("removed  {}\n", document.file.display());
     context.say(
-        &Answer::new(document("removed", of.dry_run, &service)),
+        &CommandOutput::new(document("removed", of.dry_run, &service)),
         said,
     )?;
     Ok(Exit::Ok)
@@ -168,7 +168,7 @@ fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
             Exit::ActionRequired,
         ),
     };
-    let mut answer = Answer::new(document(state, args.of.dry_run, &service));
+    let mut answer = CommandOutput::new(document(state, args.of.dry_run, &service));
     if found != Found::Same {
         answer.next(context.command(&again(args)), "write it as it should be");
     } else if !service.is_enabled() {
@@ -180,7 +180,7 @@ fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn text(document: &Document, said: &str) -> String {
+fn text(document: &ServiceView, said: &str) -> String {
     let serving = match document.serving {
         Some(true) => "a daemon is serving",
         Some(false) => "no daemon is serving",
@@ -240,8 +240,8 @@ fn work(args: &Install) -> Work {
     }
 }
 
-fn document(state: &'static str, dry_run: bool, service: &Service) -> Document {
-    Document {
+fn document(state: &'static str, dry_run: bool, service: &Service) -> ServiceView {
+    ServiceView {
         state,
         dry_run,
         file: service.path(),

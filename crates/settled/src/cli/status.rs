@@ -10,7 +10,7 @@ use message_schema::line::escaped;
 use workspace::clock;
 use workspace::config::Config;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
@@ -47,9 +47,9 @@ pub(super) fn look(
     root: &Path,
     now: DateTime<Utc>,
     context: &Context,
-) -> Result<Answer<Status>, Failure> {
+) -> Result<CommandOutput<Status>, Failure> {
     let standing = context.status()?;
-    let mut answer = Answer::new(Status::of(&standing, removable(root, now)));
+    let mut answer = CommandOutput::new(Status::of(&standing, removable(root, now)));
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
     let kinds = problems::by_kind(&problems);
     for (kind, (count, first)) in &kinds {

@@ -5,7 +5,7 @@ use message_schema::line::escaped;
 use serde::Serialize;
 use spool::VisitError;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let all = All {
         reviews: selected.into_iter().map(tell).collect(),
     };
-    context.say(&Answer::new(all), |all| {
+    context.say(&CommandOutput::new(all), |all| {
         let screen = Screen::of_output();
         all.reviews
             .iter()

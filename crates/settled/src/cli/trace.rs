@@ -4,7 +4,7 @@ use inspect::trace::{self, Certainty, Life, LifeStep, MessageTrace};
 use message_schema::id::{AgentName, MessageId};
 use message_schema::line::escaped;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Err(nowhere(&trace, args, context));
     }
     let unread = trace.without_ledger.clone();
-    let mut answer = Answer::new(trace);
+    let mut answer = CommandOutput::new(trace);
     if let Some(why) = unread {
         answer.alert(
             "ledger_unread",

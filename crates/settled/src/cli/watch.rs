@@ -14,7 +14,7 @@ use spool::{Layout, Mailbox, Since, Tail};
 use tokio::signal::unix::{SignalKind, signal};
 use workspace::{clock, directory, fold};
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
@@ -57,7 +57,7 @@ pub(super) struct Args {
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-struct Seen {
+struct WatchView {
     status: Status,
     /// The newest decisions, oldest first.
     decisions: Vec<LogLine>,
@@ -112,7 +112,7 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
         .transpose()?;
     let mut shown = String::new();
     let mut next_look = Instant::now();
-    let mut seen: Option<Answer<Seen>> = None;
+    let mut seen: Option<CommandOutput<WatchView>> = None;
     let mut is_rung = true;
     loop {
         let now = clock::now();
@@ -152,7 +152,11 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
     }
 }
 
-fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result<Answer<Seen>, Failure> {
+fn look(
+    root: &Path,
+    now: DateTime<Utc>,
+    context: &Context,
+) -> Result<CommandOutput<WatchView>, Failure> {
     let answer = status::look(root, now, context)?;
     let from = answer.data.ledger.records.saturating_sub(DECISIONS);
     let mut decisions = Vec::new();
@@ -164,7 +168,7 @@ fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result<Answer<See
         })
     });
     read.map_err(|error| Failure::new(Exit::Failed, &error))?;
-    Ok(answer.map(|status| Seen { status, decisions }))
+    Ok(answer.map(|status| WatchView { status, decisions }))
 }
 
 /// Watches every directory in which something can happen.
@@ -182,8 +186,8 @@ fn keep(watch: &mut Watch, root: &Path) {
     }
 }
 
-fn frame(seen: &Answer<Seen>, now: DateTime<Utc>, screen: Screen) -> String {
-    let Seen { status, decisions } = &seen.data;
+fn frame(seen: &CommandOutput<WatchView>, now: DateTime<Utc>, screen: Screen) -> String {
+    let WatchView { status, decisions } = &seen.data;
     let mut said = board::text(status, now, screen);
     if !decisions.is_empty() {
         said += "\n";

@@ -10,7 +10,7 @@ use serde::Serialize;
 use workspace::clock;
 use workspace::config::Config;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         .flat_map(|why| runnable(&why.mends))
         .cloned()
         .collect();
-    let mut answer = Answer::new(whys);
+    let mut answer = CommandOutput::new(whys);
     if context.json {
         next.into_iter()
             .for_each(|mend| answer.next(mend.run, mend.what));

@@ -12,7 +12,7 @@ use settled_tests::rust_source::sources;
 use settled_tests::{list, read, repository, write};
 
 /// The rooms, each with those it is built on. It may also use what lies below these.
-const EDGES: [(&str, &[&str]); 13] = [
+const EDGES: [(&str, &[&str]); 14] = [
     ("message-schema", &[]),
     ("validate-message", &["message-schema"]),
     ("validate-message-cli", &["validate-message"]),
@@ -27,7 +27,8 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("inspect", &["workspace", "simulate", "mailbox"]),
     ("runner", &["message-schema", "spool"]),
     ("daemon", &["mailbox", "runner"]),
-    ("settled", &["daemon", "inspect"]),
+    ("pair", &["daemon"]),
+    ("settled", &["pair", "inspect"]),
 ];
 
 /// These look at everything and nothing depends on them.

@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::CommandFactory as _;
-use settled::cli::Cli;
+use settled::cli::SettledCli;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{binaries, read, repository, seed, write};
 
@@ -146,7 +146,7 @@ fn every_example_of_every_help_is_a_command_that_is_understood() {
     )
     .expect("a link");
     let mut all = Vec::new();
-    examples(&Cli::command(), &mut all);
+    examples(&SettledCli::command(), &mut all);
     assert!(all.len() > 100, "only {} examples were found", all.len());
     // Some are cut off because they wait; the others go on meanwhile.
     let next = AtomicUsize::new(0);

@@ -3,7 +3,9 @@
 
 pub mod dead_letter;
 pub mod doctor;
-pub mod sieve;
-pub mod standing;
+pub mod filter;
+pub mod log;
+pub mod outcome;
+pub mod status;
 pub mod trace;
 pub mod verdict;

@@ -1,10 +1,10 @@
 //! What an agent may do with its own mail: read it, take it, answer it, wait for more, and have its
 //! own program told. Never takes the lock and never decides anything.
 
-pub mod awaited;
-pub mod bell;
+pub mod answers;
 pub mod compose;
 pub mod hooks;
-pub mod mailbag;
-pub mod managed;
-pub mod mine;
+pub mod mailboxes;
+pub mod managed_block;
+pub mod my_reviews;
+pub mod wakeup;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use spool::Layout;
 
-use crate::stream::{Form, Reader, Said};
+use crate::stream::{AgentOutput, OutputFormat, OutputReader};
 use crate::tree::Process;
 
 /// How many folders are kept; older ones are removed.
@@ -29,7 +29,7 @@ pub struct Launch {
     /// Whether it reads the prompt on standard input.
     pub reads_prompt: bool,
     /// The form of its output.
-    pub output: Form,
+    pub output: OutputFormat,
     /// The seconds after which it is ended, whatever anybody says.
     pub seconds_max: u64,
 }
@@ -47,17 +47,17 @@ pub struct Processes {
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
+pub struct RunEnd {
     /// How the agent ended.
-    pub how: How,
+    pub how: ExitReason,
     /// What it said.
-    pub said: Said,
+    pub said: AgentOutput,
 }
 
 /// How an agent ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum ExitReason {
     /// By itself, with this code.
     Code(i32),
     /// By this signal, which was not ours.
@@ -175,18 +175,18 @@ impl Folder {
     }
 
     /// What came of it, if it is over.
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<RunEnd> {
         self.read("end.json").ok()
     }
 
     /// Says what came of it.
-    pub(crate) fn tell_end(&self, end: &End) -> io::Result<()> {
+    pub(crate) fn tell_end(&self, end: &RunEnd) -> io::Result<()> {
         self.tell("end.json", end)
     }
 
     /// What the stored output says, as far as it goes.
-    pub fn printed(&self, form: Form) -> io::Result<Said> {
-        let mut reader = Reader::new(form);
+    pub fn printed(&self, form: OutputFormat) -> io::Result<AgentOutput> {
+        let mut reader = OutputReader::new(form);
         reader.read(&std::fs::read(self.0.join("stdout"))?);
         Ok(reader.finish())
     }

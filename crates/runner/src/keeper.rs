@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 
-use crate::folder::{End, Folder, How, Launch, Processes};
-use crate::stream::{Reader, Said};
+use crate::folder::{ExitReason, Folder, Launch, Processes, RunEnd};
+use crate::stream::{AgentOutput, OutputReader};
 use crate::tree::{self, Process};
 
 /// The most that is stored of what an agent prints, in bytes; the rest is read and dropped.
@@ -32,7 +32,7 @@ const GRACE_OF_THE_REST: Duration = Duration::from_millis(500);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What a keeper hears.
-enum News {
+enum KeeperEvent {
     /// The agent ended.
     Exited(io::Result<ExitStatus>),
     /// The daemon wants it ended, or is gone.
@@ -40,7 +40,7 @@ enum News {
     /// So many turns are completed.
     Turns(u16),
     /// The output is over.
-    Said(Said),
+    Said(AgentOutput),
 }
 
 /// Keeps the agent of this folder until nothing of it runs, and says what came of it in the folder.
@@ -66,13 +66,13 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
             see_through(agent, &run, tell, &news, own)
         }
         Err(error) => {
-            let said = Said {
+            let said = AgentOutput {
                 text: String::new(),
                 unreadable: None,
                 turns: 0,
             };
-            End {
-                how: How::NotStarted(error.to_string()),
+            RunEnd {
+                how: ExitReason::NotStarted(error.to_string()),
                 said,
             }
         }
@@ -81,7 +81,7 @@ pub fn keep(folder: &Folder) -> io::Result<()> {
     folder.tell_end(&end)
 }
 
-fn start(run: &Launch, folder: &Folder, tell: &Sender<News>) -> io::Result<Child> {
+fn start(run: &Launch, folder: &Folder, tell: &Sender<KeeperEvent>) -> io::Result<Child> {
     let (program, arguments) = run
         .command
         .split_first()
@@ -110,7 +110,7 @@ fn start(run: &Launch, folder: &Folder, tell: &Sender<News>) -> io::Result<Child
     }
     let out = child.stdout.take().expect("it was piped");
     let err = child.stderr.take().expect("it was piped");
-    let (reader, told) = (Reader::new(run.output), tell.clone());
+    let (reader, told) = (OutputReader::new(run.output), tell.clone());
     thread::spawn(move || listen(out, stdout, reader, &told));
     thread::spawn(move || store(err, stderr, STDERR_MAX, &mut |_| ()));
     Ok(child)
@@ -119,28 +119,30 @@ fn start(run: &Launch, folder: &Folder, tell: &Sender<News>) -> io::Result<Child
 fn see_through(
     mut agent: Child,
     run: &Launch,
-    tell: Sender<News>,
-    news: &Receiver<News>,
+    tell: Sender<KeeperEvent>,
+    news: &Receiver<KeeperEvent>,
     own: i32,
-) -> End {
+) -> RunEnd {
     let group = Pid::from_child(&agent);
     let until = Instant::now() + Duration::from_secs(run.seconds_max);
     let told = tell.clone();
     thread::spawn(move || {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        told.send(News::Told)
+        told.send(KeeperEvent::Told)
     });
-    thread::spawn(move || tell.send(News::Exited(agent.wait())));
+    thread::spawn(move || tell.send(KeeperEvent::Exited(agent.wait())));
     let mut said = None;
     let how = loop {
         match news.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(News::Exited(Ok(status))) => break how(status),
-            Ok(News::Turns(turns)) => report(turns),
-            Ok(News::Said(words)) => said = Some(words),
-            Ok(News::Exited(Err(_)) | News::Told) | Err(_) => break How::Ended,
+            Ok(KeeperEvent::Exited(Ok(status))) => break how(status),
+            Ok(KeeperEvent::Turns(turns)) => report(turns),
+            Ok(KeeperEvent::Said(words)) => said = Some(words),
+            Ok(KeeperEvent::Exited(Err(_)) | KeeperEvent::Told) | Err(_) => {
+                break ExitReason::Ended;
+            }
         }
     };
-    let is_over = how != How::Ended;
+    let is_over = how != ExitReason::Ended;
     // The number of a group whose leader is waited for may be given again; below the keeper it is found anyway.
     let group = (!is_over || cfg!(not(target_os = "linux"))).then_some(group);
     tree::end(
@@ -153,16 +155,16 @@ fn see_through(
         && let Ok(heard) = news.recv_timeout(last.saturating_duration_since(Instant::now()))
     {
         match heard {
-            News::Said(words) => said = Some(words),
-            News::Exited(_) | News::Told | News::Turns(_) => {}
+            KeeperEvent::Said(words) => said = Some(words),
+            KeeperEvent::Exited(_) | KeeperEvent::Told | KeeperEvent::Turns(_) => {}
         }
     }
-    let said = said.unwrap_or_else(|| Said {
+    let said = said.unwrap_or_else(|| AgentOutput {
         text: String::new(),
         unreadable: Some("its output did not end with it".to_owned()),
         turns: 0,
     });
-    End { how, said }
+    RunEnd { how, said }
 }
 
 /// What runs below. Once nothing does, what is over is taken away: its group would seem to be there still, and the whole
@@ -175,10 +177,10 @@ fn kept(own: i32) -> Vec<Process> {
     below
 }
 
-fn how(status: ExitStatus) -> How {
+fn how(status: ExitStatus) -> ExitReason {
     match (status.code(), status.signal()) {
-        (Some(code), _) => How::Code(code),
-        (None, signal) => How::Signal(signal.unwrap_or(0)),
+        (Some(code), _) => ExitReason::Code(code),
+        (None, signal) => ExitReason::Signal(signal.unwrap_or(0)),
     }
 }
 
@@ -188,17 +190,17 @@ fn report(turns: u16) {
     let _ = writeln!(out, "{turns}").and_then(|()| out.flush());
 }
 
-fn listen(out: impl Read, file: File, mut reader: Reader, tell: &Sender<News>) {
+fn listen(out: impl Read, file: File, mut reader: OutputReader, tell: &Sender<KeeperEvent>) {
     let mut told = 0;
     store(out, file, STDOUT_MAX, &mut |bytes| {
         reader.read(bytes);
         if reader.completed() > told {
             told = reader.completed();
             // Nobody listens any more once the keeper is done.
-            let _ = tell.send(News::Turns(told));
+            let _ = tell.send(KeeperEvent::Turns(told));
         }
     });
-    let _ = tell.send(News::Said(reader.finish()));
+    let _ = tell.send(KeeperEvent::Said(reader.finish()));
 }
 
 /// Reads all of it and stores the first `max` bytes. What cannot be stored, on a full disk, is read all the same.

@@ -17,7 +17,7 @@ pub const KEEPER: &str = "keep-run";
 
 /// What is heard of a keeper: the turns of its agent so far, or that it is silent from now on.
 #[derive(Clone, Copy, Debug)]
-pub enum Note {
+pub enum KeeperNote {
     /// So many turns are completed.
     Turns(u16),
     /// Its output has ended, and nothing more comes from it.
@@ -25,7 +25,7 @@ pub enum Note {
 }
 
 /// Whom a command is started for.
-pub struct For<'a> {
+pub struct RunIdentity<'a> {
     /// The workspace.
     pub root: &'a Path,
     /// Whose name the command answers under.
@@ -37,7 +37,7 @@ pub struct For<'a> {
 }
 
 /// Starts the keeper of a folder that says what is to be run. It ends the agent when its standard input is closed.
-pub fn keeper(folder: &Folder, it: &For<'_>) -> io::Result<Child> {
+pub fn keeper(folder: &Folder, it: &RunIdentity<'_>) -> io::Result<Child> {
     tree::become_reaper();
     Command::new(own_program()?)
         .arg(KEEPER)
@@ -55,11 +55,13 @@ pub fn keeper(folder: &Folder, it: &For<'_>) -> io::Result<Child> {
 }
 
 /// Tells what is heard of a keeper, on a thread of its own, until it is silent.
-pub fn listen(heard: ChildStdout, mut tell: impl FnMut(Note) + Send + 'static) {
+pub fn listen(heard: ChildStdout, mut tell: impl FnMut(KeeperNote) + Send + 'static) {
     thread::spawn(move || {
         let notes = BufReader::new(heard).lines().map_while(Result::ok);
-        let turns = notes.filter_map(|line| line.parse().ok()).map(Note::Turns);
-        turns.chain([Note::Silent]).for_each(&mut tell);
+        let turns = notes
+            .filter_map(|line| line.parse().ok())
+            .map(KeeperNote::Turns);
+        turns.chain([KeeperNote::Silent]).for_each(&mut tell);
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, SubsecRound, Utc};
+use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use spool::Now;
 
@@ -51,6 +51,16 @@ impl Moment {
             mono: self.mono,
             wall: self.utc.timestamp_millis(),
         }
+    }
+}
+
+/// A length of time in one word and one unit: `90 s`, `12 min`, `3 h`, `2 d`.
+pub fn span(length: TimeDelta) -> String {
+    match length.num_seconds() {
+        seconds @ ..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
     }
 }
 

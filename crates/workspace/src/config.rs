@@ -11,7 +11,7 @@ mod runner;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ::runner::stream::Form;
+use ::runner::stream::OutputFormat;
 use message_schema::id::AgentName;
 use message_schema::limit::Rounds;
 use review::{
@@ -127,7 +127,7 @@ pub struct AgentSection {
     pub stdin: Input,
     /// The form of its output.
     #[serde(deserialize_with = "field::output")]
-    pub output: Form,
+    pub output: OutputFormat,
     /// How many of its commands run at a time: 1 to 64.
     #[serde(deserialize_with = "runner::concurrent_of_agent")]
     pub concurrent: Concurrent,

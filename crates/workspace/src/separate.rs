@@ -1,6 +1,8 @@
 //! The permissions of a workspace whose agents are users of their own: what each directory belongs to and why. How
 //! that is written to the disk is the business of `spool`, which users there are that of `users`.
 
+mod cast;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::users::User;
 use message_schema::id::AgentName;
 use spool::{FileName, OwnedTree, Ownership, SpoolError, dirs};
+
+pub use self::cast::CastError;
 
 /// Who is who.
 #[derive(Debug)]
@@ -322,7 +326,7 @@ fn children(tree: &OwnedTree, directory: &Path) -> Result<Vec<PathBuf>, SpoolErr
 }
 
 /// The config with the user of every agent in it: a `uid` in the table of the agent, which is made if there is none.
-pub fn with_users(config: &str, users: &BTreeMap<AgentName, User>) -> String {
+fn with_users(config: &str, users: &BTreeMap<AgentName, User>) -> String {
     let mut lines: Vec<String> = config.lines().map(str::to_owned).collect();
     for (name, user) in users {
         let wanted = format!("uid = {}", user.uid);

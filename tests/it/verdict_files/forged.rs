@@ -1,6 +1,6 @@
 //! Files that are not what was exported: damaged, and made consistent again by somebody who can write them. The maker
 //! of the latter shares no code with the product.
-use inspect::verdict::{Asked, Verdict, VerdictFile, prove};
+use inspect::verdict::{ApprovalQuestion, ApprovalVerdict, VerdictFile, prove};
 use proptest::prelude::*;
 use settled_tests::approval::{HEAD, OTHER, approved};
 use settled_tests::mailroom::said;
@@ -193,14 +193,14 @@ fn no_byte_of_a_record_makes_a_head_approved_that_was_not_even_where_all_digests
         let file = VerdictFile::read(sealed(&header, records).as_bytes()).ok()?;
         let proof = prove(&file).ok()?;
         let head = head.parse().expect("a commit");
-        let asked = Asked {
+        let asked = ApprovalQuestion {
             pr: "86".parse().expect("a number"),
             repo: None,
             reviewers: Vec::new(),
             head,
             allow_waiting: true,
         };
-        Verdict::of(proof.state(), &asked)
+        ApprovalVerdict::of(proof.state(), &asked)
             .ok()
             .map(|verdict| verdict.passes)
     };

@@ -5,25 +5,22 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use mailbox::compose::ask::{self, Ask};
-use mailbox::compose::gaps::Verdict;
-use mailbox::compose::known;
-use mailbox::compose::letter::{Letter, PacketGiven};
-use mailbox::compose::outbox::{self, PostError};
+use mailbox::compose::draft::{MessageDraft, PacketGiven};
+use mailbox::compose::omissions::ResponseKind;
+use mailbox::compose::post::{PostError, Posting};
 use mailbox::compose::response::{self, Unwritten};
-use mailbox::compose::sheet::{Loose, Sheet};
+use mailbox::compose::response_file::{LooseResponse, ResponseFile};
+use mailbox::compose::sent_before;
 use message_schema::envelope::MessageType;
 use message_schema::id::MessageId;
 use review::{NotAResponse, ReviewKey, Signal, SignalWords};
-use runner::stream::Said;
-
-/// How often the place of a packet is planned again before somebody else is left the field.
-const PLANS_MAX: usize = 100;
+use runner::stream::AgentOutput;
 
 /// What a command said.
 #[derive(Debug)]
 pub enum Word {
     /// A response to be sent, with the verdict in it.
-    Response(Verdict, Box<Sheet>),
+    Response(ResponseKind, Box<ResponseFile>),
     /// It gives up.
     GivenUp,
     /// Nothing that is an answer; why not.
@@ -32,32 +29,37 @@ pub enum Word {
 
 /// Reads what was said: structured output is all of it or nothing, a signal is the last line, prose is never
 /// searched.
-pub fn read(said: &Said, words: &SignalWords) -> Word {
+pub fn read(said: &AgentOutput, words: &SignalWords) -> Word {
     if let Some(why) = &said.unreadable {
         return Word::Nothing(why.clone());
     }
     if said.text.trim_start().starts_with('{') {
-        return match Sheet::read(&said.text) {
-            Ok(sheet @ Sheet::Structured(_)) => Word::Response(verdict(&sheet), Box::new(sheet)),
-            Ok(Sheet::Loose(_)) | Err(_) => {
+        return match ResponseFile::read(&said.text) {
+            Ok(sheet @ ResponseFile::Structured(_)) => {
+                Word::Response(verdict(&sheet), Box::new(sheet))
+            }
+            Ok(ResponseFile::Loose(_)) | Err(_) => {
                 Word::Nothing("its output is not by the schema of the brief".to_owned())
             }
         };
     }
     match Signal::read(&said.text, words) {
-        Signal::Pass => Word::Response(Verdict::Lgtm, Box::new(Sheet::Loose(Loose::default()))),
+        Signal::Pass => Word::Response(
+            ResponseKind::Lgtm,
+            Box::new(ResponseFile::Loose(LooseResponse::default())),
+        ),
         Signal::Fail => Word::GivenUp,
         Signal::Done | Signal::None => Word::Nothing("it ended without a verdict".to_owned()),
     }
 }
 
-fn verdict(sheet: &Sheet) -> Verdict {
+fn verdict(sheet: &ResponseFile) -> ResponseKind {
     match sheet {
-        Sheet::Structured(response) => match response.response {
-            review::TerminalResponse::Feedback(_) => Verdict::Feedback,
-            review::TerminalResponse::Lgtm(_) => Verdict::Lgtm,
+        ResponseFile::Structured(response) => match response.response {
+            review::TerminalResponse::Feedback(_) => ResponseKind::Feedback,
+            review::TerminalResponse::Lgtm(_) => ResponseKind::Lgtm,
         },
-        Sheet::Loose(_) => Verdict::Lgtm,
+        ResponseFile::Loose(_) => ResponseKind::Lgtm,
     }
 }
 
@@ -68,11 +70,11 @@ pub fn post(
     root: &Path,
     (key, request): (&ReviewKey, &MessageId),
     id: &MessageId,
-    (verdict, sheet): (Verdict, &Sheet),
+    (verdict, sheet): (ResponseKind, &ResponseFile),
     now: DateTime<Utc>,
 ) -> Result<(), String> {
     let me = &key.reviewer;
-    if known::find(root, me, id)
+    if sent_before::find(root, me, id)
         .map_err(|error| error.to_string())?
         .is_some()
     {
@@ -84,38 +86,40 @@ pub fn post(
         .find(|ask| ask.key() == *key && ask.request == *request);
     let ask = ask.ok_or("no request waits for it any more")?;
     let letter = letter(&ask, verdict, sheet, now)?;
-    for _ in 0..PLANS_MAX {
-        let (draft, packet) = letter
-            .draft(root, me, id, now)
-            .map_err(|error| error.to_string())?;
-        let checked = draft.check(packet).map_err(|violations| {
+    let posting = Posting {
+        root,
+        agent: me,
+        letter: &letter,
+        id,
+        at: now,
+        is_id_given: false,
+    };
+    match posting.write() {
+        // A message of this id can only be this answer.
+        Ok(_) | Err(PostError::Gone(_)) => Ok(()),
+        Err(PostError::Invalid(violations)) => {
             let codes: Vec<String> = violations
                 .iter()
                 .map(|violation| violation.code.to_string())
                 .collect();
-            format!("its answer is not correct: {}", codes.join(", "))
-        })?;
-        match outbox::write(root, me, &checked) {
-            Ok(_) | Err(PostError::Taken(_)) => return Ok(()),
-            Err(PostError::PacketTaken(_)) => {}
-            Err(error @ PostError::Io { .. }) => {
-                return Err(format!("its answer cannot be written: {error}"));
-            }
+            Err(format!("its answer is not correct: {}", codes.join(", ")))
         }
+        Err(error @ PostError::Io { .. }) => Err(format!("its answer cannot be written: {error}")),
+        Err(PostError::NoPlace) => Err("no name is free for its packet".to_owned()),
+        Err(error @ (PostError::Draft(_) | PostError::Mailboxes(_))) => Err(error.to_string()),
     }
-    Err("no name is free for its packet".to_owned())
 }
 
 fn letter(
     ask: &Ask,
-    verdict: Verdict,
-    sheet: &Sheet,
+    verdict: ResponseKind,
+    sheet: &ResponseFile,
     now: DateTime<Utc>,
-) -> Result<Letter, String> {
+) -> Result<MessageDraft, String> {
     let response = response::write(ask, sheet, verdict, now).map_err(|why| told(&why))?;
-    let mut letter = Letter::new(match verdict {
-        Verdict::Feedback => MessageType::ReviewFeedback,
-        Verdict::Lgtm => MessageType::ReviewLgtm,
+    let mut letter = MessageDraft::new(match verdict {
+        ResponseKind::Feedback => MessageType::ReviewFeedback,
+        ResponseKind::Lgtm => MessageType::ReviewLgtm,
     });
     letter.to = vec![ask.author.clone()];
     letter.pr = Some(ask.pr.clone());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use review::Closer;
 use runner::folder::Folder;
-use runner::launch::Note;
+use runner::launch::KeeperNote;
 use runner::tree;
 use workspace::clock::Moment;
 
@@ -54,10 +54,10 @@ impl Live {
         }
     }
 
-    pub(super) fn note(&mut self, note: &Note) {
+    pub(super) fn note(&mut self, note: &KeeperNote) {
         match note {
-            Note::Turns(turns) => self.turns = self.turns.max(*turns),
-            Note::Silent => self.is_silent = true,
+            KeeperNote::Turns(turns) => self.turns = self.turns.max(*turns),
+            KeeperNote::Silent => self.is_silent = true,
         }
     }
 

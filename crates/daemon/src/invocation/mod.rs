@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use message_schema::id::{AgentName, MessageId};
 use review::{Event, Invocation, ReviewKey, RuntimeClock, Which};
 use runner::folder::{Folder, Launch};
-use runner::launch::Note;
+use runner::launch::KeeperNote;
 use serde::{Deserialize, Serialize};
 use spool::SpoolError;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -66,9 +66,9 @@ pub(crate) struct Runner {
     put_off: BTreeMap<ReviewKey, u64>,
     /// When it is tried again to make the folder of a run; nothing as long as that succeeds.
     held_up_until: Option<u64>,
-    tell: UnboundedSender<(String, Note)>,
-    heard: UnboundedReceiver<(String, Note)>,
-    notes: Vec<(String, Note)>,
+    tell: UnboundedSender<(String, KeeperNote)>,
+    heard: UnboundedReceiver<(String, KeeperNote)>,
+    notes: Vec<(String, KeeperNote)>,
     /// Whether what an earlier daemon left was seen to.
     is_ready: bool,
     wake_at: Option<u64>,

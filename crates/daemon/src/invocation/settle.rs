@@ -5,8 +5,8 @@ use std::io;
 
 use message_schema::id::MessageId;
 use review::{Event, ReviewKey, Which};
-use runner::folder::{End, How, Launch};
-use runner::stream::{Form, Said};
+use runner::folder::{ExitReason, Launch, RunEnd};
+use runner::stream::{AgentOutput, OutputFormat};
 use spool::SpoolError;
 use workspace::clock::Moment;
 
@@ -19,7 +19,7 @@ use crate::mailroom::Mailroom;
 #[derive(Debug)]
 pub(super) struct Settling {
     pub(super) run: Run,
-    end: Option<End>,
+    end: Option<RunEnd>,
     counted: u16,
     since: u64,
     is_posted: bool,
@@ -39,7 +39,7 @@ impl Settling {
     }
 
     /// A run of which this came, and so many turns are counted.
-    pub(super) fn of(run: Run, end: Option<End>, counted: u16, now: Moment) -> Self {
+    pub(super) fn of(run: Run, end: Option<RunEnd>, counted: u16, now: Moment) -> Self {
         Self {
             run,
             end,
@@ -57,13 +57,13 @@ impl Settling {
         now: Moment,
     ) -> Option<Self> {
         let open = mailroom.review(key)?.phase.invocation()?;
-        let said = Said {
+        let said = AgentOutput {
             text: String::new(),
             unreadable: None,
             turns: 0,
         };
-        let end = End {
-            how: How::NotStarted(error.to_string()),
+        let end = RunEnd {
+            how: ExitReason::NotStarted(error.to_string()),
             said,
         };
         let run = Run {
@@ -76,7 +76,7 @@ impl Settling {
                 command: Vec::new(),
                 workdir: mailroom.root().to_owned(),
                 reads_prompt: false,
-                output: Form::Text,
+                output: OutputFormat::Text,
                 seconds_max: 0,
             },
         };
@@ -123,23 +123,24 @@ impl Settling {
     fn word(&self, mailroom: &Mailroom) -> Word {
         match &self.end {
             None => Word::Nothing("it was cut off".to_owned()),
-            Some(End {
-                how: How::Code(0),
+            Some(RunEnd {
+                how: ExitReason::Code(0),
                 said,
             }) => answer::read(said, &mailroom.config().runner.words()),
-            Some(End {
-                how: How::Code(code),
+            Some(RunEnd {
+                how: ExitReason::Code(code),
                 ..
             }) => Word::Nothing(format!("it ended with code {code}")),
-            Some(End {
-                how: How::Signal(signal),
+            Some(RunEnd {
+                how: ExitReason::Signal(signal),
                 ..
             }) => Word::Nothing(format!("it was ended by signal {signal}")),
-            Some(End {
-                how: How::Ended, ..
+            Some(RunEnd {
+                how: ExitReason::Ended,
+                ..
             }) => Word::Nothing("it was ended".to_owned()),
-            Some(End {
-                how: How::NotStarted(why),
+            Some(RunEnd {
+                how: ExitReason::NotStarted(why),
                 ..
             }) => Word::Nothing(format!("it cannot be started: {why}")),
         }

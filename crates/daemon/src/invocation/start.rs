@@ -4,11 +4,11 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use mailbox::mailbag::{Letter, Mailbag, Place};
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use message_schema::id::{AgentName, MessageId};
 use review::{Review, ReviewKey};
 use runner::folder::{Folder, Launch};
-use runner::launch::{self, For, Note};
+use runner::launch::{self, KeeperNote, RunIdentity};
 use runner::prompt;
 use tokio::sync::mpsc::UnboundedSender;
 use workspace::clock::{self, Moment};
@@ -50,7 +50,7 @@ pub(super) fn start(
     mailroom: &Mailroom,
     key: &ReviewKey,
     folder: Folder,
-    tell: &UnboundedSender<(String, Note)>,
+    tell: &UnboundedSender<(String, KeeperNote)>,
     now: Moment,
 ) -> io::Result<Live> {
     let review = mailroom.review(key).ok_or_else(gone)?;
@@ -93,7 +93,7 @@ pub(super) fn start(
         },
     };
     folder.tell_run(&run)?;
-    let it = For {
+    let it = RunIdentity {
         root: mailroom.root(),
         agent: &key.reviewer,
         run: &id,
@@ -153,25 +153,44 @@ fn template(root: &Path, agent: &AgentSection) -> io::Result<String> {
 /// The text of the request, wherever the agent has put it by now; nothing if it is not delivered yet, or gone. The
 /// name of its file is its sender's, so the agent is given a copy.
 pub(super) fn request(root: &Path, me: &AgentName, id: &MessageId) -> Option<String> {
-    letter(root, me, id, &[Place::Inbox, Place::Taken, Place::Archive]).map(|letter| letter.text)
+    letter(
+        root,
+        me,
+        id,
+        &[
+            MailboxPlace::Inbox,
+            MailboxPlace::Taken,
+            MailboxPlace::Archive,
+        ],
+    )
+    .map(|letter| letter.text)
 }
 
 /// Puts a request that is over into the archive of the agent that was started for it: nobody else reads its inbox, and
 /// what is never taken out of it would be read at each start.
 pub(super) fn put_away(root: &Path, run: &Run) {
     let me = &run.review.reviewer;
-    if let Some(letter) = letter(root, me, &run.request, &[Place::Inbox, Place::Taken])
-        && let Err(error) = Mailbag::new(root, me).put_away(&letter)
+    if let Some(letter) = letter(
+        root,
+        me,
+        &run.request,
+        &[MailboxPlace::Inbox, MailboxPlace::Taken],
+    ) && let Err(error) = AgentMailboxes::new(root, me).put_away(&letter)
     {
         tracing::warn!(review = %run.review, error = %chain(&error), "a request that is over stays in its inbox");
     }
 }
 
-fn letter(root: &Path, me: &AgentName, id: &MessageId, places: &[Place]) -> Option<Letter> {
-    let mailbag = Mailbag::new(root, me);
+fn letter(
+    root: &Path,
+    me: &AgentName,
+    id: &MessageId,
+    places: &[MailboxPlace],
+) -> Option<MailboxEntry> {
+    let mailboxes = AgentMailboxes::new(root, me);
     let letters = places
         .iter()
-        .filter_map(|place| mailbag.letters(*place).ok())
+        .filter_map(|place| mailboxes.letters(*place).ok())
         .flatten();
     let mut meant = letters.filter(|letter| {
         letter.id.as_deref() == Some(id.as_str())

@@ -3,6 +3,7 @@
 //! commands, which the answers name.
 
 mod file;
+mod resolve;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -10,6 +11,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 pub use self::file::{Found, ServiceError, Written};
+pub use self::resolve::{ResolveError, ServiceRequest};
 
 /// Whose supervisor runs the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

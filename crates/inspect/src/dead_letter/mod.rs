@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use message_schema::Report;
 use message_schema::id::AgentName;
+use message_schema::line::escaped;
 use serde::Serialize;
 use spool::{Digest, Layout, Mailbox, SpoolError};
 use workspace::fold::Books;
@@ -46,17 +47,37 @@ pub struct DeadLetter {
 
 /// What lies in the mailboxes, and what could not be asked.
 #[derive(Debug)]
-pub struct Found {
+pub struct DeadLetters {
     /// The oldest refusal first.
     pub letters: Vec<DeadLetter>,
     /// Why the ledger could not be read, so that what was corrected is not known.
     pub without_ledger: Option<SpoolError>,
     /// The mailboxes that could not be read, and why.
-    pub unread: Vec<(PathBuf, io::Error)>,
+    pub mailboxes_unread: Vec<(PathBuf, io::Error)>,
+}
+
+impl DeadLetters {
+    /// What could not be read, in sentences.
+    pub fn unread(&self) -> Vec<String> {
+        let ledger = self.without_ledger.iter().map(|error| {
+            format!(
+                "the ledger cannot be read, so what was corrected is not known: {}",
+                workspace::error::chain(error)
+            )
+        });
+        let unread = self
+            .mailboxes_unread
+            .iter()
+            .map(|(path, error)| format!("cannot read {}: {error}", path.display()));
+        ledger
+            .chain(unread)
+            .map(|message| escaped(&message))
+            .collect()
+    }
 }
 
 /// Looks through the dead letters of these agents.
-pub fn of(root: &Path, agents: &[AgentName]) -> Found {
+pub fn of(root: &Path, agents: &[AgentName]) -> DeadLetters {
     let (known, without_ledger) = match fates(root) {
         Ok(fates) => (Some(fates), None),
         Err(error) => (None, Some(error)),
@@ -84,10 +105,10 @@ pub fn of(root: &Path, agents: &[AgentName]) -> Found {
         };
         key(a).cmp(&key(b))
     });
-    Found {
+    DeadLetters {
         letters,
         without_ledger,
-        unread,
+        mailboxes_unread: unread,
     }
 }
 
@@ -98,17 +119,17 @@ pub fn directory(root: &Path, agent: &AgentName) -> PathBuf {
 
 /// What became of a dead letter. One the ledger does not know was laid there by somebody, who is not waited for.
 #[derive(Clone, Copy, Debug, Default)]
-struct Fate {
+struct LetterFate {
     corrected: Option<Correction>,
     is_open: bool,
 }
 
 /// What became of each, by whose it is and the name of its report.
-fn fates(root: &Path) -> Result<HashMap<(AgentName, String), Fate>, SpoolError> {
+fn fates(root: &Path) -> Result<HashMap<(AgentName, String), LetterFate>, SpoolError> {
     let (books, _) = Books::read(root)?;
     let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
         let is_open = refusal.is_open(books.state());
-        let fate = Fate {
+        let fate = LetterFate {
             corrected: refusal.corrected,
             is_open,
         };
@@ -118,7 +139,40 @@ fn fates(root: &Path) -> Result<HashMap<(AgentName, String), Fate>, SpoolError> 
 }
 
 impl DeadLetter {
-    fn become_of(&mut self, Fate { corrected, is_open }: Fate) {
+    /// It in a line for people, with the summary and what became of it below.
+    pub fn text(&self) -> String {
+        let DeadLetter {
+            agent,
+            file,
+            report_file,
+            report,
+            corrected_by,
+            corrected_same,
+            open,
+        } = self;
+        let file = file.as_ref().unwrap_or(report_file);
+        let id = report
+            .message_id
+            .as_ref()
+            .map_or_else(String::new, |id| format!("  {id}"));
+        let mut text = escaped(&format!(
+            "{}  {agent}/{file}  {}{id}",
+            report.received_at, report.refused
+        )) + "\n";
+        text += &format!("  {}\n", escaped(&report.summary));
+        match (corrected_by, corrected_same) {
+            (Some(seq), Some(same)) => {
+                text += &format!("  corrected: record {seq} accepted {}\n", same.words());
+            }
+            (Some(_) | None, _) if *open == Some(false) => {
+                text += "  over: its file was taken away, or its review is closed\n";
+            }
+            (Some(_) | None, _) => {}
+        }
+        text
+    }
+
+    fn become_of(&mut self, LetterFate { corrected, is_open }: LetterFate) {
         self.corrected_by = corrected.map(|correction| correction.by);
         self.corrected_same = corrected.map(|correction| correction.same);
         self.open = Some(is_open);

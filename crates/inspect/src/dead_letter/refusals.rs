@@ -16,7 +16,7 @@ use spool::{Away, Content, Entry, FileName, Layout, Mailbox, Original, SpoolErro
 use workspace::fold::{self, Unreadable};
 use workspace::shell::quoted;
 
-use crate::standing::unjudged::About;
+use crate::status::pending::ClaimedReview;
 
 /// So many of the newest are looked into for the pull request they name; what the daemon found of a message is known
 /// of all.
@@ -149,11 +149,11 @@ struct Reading<'a> {
     root: &'a Path,
     refusals: Vec<Refusal>,
     /// Which of them, by place, each mark can correct.
-    marks: HashMap<Mark, Vec<usize>>,
+    marks: HashMap<RefusalMark, Vec<usize>>,
 }
 
 /// Whose, of which kind, and the id, name or review itself.
-type Mark = (String, Same, String);
+type RefusalMark = (String, Same, String);
 
 impl Reading<'_> {
     /// Follows what an entry does to them.
@@ -239,7 +239,7 @@ impl Reading<'_> {
         for refusal in uncorrected.take(LOOKED_INTO_MAX) {
             let mailbox = Mailbox::DeadLetter(refusal.agent.to_string());
             refusal.pr =
-                About::of(&Layout::new(self.root).mailbox(&mailbox).join(&refusal.file)).pr;
+                ClaimedReview::of(&Layout::new(self.root).mailbox(&mailbox).join(&refusal.file)).pr;
         }
         self.refusals
     }
@@ -254,7 +254,7 @@ fn marks(
     original: &Original,
     id: Option<&str>,
     review: Option<&str>,
-) -> impl Iterator<Item = Mark> {
+) -> impl Iterator<Item = RefusalMark> {
     let mark = |same, text: &str| (original.outbox.clone(), same, text.to_owned());
     let id = id.map(|id| mark(Same::Id, id));
     let review = review.map(|review| mark(Same::Review, review));

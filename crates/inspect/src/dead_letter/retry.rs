@@ -10,6 +10,7 @@ use message_schema::{Code, Level, Message};
 use serde::Serialize;
 use spool::{Disk as _, FileName, OpenMode, Os};
 use validate_message::{PacketInput, Violations};
+use workspace::config::Config;
 
 use super::{DeadLetter, bytes, directory};
 
@@ -46,6 +47,17 @@ pub enum NotSent {
         /// Why.
         source: io::Error,
     },
+}
+
+/// Why this process may not put it back: what another user writes the daemon would refuse for the outbox's owner.
+pub fn not_its_user(root: &Path, letter: &DeadLetter) -> Option<String> {
+    let ours = rustix::process::geteuid().as_raw();
+    let users = Config::load(root).unwrap_or_default().users();
+    let user = users.get(&letter.agent).filter(|user| **user != ours)?;
+    Some(format!(
+        "{} is uid {user} and you are uid {ours}: what you write is not from it",
+        letter.agent
+    ))
 }
 
 /// The bytes of the original.

@@ -7,21 +7,23 @@ use workspace::error::chain;
 use workspace::fold::Books;
 use workspace::troubles;
 
-use super::{Case, Checked, Said};
+use super::{CheckContext, CheckOutcome, Checked};
 
 /// More troubles than these are counted only.
 const TROUBLES_MAX: usize = 20;
 
 /// Whether the ledger can be read, is whole, and ends with a whole batch.
-pub(super) fn whole(case: &Case<'_>) -> Checked {
+pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
     let verified = match spool::verify(case.root) {
         Ok(verified) => verified,
         Err(error) if is_denied(&error) => {
-            return Ok(vec![Said::note("the ledger is the daemon's to read")]);
+            return Ok(vec![CheckOutcome::note(
+                "the ledger is the daemon's to read",
+            )]);
         }
         Err(error @ SpoolError::Io { .. }) => return Err(chain(&error)),
         Err(error) => {
-            return Ok(vec![Said::wrong(
+            return Ok(vec![CheckOutcome::wrong(
                 chain(&error),
                 "docs/operations.md says how a ledger is put right",
             )]);
@@ -29,32 +31,34 @@ pub(super) fn whole(case: &Case<'_>) -> Checked {
     };
     let records = verified.records;
     Ok(vec![match verified.torn {
-        Some(torn) if spool::is_served(case.root) == Some(false) => Said::note(format!(
+        Some(torn) if spool::is_served(case.root) == Some(false) => CheckOutcome::note(format!(
             "{records} records, then {} bytes of a batch that was never finished: the next start keeps a copy and cuts them off",
             torn.bytes
         )),
-        Some(_) => Said::ok(format!(
+        Some(_) => CheckOutcome::ok(format!(
             "{records} records, and a batch that is being written"
         )),
-        None => Said::ok(format!("{records} records, chained and whole")),
+        None => CheckOutcome::ok(format!("{records} records, chained and whole")),
     }])
 }
 
 /// Whether a start would go on from the newest snapshot.
-pub(super) fn snapshot(case: &Case<'_>) -> Checked {
+pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
     let folded = match Books::read(case.root) {
         Ok((_, folded)) => folded,
         Err(error) if is_denied(&error) => {
-            return Ok(vec![Said::note("snapshots are the daemon's to read")]);
+            return Ok(vec![CheckOutcome::note(
+                "snapshots are the daemon's to read",
+            )]);
         }
         Err(error) => return Err(chain(&error)),
     };
     // A start reads the records instead, so none of this stands in the way.
-    let mut said: Vec<Said> = folded
+    let mut said: Vec<CheckOutcome> = folded
         .passed_over
         .iter()
         .map(|passed| {
-            Said::note(format!(
+            CheckOutcome::note(format!(
                 "{} is passed over: {}",
                 passed.path.display(),
                 passed.why
@@ -62,49 +66,52 @@ pub(super) fn snapshot(case: &Case<'_>) -> Checked {
         })
         .collect();
     said.push(match folded.snapshot {
-        Some(seq) => Said::ok(format!("a start goes on from the snapshot at {seq}")),
-        None => Said::ok("no snapshot: a start reads every record"),
+        Some(seq) => CheckOutcome::ok(format!("a start goes on from the snapshot at {seq}")),
+        None => CheckOutcome::ok("no snapshot: a start reads every record"),
     });
     Ok(said)
 }
 
 /// Whether a daemon serves, and whether anything waits for one.
-pub(super) fn serving(case: &Case<'_>) -> Checked {
+pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
     let waiting: usize = case
         .agents
         .iter()
         .map(|agent| spool::count_waiting(case.root, agent.as_str()))
         .sum();
     Ok(vec![match spool::is_served(case.root) {
-        Some(true) => Said::ok(format!(
+        Some(true) => CheckOutcome::ok(format!(
             "a daemon is serving, {waiting} files wait in outboxes"
         )),
-        Some(false) if waiting > 0 => Said::wrong(
+        Some(false) if waiting > 0 => CheckOutcome::wrong(
             format!("{waiting} files wait in outboxes and no daemon is serving"),
             (case.spell)("serve"),
         ),
         // The kernel gives a lock back with the process, so the file alone is never in the way.
         Some(false) => {
-            Said::note("no daemon is serving, and nothing waits for one; no lock is held")
+            CheckOutcome::note("no daemon is serving, and nothing waits for one; no lock is held")
         }
-        None => Said::note("whether a daemon is serving cannot be seen by this user"),
+        None => CheckOutcome::note("whether a daemon is serving cannot be seen by this user"),
     }])
 }
 
 /// What the daemon found in its way and cannot mend.
-pub(super) fn troubles(case: &Case<'_>) -> Checked {
+pub(super) fn troubles(case: &CheckContext<'_>) -> Checked {
     let noted = troubles::noted(case.root);
     if noted.is_empty() {
-        return Ok(vec![Said::ok("the daemon noted none")]);
+        return Ok(vec![CheckOutcome::ok("the daemon noted none")]);
     }
     let count = noted.len();
-    let mut said: Vec<Said> = noted
+    let mut said: Vec<CheckOutcome> = noted
         .into_iter()
         .take(TROUBLES_MAX)
-        .map(|trouble| Said::wrong(trouble.path.display().to_string(), trouble.what))
+        .map(|trouble| CheckOutcome::wrong(trouble.path.display().to_string(), trouble.what))
         .collect();
     if count > TROUBLES_MAX {
-        said.push(Said::note(format!("and {} more", count - TROUBLES_MAX)));
+        said.push(CheckOutcome::note(format!(
+            "and {} more",
+            count - TROUBLES_MAX
+        )));
     }
     Ok(said)
 }

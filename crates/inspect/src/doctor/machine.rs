@@ -7,7 +7,7 @@ use notify::{RecursiveMode, Watcher as _};
 use spool::{Layout, Since, Tail};
 use workspace::orders;
 
-use super::{Case, Checked, Said};
+use super::{CheckContext, CheckOutcome, Checked};
 
 /// Less than this many bytes or inodes free is told: a busy day of messages is far below.
 const BYTES_MIN: u64 = 100 * 1024 * 1024;
@@ -32,83 +32,83 @@ const DOUBTFUL: &[(u32, &str)] = &[
 
 /// Whether the file system is one that keeps what it promises.
 #[cfg(target_os = "linux")]
-pub(super) fn file_system(case: &Case<'_>) -> Checked {
+pub(super) fn file_system(case: &CheckContext<'_>) -> Checked {
     let found = rustix::fs::statfs(case.root)
         .map_err(|error| format!("the file system does not say its kind: {error}"))?;
     // The type of the field differs between processors; the number has 32 bits.
     let kind = u32::try_from(i128::from(found.f_type) & 0xffff_ffff).unwrap_or_default();
     let doubtful = DOUBTFUL.iter().find(|(number, _)| *number == kind);
     Ok(vec![match doubtful {
-        Some((_, name)) => Said::wrong(
+        Some((_, name)) => CheckOutcome::wrong(
             format!(
                 "the workspace lies on {name}, where locks, renames and events are not to be trusted"
             ),
             "move the workspace to a local disk",
         ),
-        None => Said::ok(format!("a local kind (0x{kind:x})")),
+        None => CheckOutcome::ok(format!("a local kind (0x{kind:x})")),
     }])
 }
 
 /// Elsewhere the kinds have other numbers.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn file_system(_: &Case<'_>) -> Checked {
-    Ok(vec![Said::note(
+pub(super) fn file_system(_: &CheckContext<'_>) -> Checked {
+    Ok(vec![CheckOutcome::note(
         "the kind of the file system is not looked at on this system",
     )])
 }
 
 /// Whether there is room, for bytes and for files.
-pub(super) fn room(case: &Case<'_>) -> Checked {
+pub(super) fn room(case: &CheckContext<'_>) -> Checked {
     let disk = rustix::fs::statvfs(case.root)
         .map_err(|error| format!("the disk does not say its room: {error}"))?;
     let bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
     let mib = bytes / (1024 * 1024);
     let mut said = Vec::new();
     if bytes < BYTES_MIN {
-        said.push(Said::wrong(
+        said.push(CheckOutcome::wrong(
             format!("{mib} MiB are free"),
             "free some room; `settled gc` removes what is done with",
         ));
     }
     // Some file systems have no fixed number of inodes, and say 0 of 0.
     if disk.f_files > 0 && disk.f_favail < INODES_MIN {
-        said.push(Said::wrong(
+        said.push(CheckOutcome::wrong(
             format!("{} more files fit", disk.f_favail),
             "remove files; `settled gc` removes what is done with",
         ));
     }
     if said.is_empty() {
-        said.push(Said::ok(format!("{mib} MiB are free")));
+        said.push(CheckOutcome::ok(format!("{mib} MiB are free")));
     }
     Ok(said)
 }
 
 /// Whether the clock can be right.
-pub(super) fn clock(case: &Case<'_>) -> Checked {
+pub(super) fn clock(case: &CheckContext<'_>) -> Checked {
     if case.now.timestamp() < EARLIEST {
-        return Ok(vec![Said::wrong(
+        return Ok(vec![CheckOutcome::wrong(
             format!("it is {}, says the clock", case.now),
             "set the clock",
         )]);
     }
     let Ok(last) = last_record(case) else {
-        return Ok(vec![Said::note(
+        return Ok(vec![CheckOutcome::note(
             "the clock was not held against the ledger, which cannot be read",
         )]);
     };
     Ok(vec![match last {
-        Some(at) if at > case.now => Said::wrong(
+        Some(at) if at > case.now => CheckOutcome::wrong(
             format!(
                 "the clock is {} s behind the last record: deadlines wait for it",
                 (at - case.now).num_seconds()
             ),
             "set the clock",
         ),
-        Some(_) | None => Said::ok("not behind the last record"),
+        Some(_) | None => CheckOutcome::ok("not behind the last record"),
     }])
 }
 
-fn last_record(case: &Case<'_>) -> Result<Option<DateTime<Utc>>, spool::SpoolError> {
+fn last_record(case: &CheckContext<'_>) -> Result<Option<DateTime<Utc>>, spool::SpoolError> {
     let end = Tail::open(case.root, Since::End)?.seq();
     let mut last = None;
     Tail::open(case.root, Since::Record(end.saturating_sub(1)))?.read(&mut |entry| {
@@ -119,7 +119,7 @@ fn last_record(case: &Case<'_>) -> Result<Option<DateTime<Utc>>, spool::SpoolErr
 }
 
 /// Whether the directories can be watched: it is tried with a watch on each.
-pub(super) fn events(case: &Case<'_>) -> Checked {
+pub(super) fn events(case: &CheckContext<'_>) -> Checked {
     let layout = Layout::new(case.root);
     let mut directories: Vec<PathBuf> = case
         .agents
@@ -136,7 +136,7 @@ pub(super) fn events(case: &Case<'_>) -> Checked {
     let mut watcher = match notify::recommended_watcher(|_: notify::Result<notify::Event>| ()) {
         Ok(watcher) => watcher,
         Err(error) => {
-            return Ok(vec![Said::wrong(
+            return Ok(vec![CheckOutcome::wrong(
                 format!("no events are to be had{limits}: {error}"),
                 fix,
             )]);
@@ -153,10 +153,10 @@ pub(super) fn events(case: &Case<'_>) -> Checked {
                 "{count} directories are to be watched{limits}, and {} cannot be: {error}",
                 directory.display()
             );
-            return Ok(vec![Said::wrong(what, fix)]);
+            return Ok(vec![CheckOutcome::wrong(what, fix)]);
         }
     }
-    Ok(vec![Said::ok(format!(
+    Ok(vec![CheckOutcome::ok(format!(
         "{count} directories can be watched{limits}"
     ))])
 }

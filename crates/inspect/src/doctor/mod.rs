@@ -12,7 +12,7 @@ use message_schema::id::AgentName;
 use serde::Serialize;
 
 /// Whose workspace is looked at, as whom, and whether what can be mended is.
-pub struct Case<'a> {
+pub struct CheckContext<'a> {
     /// The workspace.
     pub root: &'a Path,
     /// The agent that asks; the daemon's user if there is none.
@@ -29,11 +29,11 @@ pub struct Case<'a> {
 
 /// What a check found.
 #[derive(Debug, Serialize)]
-pub struct Finding {
+pub struct CheckResult {
     /// Which check.
     check: &'static str,
     /// How serious it is.
-    pub state: State,
+    pub state: CheckState,
     /// What was found, in one sentence.
     pub what: String,
     /// What mends it: a command, or what to do.
@@ -44,7 +44,7 @@ pub struct Finding {
 /// How it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum CheckState {
     /// As it should be.
     Ok,
     /// To be known; nobody has to do anything.
@@ -57,7 +57,7 @@ pub enum State {
     Failed,
 }
 
-impl State {
+impl CheckState {
     /// The word on the screen and in JSON.
     pub fn word(self) -> &'static str {
         match self {
@@ -71,16 +71,16 @@ impl State {
 }
 
 /// One thing a check found, before it is known which check it was.
-struct Said {
-    state: State,
+struct CheckOutcome {
+    state: CheckState,
     what: String,
     fix: Option<String>,
 }
 
-impl Said {
+impl CheckOutcome {
     fn ok(what: impl Into<String>) -> Self {
         Self {
-            state: State::Ok,
+            state: CheckState::Ok,
             what: what.into(),
             fix: None,
         }
@@ -88,7 +88,7 @@ impl Said {
 
     fn note(what: impl Into<String>) -> Self {
         Self {
-            state: State::Note,
+            state: CheckState::Note,
             what: what.into(),
             fix: None,
         }
@@ -96,7 +96,7 @@ impl Said {
 
     fn mended(what: impl Into<String>) -> Self {
         Self {
-            state: State::Mended,
+            state: CheckState::Mended,
             what: what.into(),
             fix: None,
         }
@@ -104,7 +104,7 @@ impl Said {
 
     fn wrong(what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self {
-            state: State::Wrong,
+            state: CheckState::Wrong,
             what: what.into(),
             fix: Some(fix.into()),
         }
@@ -112,12 +112,12 @@ impl Said {
 }
 
 /// What a check gives, or why it could not look.
-type Checked = Result<Vec<Said>, String>;
+type Checked = Result<Vec<CheckOutcome>, String>;
 
-type Check = (&'static str, fn(&Case<'_>) -> Checked);
+type CheckFn = (&'static str, fn(&CheckContext<'_>) -> Checked);
 
 /// Every check, in the order in which one thing can be the cause of the next.
-const CHECKS: &[Check] = &[
+const CHECKS: &[CheckFn] = &[
     ("workspace", tree::complete),
     ("config", tree::config),
     ("access", tree::access),
@@ -136,17 +136,17 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Runs every check.
-pub fn examine(case: &Case<'_>) -> Vec<Finding> {
-    let run = |(check, run): &Check| {
+pub fn examine(case: &CheckContext<'_>) -> Vec<CheckResult> {
+    let run = |(check, run): &CheckFn| {
         let said = run(case).unwrap_or_else(|why| {
-            vec![Said {
-                state: State::Failed,
+            vec![CheckOutcome {
+                state: CheckState::Failed,
                 what: why,
                 fix: None,
             }]
         });
         said.into_iter()
-            .map(|Said { state, what, fix }| Finding {
+            .map(|CheckOutcome { state, what, fix }| CheckResult {
                 check,
                 state,
                 what,
@@ -157,7 +157,7 @@ pub fn examine(case: &Case<'_>) -> Vec<Finding> {
     CHECKS.iter().flat_map(run).collect()
 }
 
-impl Finding {
+impl CheckResult {
     /// The check's name.
     pub fn check(&self) -> &'static str {
         self.check

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Case, Checked, Said};
+use super::{CheckContext, CheckOutcome, Checked};
 
 /// The programs that are looked for.
 const TOOLS: [&str; 6] = [
@@ -31,7 +31,7 @@ const UNITS: [&str; 3] = [
 ];
 
 /// Whether a service starts the daemon.
-pub(super) fn service(_: &Case<'_>) -> Checked {
+pub(super) fn service(_: &CheckContext<'_>) -> Checked {
     let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".config/systemd/user"));
     let places = UNITS.iter().map(PathBuf::from).chain(home);
     let mut units: Vec<PathBuf> = places
@@ -50,7 +50,7 @@ pub(super) fn service(_: &Case<'_>) -> Checked {
         .iter()
         .map(|unit| unit.display().to_string())
         .collect();
-    Ok(vec![Said::note(if named.is_empty() {
+    Ok(vec![CheckOutcome::note(if named.is_empty() {
         "no systemd unit starts the daemon".to_owned()
     } else {
         format!("systemd knows {}", named.join(", "))
@@ -58,7 +58,7 @@ pub(super) fn service(_: &Case<'_>) -> Checked {
 }
 
 /// Which agents' programs are on the PATH, and their versions.
-pub(super) fn tools(_: &Case<'_>) -> Checked {
+pub(super) fn tools(_: &CheckContext<'_>) -> Checked {
     let start = Instant::now();
     let asked: Vec<_> = TOOLS
         .iter()
@@ -67,7 +67,7 @@ pub(super) fn tools(_: &Case<'_>) -> Checked {
     Ok(asked
         .into_iter()
         .map(|(name, asked)| {
-            Said::note(match asked {
+            CheckOutcome::note(match asked {
                 None => format!("{name}: not on the PATH"),
                 Some(None) => format!("{name}: there, but cannot be run"),
                 Some(Some(child)) => match answer(child, start) {

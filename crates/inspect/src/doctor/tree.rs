@@ -11,15 +11,15 @@ use spool::{Layout, Mailbox, dirs};
 use workspace::config::{Config, ConfigError};
 use workspace::{directory, orders};
 
-use super::{Case, Checked, Said};
+use super::{CheckContext, CheckOutcome, Checked};
 
 /// A temporary file is left over once it is so old.
 const LEFT_OVER: Duration = Duration::from_secs(24 * 3600);
 
 /// Whether the tree is complete.
-pub(super) fn complete(case: &Case<'_>) -> Checked {
+pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
     if case.agents.is_empty() {
-        return Ok(vec![Said::wrong(
+        return Ok(vec![CheckOutcome::wrong(
             "no agent has mailboxes",
             (case.spell)("init --agents claude,codex"),
         )]);
@@ -38,7 +38,7 @@ pub(super) fn complete(case: &Case<'_>) -> Checked {
         }
     }
     if missing.is_empty() {
-        return Ok(vec![Said::ok(format!(
+        return Ok(vec![CheckOutcome::ok(format!(
             "complete, with {} agents",
             case.agents.len()
         ))]);
@@ -52,14 +52,17 @@ pub(super) fn complete(case: &Case<'_>) -> Checked {
         // An empty one would be taken for a workspace in which nothing ever happened.
         let why =
             format!("missing: {listed}; there were records: put the ledger back from a backup");
-        return Ok(vec![Said::wrong(why, (case.spell)("ledger verify"))]);
+        return Ok(vec![CheckOutcome::wrong(
+            why,
+            (case.spell)("ledger verify"),
+        )]);
     }
     if case.mends {
         directory::init(case.root, case.agents)
             .map_err(|error| format!("cannot make {listed}: {error}"))?;
-        return Ok(vec![Said::mended(format!("made {listed}"))]);
+        return Ok(vec![CheckOutcome::mended(format!("made {listed}"))]);
     }
-    Ok(vec![Said::wrong(
+    Ok(vec![CheckOutcome::wrong(
         format!("missing: {listed}"),
         (case.spell)("doctor --fix"),
     )])
@@ -79,7 +82,7 @@ fn is_absent(path: &Path) -> bool {
 }
 
 /// Whether the config can be used, and names nobody who is not there.
-pub(super) fn config(case: &Case<'_>) -> Checked {
+pub(super) fn config(case: &CheckContext<'_>) -> Checked {
     match Config::load(case.root) {
         Ok(config) => {
             let strangers: Vec<String> = config
@@ -88,8 +91,8 @@ pub(super) fn config(case: &Case<'_>) -> Checked {
                 .map(ToString::to_string)
                 .collect();
             Ok(vec![match strangers.join(", ") {
-                none if none.is_empty() => Said::ok("settled.toml is valid"),
-                names => Said::note(format!(
+                none if none.is_empty() => CheckOutcome::ok("settled.toml is valid"),
+                names => CheckOutcome::note(format!(
                     "settled.toml is valid and names agents without mailboxes: {names}"
                 )),
             }])
@@ -97,10 +100,12 @@ pub(super) fn config(case: &Case<'_>) -> Checked {
         Err(ConfigError::Unreadable { source, .. })
             if case.agent.is_some() && source.kind() == io::ErrorKind::PermissionDenied =>
         {
-            Ok(vec![Said::note("settled.toml is the daemon's to read")])
+            Ok(vec![CheckOutcome::note(
+                "settled.toml is the daemon's to read",
+            )])
         }
         Err(error @ ConfigError::Unreadable { .. }) => Err(error.to_string()),
-        Err(error @ ConfigError::Invalid { .. }) => Ok(vec![Said::wrong(
+        Err(error @ ConfigError::Invalid { .. }) => Ok(vec![CheckOutcome::wrong(
             error.to_string(),
             "mend that line of settled.toml",
         )]),
@@ -108,7 +113,7 @@ pub(super) fn config(case: &Case<'_>) -> Checked {
 }
 
 /// Whether whoever asks can write where it has to: the agent that is named, else the daemon.
-pub(super) fn access(case: &Case<'_>) -> Checked {
+pub(super) fn access(case: &CheckContext<'_>) -> Checked {
     let (who, wanted) = match case.agent {
         Some(agent) => (agent.to_string(), of_agent(case.root, agent.as_str())),
         None => ("the daemon".to_owned(), of_daemon(case)),
@@ -130,12 +135,12 @@ pub(super) fn access(case: &Case<'_>) -> Checked {
         .collect();
     let uid = rustix::process::getuid().as_raw();
     if denied.is_empty() {
-        return Ok(vec![Said::ok(format!(
+        return Ok(vec![CheckOutcome::ok(format!(
             "as {who} (uid {uid}), all that is to be written can be"
         ))]);
     }
     let what = format!("as {who} (uid {uid}), no access to {}", denied.join(", "));
-    Ok(vec![Said::wrong(
+    Ok(vec![CheckOutcome::wrong(
         what,
         format!(
             "run it as the user it belongs to, or `{}` as root",
@@ -157,7 +162,7 @@ fn of_agent(root: &Path, agent: &str) -> Vec<(PathBuf, Access)> {
     writes.into_iter().chain(reads).chain([findings]).collect()
 }
 
-fn of_daemon(case: &Case<'_>) -> Vec<(PathBuf, Access)> {
+fn of_daemon(case: &CheckContext<'_>) -> Vec<(PathBuf, Access)> {
     let layout = Layout::new(case.root);
     let write = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
     let mut wanted = vec![
@@ -178,17 +183,17 @@ fn of_daemon(case: &Case<'_>) -> Vec<(PathBuf, Access)> {
 }
 
 /// Whether mailboxes belong to whom the config says, where agents are users of their own.
-pub(super) fn users(case: &Case<'_>) -> Checked {
+pub(super) fn users(case: &CheckContext<'_>) -> Checked {
     let users = match Config::load(case.root) {
         Ok(config) => config.users(),
         Err(_) => {
-            return Ok(vec![Said::note(
+            return Ok(vec![CheckOutcome::note(
                 "not looked at: settled.toml says whose mailboxes are, and cannot be read",
             )]);
         }
     };
     if users.is_empty() {
-        return Ok(vec![Said::note(
+        return Ok(vec![CheckOutcome::note(
             "agents are no users of their own: whoever is one of them can write as any",
         )]);
     }
@@ -222,12 +227,12 @@ pub(super) fn users(case: &Case<'_>) -> Checked {
         wrong.push("others than the daemon get into .settled".to_owned());
     }
     let fix = format!("{}, as root", (case.spell)("init --separate-users"));
-    let said: Vec<Said> = wrong
+    let said: Vec<CheckOutcome> = wrong
         .into_iter()
-        .map(|what| Said::wrong(what, fix.as_str()))
+        .map(|what| CheckOutcome::wrong(what, fix.as_str()))
         .collect();
     Ok(if said.is_empty() {
-        vec![Said::ok(format!(
+        vec![CheckOutcome::ok(format!(
             "{} agents are users of their own",
             users.len()
         ))]
@@ -237,7 +242,7 @@ pub(super) fn users(case: &Case<'_>) -> Checked {
 }
 
 /// Temporary files in mailboxes that nobody needs any more.
-pub(super) fn leftovers(case: &Case<'_>) -> Checked {
+pub(super) fn leftovers(case: &CheckContext<'_>) -> Checked {
     let (mut removed, mut left) = (Vec::new(), Vec::new());
     for agent in case.agents {
         for directory in [dirs::OUTBOX, dirs::INBOX, dirs::DEAD_LETTER] {
@@ -271,9 +276,12 @@ pub(super) fn leftovers(case: &Case<'_>) -> Checked {
         }
     }
     Ok(match (removed.is_empty(), left.is_empty()) {
-        (true, true) => vec![Said::ok("no temporary file was left behind")],
-        (false, _) => vec![Said::mended(format!("removed {}", removed.join(", ")))],
-        (true, false) => vec![Said::wrong(
+        (true, true) => vec![CheckOutcome::ok("no temporary file was left behind")],
+        (false, _) => vec![CheckOutcome::mended(format!(
+            "removed {}",
+            removed.join(", ")
+        ))],
+        (true, false) => vec![CheckOutcome::wrong(
             format!("left behind for over a day: {}", left.join(", ")),
             (case.spell)("doctor --fix"),
         )],
@@ -293,7 +301,7 @@ fn is_old(path: &Path, name: &str) -> bool {
 
 /// Whether nothing depends on it. That the daemon's own is gone tells the next start that it was delivered, so it may go
 /// only when the mailbox's cursor says that it was.
-fn is_unneeded(case: &Case<'_>, agent: &str, directory: &Path, name: &str) -> bool {
+fn is_unneeded(case: &CheckContext<'_>, agent: &str, directory: &Path, name: &str) -> bool {
     let middle = name
         .trim_start_matches(".settled-")
         .trim_end_matches(".tmp");

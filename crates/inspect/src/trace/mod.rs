@@ -14,7 +14,7 @@ use serde::Serialize;
 
 /// Everything that was found of one id.
 #[derive(Debug, Serialize)]
-pub struct Trace {
+pub struct MessageTrace {
     /// The id that was asked for.
     pub id: String,
     /// One for each sender that used it; senders number their messages themselves.
@@ -37,16 +37,16 @@ pub struct Life {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review: Option<String>,
     /// What happened to it, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<LifeStep>,
 }
 
 /// One step of a life.
 #[derive(Debug, Serialize)]
-pub struct Step {
+pub struct LifeStep {
     /// Which.
     pub step: Stage,
     /// Whether it was taken.
-    pub state: Known,
+    pub state: Certainty,
     /// Whom it is about, where there may be several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -107,7 +107,7 @@ impl Stage {
 /// Whether a step was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Known {
+pub enum Certainty {
     /// It happened.
     Yes,
     /// It did not happen.
@@ -116,8 +116,8 @@ pub enum Known {
     Unknown,
 }
 
-impl Step {
-    fn new(step: Stage, state: Known, what: impl Into<String>) -> Self {
+impl LifeStep {
+    fn new(step: Stage, state: Certainty, what: impl Into<String>) -> Self {
         let what = what.into();
         Self {
             step,
@@ -155,7 +155,7 @@ impl Step {
 }
 
 /// Finds everything about an id, of one sender if it is named.
-pub fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> Trace {
+pub fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> MessageTrace {
     let (told, without_ledger) = match told::read(root, id, from) {
         Ok(told) => (told, None),
         Err(error) => (Vec::new(), Some(workspace::error::chain(&error))),
@@ -185,14 +185,14 @@ pub fn of(root: &Path, id: &MessageId, from: Option<&AgentName>) -> Trace {
             );
         }
     }
-    Trace {
+    MessageTrace {
         id: id.to_string(),
         messages,
         without_ledger,
     }
 }
 
-fn alone(from: Option<String>, step: Step) -> Life {
+fn alone(from: Option<String>, step: LifeStep) -> Life {
     Life {
         from,
         kind: None,

@@ -9,7 +9,7 @@ use message_schema::id::{AgentName, MessageId};
 use spool::{Digest, FileName, dirs};
 use workspace::directory;
 
-use super::{Known, Stage, Step};
+use super::{Certainty, LifeStep, Stage};
 
 /// The largest file that is looked into, in bytes; more than is ever delivered.
 const SIZE_MAX: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const TAKEN: [&str; 3] = [dirs::TAKEN, dirs::ARCHIVE, dirs::INBOX_ARCHIVE];
 
 /// Where a delivered file lies.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum FilePlace {
     /// Where it was delivered; the path relative to the root.
     Inbox(String),
     /// Where its reader put it.
@@ -37,7 +37,7 @@ pub(super) fn of_delivered(
     file: &FileName,
     seq: u64,
     digest: &Digest,
-) -> Place {
+) -> FilePlace {
     for directory in [dirs::INBOX].iter().chain(&TAKEN) {
         for name in file.variants(seq) {
             let path = format!("{}/{name}", dirs::of_agent(agent, directory));
@@ -45,14 +45,14 @@ pub(super) fn of_delivered(
             match read(&full) {
                 Ok(Some(bytes)) if Digest::of(&bytes) == *digest => {
                     return if *directory == dirs::INBOX {
-                        Place::Inbox(path)
+                        FilePlace::Inbox(path)
                     } else {
-                        Place::Left(path)
+                        FilePlace::Left(path)
                     };
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    return Place::Unreadable(format!(
+                    return FilePlace::Unreadable(format!(
                         "{}: {error}",
                         dirs::of_agent(agent, directory)
                     ));
@@ -60,7 +60,7 @@ pub(super) fn of_delivered(
             }
         }
     }
-    Place::Gone
+    FilePlace::Gone
 }
 
 /// The files under this id that wait in outboxes, each with its agent.
@@ -68,13 +68,13 @@ pub(super) fn waiting(
     root: &Path,
     id: &MessageId,
     from: Option<&AgentName>,
-) -> Vec<(String, Step)> {
+) -> Vec<(String, LifeStep)> {
     let serving = match spool::is_served(root) {
         Some(true) => "in the outbox; a daemon is serving and has not judged it yet",
         Some(false) => "in the outbox, until a daemon serves",
         None => "in the outbox; whether a daemon is serving is not known",
     };
-    let step = |path| Step::new(Stage::Waiting, Known::Yes, serving).by_file(path);
+    let step = |path| LifeStep::new(Stage::Waiting, Certainty::Yes, serving).by_file(path);
     with_id(root, dirs::OUTBOX, id, from)
         .into_iter()
         .map(|(agent, path)| (agent, step(path)))
@@ -86,7 +86,7 @@ pub(super) fn refused(
     root: &Path,
     id: &MessageId,
     from: Option<&AgentName>,
-) -> Vec<(String, Step)> {
+) -> Vec<(String, LifeStep)> {
     let mut found = Vec::new();
     for (agent, name, bytes) in files(root, dirs::DEAD_LETTER, from) {
         let Some(report) = Report::from_yaml(&bytes)
@@ -96,14 +96,14 @@ pub(super) fn refused(
             continue;
         };
         let what = format!("{}: {}", report.refused, report.summary);
-        let step = Step::new(Stage::Refused, Known::Yes, what).by_file(format!(
+        let step = LifeStep::new(Stage::Refused, Certainty::Yes, what).by_file(format!(
             "{}/{name}",
             dirs::of_agent(&agent, dirs::DEAD_LETTER)
         ));
         let at = Some(report.received_at.to_string());
         found.push((
             agent,
-            Step {
+            LifeStep {
                 at,
                 digest: Some(report.digest),
                 ..step
@@ -114,10 +114,10 @@ pub(super) fn refused(
 }
 
 /// The files under this id in inboxes, which nothing accounts for.
-pub(super) fn unproven(root: &Path, id: &MessageId) -> Vec<Step> {
+pub(super) fn unproven(root: &Path, id: &MessageId) -> Vec<LifeStep> {
     let step = |(agent, path): (String, String)| {
         let what = "lies in the inbox without a proven sender: no record made it";
-        Step::new(Stage::Delivered, Known::Unknown, what)
+        LifeStep::new(Stage::Delivered, Certainty::Unknown, what)
             .of(&agent)
             .by_file(path)
     };

@@ -7,17 +7,17 @@ use message_schema::id::MessageId;
 use review::Record;
 use spool::{Away, Delivery, Digest, Entry, Mailbox, Original, dirs};
 
-use super::places::{self, Place};
-use super::told::{self, Told};
-use super::{Known, Life, Stage, Step};
+use super::places::{self, FilePlace};
+use super::told::{self, LedgerTrace};
+use super::{Certainty, Life, LifeStep, Stage};
 
 /// The life of a message that the ledger knows.
-pub(super) fn life(root: &Path, id: &MessageId, told: &Told) -> Life {
+pub(super) fn life(root: &Path, id: &MessageId, told: &LedgerTrace) -> Life {
     let is_letter = told.from == message_schema::envelope::DAEMON;
     let mut steps = Vec::new();
     for (entry, record) in &told.records {
         if is_letter {
-            let step = Step::new(Stage::Written, Known::Yes, "by the daemon itself");
+            let step = LifeStep::new(Stage::Written, Certainty::Yes, "by the daemon itself");
             steps.push(step.by_record(entry.seq, &entry.at));
         } else {
             steps.extend(
@@ -35,7 +35,7 @@ pub(super) fn life(root: &Path, id: &MessageId, told: &Told) -> Life {
                 steps.extend(delivered(
                     root,
                     told,
-                    &Made {
+                    &MadeFile {
                         entry,
                         delivery,
                         place,
@@ -64,7 +64,7 @@ pub(super) fn life(root: &Path, id: &MessageId, told: &Told) -> Life {
 }
 
 /// Where the file lay, and when it was last changed, as the record has it.
-fn written(entry: &Entry, original: &Original) -> Step {
+fn written(entry: &Entry, original: &Original) -> LifeStep {
     let path = format!(
         "{}/{}",
         dirs::of_agent(&original.outbox, dirs::OUTBOX),
@@ -79,8 +79,8 @@ fn written(entry: &Entry, original: &Original) -> Step {
     } else {
         "into the outbox; when is not known"
     };
-    let step = Step::new(Stage::Written, Known::Yes, what).by_file(path);
-    Step {
+    let step = LifeStep::new(Stage::Written, Certainty::Yes, what).by_file(path);
+    LifeStep {
         at,
         record: Some(entry.seq),
         digest: original.digest.map(|digest| digest.to_string()),
@@ -89,7 +89,7 @@ fn written(entry: &Entry, original: &Original) -> Step {
 }
 
 /// What the record says of it, and where the original was put.
-fn judged(entry: &Entry, record: &Record) -> Step {
+fn judged(entry: &Entry, record: &Record) -> LifeStep {
     let (stage, what) = match record {
         Record::Accepted(accepted) => match &accepted.step {
             Some(step) => (
@@ -107,7 +107,7 @@ fn judged(entry: &Entry, record: &Record) -> Step {
             unreachable!("only messages come from an outbox")
         }
     };
-    let step = Step::new(stage, Known::Yes, what).by_record(entry.seq, &entry.at);
+    let step = LifeStep::new(stage, Certainty::Yes, what).by_record(entry.seq, &entry.at);
     let away = entry
         .original
         .as_ref()
@@ -120,11 +120,11 @@ fn judged(entry: &Entry, record: &Record) -> Step {
                 )
             }
         });
-    Step { path: away, ..step }
+    LifeStep { path: away, ..step }
 }
 
 /// A file that a record makes in an inbox.
-struct Made<'a> {
+struct MadeFile<'a> {
     entry: &'a Entry,
     delivery: &'a Delivery,
     /// Which of the record's.
@@ -134,53 +134,62 @@ struct Made<'a> {
 }
 
 /// Whether it came into the inbox, and whether it left it.
-fn delivered(root: &Path, told: &Told, made: &Made<'_>) -> [Step; 2] {
-    let Made {
+fn delivered(root: &Path, told: &LedgerTrace, made: &MadeFile<'_>) -> [LifeStep; 2] {
+    let MadeFile {
         entry,
         delivery,
         agent,
         ..
     } = made;
-    let step = |stage, state, what: &str| Step::new(stage, state, what).of(agent);
+    let step = |stage, state, what: &str| LifeStep::new(stage, state, what).of(agent);
     let taken = told.taken.as_ref();
-    let taken = taken
-        .map(|(seq, at)| step(Stage::Taken, Known::Yes, "as the record says").by_record(*seq, at));
-    let record = |step: Step| Step {
+    let taken = taken.map(|(seq, at)| {
+        step(Stage::Taken, Certainty::Yes, "as the record says").by_record(*seq, at)
+    });
+    let record = |step: LifeStep| LifeStep {
         record: Some(entry.seq),
         ..step
     };
     let place = places::of_delivered(root, agent, &delivery.file, entry.seq, &made.digest);
     let (came, left) = match place {
-        Place::Inbox(path) => (
-            step(Stage::Delivered, Known::Yes, "lies in the inbox").by_file(path),
+        FilePlace::Inbox(path) => (
+            step(Stage::Delivered, Certainty::Yes, "lies in the inbox").by_file(path),
             step(
                 Stage::Taken,
-                Known::No,
+                Certainty::No,
                 "not yet: it still lies in the inbox",
             ),
         ),
-        Place::Left(path) => (
-            step(Stage::Delivered, Known::Yes, "it has left the inbox since"),
+        FilePlace::Left(path) => (
+            step(
+                Stage::Delivered,
+                Certainty::Yes,
+                "it has left the inbox since",
+            ),
             step(
                 Stage::Taken,
-                Known::Yes,
+                Certainty::Yes,
                 "out of the inbox; when is not known",
             )
             .by_file(path),
         ),
-        Place::Gone => gone(root, made, &step, taken.is_some()),
-        Place::Unreadable(why) => (
+        FilePlace::Gone => gone(root, made, &step, taken.is_some()),
+        FilePlace::Unreadable(why) => (
             step(
                 Stage::Delivered,
-                Known::Unknown,
+                Certainty::Unknown,
                 &format!("not known: {why}"),
             ),
-            step(Stage::Taken, Known::Unknown, &format!("not known: {why}")),
+            step(
+                Stage::Taken,
+                Certainty::Unknown,
+                &format!("not known: {why}"),
+            ),
         ),
     };
     // A take that is recorded has a time; where the file lies now says less.
     let left = match taken {
-        Some(taken) => Step {
+        Some(taken) => LifeStep {
             path: left.path,
             ..taken
         },
@@ -192,11 +201,11 @@ fn delivered(root: &Path, told: &Told, made: &Made<'_>) -> [Step; 2] {
 /// What can be said of a file that lies nowhere any more.
 fn gone(
     root: &Path,
-    made: &Made<'_>,
-    step: &dyn Fn(Stage, Known, &str) -> Step,
+    made: &MadeFile<'_>,
+    step: &dyn Fn(Stage, Certainty, &str) -> LifeStep,
     is_taken: bool,
-) -> (Step, Step) {
-    let Made {
+) -> (LifeStep, LifeStep) {
+    let MadeFile {
         entry,
         delivery,
         place,
@@ -209,34 +218,38 @@ fn gone(
     let n = u32::try_from(before).unwrap_or(u32::MAX);
     match spool::has_delivered(root, &delivery.mailbox, entry.seq, n) {
         Some(true) => (
-            step(Stage::Delivered, Known::Yes, "as the mailbox's cursor says"),
+            step(
+                Stage::Delivered,
+                Certainty::Yes,
+                "as the mailbox's cursor says",
+            ),
             step(
                 Stage::Taken,
-                Known::Yes,
+                Certainty::Yes,
                 "it is gone from the inbox; by whom and when is not known",
             ),
         ),
         Some(false) => (
             step(
                 Stage::Delivered,
-                Known::No,
+                Certainty::No,
                 "not yet: the daemon still owes it",
             ),
-            step(Stage::Taken, Known::No, "not yet"),
+            step(Stage::Taken, Certainty::No, "not yet"),
         ),
         None if is_taken => (
-            step(Stage::Delivered, Known::Yes, "as its take says"),
-            step(Stage::Taken, Known::Yes, "as the record says"),
+            step(Stage::Delivered, Certainty::Yes, "as its take says"),
+            step(Stage::Taken, Certainty::Yes, "as the record says"),
         ),
         None => (
             step(
                 Stage::Delivered,
-                Known::Unknown,
+                Certainty::Unknown,
                 "not known: the file lies nowhere and no cursor speaks of it",
             ),
             step(
                 Stage::Taken,
-                Known::Unknown,
+                Certainty::Unknown,
                 "not known: the file lies nowhere",
             ),
         ),
@@ -244,14 +257,15 @@ fn gone(
 }
 
 /// What answered it; of a message that was never accepted nothing is said.
-fn answered(told: &Told) -> Vec<Step> {
+fn answered(told: &LedgerTrace) -> Vec<LifeStep> {
     if told.answers.is_empty() {
-        let none = || Step::new(Stage::Answered, Known::No, "no record answers it");
+        let none = || LifeStep::new(Stage::Answered, Certainty::No, "no record answers it");
         return told.accepted().map(|_| none()).into_iter().collect();
     }
-    let step = |(by, answer): (_, &told::Answer)| {
+    let step = |(by, answer): (_, &told::TracedAnswer)| {
         let what = format!("{} {}", answer.id, answer.how.words());
-        let step = Step::new(Stage::Answered, Known::Yes, what).by_record(answer.seq, &answer.at);
+        let step =
+            LifeStep::new(Stage::Answered, Certainty::Yes, what).by_record(answer.seq, &answer.at);
         let by: &message_schema::id::AgentName = by;
         step.of(by.as_str())
     };

@@ -11,7 +11,7 @@ use workspace::fold;
 
 /// What the ledger tells of one message of one sender.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct LedgerTrace {
     /// Whose outbox it lay in, or `settled`.
     pub(super) from: String,
     /// Every record that judged a file under this id, in order; of a letter the record that wrote it.
@@ -19,27 +19,27 @@ pub(super) struct Told {
     /// The record by which the request counts as taken.
     pub(super) taken: Option<(u64, String)>,
     /// What answered it, by who answered.
-    pub(super) answers: BTreeMap<AgentName, Answer>,
+    pub(super) answers: BTreeMap<AgentName, TracedAnswer>,
 }
 
 /// A message that answers another one.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) how: How,
+pub(super) struct TracedAnswer {
+    pub(super) how: AnswerLink,
     pub(super) id: MessageId,
     pub(super) seq: u64,
     pub(super) at: String,
 }
 
-/// How it is known that it answers; the surest first.
+/// Why it is known to answer; the surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum How {
+pub(super) enum AnswerLink {
     Parent,
     NextOfReview,
     Conversation,
 }
 
-impl How {
+impl AnswerLink {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Parent => "names it as its parent",
@@ -54,8 +54,8 @@ pub(super) fn read(
     root: &Path,
     id: &MessageId,
     from: Option<&AgentName>,
-) -> Result<Vec<Told>, SpoolError> {
-    let mut told: BTreeMap<String, Told> = BTreeMap::new();
+) -> Result<Vec<LedgerTrace>, SpoolError> {
+    let mut told: BTreeMap<String, LedgerTrace> = BTreeMap::new();
     let is_wanted = |sender: &str| from.is_none_or(|from| from.as_str() == sender);
     spool::read_ledger(root, &mut |entry| {
         let is_judged = entry.id.as_deref() == Some(id.as_str());
@@ -71,7 +71,7 @@ pub(super) fn read(
             Some(_) | None => None,
         };
         if let Some(sender) = sender.filter(|sender| is_wanted(sender)) {
-            let new = || Told {
+            let new = || LedgerTrace {
                 from: sender.to_owned(),
                 records: Vec::new(),
                 taken: None,
@@ -87,7 +87,7 @@ pub(super) fn read(
     Ok(told.into_values().collect())
 }
 
-impl Told {
+impl LedgerTrace {
     /// The record that accepted it, if one did.
     pub(super) fn accepted(&self) -> Option<&Accepted> {
         self.records.iter().find_map(|(_, record)| match record {
@@ -106,7 +106,7 @@ impl Told {
                 let Some(how) = self.how(entry, answer, id) else {
                     return;
                 };
-                let new = Answer {
+                let new = TracedAnswer {
                     how,
                     id: answer.id.clone(),
                     seq: entry.seq,
@@ -119,7 +119,7 @@ impl Told {
         }
     }
 
-    fn answer(&mut self, by: AgentName, new: Answer) {
+    fn answer(&mut self, by: AgentName, new: TracedAnswer) {
         if self
             .answers
             .get(&by)
@@ -130,10 +130,10 @@ impl Told {
     }
 
     /// How an accepted message answers this one, if it does.
-    fn how(&self, entry: &Entry, answer: &Accepted, id: &MessageId) -> Option<How> {
+    fn how(&self, entry: &Entry, answer: &Accepted, id: &MessageId) -> Option<AnswerLink> {
         let to_us = answer.to.iter().any(|to| to.as_str() == self.from);
         if to_us && parent(entry).as_deref() == Some(id.as_str()) {
-            return Some(How::Parent);
+            return Some(AnswerLink::Parent);
         }
         let own = self
             .accepted()
@@ -146,12 +146,12 @@ impl Told {
             && self
                 .answers
                 .values()
-                .all(|answer| answer.how == How::Conversation)
+                .all(|answer| answer.how == AnswerLink::Conversation)
         {
-            return Some(How::NextOfReview);
+            return Some(AnswerLink::NextOfReview);
         }
         (to_us && own.conversation.is_some() && own.conversation == answer.conversation)
-            .then_some(How::Conversation)
+            .then_some(AnswerLink::Conversation)
     }
 
     /// Notes that the request was taken, or that the daemon answered in its reviewer's place.
@@ -168,7 +168,7 @@ impl Told {
         let is_over = self
             .answers
             .values()
-            .any(|answer| answer.how <= How::NextOfReview);
+            .any(|answer| answer.how <= AnswerLink::NextOfReview);
         if is_over || !happened.steps.iter().any(|step| step.review == review) {
             return;
         }
@@ -180,8 +180,8 @@ impl Told {
             .iter()
             .find(|letter| is_in_place(letter, &review))
         {
-            let how = How::NextOfReview;
-            let answer = Answer {
+            let how = AnswerLink::NextOfReview;
+            let answer = TracedAnswer {
                 how,
                 id: letter.id.clone(),
                 seq: entry.seq,

@@ -13,8 +13,8 @@ use workspace::config::{self, Config};
 use workspace::directory;
 use workspace::fold::{self, Books};
 
-use super::file::{self, Anchor, Header, PolicyThen, Role};
-use super::standing::{self, NoAnswer};
+use super::approval::{self, NoAnswer};
+use super::file::{self, Anchor, Header, PolicyThen, RecordUse};
 
 /// What was written down.
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ pub fn export(
 ) -> Result<Exported, ExportError> {
     let pr = pr.to_canonical();
     let (books, _) = Books::read(root)?;
-    standing::find(books.state(), &pr, repo, reviewers)?;
+    approval::find(books.state(), &pr, repo, reviewers)?;
     let toml = text_of_config(root)?;
     let agents = directory::agents(root)?;
     let mut copy = Copy {
@@ -158,7 +158,7 @@ impl Copy {
     }
 
     /// The records in the order of the ledger, each once.
-    fn records(self) -> Vec<(Role, Entry)> {
+    fn records(self) -> Vec<(RecordUse, Entry)> {
         let Self {
             picked, dispatches, ..
         } = self;
@@ -166,12 +166,12 @@ impl Copy {
             .iter()
             .flat_map(|(_, fixes)| fixes)
             .filter_map(|task| dispatches.get(task));
-        let given: BTreeMap<u64, (Role, Entry)> = given
-            .map(|entry| (entry.seq, (Role::Given, entry.clone())))
+        let given: BTreeMap<u64, (RecordUse, Entry)> = given
+            .map(|entry| (entry.seq, (RecordUse::Given, entry.clone())))
             .collect();
         let judged = picked
             .into_iter()
-            .map(|(entry, _)| (entry.seq, (Role::Judged, entry)));
+            .map(|(entry, _)| (entry.seq, (RecordUse::Judged, entry)));
         given
             .into_iter()
             .chain(judged)

@@ -61,14 +61,14 @@ pub struct PolicyThen {
 
 /// What is done with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum RecordUse {
     /// It is judged again.
     Judged,
     /// It hands off what this pull request is to fix; only its tasks are taken, as they stand.
     Given,
 }
 
-impl Role {
+impl RecordUse {
     fn word(self) -> &'static str {
         match self {
             Self::Judged => "judged",
@@ -83,7 +83,7 @@ pub struct VerdictFile {
     /// What it is about.
     pub header: Header,
     /// Its records in the order of the ledger.
-    pub records: Vec<(Role, Entry)>,
+    pub records: Vec<(RecordUse, Entry)>,
     /// The digest of all of it: whoever gets it another way knows that the file is the one that was written.
     pub seal: Digest,
 }
@@ -101,7 +101,7 @@ pub struct Damaged {
 }
 
 /// Writes a file and gives its seal.
-pub(super) fn write(header: &Header, records: &[(Role, Entry)]) -> (Vec<u8>, Digest) {
+pub(super) fn write(header: &Header, records: &[(RecordUse, Entry)]) -> (Vec<u8>, Digest) {
     let header = serde_json::to_string(header).expect("text keys and plain values are JSON");
     let mut bytes = format!("{OPENING}\nheader {header}\n").into_bytes();
     let mut chain = Digest::of(&bytes);
@@ -118,7 +118,7 @@ pub(super) fn write(header: &Header, records: &[(Role, Entry)]) -> (Vec<u8>, Dig
     (bytes, seal)
 }
 
-fn link(chain: Digest, role: Role, digest: Digest) -> Digest {
+fn link(chain: Digest, role: RecordUse, digest: Digest) -> Digest {
     Digest::of(format!("{chain} {} {digest}\n", role.word()).as_bytes())
 }
 
@@ -193,7 +193,7 @@ impl VerdictFile {
 }
 
 /// One record's line: whole, and chained to the line before.
-fn record(line: &str, chain: &mut Digest) -> Result<(Role, Entry, Digest), (String, String)> {
+fn record(line: &str, chain: &mut Digest) -> Result<(RecordUse, Entry, Digest), (String, String)> {
     let form = || {
         (
             start(line),
@@ -206,7 +206,7 @@ fn record(line: &str, chain: &mut Digest) -> Result<(Role, Entry, Digest), (Stri
             (Some(word), Some(named), Some(chained), Some(text)) => (word, named, chained, text),
             (_, _, _, _) => return Err(form()),
         };
-    let role = [Role::Judged, Role::Given]
+    let role = [RecordUse::Judged, RecordUse::Given]
         .into_iter()
         .find(|role| role.word() == word)
         .ok_or_else(form)?;

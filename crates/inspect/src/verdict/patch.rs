@@ -56,7 +56,7 @@ pub enum GitError {
 }
 
 /// The whole change of one commit.
-struct Change {
+struct CommitChange {
     patch_id: String,
     /// Each file's part, by the line git opens it with.
     files: BTreeMap<Vec<u8>, Part>,
@@ -115,7 +115,11 @@ impl Patches {
     }
 
     /// What a commit changes since it left the branch.
-    fn change(&self, commit: &CommitSha, base: &str) -> Result<Result<Change, Missing>, GitError> {
+    fn change(
+        &self,
+        commit: &CommitSha,
+        base: &str,
+    ) -> Result<Result<CommitChange, Missing>, GitError> {
         let fetch = |what: &str| Some(format!("fetch {what}"));
         let named = commit.as_str().to_ascii_lowercase();
         // A branch may bear a name that looks like a commit's beginning.
@@ -159,7 +163,7 @@ impl Patches {
         let id = self.git(&["patch-id", "--stable"], Some(&patch.stdout))?;
         let id = String::from_utf8_lossy(&id.stdout).into_owned();
         match id.split_whitespace().next() {
-            Some(patch_id) => Ok(Ok(Change {
+            Some(patch_id) => Ok(Ok(CommitChange {
                 patch_id: patch_id.to_owned(),
                 files: files(&patch.stdout),
             })),
@@ -303,7 +307,7 @@ fn part(lines: &[u8], index: &[u8]) -> Part {
 }
 
 /// The files that either changes.
-fn names<'c>(was: &'c Change, is: &'c Change) -> impl Iterator<Item = &'c Vec<u8>> {
+fn names<'c>(was: &'c CommitChange, is: &'c CommitChange) -> impl Iterator<Item = &'c Vec<u8>> {
     was.files.keys().chain(
         is.files
             .keys()
@@ -311,7 +315,7 @@ fn names<'c>(was: &'c Change, is: &'c Change) -> impl Iterator<Item = &'c Vec<u8
     )
 }
 
-fn is_same(was: &Change, is: &Change, file: &Vec<u8>) -> bool {
+fn is_same(was: &CommitChange, is: &CommitChange, file: &Vec<u8>) -> bool {
     match (was.files.get(file), is.files.get(file)) {
         (Some(was), Some(is)) => was.is_same(is),
         (Some(_) | None, _) => false,
@@ -319,7 +323,12 @@ fn is_same(was: &Change, is: &Change, file: &Vec<u8>) -> bool {
 }
 
 /// Which files are changed otherwise: the first three, and how many more.
-fn different(was: &Change, is: &Change, approved: &CommitSha, head: &CommitSha) -> String {
+fn different(
+    was: &CommitChange,
+    is: &CommitChange,
+    approved: &CommitSha,
+    head: &CommitSha,
+) -> String {
     let names: Vec<String> = names(was, is)
         .filter(|file| !is_same(was, is, file))
         .map(|opening| {

@@ -7,7 +7,7 @@ use review::State;
 use simulate::{Again, Unlike};
 use workspace::config::{Config, ConfigError};
 
-use super::file::{Role, VerdictFile};
+use super::file::{RecordUse, VerdictFile};
 
 /// Records that follow from each other, and the state they lead to.
 pub struct Proof {
@@ -48,8 +48,8 @@ pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
     };
     for (role, entry) in &file.records {
         let (taken, count) = match role {
-            Role::Judged => (proof.again.judge(entry), &mut proof.judged),
-            Role::Given => (proof.again.take_tasks(entry), &mut proof.given),
+            RecordUse::Judged => (proof.again.judge(entry), &mut proof.judged),
+            RecordUse::Given => (proof.again.take_tasks(entry), &mut proof.given),
         };
         *count += 1;
         taken.map_err(|Unlike { recorded, judged }| Unfounded::Unlike {

@@ -18,7 +18,7 @@ use spool::Layout;
 use workspace::config::{Config, ConfigError};
 
 use super::packet::read;
-use super::standing::Standings;
+use super::review_status::ReviewStatuses;
 
 /// One open request, as its reviewer has to answer it.
 #[derive(Clone, Debug, Deserialize)]
@@ -48,9 +48,9 @@ pub struct Ask {
     pub budget: Budget,
     /// The blocking threads that are with a person.
     #[serde(default)]
-    pub held_threads: Vec<Held>,
+    pub held_threads: Vec<HeldThread>,
     /// The threads that need an action.
-    pub open_threads: Vec<Open>,
+    pub open_threads: Vec<OpenThread>,
     /// The files to look at first.
     #[serde(default)]
     pub look_first: Vec<String>,
@@ -95,7 +95,7 @@ pub struct Budget {
 
 /// A thread no response can act on.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Held {
+pub struct HeldThread {
     /// The thread.
     pub id: FindingId,
     /// With whom, and by which action.
@@ -104,7 +104,7 @@ pub struct Held {
 
 /// A thread that needs an action.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Open {
+pub struct OpenThread {
     /// The thread.
     pub id: FindingId,
     /// How bad it is.
@@ -174,7 +174,7 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
     };
     let known = config
         .as_ref()
-        .and_then(|config| Some((config, Standings::read(root, me)?)));
+        .and_then(|config| Some((config, ReviewStatuses::read(root, me)?)));
     let mut asks = match known {
         Some((config, standings)) => of_ledger(root, config, &standings, me, now),
         None => of_files(root, me)?,
@@ -193,7 +193,7 @@ pub fn open(root: &Path, me: &AgentName, now: DateTime<Utc>) -> Result<Vec<Ask>,
 fn of_ledger(
     root: &Path,
     config: &Config,
-    standings: &Standings,
+    standings: &ReviewStatuses,
     me: &AgentName,
     now: DateTime<Utc>,
 ) -> Vec<Ask> {
@@ -304,14 +304,14 @@ impl Ask {
     }
 
     /// The open thread of that id.
-    pub fn thread(&self, id: &str) -> Option<&Open> {
+    pub fn thread(&self, id: &str) -> Option<&OpenThread> {
         self.open_threads
             .iter()
             .find(|thread| thread.id.as_str() == id)
     }
 
     /// Whether a response that does not name the thread resolves it.
-    pub fn is_resolved_by_silence(&self, open: &Open) -> bool {
+    pub fn is_resolved_by_silence(&self, open: &OpenThread) -> bool {
         match &self.silence {
             Silence::Resolves(ids) => ids.as_ref().is_none_or(|ids| ids.contains(&open.id)),
             Silence::Nothing => false,
@@ -354,7 +354,7 @@ impl Ask {
     }
 }
 
-impl Open {
+impl OpenThread {
     fn thread(&self) -> Thread {
         let Self {
             stance,

@@ -1,214 +1,392 @@
-//! A message that is being written: its fields as they were given, right or wrong, and the text made of them. What is
-//! wrong is for the validator to say, in its words.
+//! What an agent says of a message, and the draft made of it: what was not said is filled in where only one thing can be
+//! meant, from the review, the packet and the type.
+
+use std::io;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use message_schema::envelope::{MessageType, Priority, Timestamp};
-use message_schema::id::{AgentName, MessageId};
-use message_schema::{parse, render_document, render_draft};
-use serde::{Serialize, Serializer};
+use message_schema::envelope::{MessageType, Priority};
+use message_schema::id::{AgentName, MessageId, PrNumber, Repo};
+use message_schema::packet::Finding;
+use message_schema::schema::Schema;
+use message_schema::yaml::Node;
+use message_schema::{coerce, line, parse_packet};
+use serde::Deserialize as _;
 use serde_json::Value;
-use validate_message::{PacketInput, Violation, Violations, check};
 
-use super::packet::Packet;
+use super::ask;
+use super::message::{BodyContent, EnvelopeHead, Fields, UncheckedMessage};
+use super::packet::{self, MessagePacket, Named, NewPacket};
+use super::review_status::{self, ReviewStatuses};
 
-/// Named values in the order they are written in; a name stands once.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Fields(Vec<(String, Value)>);
-
-/// A message that is being written.
+/// A message as far as it was said.
 #[derive(Clone, Debug)]
-pub struct Draft {
-    /// Its id, which is also the name of its file.
-    pub id: MessageId,
-    /// Which kind of message.
+pub struct MessageDraft {
+    /// Which kind.
     pub kind: MessageType,
-    /// The envelope from `id` on, without `body` and `auth`.
+    /// Whom it is for; nobody means whoever alone can be meant.
+    pub to: Vec<AgentName>,
+    /// The pull request.
+    pub pr: Option<PrNumber>,
+    /// How soon an answer is wanted.
+    pub priority: Option<Priority>,
+    /// One line on what it is about.
+    pub subject: Option<String>,
+    /// The other fields of the envelope.
     pub envelope: Fields,
-    /// The body.
-    pub body: Said,
-    /// The trailer of a signature, carried untouched.
+    /// The long text: the body, or of a review message its YAML, or the summary in it.
+    pub text: Option<String>,
+    /// The fields of a review message's body.
+    pub body: Fields,
+    /// Its findings packet.
+    pub packet: PacketGiven,
+    /// The trailer of a signature.
     pub auth: Option<String>,
 }
 
-/// What stands in a body.
-#[derive(Clone, Debug)]
-pub enum Said {
-    /// The text of a message outside the review loop.
+/// The findings packet as it was given.
+#[derive(Clone, Debug, Default)]
+pub enum PacketGiven {
+    /// Not at all.
+    #[default]
+    None,
+    /// A file, in the workspace or elsewhere.
+    Path(PathBuf),
+    /// Its text, which has no place yet.
     Text(String),
-    /// The fields of a review message.
-    Fields(Fields),
 }
 
-/// A message without a violation, with the packet that goes before it. Only [`Draft::check`] makes one.
-#[derive(Debug)]
-pub struct Checked {
-    pub(super) id: MessageId,
-    pub(super) text: String,
-    pub(super) packet: Packet,
-    warnings: Vec<Violation>,
+/// Why no draft can be made of it.
+#[derive(Debug, thiserror::Error)]
+pub enum DraftError {
+    /// It is not known whom it is for.
+    #[error("no recipient given and none can be inferred")]
+    Nobody,
+    /// The body has no field of that name.
+    #[error("a {kind} has no `{field}` in its body")]
+    Foreign {
+        /// The field.
+        field: String,
+        /// The type.
+        kind: MessageType,
+    },
+    /// The packet cannot be read or placed.
+    #[error("{path}: {source}", path = path.display())]
+    Packet {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
 }
 
-/// What every message begins with.
-#[derive(Clone, Copy, Debug)]
-pub struct Head<'a> {
-    /// Its id.
-    pub id: &'a MessageId,
-    /// Who writes it.
-    pub from: &'a AgentName,
-    /// Whom it is for; nobody is a violation.
-    pub to: &'a [AgentName],
-    /// Which kind.
-    pub kind: MessageType,
-    /// How soon an answer is wanted.
-    pub priority: Priority,
-    /// When it is written.
-    pub at: DateTime<Utc>,
-}
-
-impl Fields {
-    /// Sets a value; one that stands there already is replaced in its place.
-    pub fn put(&mut self, name: &str, value: impl Into<Value>) {
-        let value = value.into();
-        match self.0.iter_mut().find(|(known, _)| known == name) {
-            Some((_, old)) => *old = value,
-            None => self.0.push((name.to_owned(), value)),
-        }
-    }
-
-    /// Sets a value that was given.
-    pub fn put_given(&mut self, name: &str, value: Option<impl Into<Value>>) {
-        if let Some(value) = value {
-            self.put(name, value);
-        }
-    }
-
-    /// Sets a value where none stands.
-    pub fn fill(&mut self, name: &str, value: impl Into<Value>) {
-        if self.get(name).is_none() {
-            self.put(name, value);
-        }
-    }
-
-    /// The value of that name.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value)
-    }
-
-    /// The names, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| name.as_str())
-    }
-}
-
-impl FromIterator<(String, Value)> for Fields {
-    fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
-        let mut all = Self::default();
-        fields
-            .into_iter()
-            .for_each(|(name, value)| all.put(&name, value));
-        all
-    }
-}
-
-impl Serialize for Fields {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
-
-impl Head<'_> {
-    /// The envelope's first fields.
-    pub fn fields(&self) -> Fields {
-        let mut fields = Fields::default();
-        fields.put("id", self.id.as_str());
-        fields.put("from", self.from.as_str());
-        match self.to {
-            [] => {}
-            [one] => fields.put("to", one.as_str()),
-            many => fields.put("to", many.iter().map(AgentName::as_str).collect::<Vec<_>>()),
-        }
-        fields.put("type", self.kind.as_str());
-        fields.put("priority", self.priority.as_str());
-        fields.put("created_at_utc", Timestamp::from_utc(self.at).to_string());
-        fields
-    }
-}
-
-impl Draft {
-    /// The message as its file will have it.
-    pub fn text(&self) -> String {
-        let body = match &self.body {
-            Said::Text(text) => text.clone(),
-            Said::Fields(fields) => render_document(fields),
-        };
-        render_draft(&self.envelope, &body, self.auth.as_deref())
-    }
-
-    /// The message, if the validator finds nothing wrong with it and its packet; else all that it finds.
-    pub fn check(&self, packet: Packet) -> Result<Checked, Violations> {
-        let text = self.text();
-        let message = parse(text.as_bytes())?;
-        let input = match &packet {
-            Packet::None => PacketInput::NotNamed,
-            Packet::Missing => PacketInput::Missing,
-            Packet::InPlace(bytes) => PacketInput::Bytes(bytes),
-            Packet::New(new) => PacketInput::Bytes(new.text.as_bytes()),
-        };
-        let valid = check(&message, input)?;
-        let warnings = valid.warnings().to_vec();
-        Ok(Checked {
-            id: self.id.clone(),
-            text,
-            packet,
-            warnings,
-        })
-    }
-}
-
-impl Checked {
-    /// What the sender may want to know, although nothing is refused.
-    pub fn warnings(&self) -> &[Violation] {
-        &self.warnings
-    }
-
-    /// The message's exact text.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wrong_value_reaches_the_validator_as_it_was_given() {
-        let id = MessageId::new("m-1").expect("an id");
-        let from = AgentName::new("claude").expect("a name");
-        let at = "2026-02-13T10:00:00Z".parse().expect("an instant");
-        let head = Head {
-            id: &id,
-            from: &from,
-            to: &[],
-            kind: MessageType::Question,
-            priority: Priority::P2,
-            at,
-        };
-        let draft = Draft {
-            id: id.clone(),
-            kind: MessageType::Question,
-            envelope: head.fields(),
-            body: Said::Text("why?".to_owned()),
+impl MessageDraft {
+    /// A letter of that kind that says nothing yet.
+    pub fn new(kind: MessageType) -> Self {
+        Self {
+            kind,
+            to: Vec::new(),
+            pr: None,
+            priority: None,
+            subject: None,
+            envelope: Fields::default(),
+            text: None,
+            body: Fields::default(),
+            packet: PacketGiven::None,
             auth: None,
-        };
-        let violations = draft.check(Packet::None).expect_err("nobody is named");
-        let told: Vec<_> = violations
-            .iter()
-            .filter_map(|violation| violation.field.as_deref())
-            .collect();
-        assert_eq!(told, ["subject", "to"]);
+        }
     }
+
+    /// The whole message, with the packet that goes before it.
+    pub fn draft(
+        &self,
+        root: &Path,
+        me: &AgentName,
+        id: &MessageId,
+        at: DateTime<Utc>,
+    ) -> Result<(UncheckedMessage, MessagePacket), DraftError> {
+        let mut body = self.body.clone();
+        let text = self.spread(&mut body);
+        let foreign = body
+            .names()
+            .find(|name| !self.knows(name) && self.body.get(name).is_some());
+        if let Some(field) = foreign {
+            return Err(DraftError::Foreign {
+                field: field.to_owned(),
+                kind: self.kind,
+            });
+        }
+        let repo = body
+            .get("repo")
+            .and_then(Value::as_str)
+            .and_then(|text| Repo::new(text).ok());
+        let in_body = body
+            .get("pr")
+            .and_then(Value::as_str)
+            .and_then(|text| PrNumber::new(text).ok());
+        let pr = self.pr.clone().or(in_body);
+        let other = pr
+            .as_ref()
+            .and_then(|pr| self.other_side(root, me, pr, repo.as_ref(), at));
+        let to = match (self.to.as_slice(), &other) {
+            ([], Some((only, _))) => vec![only.clone()],
+            ([], None) => return Err(DraftError::Nobody),
+            (said, _) => said.to_vec(),
+        };
+        if let Some((_, Some(round))) = other {
+            body.fill("round", round);
+        }
+        let packet = self.placed(root, me, pr.as_ref(), &mut body)?;
+        self.complete(&mut body, pr.as_ref(), &packet);
+
+        let priority = self.priority.unwrap_or(Priority::P2);
+        let mut envelope = EnvelopeHead {
+            id,
+            from: me,
+            to: &to,
+            kind: self.kind,
+            priority,
+            at,
+        }
+        .fields();
+        envelope.put_given("related_pr", pr.as_ref().map(PrNumber::as_str));
+        envelope.put(
+            "subject",
+            self.subject
+                .clone()
+                .unwrap_or_else(|| self.default_subject(pr.as_ref(), &body)),
+        );
+        for name in self.envelope.names() {
+            envelope.put_given(name, self.envelope.get(name).cloned());
+        }
+        let body = if self.kind.is_review() {
+            BodyContent::Fields(body)
+        } else {
+            BodyContent::Text(text.unwrap_or_default())
+        };
+        Ok((
+            UncheckedMessage {
+                id: id.clone(),
+                kind: self.kind,
+                envelope,
+                body,
+                auth: self.auth.clone(),
+            },
+            packet,
+        ))
+    }
+
+    /// The other side of the review on that pull request, and the round a message about it names; as far as the ledger
+    /// tells, or else the files.
+    fn other_side(
+        &self,
+        root: &Path,
+        me: &AgentName,
+        pr: &PrNumber,
+        repo: Option<&Repo>,
+        at: DateTime<Utc>,
+    ) -> Option<(AgentName, Option<u32>)> {
+        let is_request = self.kind == MessageType::ReviewRequest;
+        let needs_round = self.knows("round") && !is_request;
+        if !self.to.is_empty() && !needs_round {
+            return None;
+        }
+        if let Some(standings) = ReviewStatuses::read(root, me) {
+            let to = self
+                .to
+                .first()
+                .cloned()
+                .or_else(|| standings.other_side(pr, repo))?;
+            let round = standings.round(pr, repo, &to).filter(|_| needs_round);
+            return Some((to, round));
+        }
+        if self.kind.is_terminal_response() {
+            let asks = ask::open(root, me, at).ok()?;
+            let mut meant = asks.into_iter().filter(|ask| ask.pr.same_pr(pr));
+            return meant.next().map(|ask| (ask.author, Some(ask.round)));
+        }
+        let (to, round) = review_status::feedback_in_hand(root, me, pr)?;
+        Some((to, needs_round.then_some(round)))
+    }
+
+    fn knows(&self, field: &str) -> bool {
+        Schema::of_body(self.kind).is_some_and(|schema| schema.shape().field(field).is_some())
+    }
+
+    /// The field of a review message that holds a long text.
+    fn summary(&self) -> Option<&'static str> {
+        match self.kind {
+            MessageType::ReviewRequest => Some("diff_summary"),
+            MessageType::ReviewAddressed => Some("changes_summary"),
+            MessageType::ReviewFeedback
+            | MessageType::ReviewLgtm
+            | MessageType::Notification
+            | MessageType::Question
+            | MessageType::TaskRequest
+            | MessageType::FollowUp
+            | MessageType::Handoff
+            | MessageType::HandoffComplete
+            | MessageType::BrainstormRequest
+            | MessageType::BrainstormFollowup => None,
+        }
+    }
+
+    /// Puts the long text of a review message where it belongs: each field of a mapping that has one of the body's own,
+    /// else the whole as the summary. Gives back the text that is a body as it stands.
+    fn spread(&self, body: &mut Fields) -> Option<String> {
+        let text = self.text.clone()?;
+        let Some(schema) = Schema::of_body(self.kind) else {
+            return Some(text);
+        };
+        let mapping = parse_packet(text.as_bytes())
+            .ok()
+            .filter(|node| self.is_body(node));
+        match (mapping, self.summary()) {
+            (Some(mapping), _) => {
+                if let Value::Object(fields) = coerce(&mapping, schema.shape()) {
+                    fields
+                        .into_iter()
+                        .for_each(|(name, value)| body.fill(&name, value));
+                }
+            }
+            (None, Some(summary)) => body.fill(summary, text.trim()),
+            // The validator has no word for a text where fields belong; an unknown field is told by its name.
+            (None, None) => body.fill("text", text.trim()),
+        }
+        None
+    }
+
+    fn is_body(&self, node: &Node) -> bool {
+        node.fields().iter().any(|field| self.knows(&field.key))
+    }
+
+    /// Finds or places the packet, and names it in the body.
+    fn placed(
+        &self,
+        root: &Path,
+        me: &AgentName,
+        pr: Option<&PrNumber>,
+        body: &mut Fields,
+    ) -> Result<MessagePacket, DraftError> {
+        let in_body = body
+            .get("findings_packet")
+            .and_then(Value::as_str)
+            .map(PathBuf::from);
+        let new = |text: String, body: &mut Fields| {
+            let round = body
+                .get("round")
+                .map_or_else(String::new, |round| format!("_r{round}"));
+            let stem = pr.map_or_else(
+                || me.to_string(),
+                |pr| format!("{pr}_{me}{}", round.replace('"', "")),
+            );
+            let planned = NewPacket::plan(root, &stem, text);
+            let planned = planned.map_err(|source| DraftError::Packet {
+                path: root.join("packets/findings"),
+                source,
+            })?;
+            body.put("findings_packet", planned.path.as_str());
+            Ok(MessagePacket::New(planned))
+        };
+        let path = match (&self.packet, &in_body) {
+            (PacketGiven::Text(text), _) => return new(text.clone(), body),
+            (PacketGiven::Path(path), _) | (PacketGiven::None, Some(path)) => path.clone(),
+            (PacketGiven::None, None) => return Ok(MessagePacket::None),
+        };
+        match packet::named(root, &path).map_err(|source| DraftError::Packet {
+            path: path.clone(),
+            source,
+        })? {
+            Named::Inside(inside, bytes) => {
+                body.put("findings_packet", inside.as_str());
+                Ok(MessagePacket::InPlace(bytes))
+            }
+            Named::Outside(text) => new(text, body),
+            Named::Missing => {
+                body.put("findings_packet", path.to_string_lossy().into_owned());
+                Ok(MessagePacket::Missing)
+            }
+        }
+    }
+
+    /// What the type, the number and the packet tell.
+    fn complete(&self, body: &mut Fields, pr: Option<&PrNumber>, packet: &MessagePacket) {
+        match self.kind {
+            MessageType::ReviewRequest => {
+                if let Some(pr) = pr {
+                    body.fill("pr", pr.as_str());
+                }
+            }
+            MessageType::ReviewFeedback => {
+                if let Some(count) = blocking(packet) {
+                    body.fill("blocking_count", count);
+                }
+            }
+            MessageType::ReviewLgtm => {
+                body.fill("quality_gate_result", "pass");
+                body.fill("merge_ready", true);
+            }
+            MessageType::ReviewAddressed
+            | MessageType::Notification
+            | MessageType::Question
+            | MessageType::TaskRequest
+            | MessageType::FollowUp
+            | MessageType::Handoff
+            | MessageType::HandoffComplete
+            | MessageType::BrainstormRequest
+            | MessageType::BrainstormFollowup => {}
+        }
+    }
+
+    fn default_subject(&self, pr: Option<&PrNumber>, body: &Fields) -> String {
+        let round = body
+            .get("round")
+            .and_then(Value::as_u64)
+            .map_or_else(String::new, |round| format!(", round {round}"));
+        let about = pr.map_or_else(String::new, |pr| format!(" PR {pr}"));
+        let subject = match self.kind {
+            MessageType::ReviewRequest => format!("Review{about}"),
+            MessageType::ReviewFeedback => {
+                let count = body.get("blocking_count").and_then(Value::as_u64);
+                let count = count.map_or_else(String::new, |count| format!(": {count} blocking"));
+                format!("Feedback on{about}{round}{count}")
+            }
+            MessageType::ReviewAddressed => format!("Addressed{about}{round}"),
+            MessageType::ReviewLgtm => format!("Approved{about}{round}"),
+            MessageType::Notification
+            | MessageType::Question
+            | MessageType::TaskRequest
+            | MessageType::FollowUp
+            | MessageType::Handoff
+            | MessageType::HandoffComplete
+            | MessageType::BrainstormRequest
+            | MessageType::BrainstormFollowup => {
+                let word = self.kind.as_str().replace('_', " ");
+                let first = word.chars().next().map(|c| c.to_ascii_uppercase());
+                let word: String = first.into_iter().chain(word.chars().skip(1)).collect();
+                if pr.is_some() {
+                    format!("{word} on{about}")
+                } else {
+                    word
+                }
+            }
+        };
+        debug_assert!(line::is_one_line(&subject));
+        subject
+    }
+}
+
+/// How many findings of the packet block, as far as they can be read.
+fn blocking(packet: &MessagePacket) -> Option<usize> {
+    let bytes = match packet {
+        MessagePacket::None | MessagePacket::Missing => return None,
+        MessagePacket::InPlace(bytes) => bytes.as_slice(),
+        MessagePacket::New(new) => new.text.as_bytes(),
+    };
+    let packet = coerce(&parse_packet(bytes).ok()?, Schema::FindingsPacket.shape());
+    let findings = packet["findings"].as_array()?;
+    let findings = findings
+        .iter()
+        .filter_map(|finding| Finding::deserialize(finding).ok());
+    Some(findings.filter(Finding::counts_as_blocking).count())
 }

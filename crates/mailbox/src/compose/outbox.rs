@@ -9,20 +9,20 @@ use message_schema::id::{AgentName, MessageId};
 use spool::Layout;
 use workspace::replaced::rename_new;
 
-use super::draft::Checked;
-use super::packet::Packet;
+use super::message::CheckedMessage;
+use super::packet::MessagePacket;
 
 /// What the daemon's user must be able to do with a file, whatever the writer's umask says.
 const OTHERS_READ: u32 = 0o440;
 
 /// Why a message was not written.
 #[derive(Debug, thiserror::Error)]
-pub enum PostError {
+pub enum WriteError {
     /// A packet took the name that was planned for this one; plan again.
     #[error("the name {} was taken meanwhile", .0.display())]
     PacketTaken(PathBuf),
     /// A message of that name lies in the outbox.
-    #[error("{} is there already", .0.display())]
+    #[error("{} already exists", .0.display())]
     Taken(PathBuf),
     /// The disk.
     #[error("{}: {source}", path.display())]
@@ -51,23 +51,27 @@ pub fn path(root: &Path, agent: &AgentName, id: &MessageId) -> PathBuf {
 
 /// Writes the packet, then the message. A kill between the two leaves a packet nobody points to, which the next try uses;
 /// once this returns, the message is on the disk.
-pub fn write(root: &Path, agent: &AgentName, message: &Checked) -> Result<PathBuf, PostError> {
-    if let Packet::New(new) = &message.packet {
+pub fn write(
+    root: &Path,
+    agent: &AgentName,
+    message: &CheckedMessage,
+) -> Result<PathBuf, WriteError> {
+    if let MessagePacket::New(new) = &message.packet {
         let path = root.join(new.path.as_str());
         new.write(root).map_err(|source| {
             let is_taken = source.kind() == io::ErrorKind::AlreadyExists;
             if is_taken {
-                PostError::PacketTaken(path)
+                WriteError::PacketTaken(path)
             } else {
-                PostError::Io { path, source }
+                WriteError::Io { path, source }
             }
         })?;
     }
     let path = path(root, agent, &message.id);
     match write_new(&path, message.text.as_bytes()) {
         Ok(()) => Ok(path),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(PostError::Taken(path)),
-        Err(source) => Err(PostError::Io { path, source }),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(WriteError::Taken(path)),
+        Err(source) => Err(WriteError::Io { path, source }),
     }
 }
 

@@ -17,7 +17,7 @@ pub const SIZE_MAX: u64 = 256 * 1024;
 
 /// The packet of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Packet {
+pub enum MessagePacket {
     /// The message names none.
     None,
     /// The message names one that is not there.

@@ -12,10 +12,10 @@ use review::{Deal, NotAResponse, StructuredResponse, ThreadAnswer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ask::{Ask, Open, Silence};
-use super::draft::Fields;
-use super::gaps::{self, Dealt, Gap, Verdict};
-use super::sheet::{Deed, Loose, Sheet};
+use super::ask::{Ask, OpenThread, Silence};
+use super::message::Fields;
+use super::omissions::{self, Dealt, Omission, ResponseKind};
+use super::response_file::{LooseResponse, ResponseFile, ThreadAction};
 
 /// What a nit says of what comes next where the reviewer said nothing.
 const LATER: &str = "look at it after the merge";
@@ -37,25 +37,25 @@ pub struct Response {
 #[derive(Debug)]
 pub enum Unwritten {
     /// Open threads are not dealt with, or not legally.
-    Gaps(Vec<Gap>),
+    Gaps(Vec<Omission>),
     /// The quality gate would refuse the lgtm; why, one phrase each.
     Gate(Vec<String>),
     /// It cannot be written at all.
     Response(NotAResponse),
     /// It is the other one of the two responses.
-    Other(Verdict),
+    Other(ResponseKind),
 }
 
 /// Makes a response of what was written down.
 pub fn write(
     ask: &Ask,
-    sheet: &Sheet,
-    verdict: Verdict,
+    sheet: &ResponseFile,
+    verdict: ResponseKind,
     now: DateTime<Utc>,
 ) -> Result<Response, Unwritten> {
     match sheet {
-        Sheet::Structured(response) => structured(ask, response, verdict, now),
-        Sheet::Loose(loose) => Scribe {
+        ResponseFile::Structured(response) => structured(ask, response, verdict, now),
+        ResponseFile::Loose(loose) => Scribe {
             ask,
             loose,
             verdict,
@@ -67,17 +67,17 @@ pub fn write(
 fn structured(
     ask: &Ask,
     response: &StructuredResponse,
-    verdict: Verdict,
+    verdict: ResponseKind,
     now: DateTime<Utc>,
 ) -> Result<Response, Unwritten> {
     let (given, threads) = match &response.response {
-        review::TerminalResponse::Feedback(answer) => (Verdict::Feedback, &answer.threads),
-        review::TerminalResponse::Lgtm(answer) => (Verdict::Lgtm, &answer.threads),
+        review::TerminalResponse::Feedback(answer) => (ResponseKind::Feedback, &answer.threads),
+        review::TerminalResponse::Lgtm(answer) => (ResponseKind::Lgtm, &answer.threads),
     };
     if given != verdict {
         return Err(Unwritten::Other(given));
     }
-    let dealt = |open: &Open| match threads.get(&open.id) {
+    let dealt = |open: &OpenThread| match threads.get(&open.id) {
         None => Dealt::Unnamed,
         Some(ThreadAnswer {
             action: Deal::Defer,
@@ -101,13 +101,13 @@ fn structured(
         .packet
         .as_ref()
         .map_or(&[][..], |packet| &packet.findings);
-    if verdict == Verdict::Lgtm {
+    if verdict == ResponseKind::Lgtm {
         let runs = written
             .packet
             .as_ref()
             .and_then(|packet| packet.qa_validation.as_ref());
         let runs = runs.map_or(Value::Null, |qa| json!(qa.commands_run));
-        passes(gaps::gate(
+        passes(omissions::gate(
             ask,
             dealt,
             findings.iter(),
@@ -145,11 +145,15 @@ fn fields(body: &impl Serialize) -> Vec<(String, Value)> {
 }
 
 /// Sees that every open thread is dealt with.
-fn named(ask: &Ask, verdict: Verdict, dealt: impl Fn(&Open) -> Dealt) -> Result<(), Unwritten> {
-    let gaps: Vec<Gap> = ask
+fn named(
+    ask: &Ask,
+    verdict: ResponseKind,
+    dealt: impl Fn(&OpenThread) -> Dealt,
+) -> Result<(), Unwritten> {
+    let gaps: Vec<Omission> = ask
         .open_threads
         .iter()
-        .filter_map(|open| gaps::gap(ask, open, &dealt(open), verdict))
+        .filter_map(|open| omissions::gap(ask, open, &dealt(open), verdict))
         .collect();
     if gaps.is_empty() {
         Ok(())
@@ -168,8 +172,8 @@ fn passes(broken: Vec<String>) -> Result<(), Unwritten> {
 
 struct Scribe<'a> {
     ask: &'a Ask,
-    loose: &'a Loose,
-    verdict: Verdict,
+    loose: &'a LooseResponse,
+    verdict: ResponseKind,
 }
 
 impl Scribe<'_> {
@@ -181,8 +185,8 @@ impl Scribe<'_> {
             .iter()
             .filter_map(|finding| Finding::deserialize(finding).ok())
             .collect();
-        if self.verdict == Verdict::Lgtm {
-            passes(gaps::gate(
+        if self.verdict == ResponseKind::Lgtm {
+            passes(omissions::gate(
                 self.ask,
                 |open| self.dealt(open),
                 read.iter(),
@@ -194,7 +198,7 @@ impl Scribe<'_> {
             .filter(|finding| finding.counts_as_blocking())
             .count();
         let nits = self.nits(&read);
-        let is_needed = self.verdict == Verdict::Feedback
+        let is_needed = self.verdict == ResponseKind::Feedback
             || !findings.is_empty()
             || !self.loose.commands_run.is_empty();
         let packet = is_needed.then(|| self.packet(&findings));
@@ -219,13 +223,13 @@ impl Scribe<'_> {
             .actions
             .keys()
             .filter(|id| self.ask.thread(id).is_none());
-        let gap = |id: &String| Gap {
+        let gap = |id: &String| Omission {
             code: message_schema::Code::ThreadNotOpen,
             id: id.clone(),
             what: "it is no open thread of this review".to_owned(),
             legal: Vec::new(),
         };
-        let gaps: Vec<Gap> = strange.map(gap).collect();
+        let gaps: Vec<Omission> = strange.map(gap).collect();
         if gaps.is_empty() {
             Ok(())
         } else {
@@ -233,14 +237,14 @@ impl Scribe<'_> {
         }
     }
 
-    fn named_again(&self, open: &Open) -> Option<&Map<String, Value>> {
+    fn named_again(&self, open: &OpenThread) -> Option<&Map<String, Value>> {
         self.loose
             .findings
             .iter()
             .find(|finding| finding.get("id").and_then(Value::as_str) == Some(open.id.as_str()))
     }
 
-    fn dealt(&self, open: &Open) -> Dealt {
+    fn dealt(&self, open: &OpenThread) -> Dealt {
         let text = |finding: Option<&Map<String, Value>>, key: &str| {
             finding
                 .and_then(|finding| finding.get(key))
@@ -250,7 +254,7 @@ impl Scribe<'_> {
         let finding = self.named_again(open);
         let deed = self.loose.actions.get(open.id.as_str());
         let in_packet = text(finding, "action");
-        let stance = deed.and_then(Deed::stance);
+        let stance = deed.and_then(ThreadAction::stance);
         let stance = stance.or_else(|| {
             text(finding, "stance")
                 .and_then(|word| message_schema::packet::Stance::from_word(&word))
@@ -272,11 +276,11 @@ impl Scribe<'_> {
     }
 
     /// Whether a nit names the thread as its source.
-    fn is_covered(&self, open: &Open) -> bool {
+    fn is_covered(&self, open: &OpenThread) -> bool {
         let source = |nit: &Map<String, Value>| {
             nit.get("source").and_then(Value::as_str) == Some(open.id.as_str())
         };
-        self.verdict == Verdict::Lgtm && self.loose.nits.iter().any(source)
+        self.verdict == ResponseKind::Lgtm && self.loose.nits.iter().any(source)
     }
 
     /// The findings that were written down, completed, and the open threads that only an action names.
@@ -337,7 +341,7 @@ impl Scribe<'_> {
     }
 
     /// An open thread under its id, with what is known of it and what is done with it.
-    fn again(&self, open: &Open, mut finding: Map<String, Value>) -> Map<String, Value> {
+    fn again(&self, open: &OpenThread, mut finding: Map<String, Value>) -> Map<String, Value> {
         let mut fill = |name: &str, value: Value| {
             if !value.is_null() {
                 finding.entry(name).or_insert(value);
@@ -371,7 +375,7 @@ impl Scribe<'_> {
 
     /// The nits that were written down, completed, with one for each deferred thread and each new finding that waits.
     fn nits(&self, findings: &[Finding]) -> Vec<Map<String, Value>> {
-        if self.verdict == Verdict::Feedback {
+        if self.verdict == ResponseKind::Feedback {
             return Vec::new();
         }
         let mut nits = self.loose.nits.clone();
@@ -380,7 +384,7 @@ impl Scribe<'_> {
                 .any(|nit| nit.get("source").and_then(Value::as_str) == Some(id))
         };
         let mut add =
-            |severity: Severity, id: &str, title: Option<&String>, deed: Option<&Deed>| {
+            |severity: Severity, id: &str, title: Option<&String>, deed: Option<&ThreadAction>| {
                 if !has_source(&nits, id) {
                     let summary = title.cloned().unwrap_or_else(|| format!("finding {id}"));
                     let mut nit = Map::new();
@@ -469,12 +473,12 @@ impl Scribe<'_> {
     fn body(&self, blocking: usize, nits: &[Map<String, Value>]) -> Fields {
         let mut body = Fields::default();
         match self.verdict {
-            Verdict::Feedback => {
+            ResponseKind::Feedback => {
                 body.put("round", self.ask.round);
                 body.put("blocking_count", blocking);
                 body.put_given("escalation", self.loose.escalation.clone());
             }
-            Verdict::Lgtm => {
+            ResponseKind::Lgtm => {
                 body.put("quality_gate_result", "pass");
                 body.put(
                     "merge_ready",

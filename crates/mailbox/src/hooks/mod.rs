@@ -6,7 +6,7 @@ pub mod install;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::mailbag::Letter;
+use crate::mailboxes::MailboxEntry;
 
 /// Programs whose hooks are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -53,7 +53,7 @@ pub const NAMED: usize = 5;
 pub fn output(
     program: Program,
     moment: Moment,
-    letters: &[Letter],
+    letters: &[MailboxEntry],
     waiting: usize,
     goes_on_already: bool,
 ) -> String {
@@ -76,7 +76,7 @@ pub fn output(
 }
 
 /// Only what the daemon has checked and what has no room for prose: numbers, types, ids, names of agents.
-fn announcement(letters: &[Letter], waiting: usize) -> String {
+fn announcement(letters: &[MailboxEntry], waiting: usize) -> String {
     let messages = if waiting == 1 {
         "1 message waits"
     } else {
@@ -91,7 +91,7 @@ fn announcement(letters: &[Letter], waiting: usize) -> String {
     format!("settled: {messages} for you{list}. Run `settled` to see what is next.")
 }
 
-fn named(letter: &Letter) -> Option<String> {
+fn named(letter: &MailboxEntry) -> Option<String> {
     let id = letter
         .id
         .as_deref()
@@ -120,16 +120,16 @@ pub fn goes_on_already(payload: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mailbag::{Mailbag, Place};
+    use crate::mailboxes::{AgentMailboxes, MailboxPlace};
 
-    fn letters(text: &str) -> Vec<Letter> {
+    fn letters(text: &str) -> Vec<MailboxEntry> {
         let root = tempfile::tempdir().expect("a directory");
         let inbox = root.path().join("agents/codex/inbox");
         std::fs::create_dir_all(&inbox).expect("an inbox");
         std::fs::write(inbox.join("a.yaml"), text).expect("a message");
         let agent = "codex".parse().expect("a name");
-        Mailbag::new(root.path(), &agent)
-            .letters(Place::Inbox)
+        AgentMailboxes::new(root.path(), &agent)
+            .letters(MailboxPlace::Inbox)
             .expect("a list")
     }
 
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_held_up_once_and_only_for_mail() {
-        let none: Vec<Letter> = Vec::new();
+        let none: Vec<MailboxEntry> = Vec::new();
         for (program, quiet) in [(Program::Claude, ""), (Program::Codex, "{}\n")] {
             assert_eq!(output(program, Moment::TurnEnd, &none, 0, false), quiet);
             assert_eq!(output(program, Moment::TurnEnd, &none, 3, true), quiet);

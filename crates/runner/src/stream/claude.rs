@@ -3,28 +3,28 @@
 
 use serde_json::Value;
 
-use super::{Line, text};
+use super::{StreamEvent, text};
 
 /// Reads one line. A turn is one answer of the model in the conversation itself; those of helpers it calls name the
 /// tool they came by.
-pub(super) fn read(value: &Value, last: &mut Option<String>) -> Line {
+pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
     match text(value, "type") {
         "assistant" if value.get("parent_tool_use_id").is_none_or(Value::is_null) => {
             let id = value["message"]["id"].as_str().map(str::to_owned);
             let begins_turn = id.is_none() || id != *last;
             *last = id;
-            Line {
+            StreamEvent {
                 begins_turn,
-                ..Line::default()
+                ..StreamEvent::default()
             }
         }
         "result" => result(value),
-        _ => Line::default(),
+        _ => StreamEvent::default(),
     }
 }
 
 /// What was asked for by a schema stands in a field of its own, and is the answer.
-fn result(value: &Value) -> Line {
+fn result(value: &Value) -> StreamEvent {
     let is_error =
         value["is_error"].as_bool().unwrap_or(false) || text(value, "subtype") != "success";
     let end = if is_error {
@@ -36,9 +36,9 @@ fn result(value: &Value) -> Line {
         .get("structured_output")
         .filter(|output| output.is_object());
     let words = structured.map_or_else(|| text(value, "result").to_owned(), Value::to_string);
-    Line {
+    StreamEvent {
         words: Some((words, false)),
         end: Some(end),
-        ..Line::default()
+        ..StreamEvent::default()
     }
 }

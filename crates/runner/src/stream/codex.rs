@@ -3,16 +3,16 @@
 
 use serde_json::Value;
 
-use super::{Line, text};
+use super::{StreamEvent, text};
 
 /// Reads one line. Codex calls a turn all that it does for one prompt, so there is one in a run; the seconds are
 /// what bounds it.
-pub(super) fn read(value: &Value) -> Line {
+pub(super) fn read(value: &Value) -> StreamEvent {
     let item = &value["item"];
     match text(value, "type") {
-        "turn.started" => Line {
+        "turn.started" => StreamEvent {
             begins_turn: true,
-            ..Line::default()
+            ..StreamEvent::default()
         },
         // Older versions call the item's type `item_type` and the message `assistant_message`.
         "item.completed"
@@ -20,19 +20,19 @@ pub(super) fn read(value: &Value) -> Line {
                 .iter()
                 .any(|name| matches!(text(item, name), "agent_message" | "assistant_message")) =>
         {
-            Line {
+            StreamEvent {
                 words: Some((text(item, "text").to_owned(), false)),
-                ..Line::default()
+                ..StreamEvent::default()
             }
         }
-        "turn.completed" => Line {
+        "turn.completed" => StreamEvent {
             end: Some(Ok(())),
-            ..Line::default()
+            ..StreamEvent::default()
         },
-        "turn.failed" | "error" => Line {
+        "turn.failed" | "error" => StreamEvent {
             end: Some(Err("its turn failed".to_owned())),
-            ..Line::default()
+            ..StreamEvent::default()
         },
-        _ => Line::default(),
+        _ => StreamEvent::default(),
     }
 }

@@ -3,32 +3,32 @@
 
 use serde_json::Value;
 
-use super::{Line, text};
+use super::{StreamEvent, text};
 
 /// Where the model is at work.
 const AT_WORK: &str = "model";
 
 /// Reads one line. A turn is what the model says and asks for between two answers of tools; `last` says whether one
 /// is under way.
-pub(super) fn read(value: &Value, last: &mut Option<String>) -> Line {
+pub(super) fn read(value: &Value, last: &mut Option<String>) -> StreamEvent {
     let mut begin = || last.replace(AT_WORK.to_owned()).is_none();
     match text(value, "type") {
         "message" if text(value, "role") == "assistant" => {
             let begins_turn = begin();
             let goes_on = value["delta"].as_bool().unwrap_or(false) && !begins_turn;
-            Line {
+            StreamEvent {
                 begins_turn,
                 words: Some((text(value, "content").to_owned(), goes_on)),
                 end: None,
             }
         }
-        "tool_use" => Line {
+        "tool_use" => StreamEvent {
             begins_turn: begin(),
-            ..Line::default()
+            ..StreamEvent::default()
         },
         "tool_result" => {
             *last = None;
-            Line::default()
+            StreamEvent::default()
         }
         "result" => {
             let is_well = text(value, "status") == "success";
@@ -37,11 +37,11 @@ pub(super) fn read(value: &Value, last: &mut Option<String>) -> Line {
             } else {
                 Err("its result is an error".to_owned())
             };
-            Line {
+            StreamEvent {
                 end: Some(end),
-                ..Line::default()
+                ..StreamEvent::default()
             }
         }
-        _ => Line::default(),
+        _ => StreamEvent::default(),
     }
 }

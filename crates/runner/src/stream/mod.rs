@@ -17,7 +17,7 @@ const SAID_MAX: usize = 256 * 1024;
 /// The form of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum OutputFormat {
     /// Text without a form: the whole of it is what is said, and no turn can be told.
     #[default]
     Text,
@@ -31,7 +31,7 @@ pub enum Form {
 
 /// What one line says.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Line {
+struct StreamEvent {
     /// The turn it belongs to has begun with it: the turn before is completed.
     begins_turn: bool,
     /// Words of the agent, and whether they go on from the last ones.
@@ -42,8 +42,8 @@ struct Line {
 
 /// An output as far as it was read.
 #[derive(Debug)]
-pub struct Reader {
-    form: Form,
+pub struct OutputReader {
+    form: OutputFormat,
     line: Vec<u8>,
     is_line_too_long: bool,
     /// The id of the last turn, where the form has one.
@@ -56,7 +56,7 @@ pub struct Reader {
 
 /// What an output came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct AgentOutput {
     /// The last words.
     pub text: String,
     /// Why they are not to be read, if so.
@@ -65,9 +65,9 @@ pub struct Said {
     pub turns: u16,
 }
 
-impl Reader {
+impl OutputReader {
     /// Reads an output of this form.
-    pub fn new(form: Form) -> Self {
+    pub fn new(form: OutputFormat) -> Self {
         let (line, words) = (Vec::new(), Vec::new());
         Self {
             form,
@@ -83,7 +83,7 @@ impl Reader {
 
     /// Reads on.
     pub fn read(&mut self, bytes: &[u8]) {
-        if self.form == Form::Text {
+        if self.form == OutputFormat::Text {
             return self.keep(bytes);
         }
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -104,12 +104,12 @@ impl Reader {
     }
 
     /// The output is over.
-    pub fn finish(mut self) -> Said {
+    pub fn finish(mut self) -> AgentOutput {
         self.take_line();
         let unfinished = match (self.form, &self.end) {
-            (Form::Text, _) | (_, Some(Ok(()))) => None,
+            (OutputFormat::Text, _) | (_, Some(Ok(()))) => None,
             (_, Some(Err(why))) => Some(why.clone()),
-            (Form::Claude | Form::Codex | Form::Gemini, None) => {
+            (OutputFormat::Claude | OutputFormat::Codex | OutputFormat::Gemini, None) => {
                 Some("its output has no end".to_owned())
             }
         };
@@ -119,7 +119,7 @@ impl Reader {
         let text = String::from_utf8(self.words);
         let bytes = text.is_err().then(|| "it is no UTF-8 text".to_owned());
         let unreadable = unfinished.or(cut).or(bytes);
-        Said {
+        AgentOutput {
             text: text.unwrap_or_default(),
             unreadable,
             turns: self.begun,
@@ -147,12 +147,12 @@ impl Reader {
             return;
         };
         let read = match self.form {
-            Form::Claude => claude::read(&value, &mut self.last),
-            Form::Codex => codex::read(&value),
-            Form::Gemini => gemini::read(&value, &mut self.last),
-            Form::Text => return,
+            OutputFormat::Claude => claude::read(&value, &mut self.last),
+            OutputFormat::Codex => codex::read(&value),
+            OutputFormat::Gemini => gemini::read(&value, &mut self.last),
+            OutputFormat::Text => return,
         };
-        let Line {
+        let StreamEvent {
             begins_turn,
             words,
             end,

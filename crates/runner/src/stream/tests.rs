@@ -7,8 +7,8 @@ const CODEX: &str = include_str!("../../../../tests/fixtures/stream/codex.jsonl"
 const GEMINI: &str = include_str!("../../../../tests/fixtures/stream/gemini.jsonl");
 
 /// What an output in pieces of so many bytes comes to, and the turns that were completed before its end.
-fn read(form: Form, output: &str, piece: usize) -> (Said, u16) {
-    let mut reader = Reader::new(form);
+fn read(form: OutputFormat, output: &str, piece: usize) -> (AgentOutput, u16) {
+    let mut reader = OutputReader::new(form);
     output
         .as_bytes()
         .chunks(piece)
@@ -17,19 +17,19 @@ fn read(form: Form, output: &str, piece: usize) -> (Said, u16) {
     (reader.finish(), completed)
 }
 
-fn whole(form: Form, output: &str) -> Said {
+fn whole(form: OutputFormat, output: &str) -> AgentOutput {
     read(form, output, usize::MAX).0
 }
 
 #[test]
 fn turns_and_last_words_are_read_whatever_pieces_they_come_in() {
     for (form, output, turns, text) in [
-        (Form::Claude, CLAUDE, 2, "Nothing is left.\n\nPASS"),
-        (Form::Codex, CODEX, 1, "Nothing is left.\nPASS"),
-        (Form::Gemini, GEMINI, 2, "Nothing is left.\nPASS"),
+        (OutputFormat::Claude, CLAUDE, 2, "Nothing is left.\n\nPASS"),
+        (OutputFormat::Codex, CODEX, 1, "Nothing is left.\nPASS"),
+        (OutputFormat::Gemini, GEMINI, 2, "Nothing is left.\nPASS"),
     ] {
         for piece in [1, 7, 100, usize::MAX] {
-            let said = Said {
+            let said = AgentOutput {
                 text: text.to_owned(),
                 unreadable: None,
                 turns,
@@ -47,7 +47,7 @@ fn turns_and_last_words_are_read_whatever_pieces_they_come_in() {
 fn an_output_by_a_schema_is_the_answer() {
     let output = include_str!("../../../../tests/fixtures/stream/claude_schema.jsonl");
     assert_eq!(
-        whole(Form::Claude, output).text,
+        whole(OutputFormat::Claude, output).text,
         r#"{"response":{"verdict":"lgtm"}}"#
     );
 }
@@ -55,7 +55,7 @@ fn an_output_by_a_schema_is_the_answer() {
 #[test]
 fn an_older_codex_is_read_too() {
     let output = include_str!("../../../../tests/fixtures/stream/codex_old.jsonl");
-    assert_eq!(whole(Form::Codex, output).text, "FAIL");
+    assert_eq!(whole(OutputFormat::Codex, output).text, "FAIL");
 }
 
 #[test]
@@ -67,21 +67,21 @@ fn an_output_that_ends_in_an_error_or_not_at_all_is_unreadable_whatever_it_says(
     };
     for (form, output) in [
         (
-            Form::Claude,
+            OutputFormat::Claude,
             include_str!("../../../../tests/fixtures/stream/claude_error.jsonl").to_owned(),
         ),
         (
-            Form::Codex,
+            OutputFormat::Codex,
             include_str!("../../../../tests/fixtures/stream/codex_failed.jsonl").to_owned(),
         ),
         (
-            Form::Gemini,
+            OutputFormat::Gemini,
             include_str!("../../../../tests/fixtures/stream/gemini_failed.jsonl").to_owned(),
         ),
-        (Form::Claude, cut(CLAUDE)),
-        (Form::Gemini, cut(GEMINI)),
-        (Form::Codex, "PASS\n".to_owned()),
-        (Form::Claude, String::new()),
+        (OutputFormat::Claude, cut(CLAUDE)),
+        (OutputFormat::Gemini, cut(GEMINI)),
+        (OutputFormat::Codex, "PASS\n".to_owned()),
+        (OutputFormat::Claude, String::new()),
     ] {
         assert!(
             whole(form, &output).unreadable.is_some(),
@@ -92,16 +92,19 @@ fn an_output_that_ends_in_an_error_or_not_at_all_is_unreadable_whatever_it_says(
 
 #[test]
 fn of_text_the_last_is_kept_and_a_cut_is_told() {
-    let said = whole(Form::Text, "all good\nPASS\n");
+    let said = whole(OutputFormat::Text, "all good\nPASS\n");
     assert_eq!(
         (said.text.as_str(), said.unreadable),
         ("all good\nPASS\n", None)
     );
     let flood = "x".repeat(SAID_MAX + 1);
-    let said = whole(Form::Text, &flood);
+    let said = whole(OutputFormat::Text, &flood);
     assert!(said.text.len() == SAID_MAX && said.unreadable.is_some());
     assert!(
-        Reader::new(Form::Text).finish().unreadable.is_none(),
+        OutputReader::new(OutputFormat::Text)
+            .finish()
+            .unreadable
+            .is_none(),
         "silence is no output to be read"
     );
 }
@@ -109,5 +112,5 @@ fn of_text_the_last_is_kept_and_a_cut_is_told() {
 #[test]
 fn a_line_without_end_costs_no_memory_and_hides_nothing_behind_it() {
     let output = format!("{}\n{CLAUDE}", "x".repeat(LINE_MAX + 1));
-    assert_eq!(read(Form::Claude, &output, 64 * 1024).0.turns, 2);
+    assert_eq!(read(OutputFormat::Claude, &output, 64 * 1024).0.turns, 2);
 }

@@ -3,11 +3,11 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use mailbox::managed;
+use mailbox::managed_block;
 use serde::Serialize;
 use workspace::replaced;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::robot;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         .find(|file| args.check && file.changed)
         .map(|file| file.path.clone());
     let Some(old) = old else {
-        context.say(&Answer::new(kept), Kept::text)?;
+        context.say(&CommandOutput::new(kept), Kept::text)?;
         return Ok(Exit::Ok);
     };
     let message = format!("{} lacks the block or has an old one", old.display());
@@ -136,7 +136,7 @@ fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> 
             "it has more than {SIZE_MAX} bytes; nothing was changed"
         ))));
     }
-    let after = managed::with_block(&before, block).map_err(|why| {
+    let after = managed_block::with_block(&before, block).map_err(|why| {
         Failure::plain(
             Exit::Failed,
             format!("{}: {why}; nothing was changed", path.display()),

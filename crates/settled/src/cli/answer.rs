@@ -13,7 +13,7 @@ pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// What a command found out or did.
 #[derive(Debug)]
-pub(super) struct Answer<T> {
+pub(super) struct CommandOutput<T> {
     pub(super) data: T,
     alerts: Vec<Alert>,
     next: Vec<Next>,
@@ -37,7 +37,7 @@ pub(super) struct Next {
 
 /// The one JSON form.
 #[derive(Serialize)]
-struct Envelope<'a, T> {
+struct JsonDocument<'a, T> {
     schema_version: u32,
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,10 +57,10 @@ struct Error<'a> {
     message: &'a str,
 }
 
-impl<T> Answer<T> {
+impl<T> CommandOutput<T> {
     /// The same alerts and commands, with other data.
-    pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> Answer<U> {
-        Answer {
+    pub(super) fn map<U>(self, into: impl FnOnce(T) -> U) -> CommandOutput<U> {
+        CommandOutput {
             data: into(self.data),
             alerts: self.alerts,
             next: self.next,
@@ -68,7 +68,7 @@ impl<T> Answer<T> {
     }
 }
 
-impl<T: Serialize> Answer<T> {
+impl<T: Serialize> CommandOutput<T> {
     pub(super) fn new(data: T) -> Self {
         Self {
             data,
@@ -129,8 +129,8 @@ impl<T: Serialize> Answer<T> {
         text
     }
 
-    fn envelope(&self) -> Envelope<'_, T> {
-        Envelope {
+    fn envelope(&self) -> JsonDocument<'_, T> {
+        JsonDocument {
             schema_version: SCHEMA_VERSION,
             ok: true,
             data: Some(&self.data),
@@ -143,7 +143,7 @@ impl<T: Serialize> Answer<T> {
 
 /// A failure in the same form.
 pub(super) fn failure(failure: &Failure) -> String {
-    pretty(&Envelope {
+    pretty(&JsonDocument {
         schema_version: SCHEMA_VERSION,
         ok: false,
         data: failure.data.as_deref(),

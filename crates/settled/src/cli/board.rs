@@ -2,13 +2,15 @@
 //! it, where there is any, what is running out and what stands in the way.
 
 use chrono::{DateTime, Utc};
-use inspect::standing::row::Row;
+use inspect::status::overview::{Count, Ledger, PairRow, Removable, Status, Wait};
+use inspect::status::row::ReviewRow;
 use message_schema::line::escaped;
+use workspace::clock::span;
 use workspace::troubles::Trouble;
 
 use super::gc::size;
-use super::screen::{Screen, Tone, ago, ahead, bar, cut, span};
-use super::status::{Count, Ledger, PairRow, Removable, Status, Wait, columns};
+use super::screen::{Screen, Tone, ago, ahead, bar, cut};
+use super::status::columns;
 
 /// Attempts a round begins with; as long as all are left, there is nothing to say.
 const ATTEMPTS: u8 = review::ATTEMPTS;
@@ -95,7 +97,7 @@ fn pair_line(row: &PairRow, now: DateTime<Utc>) -> String {
     format!("{pair}: {author}{with}, iteration {iteration} of {iterations}, {state}")
 }
 
-fn reviews(rows: &[Row], now: DateTime<Utc>, screen: Screen) -> String {
+fn reviews(rows: &[ReviewRow], now: DateTime<Utc>, screen: Screen) -> String {
     if rows.is_empty() {
         return "no review yet\n".to_owned();
     }
@@ -127,7 +129,7 @@ fn reviews(rows: &[Row], now: DateTime<Utc>, screen: Screen) -> String {
     text
 }
 
-fn coloured(row: &Row, line: &str, now: DateTime<Utc>, screen: Screen) -> String {
+fn coloured(row: &ReviewRow, line: &str, now: DateTime<Utc>, screen: Screen) -> String {
     let is_overdue = row.due_at.is_some_and(|due| due < now);
     let tone = match (row.phase, row.stale) {
         _ if is_overdue => Tone::Alarm,
@@ -141,7 +143,7 @@ fn coloured(row: &Row, line: &str, now: DateTime<Utc>, screen: Screen) -> String
 }
 
 /// What is running out, and what stands in the way.
-fn details(row: &Row, now: DateTime<Utc>) -> Vec<String> {
+fn details(row: &ReviewRow, now: DateTime<Utc>) -> Vec<String> {
     let mut parts = Vec::new();
     if let (Some(which), Some(due), Some(whole)) = (row.waits_for, row.due_at, row.wait_s) {
         let left = due - now;
@@ -190,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    fn row() -> Row {
-        Row {
+    fn row() -> ReviewRow {
+        ReviewRow {
             review: "#86 claude -> codex".to_owned(),
             repo: None,
             pr: "86".to_owned(),
@@ -227,7 +229,7 @@ mod tests {
     fn no_reason_breaks_out_of_its_line() {
         let reason = Some("\u{1b}[2J\u{1b}[31mpwned\n#99 x -> y approved \u{202e}".to_owned());
         let text = reviews(
-            &[Row { reason, ..row() }],
+            &[ReviewRow { reason, ..row() }],
             DateTime::UNIX_EPOCH,
             Screen::plain(100),
         );
@@ -241,7 +243,7 @@ mod tests {
     #[test]
     fn what_runs_out_is_a_bar_of_what_is_left() {
         let at = |seconds| DateTime::UNIX_EPOCH + TimeDelta::seconds(seconds);
-        let reviewing = Row {
+        let reviewing = ReviewRow {
             phase: "reviewing",
             turns_left: Some(2),
             turns: Some(8),

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
-use mailbox::compose::draft::Fields;
-use mailbox::compose::letter::{Letter, PacketGiven};
+use mailbox::compose::draft::{MessageDraft, PacketGiven};
+use mailbox::compose::message::Fields;
 use message_schema::envelope::{MessageType, Priority};
 use message_schema::id::{AgentName, PrNumber};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use super::input;
 /// The fields of every message.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Every message")]
-pub(super) struct Envelope {
+pub(super) struct EnvelopeArgs {
     /// The recipient, or several separated by commas; may be left out where the pull request has one open review
     #[arg(long, value_name = "AGENTS", value_delimiter = ',', value_parser = super::agent)]
     pub(super) to: Vec<AgentName>,
@@ -153,7 +153,7 @@ pub(super) struct Addressed {
 /// The fields of a `review_feedback` and a `review_lgtm`, and those that several types share.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "review_feedback, review_lgtm and fields of several types")]
-pub(super) struct Answer {
+pub(super) struct ResponseArgs {
     /// The findings packet; one from outside the workspace is copied into it
     #[arg(long, value_name = "FILE", alias = "packet")]
     findings_packet: Option<PathBuf>,
@@ -192,9 +192,9 @@ pub(super) struct Answer {
     telemetry: Option<String>,
 }
 
-impl Envelope {
+impl EnvelopeArgs {
     /// The letter without a body's fields.
-    pub(super) fn letter(&self, kind: MessageType) -> Result<Letter, Failure> {
+    pub(super) fn letter(&self, kind: MessageType) -> Result<MessageDraft, Failure> {
         let mut envelope = Fields::default();
         envelope.put_given("related_packet", self.related_packet.clone());
         envelope.put_given("conversation_id", self.conversation_id.clone());
@@ -204,7 +204,7 @@ impl Envelope {
         envelope.put_given("channel", self.channel.clone());
         envelope.put_given("autonomy_hint", self.autonomy_hint.clone());
         let file = self.body_file.as_deref().map(input::text).transpose()?;
-        Ok(Letter {
+        Ok(MessageDraft {
             to: self.to.clone(),
             pr: self.pr.clone(),
             priority: self.priority,
@@ -212,14 +212,14 @@ impl Envelope {
             envelope,
             text: file.or_else(|| self.body.clone()),
             auth: self.auth.clone(),
-            ..Letter::new(kind)
+            ..MessageDraft::new(kind)
         })
     }
 }
 
 impl Telemetry {
     /// Adds what was given to the envelope.
-    pub(super) fn add(&self, letter: &mut Letter) {
+    pub(super) fn add(&self, letter: &mut MessageDraft) {
         let envelope = &mut letter.envelope;
         envelope.put_given("model", self.model.clone());
         envelope.put_given("turns", self.turns);
@@ -231,7 +231,7 @@ impl Telemetry {
 }
 
 impl Request {
-    pub(super) fn add(&self, letter: &mut Letter) {
+    pub(super) fn add(&self, letter: &mut MessageDraft) {
         // `--head` is the commit a message is about, which each type calls by a name of its own.
         let head = if letter.kind == MessageType::ReviewRequest {
             "declared_head"
@@ -257,7 +257,7 @@ impl Request {
 }
 
 impl Addressed {
-    pub(super) fn add(&self, letter: &mut Letter) {
+    pub(super) fn add(&self, letter: &mut MessageDraft) {
         let body = &mut letter.body;
         body.put_given("commit_sha", self.commit_sha.clone());
         body.put_given("changes_summary", self.changes_summary.clone());
@@ -266,8 +266,8 @@ impl Addressed {
     }
 }
 
-impl Answer {
-    pub(super) fn add(&self, letter: &mut Letter) -> Result<(), Failure> {
+impl ResponseArgs {
+    pub(super) fn add(&self, letter: &mut MessageDraft) -> Result<(), Failure> {
         if let Some(path) = &self.findings_packet {
             letter.packet = PacketGiven::Path(path.clone());
         }

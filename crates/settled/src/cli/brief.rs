@@ -1,13 +1,13 @@
 //! `settled brief`: what this round asks of the reviewer who asks.
 
 use mailbox::compose::ask::{self, Ask, AskError};
-use mailbox::compose::standing::{Standing, Standings};
+use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use message_schema::packet::Stance;
 use workspace::clock;
 
-use super::answer::{self, Answer};
+use super::answer::{self, CommandOutput};
 use super::context::{Context, Me};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -22,7 +22,7 @@ use crate::exit::Exit;
 Exit codes: 0 something is asked, 3 nothing is.")]
 pub(super) struct Args {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
     /// Print only the JSON Schema of the response, for structured output
     #[arg(long, conflicts_with = "json")]
     schema: bool,
@@ -30,7 +30,7 @@ pub(super) struct Args {
 
 /// The request that is meant.
 #[derive(Clone, Debug, clap::Args)]
-pub(super) struct Which {
+pub(super) struct RequestArgs {
     /// The number of the pull request; may be left out where one request is open with you
     #[arg(value_name = "PR")]
     pr: Option<PrNumber>,
@@ -42,7 +42,7 @@ pub(super) struct Which {
     repo: Option<Repo>,
 }
 
-impl Which {
+impl RequestArgs {
     /// The pull request, where one was named.
     pub(super) fn pr(&self) -> Option<&PrNumber> {
         self.pr.as_ref()
@@ -90,11 +90,11 @@ impl Which {
             .as_ref()
             .map_or_else(String::new, |pr| format!(" on pull request {pr}"));
         let mut message = format!("nothing is asked of {}{about}", me.agent);
-        let standings = Standings::read(&me.root, &me.agent);
+        let standings = ReviewStatuses::read(&me.root, &me.agent);
         let mut stand = Vec::new();
         if let Some(standings) = &standings {
             let mine = standings.mine(self.pr.as_ref(), self.repo.as_ref());
-            stand.extend(mine.map(|(key, review)| Standing::of(key, review)));
+            stand.extend(mine.map(|(key, review)| ReviewStatus::of(key, review)));
         }
         stand
             .iter()
@@ -114,7 +114,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         answer::print(&(schema + "\n"))?;
         return Ok(Exit::Ok);
     }
-    let mut answer = Answer::new(ask.whole.clone());
+    let mut answer = CommandOutput::new(ask.whole.clone());
     let pr = &ask.pr;
     if ask.lgtm_possible {
         answer.next(

@@ -9,8 +9,8 @@ use clap_mangen::Man;
 use message_schema::line::escaped;
 use serde::Serialize;
 
-use super::Cli;
-use super::answer::{Answer, print};
+use super::SettledCli;
+use super::answer::{CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -53,19 +53,24 @@ struct Script {
 
 pub(super) fn completions(args: &OfShell, context: &Context) -> Result<Exit, Failure> {
     let mut bytes = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "settled", &mut bytes);
+    clap_complete::generate(
+        args.shell,
+        &mut SettledCli::command(),
+        "settled",
+        &mut bytes,
+    );
     tell(bytes, context)
 }
 
 pub(super) fn man(args: &Manual, context: &Context) -> Result<Exit, Failure> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = SettledCli::command().disable_help_subcommand(true);
     command.build();
     let Some(directory) = &args.directory else {
         return tell(page(&command, "settled")?, context);
     };
     let mut pages = Vec::new();
     write(&command, "settled", directory, &mut pages)?;
-    let answer = Answer::new(Pages {
+    let answer = CommandOutput::new(Pages {
         directory: directory.clone(),
         pages,
     });
@@ -150,7 +155,7 @@ fn as_it_stands(examples: &str) -> String {
 fn tell(bytes: Vec<u8>, context: &Context) -> Result<Exit, Failure> {
     let text = String::from_utf8(bytes).expect("it is made of our own help, which is UTF-8");
     if context.json {
-        print(&Answer::new(Script { text }).json())?;
+        print(&CommandOutput::new(Script { text }).json())?;
     } else {
         print(&text)?;
     }

@@ -3,13 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use inspect::standing::Standing;
+use inspect::status::WorkspaceStatus;
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::directory;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::failure::Failure;
 use crate::exit::Exit;
 pub(super) use workspace::shell::quoted;
@@ -40,15 +40,15 @@ pub(super) struct Root {
 /// What a command is told about who asks.
 #[derive(Debug)]
 pub(super) struct Context {
-    root: Option<Told<PathBuf>>,
-    agent: Option<Told<String>>,
+    root: Option<Setting<PathBuf>>,
+    agent: Option<Setting<String>>,
     /// Whether the answer is to be JSON.
     pub(super) json: bool,
 }
 
 /// Something that was said, and whether every command in this shell is told the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Told<T> {
+struct Setting<T> {
     value: T,
     by_environment: bool,
 }
@@ -76,7 +76,7 @@ impl Context {
     pub(super) fn at(self, root: &Root) -> Self {
         match &root.root {
             Some(root) => Self {
-                root: Some(Told {
+                root: Some(Setting {
                     value: root.clone(),
                     by_environment: false,
                 }),
@@ -106,8 +106,8 @@ impl Context {
     }
 
     /// How things stand in the workspace; what keeps it from being read is for the doctor to say.
-    pub(super) fn standing(&self) -> Result<Standing, Failure> {
-        Standing::read(self.workspace()?).map_err(|error| {
+    pub(super) fn status(&self) -> Result<WorkspaceStatus, Failure> {
+        WorkspaceStatus::read(self.workspace()?).map_err(|error| {
             Failure::new(Exit::Failed, &error).next(self.command_of(None, "doctor"))
         })
     }
@@ -121,7 +121,7 @@ impl Context {
             let message = format!("{message}; this workspace has {}", known.join(", "));
             Failure::plain(Exit::Identity, message).next("settled robot help".to_owned())
         };
-        let Some(Told { value, .. }) = &self.agent else {
+        let Some(Setting { value, .. }) = &self.agent else {
             return Err(no_agent(
                 "no agent was named: say --agent NAME, or set SETTLED_AGENT".to_owned(),
             ));
@@ -156,7 +156,7 @@ impl Context {
     /// A command of ours that is told what this one was told, to be run as it stands.
     pub(super) fn command(&self, words: &str) -> String {
         let mut command = self.here(words);
-        if let Some(Told {
+        if let Some(Setting {
             value,
             by_environment: false,
         }) = &self.agent
@@ -183,13 +183,13 @@ impl Context {
 
     fn here(&self, words: &str) -> String {
         match &self.root {
-            Some(Told {
+            Some(Setting {
                 value,
                 by_environment: false,
             }) => {
                 format!("settled {words} --root {}", quoted(value.as_os_str()))
             }
-            Some(Told {
+            Some(Setting {
                 by_environment: true,
                 ..
             })
@@ -200,7 +200,7 @@ impl Context {
     /// Prints an answer in the form that was asked for.
     pub(super) fn say<T: Serialize>(
         &self,
-        answer: &Answer<T>,
+        answer: &CommandOutput<T>,
         said: impl FnOnce(&T) -> String,
     ) -> Result<(), Failure> {
         if self.json {
@@ -232,9 +232,9 @@ pub(super) fn existing(root: &Path) -> Result<(), Failure> {
     Err(Failure::plain(Exit::NotFound, message).next(next))
 }
 
-fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Told<T>> {
+fn told<T>(option: Option<T>, environment: Option<T>) -> Option<Setting<T>> {
     let by = |by_environment| {
-        move |value| Told {
+        move |value| Setting {
             value,
             by_environment,
         }
@@ -249,13 +249,13 @@ mod tests {
     #[test]
     fn a_command_names_what_the_environment_does_not() {
         let told = |value: &str, by_environment| {
-            Some(Told {
+            Some(Setting {
                 value: value.to_owned(),
                 by_environment,
             })
         };
         let context = |by_environment| Context {
-            root: Some(Told {
+            root: Some(Setting {
                 value: PathBuf::from("a b"),
                 by_environment,
             }),

@@ -3,14 +3,13 @@
 use clap::Subcommand;
 use inspect::dead_letter::refusals::Same;
 use inspect::dead_letter::retry::{self, NotSent, Outlook};
-use inspect::dead_letter::{self, DeadLetter, Found};
+use inspect::dead_letter::{self, DeadLetter, DeadLetters};
 use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
-use workspace::config::Config;
 use workspace::directory;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -34,7 +33,7 @@ enum Command {
     #[command(after_help = "Examples:
   settled dead-letter show feedback-1.yaml
   settled dead-letter show msg-86-2 --agent codex")]
-    Show(Which),
+    Show(LetterArgs),
     /// Put the message back into the outbox it came from; the dead letter stays
     #[command(after_help = "Examples:
   settled dead-letter retry feedback-1.yaml
@@ -43,7 +42,7 @@ enum Command {
 }
 
 #[derive(Debug, clap::Args)]
-struct Which {
+struct LetterArgs {
     /// The file's name in dead_letter, with or without its ending, or the message's id
     #[arg(value_name = "NAME-OR-ID")]
     word: String,
@@ -52,7 +51,7 @@ struct Which {
 #[derive(Debug, clap::Args)]
 struct RetryArgs {
     #[command(flatten)]
-    which: Which,
+    which: LetterArgs,
     /// Also if the validator refuses it still
     #[arg(long)]
     force: bool,
@@ -74,7 +73,7 @@ struct Listed {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct DeadLettersShown {
     letters: Vec<WithText>,
 }
 
@@ -100,8 +99,8 @@ struct Sent {
 fn list(context: &Context) -> Result<Exit, Failure> {
     let found = look(context)?;
     let corrections_known = found.without_ledger.is_none();
-    let unread: Vec<String> = alerts(&found);
-    let mut answer = Answer::new(Listed {
+    let unread: Vec<String> = found.unread();
+    let mut answer = CommandOutput::new(Listed {
         letters: found.letters,
         corrections_known,
     });
@@ -121,41 +120,14 @@ fn list(context: &Context) -> Result<Exit, Failure> {
         );
     }
     context.say(&answer, |listed| {
-        listed.letters.iter().map(line).collect::<String>() + &count(&listed.letters)
+        listed
+            .letters
+            .iter()
+            .map(DeadLetter::text)
+            .collect::<String>()
+            + &count(&listed.letters)
     })?;
     Ok(Exit::Ok)
-}
-
-fn line(letter: &DeadLetter) -> String {
-    let DeadLetter {
-        agent,
-        file,
-        report_file,
-        report,
-        corrected_by,
-        corrected_same,
-        open,
-    } = letter;
-    let file = file.as_ref().unwrap_or(report_file);
-    let id = report
-        .message_id
-        .as_ref()
-        .map_or_else(String::new, |id| format!("  {id}"));
-    let mut text = escaped(&format!(
-        "{}  {agent}/{file}  {}{id}",
-        report.received_at, report.refused
-    )) + "\n";
-    text += &format!("  {}\n", escaped(&report.summary));
-    match (corrected_by, corrected_same) {
-        (Some(seq), Some(same)) => {
-            text += &format!("  corrected: record {seq} accepted {}\n", same.words());
-        }
-        (Some(_) | None, _) if *open == Some(false) => {
-            text += "  over: its file was taken away, or its review is closed\n";
-        }
-        (Some(_) | None, _) => {}
-    }
-    text
 }
 
 fn count(letters: &[DeadLetter]) -> String {
@@ -179,17 +151,17 @@ fn count(letters: &[DeadLetter]) -> String {
     )
 }
 
-fn show(which: &Which, context: &Context) -> Result<Exit, Failure> {
+fn show(which: &LetterArgs, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let found = look(context)?;
-    let unread = alerts(&found);
+    let unread = found.unread();
     let letters = called(found, &which.word, context)?;
     let text = |letter: &DeadLetter| String::from_utf8(retry::original(root, letter).ok()?).ok();
     let letters = letters.into_iter().map(|letter| WithText {
         message: text(&letter),
         letter,
     });
-    let mut answer = Answer::new(Shown {
+    let mut answer = CommandOutput::new(DeadLettersShown {
         letters: letters.collect(),
     });
     unread
@@ -217,7 +189,7 @@ fn whole(with: &WithText) -> String {
         .map_or("  not there any more, or no text\n".to_owned(), lines);
     format!(
         "{}report:\n{}message:\n{message}",
-        line(&with.letter),
+        with.letter.text(),
         lines(&with.letter.report.to_yaml())
     )
 }
@@ -232,7 +204,9 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
         let message = format!("several agents have a dead letter {}", escaped(word));
         return Err(Failure::plain(Exit::Usage, message).next(context.command("dead-letter list")));
     }
-    own_outbox(&letter, context)?;
+    if let Some(message) = retry::not_its_user(root, &letter) {
+        return Err(Failure::plain(Exit::Identity, message));
+    }
     let original = retry::original(root, &letter).map_err(|error| not_sent(&error))?;
     let outlook = retry::outlook(root, &letter, &original);
     let id = letter.report.message_id.as_ref().map(ToString::to_string);
@@ -257,7 +231,7 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
         "{}/{name}",
         spool::dirs::of_agent(letter.agent.as_str(), spool::dirs::OUTBOX)
     );
-    let mut answer = Answer::new(Sent {
+    let mut answer = CommandOutput::new(Sent {
         agent: letter.agent,
         id,
         path,
@@ -305,22 +279,6 @@ fn sent(sent: &Sent) -> String {
     text
 }
 
-/// Refuses to write what the daemon would refuse for its owner.
-fn own_outbox(letter: &DeadLetter, context: &Context) -> Result<(), Failure> {
-    let config = Config::load(context.workspace()?).unwrap_or_default();
-    let ours = rustix::process::geteuid().as_raw();
-    match config.users().get(&letter.agent) {
-        Some(user) if *user != ours => {
-            let message = format!(
-                "{} is uid {user} and you are uid {ours}: what you write is not from it",
-                letter.agent
-            );
-            Err(Failure::plain(Exit::Identity, message))
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
 fn not_sent(error: &NotSent) -> Failure {
     let exit = match error {
         NotSent::NoOriginal => Exit::NotFound,
@@ -333,7 +291,7 @@ fn not_sent(error: &NotSent) -> Failure {
 }
 
 /// The dead letters of the agent that asks, or of all.
-fn look(context: &Context) -> Result<Found, Failure> {
+fn look(context: &Context) -> Result<DeadLetters, Failure> {
     let root = context.workspace()?;
     let agents = match context.me_if_told()? {
         Some(me) => vec![me.agent],
@@ -342,24 +300,7 @@ fn look(context: &Context) -> Result<Found, Failure> {
     Ok(dead_letter::of(root, &agents))
 }
 
-fn alerts(found: &Found) -> Vec<String> {
-    let ledger = found.without_ledger.iter().map(|error| {
-        format!(
-            "the ledger cannot be read, so what was corrected is not known: {}",
-            workspace::error::chain(error)
-        )
-    });
-    let unread = found
-        .unread
-        .iter()
-        .map(|(path, error)| format!("cannot read {}: {error}", path.display()));
-    ledger
-        .chain(unread)
-        .map(|message| escaped(&message))
-        .collect()
-}
-
-fn called(found: Found, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
+fn called(found: DeadLetters, word: &str, context: &Context) -> Result<Vec<DeadLetter>, Failure> {
     let letters: Vec<DeadLetter> = found
         .letters
         .into_iter()

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, quoted};
 use super::failure::Failure;
-use crate::demo::{self, Demo, DemoError, Told};
+use crate::demo::{self, Demo, DemoError, DemoResult};
 use crate::exit::Exit;
 
 /// Shows a review.
@@ -33,7 +33,7 @@ pub(super) struct Args {
 
 /// A step for programs.
 #[derive(Debug, Serialize)]
-struct Line {
+struct DemoLine {
     step: usize,
     who: &'static str,
     says: &'static str,
@@ -107,7 +107,7 @@ fn hold(
         let told = demo.step(step).map_err(failed)?;
         let text = told.text(at + 1);
         print(&if context.json {
-            Answer::new(line(at + 1, told)).line()
+            CommandOutput::new(line(at + 1, told)).line()
         } else {
             text.clone()
         })?;
@@ -116,9 +116,9 @@ fn hold(
     Ok(all)
 }
 
-fn line(number: usize, told: Told) -> Line {
-    let Told { step, lines } = told;
-    Line {
+fn line(number: usize, told: DemoResult) -> DemoLine {
+    let DemoResult { step, lines } = told;
+    DemoLine {
         step: number,
         who: step.name(),
         says: step.says,

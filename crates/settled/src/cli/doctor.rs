@@ -1,11 +1,11 @@
 //! `settled doctor`: what may keep a workspace from working, each thing with its fix.
 
-use inspect::doctor::{self, Case, Finding, State};
+use inspect::doctor::{self, CheckContext, CheckResult, CheckState};
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::{clock, directory};
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -26,8 +26,8 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, Serialize)]
-struct Found {
-    findings: Vec<Finding>,
+struct DoctorView {
+    findings: Vec<CheckResult>,
     wrong: usize,
     mended: usize,
     failed: usize,
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let agents = directory::agents(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let agent = me.as_ref().map(|me| &me.agent);
     let spell = |words: &str| context.command_of(None, words);
-    let case = Case {
+    let case = CheckContext {
         root,
         agent,
         agents: &agents,
@@ -56,9 +56,9 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
             .count()
     };
     let (wrong, mended, failed) = (
-        count(State::Wrong),
-        count(State::Mended),
-        count(State::Failed),
+        count(CheckState::Wrong),
+        count(CheckState::Mended),
+        count(CheckState::Failed),
     );
     let exit = match (wrong, failed) {
         (0, 0) => Exit::Ok,
@@ -66,7 +66,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         _ => Exit::ActionRequired,
     };
     context.say(
-        &Answer::new(Found {
+        &CommandOutput::new(DoctorView {
             findings,
             wrong,
             mended,
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn text(found: &Found) -> String {
+fn text(found: &DoctorView) -> String {
     let mut text = String::new();
     for finding in &found.findings {
         let line = format!(
@@ -91,7 +91,7 @@ fn text(found: &Found) -> String {
             text += &format!("{:21}fix: {}\n", "", escaped(fix));
         }
     }
-    let Found {
+    let DoctorView {
         wrong,
         mended,
         failed,

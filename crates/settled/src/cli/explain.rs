@@ -3,7 +3,7 @@
 use message_schema::Code;
 use validate_message::explain;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -25,11 +25,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     print(&match (&args.code, context.json) {
-        (Some(word), true) => Answer::new(explain::explain(known(word)?)).json(),
+        (Some(word), true) => CommandOutput::new(explain::explain(known(word)?)).json(),
         (Some(word), false) => explain::explain(known(word)?).text(),
         (None, true) => Code::ALL
             .iter()
-            .map(|code| Answer::new(explain::explain(*code)).line())
+            .map(|code| CommandOutput::new(explain::explain(*code)).line())
             .collect(),
         (None, false) => list(),
     })?;

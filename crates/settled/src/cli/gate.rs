@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use inspect::verdict::{Asked, Checked, NoAnswer, Patches, Reason, Verdict};
+use inspect::verdict::{
+    ApprovalQuestion, ApprovalVerdict, CheckedReview, NoAnswer, Patches, Reason,
+};
 use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
 use review::State;
 use serde::Serialize;
 use workspace::fold::Books;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -86,8 +88,8 @@ impl At {
         pr: PrNumber,
         repo: Option<Repo>,
         reviewers: Vec<AgentName>,
-    ) -> Asked {
-        Asked {
+    ) -> ApprovalQuestion {
+        ApprovalQuestion {
             pr,
             repo,
             reviewers,
@@ -97,8 +99,12 @@ impl At {
     }
 
     /// The answer in a state; approvals of another commit are looked for in the clone, if there is one.
-    pub(super) fn judge(&self, state: &State, asked: &Asked) -> Result<Verdict, Failure> {
-        let mut verdict = Verdict::of(state, asked).map_err(|error| {
+    pub(super) fn judge(
+        &self,
+        state: &State,
+        asked: &ApprovalQuestion,
+    ) -> Result<ApprovalVerdict, Failure> {
+        let mut verdict = ApprovalVerdict::of(state, asked).map_err(|error| {
             let exit = match &error {
                 NoAnswer::NoReview { .. } => Exit::NotFound,
                 NoAnswer::Ambiguous { .. } => Exit::Failed,
@@ -117,18 +123,23 @@ impl At {
     }
 
     /// Prints an answer that holds; any other is a failure with the command that mends it.
-    fn answer(&self, verdict: Verdict, asked: &Asked, context: &Context) -> Result<Exit, Failure> {
+    fn answer(
+        &self,
+        verdict: ApprovalVerdict,
+        asked: &ApprovalQuestion,
+        context: &Context,
+    ) -> Result<Exit, Failure> {
         if !verdict.passes {
             return Err(self.refusal(&verdict, &verdict, asked, context));
         }
-        let mut answer = Answer::new(verdict);
+        let mut answer = CommandOutput::new(verdict);
         self.alert(&mut answer);
         context.say(&answer, text)?;
         Ok(Exit::Ok)
     }
 
     /// Says what is odd about the question.
-    pub(super) fn alert<T: Serialize>(&self, answer: &mut Answer<T>) {
+    pub(super) fn alert<T: Serialize>(&self, answer: &mut CommandOutput<T>) {
         if self.head.as_str().len() < 40 {
             let message = format!(
                 "{} is not a whole commit; CI should name all 40 digits",
@@ -141,12 +152,12 @@ impl At {
     /// The failure of an answer that does not hold, with all of `data`.
     pub(super) fn refusal(
         &self,
-        verdict: &Verdict,
+        verdict: &ApprovalVerdict,
         data: &impl Serialize,
-        asked: &Asked,
+        asked: &ApprovalQuestion,
         context: &Context,
     ) -> Failure {
-        let void: Vec<&Checked> = verdict
+        let void: Vec<&CheckedReview> = verdict
             .reviews
             .iter()
             .filter(|review| !review.passes)
@@ -166,7 +177,12 @@ impl At {
     }
 
     /// The command that mends the first thing that stands against a review.
-    fn remedy(&self, review: &Checked, asked: &Asked, context: &Context) -> String {
+    fn remedy(
+        &self,
+        review: &CheckedReview,
+        asked: &ApprovalQuestion,
+        context: &Context,
+    ) -> String {
         let fetch = review.remap.as_ref().and_then(|remap| remap.fetch.as_ref());
         if let (Some(directory), Some(fetch)) = (&self.repo_dir, fetch) {
             return format!("git -C {} {fetch}", quoted(directory.as_os_str()));
@@ -175,7 +191,7 @@ impl At {
             .repo
             .as_ref()
             .map_or_else(String::new, |repo| format!(" --repo {repo}"));
-        let Checked {
+        let CheckedReview {
             author, reviewer, ..
         } = review;
         match review
@@ -208,8 +224,8 @@ impl At {
 }
 
 /// The answer for people.
-pub(super) fn text(verdict: &Verdict) -> String {
-    let Verdict {
+pub(super) fn text(verdict: &ApprovalVerdict) -> String {
+    let ApprovalVerdict {
         pr, head, reviews, ..
     } = verdict;
     let all = reviews

@@ -7,7 +7,7 @@ use spool::{Count, FolderReport};
 use workspace::clock;
 use workspace::config::{Config, RetentionSection};
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::status::columns;
@@ -28,7 +28,7 @@ pub(super) struct Args {
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-struct Document {
+struct SweepView {
     dry_run: bool,
     /// How many days are kept; absent is for ever.
     keep: Keep,
@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         .map_err(|error| Failure::new(Exit::Failed, &error))?;
     let document = document(&sweep, &config.retention, args.dry_run);
     let Some(why) = sweep.failed().next() else {
-        context.say(&Answer::new(document), |_| {
+        context.say(&CommandOutput::new(document), |_| {
             table(&sweep, &config.retention, mode)
         })?;
         return Ok(Exit::Ok);
@@ -99,14 +99,14 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     Err(Failure::plain(Exit::Failed, format!("not all could be done: {why}")).data(&document))
 }
 
-fn document(sweep: &Sweep, keep: &RetentionSection, dry_run: bool) -> Document {
+fn document(sweep: &Sweep, keep: &RetentionSection, dry_run: bool) -> SweepView {
     let RetentionSection {
         sent_days,
         archive_days,
         dead_letter_days,
         automatic: _,
     } = *keep;
-    Document {
+    SweepView {
         dry_run,
         keep: Keep {
             sent_days,

@@ -1,13 +1,13 @@
 //! `settled` alone, and `settled robot triage`: who asks, what waits for it, what it waits for, and the next command.
 
 use chrono::{DateTime, Utc};
-use mailbox::mine::{self, Mine, Move};
+use mailbox::my_reviews::{self, Move, MyReview};
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::clock;
 use workspace::fold::Books;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::inbox::{self, Waiting};
@@ -30,7 +30,7 @@ pub(super) struct Home {
     unjudged: usize,
     /// The reviews that have not ended; absent where the ledger cannot be read, as by an agent with a user of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reviews: Option<Vec<Mine>>,
+    reviews: Option<Vec<MyReview>>,
 }
 
 /// Shows an agent where it stands.
@@ -52,13 +52,13 @@ pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
     })
 }
 
-fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
+fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let Me { root, agent } = me;
     // Only the files are an agent's for certain; the ledger may be closed to it.
     let reviews = Books::read(root)
         .ok()
-        .map(|(books, _)| mine::of(books.state(), agent));
-    let mut answer = Answer::new(Home {
+        .map(|(books, _)| my_reviews::of(books.state(), agent));
+    let mut answer = CommandOutput::new(Home {
         agent: agent.to_string(),
         root: root.display().to_string(),
         serving: spool::is_served(root),
@@ -78,7 +78,11 @@ fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
     let show = inbox
         .first()
         .map(|letter| context.command_on("show", &letter.name(), ""));
-    let moves: Vec<_> = reviews.iter().flatten().filter_map(Mine::helps).collect();
+    let moves: Vec<_> = reviews
+        .iter()
+        .flatten()
+        .filter_map(MyReview::helps)
+        .collect();
     if no_daemon {
         answer.alert(
             "not_served",
@@ -105,7 +109,7 @@ fn gather(me: &Me, context: &Context) -> Result<Answer<Home>, Failure> {
 
 impl Home {
     fn has_to_act(&self) -> bool {
-        let is_ours = |mine: &Mine| mine.whose == Move::Yours;
+        let is_ours = |mine: &MyReview| mine.whose == Move::Yours;
         self.inbox.first().is_some() || self.reviews.iter().flatten().any(is_ours)
     }
 
@@ -127,7 +131,8 @@ impl Home {
             (Move::Theirs, "you wait for:"),
             (Move::Person, "a person decides:"),
         ] {
-            let of_them: Vec<&Mine> = reviews.iter().filter(|mine| mine.whose == whose).collect();
+            let of_them: Vec<&MyReview> =
+                reviews.iter().filter(|mine| mine.whose == whose).collect();
             if !of_them.is_empty() {
                 text += &format!("{heading}\n");
             }
@@ -141,8 +146,8 @@ impl Home {
 }
 
 /// A review on one line.
-pub(super) fn line(mine: &Mine, now: DateTime<Utc>) -> String {
-    let Mine {
+pub(super) fn line(mine: &MyReview, now: DateTime<Utc>) -> String {
+    let MyReview {
         review,
         phase,
         round,

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use mailbox::hooks::{self, Moment, Program, install};
-use mailbox::mailbag::{Letter, Mailbag, Place};
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use message_schema::line::escaped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use workspace::replaced;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, Me, quoted};
 use super::failure::Failure;
 use super::words::programs;
@@ -118,13 +118,14 @@ fn announce(program: Program, moment: Moment, context: &Context) -> Exit {
 
 /// What is in hand and what waits, and how much it is. An agent that let thousands lie is told so in milliseconds all the
 /// same, so not all of them are read.
-fn waiting(me: &Me) -> Result<(Vec<Letter>, usize), Failure> {
-    let bag = Mailbag::new(&me.root, &me.agent);
+fn waiting(me: &Me) -> Result<(Vec<MailboxEntry>, usize), Failure> {
+    let bag = AgentMailboxes::new(&me.root, &me.agent);
     let some = |place| {
         bag.some_letters(place, READ_MAX)
             .map_err(|error| Failure::new(Exit::Failed, &error))
     };
-    let ((mut letters, in_hand), (waiting, count)) = (some(Place::Taken)?, some(Place::Inbox)?);
+    let ((mut letters, in_hand), (waiting, count)) =
+        (some(MailboxPlace::Taken)?, some(MailboxPlace::Inbox)?);
     letters.extend(waiting);
     Ok((letters, in_hand + count))
 }
@@ -186,7 +187,7 @@ fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {
     if changed {
         replaced::replace(&path, &after).map_err(|error| failed(&error))?;
     }
-    let answer = Answer::new(Installed {
+    let answer = CommandOutput::new(Installed {
         path,
         program: args.program,
         changed,

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mailbox::mailbag::{Letter, Mailbag, MoveError, Place};
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace, MoveError};
 use message_schema::line::escaped;
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -56,14 +56,14 @@ pub(super) struct Waiting {
     /// How many the agent works on.
     in_hand: usize,
     /// Those in hand first, then the most urgent, of the same priority the oldest.
-    letters: Vec<Letter>,
+    letters: Vec<MailboxEntry>,
 }
 
 /// One message whole.
 #[derive(Debug, Serialize)]
-struct Shown {
+struct ShownMessage {
     #[serde(flatten)]
-    letter: Letter,
+    letter: MailboxEntry,
     text: String,
     /// The text of the packet it points to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,10 +86,10 @@ struct AllMoved {
 
 pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let mut answer = Answer::new(waiting(&me, args.limit.into())?);
+    let mut answer = CommandOutput::new(waiting(&me, args.limit.into())?);
     let (command, why) = match answer.data.first() {
         Some(letter) => {
-            let why = if letter.place == Place::Taken {
+            let why = if letter.place == MailboxPlace::Taken {
                 "you have it in hand"
             } else {
                 "read it"
@@ -105,10 +105,10 @@ pub(super) fn inbox(args: &InboxArgs, context: &Context) -> Result<Exit, Failure
 
 /// What waits for an agent, found in its mailboxes alone.
 pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
-    let bag = Mailbag::new(&me.root, &me.agent);
-    let mut letters = letters(&bag, Place::Taken)?;
+    let bag = AgentMailboxes::new(&me.root, &me.agent);
+    let mut letters = letters(&bag, MailboxPlace::Taken)?;
     let in_hand = letters.len();
-    letters.extend(self::letters(&bag, Place::Inbox)?);
+    letters.extend(self::letters(&bag, MailboxPlace::Inbox)?);
     let waiting = letters.len() - in_hand;
     letters.truncate(limit);
     Ok(Waiting {
@@ -121,7 +121,7 @@ pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
 
 impl Waiting {
     /// The one to begin with.
-    pub(super) fn first(&self) -> Option<&Letter> {
+    pub(super) fn first(&self) -> Option<&MailboxEntry> {
         self.letters.first()
     }
 
@@ -147,11 +147,15 @@ impl Waiting {
 }
 
 /// A message on one line.
-pub(super) fn line(letter: &Letter) -> String {
+pub(super) fn line(letter: &MailboxEntry) -> String {
     let field = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let mark = match letter.place {
-        Place::Taken => "*",
-        Place::Inbox | Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter => " ",
+        MailboxPlace::Taken => "*",
+        MailboxPlace::Inbox
+        | MailboxPlace::Archive
+        | MailboxPlace::Outbox
+        | MailboxPlace::Sent
+        | MailboxPlace::DeadLetter => " ",
     };
     let said = match &letter.unreadable {
         Some(why) => format!("{}: no message: {why}", letter.name()),
@@ -160,7 +164,7 @@ pub(super) fn line(letter: &Letter) -> String {
                 .pr
                 .as_ref()
                 .map_or_else(String::new, |pr| format!("#{pr} "));
-            let Letter {
+            let MailboxEntry {
                 kind,
                 from,
                 priority,
@@ -180,7 +184,7 @@ pub(super) fn line(letter: &Letter) -> String {
 
 pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = Mailbag::new(&me.root, &me.agent);
+    let bag = AgentMailboxes::new(&me.root, &me.agent);
     let letter = match &args.message {
         Some(what) => one(&bag, what, context)?,
         None => next(&bag, context)?,
@@ -190,7 +194,7 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
         .as_ref()
         .and_then(|packet| std::fs::read_to_string(me.root.join(packet)).ok());
     let next = what_next(&letter, context);
-    let mut answer = Answer::new(Shown {
+    let mut answer = CommandOutput::new(ShownMessage {
         text: letter.text.clone(),
         packet_text,
         letter,
@@ -198,19 +202,25 @@ pub(super) fn show(args: &ShowArgs, context: &Context) -> Result<Exit, Failure> 
     if let Some((command, why)) = next {
         answer.next(command, why);
     }
-    context.say(&answer, Shown::text)?;
+    context.say(&answer, ShownMessage::text)?;
     Ok(Exit::Ok)
 }
 
 /// What one does with a message that was read, and why.
-fn what_next(letter: &Letter, context: &Context) -> Option<(String, &'static str)> {
+fn what_next(letter: &MailboxEntry, context: &Context) -> Option<(String, &'static str)> {
     let on = |verb, options| context.command_on(verb, &letter.name(), options);
     match (letter.kind.as_deref(), letter.place) {
-        (_, Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter) => None,
-        (Some("review_request"), Place::Inbox) => {
+        (
+            _,
+            MailboxPlace::Archive
+            | MailboxPlace::Outbox
+            | MailboxPlace::Sent
+            | MailboxPlace::DeadLetter,
+        ) => None,
+        (Some("review_request"), MailboxPlace::Inbox) => {
             Some((on("take", ""), "your time runs from then on"))
         }
-        (Some("review_request"), Place::Taken) => {
+        (Some("review_request"), MailboxPlace::Taken) => {
             let brief = letter
                 .pr
                 .as_ref()
@@ -219,18 +229,18 @@ fn what_next(letter: &Letter, context: &Context) -> Option<(String, &'static str
         }
         (
             Some("question" | "task_request" | "brainstorm_request" | "handoff"),
-            Place::Inbox | Place::Taken,
+            MailboxPlace::Inbox | MailboxPlace::Taken,
         ) => Some((
             on("reply", " --body-file -"),
             "with the text on standard input",
         )),
-        (Some(_) | None, Place::Inbox | Place::Taken) => {
+        (Some(_) | None, MailboxPlace::Inbox | MailboxPlace::Taken) => {
             Some((on("done", ""), "once you are done with it"))
         }
     }
 }
 
-impl Shown {
+impl ShownMessage {
     /// The text line by line, so that nothing in it moves the cursor.
     fn text(&self) -> String {
         let lines = |text: &str| {
@@ -248,18 +258,21 @@ impl Shown {
 
 pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = Mailbag::new(&me.root, &me.agent);
-    let mut answer = Answer::new(AllMoved { moved: Vec::new() });
+    let bag = AgentMailboxes::new(&me.root, &me.agent);
+    let mut answer = CommandOutput::new(AllMoved { moved: Vec::new() });
     for what in &args.messages {
         let letter = one(&bag, what, context)?;
         let path = match letter.place {
             // Said twice, it is done once.
-            Place::Archive | Place::Outbox | Place::Sent | Place::DeadLetter => letter.path.clone(),
-            Place::Inbox | Place::Taken => bag
+            MailboxPlace::Archive
+            | MailboxPlace::Outbox
+            | MailboxPlace::Sent
+            | MailboxPlace::DeadLetter => letter.path.clone(),
+            MailboxPlace::Inbox | MailboxPlace::Taken => bag
                 .put_away(&letter)
                 .map_err(|error| failed_to_move(&error))?,
         };
-        if letter.kind.as_deref() == Some("review_request") && letter.place == Place::Inbox {
+        if letter.kind.as_deref() == Some("review_request") && letter.place == MailboxPlace::Inbox {
             answer.alert(
                 "taken",
                 format!(
@@ -280,16 +293,16 @@ pub(super) fn done(args: &DoneArgs, context: &Context) -> Result<Exit, Failure> 
 /// Takes a message of the agent's inbox: the one that is named, or the next.
 pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = Mailbag::new(&me.root, &me.agent);
+    let bag = AgentMailboxes::new(&me.root, &me.agent);
     loop {
         let letter = match what {
             Some(what) => one(&bag, what, context)?,
-            None => letters(&bag, Place::Inbox)?
+            None => letters(&bag, MailboxPlace::Inbox)?
                 .into_iter()
                 .next()
                 .ok_or_else(|| nothing(context))?,
         };
-        if letter.place != Place::Inbox {
+        if letter.place != MailboxPlace::Inbox {
             let message = format!(
                 "{} was taken already: {}",
                 escaped(&letter.name()),
@@ -304,7 +317,7 @@ pub(super) fn take(what: Option<&str>, context: &Context) -> Result<Exit, Failur
             Err(error) => return Err(failed_to_move(&error)),
         };
         let name = letter.name();
-        let mut answer = Answer::new(AllMoved {
+        let mut answer = CommandOutput::new(AllMoved {
             moved: vec![Moved {
                 message: name.clone(),
                 path,
@@ -339,7 +352,10 @@ impl AllMoved {
     }
 }
 
-pub(super) fn letters(bag: &Mailbag, place: Place) -> Result<Vec<Letter>, Failure> {
+pub(super) fn letters(
+    bag: &AgentMailboxes,
+    place: MailboxPlace,
+) -> Result<Vec<MailboxEntry>, Failure> {
     bag.letters(place).map_err(|error| {
         let directory = bag.directory(place);
         let exit = if error.kind() == io::ErrorKind::PermissionDenied {
@@ -352,7 +368,7 @@ pub(super) fn letters(bag: &Mailbag, place: Place) -> Result<Vec<Letter>, Failur
 }
 
 /// The message with this id or file name.
-fn one(bag: &Mailbag, what: &str, context: &Context) -> Result<Letter, Failure> {
+fn one(bag: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEntry, Failure> {
     let mut found = bag
         .find(what)
         .map_err(|error| Failure::new(Exit::Failed, &error))?;
@@ -379,11 +395,11 @@ fn one(bag: &Mailbag, what: &str, context: &Context) -> Result<Letter, Failure> 
     )
 }
 
-fn next(bag: &Mailbag, context: &Context) -> Result<Letter, Failure> {
-    let in_hand = letters(bag, Place::Taken)?.into_iter().next();
+fn next(bag: &AgentMailboxes, context: &Context) -> Result<MailboxEntry, Failure> {
+    let in_hand = letters(bag, MailboxPlace::Taken)?.into_iter().next();
     match in_hand {
         Some(letter) => Ok(letter),
-        None => letters(bag, Place::Inbox)?
+        None => letters(bag, MailboxPlace::Inbox)?
             .into_iter()
             .next()
             .ok_or_else(|| nothing(context)),

@@ -8,7 +8,7 @@ use workspace::directory;
 use workspace::users::Named;
 
 use super::agent;
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::separate::{self, Separate};
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let names: Vec<AgentName> = args.agents.iter().map(|(name, _)| name.clone()).collect();
     let made = directory::init(root, &names).map_err(|error| Failure::new(Exit::Failed, &error))?;
     context.say(
-        &Answer::new(Made {
+        &CommandOutput::new(Made {
             root: root.to_owned(),
             made,
         }),

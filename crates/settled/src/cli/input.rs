@@ -4,7 +4,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use mailbox::compose::packet::{SIZE_MAX, read};
-use mailbox::compose::sheet::Sheet;
+use mailbox::compose::response_file::ResponseFile;
 use message_schema::line::escaped;
 use serde_json::Value;
 
@@ -54,8 +54,8 @@ fn standard_input() -> io::Result<Vec<u8>> {
 }
 
 /// What a reviewer wrote down.
-pub(super) fn sheet(path: &Path) -> Result<Sheet, Failure> {
-    Sheet::read(&text(path)?).map_err(|error| {
+pub(super) fn sheet(path: &Path) -> Result<ResponseFile, Failure> {
+    ResponseFile::read(&text(path)?).map_err(|error| {
         let message = format!(
             "{}: {error}; nothing was written",
             escaped(&path.display().to_string())
@@ -77,8 +77,8 @@ pub(super) fn nits(path: &Path) -> Result<Value, Failure> {
         Value::Array(list.into_iter().map(Value::Object).collect())
     };
     match sheet(path)? {
-        Sheet::Loose(loose) if !loose.nits.is_empty() => Ok(listed(loose.nits)),
-        Sheet::Loose(loose) if !loose.findings.is_empty() => Ok(listed(loose.findings)),
-        Sheet::Loose(_) | Sheet::Structured(_) => Err(unfit()),
+        ResponseFile::Loose(loose) if !loose.nits.is_empty() => Ok(listed(loose.nits)),
+        ResponseFile::Loose(loose) if !loose.findings.is_empty() => Ok(listed(loose.findings)),
+        ResponseFile::Loose(_) | ResponseFile::Structured(_) => Err(unfit()),
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use spool::Agreement;
 use workspace::fold::Books;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
 
 /// What the ledger holds.
 #[derive(Debug, Serialize)]
-struct Found {
+struct LedgerView {
     records: u64,
     segments: usize,
     bytes: u64,
@@ -65,7 +65,7 @@ impl Snapshot {
     }
 }
 
-impl Found {
+impl LedgerView {
     fn text(&self) -> String {
         let Self {
             records,
@@ -103,7 +103,7 @@ fn verify(context: &Context) -> Result<Exit, Failure> {
             Failure::plain(Exit::Failed, message).next(context.command("serve"))
         });
     }
-    let found = Found {
+    let found = LedgerView {
         records: verified.records,
         segments: verified.segments,
         bytes: verified.bytes,
@@ -118,7 +118,7 @@ fn verify(context: &Context) -> Result<Exit, Failure> {
         .find(|(_, agreement)| *agreement == Agreement::Differs);
     match wrong {
         None => {
-            context.say(&Answer::new(found), Found::text)?;
+            context.say(&CommandOutput::new(found), LedgerView::text)?;
             Ok(Exit::Ok)
         }
         Some((seq, _)) => {

@@ -24,10 +24,7 @@ mod keep;
 mod ledger;
 mod log;
 mod order;
-mod outcome;
 mod pair;
-mod pair_end;
-mod pair_told;
 mod person;
 mod posted;
 mod posting;
@@ -69,7 +66,7 @@ use crate::exit::Exit;
 /// The mailroom for AI code review.
 #[derive(Debug, Parser)]
 #[command(name = "settled", version, about, long_about = LONG, after_help = EXAMPLES, max_term_width = 100)]
-pub struct Cli {
+pub struct SettledCli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
@@ -135,11 +132,11 @@ pub fn run() -> Exit {
         };
         return ended(ran, as_json);
     }
-    let cli = match Cli::try_parse() {
+    let cli = match SettledCli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    let Cli { global, command } = cli;
+    let SettledCli { global, command } = cli;
     let context = Context::new(global);
     let as_json = context.json;
     let ran = match &command {
@@ -193,7 +190,7 @@ fn is_hook() -> bool {
 
 /// The command that was meant and those below it, as far as the line names any.
 fn named() -> Vec<String> {
-    let whole = Cli::command();
+    let whole = SettledCli::command();
     let (mut command, mut named) = (&whole, Vec::new());
     let mut words = std::env::args_os().skip(1);
     while let Some(word) = words.next() {

@@ -4,15 +4,15 @@ use std::io;
 use std::path::Path;
 
 use daemon::tell::{self, TellError};
+use inspect::outcome::OrderOutcome;
 use message_schema::Code;
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use review::{Event, Record, Which};
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, quoted};
 use super::failure::Failure;
-use super::outcome::Outcome;
 use super::serve;
 use crate::exit::Exit;
 
@@ -44,7 +44,7 @@ impl Target {
 pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let heard = tell::tell(root, event).map_err(|error| failure(&error, root))?;
-    let outcome = Outcome::of(&heard.id, &heard.entry, &heard.record);
+    let outcome = OrderOutcome::of(&heard.id, &heard.entry, &heard.record);
     match heard.record {
         Record::Declined { code, why, .. } => Err(Failure::plain(
             exit(code),
@@ -57,7 +57,7 @@ pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
         | Record::Accepted(_)
         | Record::Duplicate { .. }
         | Record::Refused { .. } => {
-            context.say(&Answer::new(outcome), Outcome::text)?;
+            context.say(&CommandOutput::new(outcome), OrderOutcome::text)?;
             Ok(Exit::Ok)
         }
     }

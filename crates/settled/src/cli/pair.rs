@@ -1,22 +1,30 @@
 //! `settled pair`: two commands that work and review in turn, from here.
 
-use std::io::{IsTerminal as _, stdout};
+use std::io::{IsTerminal as _, Write as _, stdout};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
+use chrono::TimeDelta;
 use message_schema::id::{AgentName, MessageId};
-use review::{ITERATIONS, OpenPair, PairId, PairMember, PairSetup, SignalWords};
-use runner::stream::Form;
+use review::{
+    ITERATIONS, OpenPair, PairFailure, PairId, PairMember, PairSetup, PairStanding, RunState,
+    SignalWords,
+};
+use runner::stream::OutputFormat;
+use workspace::clock::span;
 use workspace::config::Config;
 use workspace::fold::Books;
 
-use super::answer::Answer;
+use super::answer::{CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
-use super::pair_end::{Last, Transcripts, transcript};
-use super::pair_told::Teller;
 use super::{input, order, serve};
 use crate::exit::Exit;
-use crate::pair::{Driver, PairError, Progress, Stop, history};
+use ::pair::view::{Last, PairLine, Transcripts, said, transcript};
+use ::pair::{Driver, PairError, Progress, RecordedStep, Role, Stop, history};
+
+/// How often the line of a command at work is drawn anew.
+const FRAME: Duration = Duration::from_secs(1);
 
 /// Lets two commands work and review in turn.
 #[derive(Debug, clap::Args)]
@@ -103,9 +111,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         let (id, _) = which(root, id.clone().map(PairId), context)?;
         let standing = Driver::drop_it(root, &id, stop, &mut progress).map_err(failed)?;
         teller.finish()?;
-        let line = Answer::new(Last { id: &id, standing }.line());
+        let line = CommandOutput::new(Last { id: &id, standing }.line());
         let said = format!("{id} goes on no more; what was said and done stays in the ledger\n");
-        super::answer::print(&if as_json { line.line() } else { said })?;
+        print(&if as_json { line.line() } else { said })?;
         return Ok(Exit::Ok);
     }
     let (id, ended) = match &args.resume {
@@ -129,18 +137,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn finish(last: &Last<'_>, as_json: bool, context: &Context) -> Result<Exit, Failure> {
-    let exit = last.exit();
+    let exit = exit(&last.standing);
     let next = last.next().map(|words| context.command(&words));
     if as_json {
-        let mut answer = Answer::new(last.line());
+        let mut answer = CommandOutput::new(last.line());
         if let Some(run) = next {
             answer.next(run, "what comes next");
         }
-        super::answer::print(&answer.line())?;
+        print(&answer.line())?;
         return Ok(exit);
     }
     if exit == Exit::Ok {
-        super::answer::print(&format!("{}\n", last.sentence()))?;
+        print(&format!("{}\n", last.sentence()))?;
         return Ok(exit);
     }
     let failure = Failure::plain(exit, last.sentence());
@@ -289,7 +297,7 @@ fn show(root: &Path, id: Option<&PairId>, context: &Context) -> Result<Exit, Fai
         );
         return Err(Failure::plain(Exit::NotFound, message).next("settled pair --help".to_owned()));
     };
-    let answer = Answer::new(transcript(&id, &past));
+    let answer = CommandOutput::new(transcript(&id, &past));
     context.say(&answer, Transcripts::text)?;
     Ok(Exit::Ok)
 }
@@ -311,8 +319,96 @@ fn failure(error: &PairError, root: &Path, context: &Context) -> Failure {
 
 /// A form by the word that stands for it in the config.
 fn form(word: &str) -> Result<String, String> {
-    let known = serde_json::from_value::<Form>(word.into());
+    let known = serde_json::from_value::<OutputFormat>(word.into());
     known
         .map(|_| word.to_owned())
         .map_err(|_| "expected text, claude, codex or gemini".to_owned())
+}
+
+/// Tells what becomes of a pair while it goes on.
+pub(super) struct Teller {
+    as_json: bool,
+    drawn: Option<Instant>,
+    failed: Option<Failure>,
+}
+
+impl Teller {
+    pub(super) fn new(as_json: bool) -> Self {
+        Self {
+            as_json,
+            drawn: None,
+            failed: None,
+        }
+    }
+
+    /// Whether everything could be told.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        // A reader that went away ends no pair: the ledger has it all.
+        match self.failed {
+            Some(failure) if !failure.is_broken_pipe => Err(failure),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    pub(super) fn tell(&mut self, progress: &Progress<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        let told = match progress {
+            Progress::Told(told) if self.as_json => {
+                print(&CommandOutput::new(PairLine::of(*told)).line())
+            }
+            Progress::Works(..) if self.as_json => Ok(()),
+            Progress::Told(told) => self.line(*told),
+            Progress::Works(role, passed, turns) => self.frame(*role, *passed, *turns),
+        };
+        self.failed = told.err();
+    }
+
+    fn line(&mut self, told: RecordedStep<'_>) -> Result<(), Failure> {
+        // The line of the command at work gives way.
+        let clear = if self.drawn.take().is_some() {
+            "\r\u{1b}[K"
+        } else {
+            ""
+        };
+        said(told).map_or(Ok(()), |text| print(&format!("{clear}{text}\n")))
+    }
+
+    fn frame(&mut self, role: Role, passed: Duration, turns: u32) -> Result<(), Failure> {
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() < FRAME) {
+            return Ok(());
+        }
+        self.drawn = Some(Instant::now());
+        let turns = if turns > 0 {
+            format!(", {turns} turns")
+        } else {
+            String::new()
+        };
+        let passed = span(TimeDelta::from_std(passed).unwrap_or_default());
+        let drawn = write!(
+            stdout(),
+            "\r\u{1b}[K       {} is at work, {passed}{turns}",
+            role.word()
+        )
+        .and_then(|()| stdout().flush());
+        drawn.map_err(|error| Failure::new(Exit::Failed, &error))
+    }
+}
+
+/// 0 for a pair that is complete, 6 where a person is asked, 9 where it can go on, else 1.
+fn exit(standing: &PairStanding) -> Exit {
+    match standing.pair.failure() {
+        None if standing.pair.run() == RunState::Complete => Exit::Ok,
+        Some(PairFailure::WithAPerson) => Exit::ActionRequired,
+        Some(PairFailure::Interrupted) => Exit::Temporary,
+        Some(
+            PairFailure::NotStarted
+            | PairFailure::GaveUp
+            | PairFailure::Crashed
+            | PairFailure::IterationLimit
+            | PairFailure::BudgetSpent,
+        )
+        | None => Exit::Failed,
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mailbox::compose::outbox::file_name;
-use mailbox::compose::standing::Standing;
+use mailbox::compose::review_status::ReviewStatus;
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
 use message_schema::{Level, Report, ReportedViolation};
@@ -30,7 +30,7 @@ pub(super) struct Posted {
     pub(super) packet: Option<String>,
     /// Where the review stands now, if the ledger can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) review: Option<Standing>,
+    pub(super) review: Option<ReviewStatus>,
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<Report>,

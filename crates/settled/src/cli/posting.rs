@@ -1,18 +1,18 @@
 //! Posting a message and telling what became of it: the same for every command that writes as an agent.
 
-use std::path::Path;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use mailbox::compose::draft::Checked;
-use mailbox::compose::known::{self, Known};
-use mailbox::compose::letter::{Letter, LetterError};
-use mailbox::compose::outbox::{self, PostError, file_name};
-use mailbox::compose::packet::Packet;
-use mailbox::compose::settles;
-use mailbox::compose::standing::{Standing, Standings};
-use mailbox::compose::verdict::{Lookout, Verdict};
-use mailbox::mailbag::Mailbag;
+use mailbox::answers;
+use mailbox::compose::draft::{DraftError, MessageDraft};
+use mailbox::compose::lookout::{Lookout, MessageFate};
+use mailbox::compose::message::CheckedMessage;
+use mailbox::compose::outbox::file_name;
+use mailbox::compose::packet::MessagePacket;
+use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBefore};
+use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
+use mailbox::compose::sent_before;
+use mailbox::mailboxes::AgentMailboxes;
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::line::escaped;
@@ -20,19 +20,16 @@ use message_schema::{Code, Report};
 use validate_message::Violation;
 use workspace::clock;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::posted::{Posted, invalid, told};
 use crate::exit::Exit;
 
-/// How often the place of a packet is planned again before somebody else is left the field.
-const PLANS_MAX: usize = 100;
-
 /// The way a message goes out.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "How it is sent")]
-pub(super) struct Way {
+pub(super) struct SendOptions {
     /// Its id; the same again says what became of the first one and writes nothing
     #[arg(long, value_name = "ID")]
     id: Option<MessageId>,
@@ -48,11 +45,11 @@ pub(super) struct Way {
 }
 
 /// A message on its way.
-struct Post<'a> {
+struct Outgoing<'a> {
     context: &'a Context,
     me: &'a Me,
-    letter: &'a Letter,
-    way: &'a Way,
+    letter: &'a MessageDraft,
+    way: &'a SendOptions,
     notes: Vec<(&'static str, String)>,
 }
 
@@ -60,8 +57,8 @@ struct Post<'a> {
 pub(super) fn post(
     context: &Context,
     me: &Me,
-    letter: &Letter,
-    way: &Way,
+    letter: &MessageDraft,
+    way: &SendOptions,
     notes: Vec<(&'static str, String)>,
     now: DateTime<Utc>,
 ) -> Result<Exit, Failure> {
@@ -69,22 +66,14 @@ pub(super) fn post(
         .id
         .clone()
         .unwrap_or_else(|| clock::new_id_of(&me.agent, now));
-    let mut post = Post {
+    let mut post = Outgoing {
         context,
         me,
         letter,
         way,
         notes,
     };
-    for _ in 0..PLANS_MAX {
-        if let Some(exit) = post.try_once(&id, now)? {
-            return Ok(exit);
-        }
-    }
-    Err(Failure::plain(
-        Exit::Temporary,
-        "the name of the packet is taken again and again; nothing was sent".to_owned(),
-    ))
+    post.send(&id, now)
 }
 
 /// What became of the message of that type with this id, where nothing is asked any more and so nothing can be said again;
@@ -94,10 +83,10 @@ pub(super) fn sent_before(
     me: &Me,
     kind: MessageType,
     pr: Option<&PrNumber>,
-    way: &Way,
+    way: &SendOptions,
 ) -> Option<Result<Exit, Failure>> {
     let id = way.id.as_ref()?;
-    let known = known::find(&me.root, &me.agent, id)
+    let known = sent_before::find(&me.root, &me.agent, id)
         .ok()?
         .filter(|known| known.accepted)?;
     let message = message_schema::parse(known.text.as_bytes()).ok()?;
@@ -107,13 +96,13 @@ pub(super) fn sent_before(
     if !is_meant {
         return None;
     }
-    let letter = Letter {
+    let letter = MessageDraft {
         pr: about,
-        ..Letter::new(kind)
+        ..MessageDraft::new(kind)
     };
     let note =
         "the round is over, so what this says was not compared with what was accepted".to_owned();
-    let post = Post {
+    let post = Outgoing {
         context,
         me,
         letter: &letter,
@@ -126,50 +115,42 @@ pub(super) fn sent_before(
     }))
 }
 
-impl Post<'_> {
-    /// Nothing, if the packet's name was taken between the plan and the writing.
-    fn try_once(&mut self, id: &MessageId, now: DateTime<Utc>) -> Result<Option<Exit>, Failure> {
-        let Self { me, way, .. } = *self;
-        let (draft, packet) = self
-            .letter
-            .draft(&me.root, &me.agent, id, now)
-            .map_err(|error| self.no_draft(&error))?;
-        if way.id.is_some()
-            && let Some(known) =
-                known::find(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?
-        {
-            return self.known(id, &draft.text(), &known).map(Some);
-        }
-        let checked = draft
-            .check(packet.clone())
-            .map_err(|violations| invalid(self.context, id, &violations))?;
-        if way.dry_run {
-            return self.dry(id, &checked, &packet).map(Some);
-        }
-        self.warn(checked.warnings());
-        let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
-        let path = match outbox::write(&me.root, &me.agent, &checked) {
-            Ok(path) => path,
-            Err(PostError::PacketTaken(_)) => return Ok(None),
-            Err(PostError::Taken(path)) => return self.taken(id, checked.text(), &path).map(Some),
-            Err(error @ PostError::Io { .. }) => {
-                return Err(
-                    Failure::new(Exit::Temporary, &error).next(self.context.command("doctor"))
-                );
-            }
+impl Outgoing<'_> {
+    fn send(&mut self, id: &MessageId, at: DateTime<Utc>) -> Result<Exit, Failure> {
+        let Self {
+            me, way, letter, ..
+        } = *self;
+        let posting = Posting {
+            root: &me.root,
+            agent: &me.agent,
+            letter,
+            id,
+            at,
+            is_id_given: way.id.is_some(),
         };
+        if way.dry_run {
+            return match posting.compose().map_err(|error| self.failed(id, &error))? {
+                Composed::Ready(checked) => self.dry(id, &checked),
+                Composed::SentBefore(before) => self.before(id, &before),
+            };
+        }
+        // Before the writing, so that what was in the mailboxes already is told apart.
+        let lookout = Lookout::new(&me.root, &me.agent, id).map_err(|error| cannot_read(&error))?;
+        let (path, checked) = match posting.write().map_err(|error| self.failed(id, &error))? {
+            PostedMessage::Written(path, checked) => (path, checked),
+            PostedMessage::SentBefore(before) => return self.before(id, &before),
+        };
+        self.warn(checked.warnings());
         let mut posted = Posted::new(id, "written", Some(&path));
-        if let Packet::New(new) = &packet {
+        if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
         }
         if way.no_wait {
-            return self
-                .say(posted, |posted| {
-                    format!("written, not judged yet: {}\n", posted.id)
-                })
-                .map(Some);
+            return self.say(posted, |posted| {
+                format!("written, not judged yet: {}\n", posted.id)
+            });
         }
-        self.wait(&lookout, checked.text(), posted).map(Some)
+        self.wait(&lookout, checked.text(), posted)
     }
 
     fn warn(&mut self, warnings: &[Violation]) {
@@ -182,8 +163,9 @@ impl Post<'_> {
     }
 
     /// What became of a message with this id that was sent before.
-    fn known(&self, id: &MessageId, text: &str, known: &Known) -> Result<Exit, Failure> {
-        if !known::same(text, &known.text) {
+    fn before(&self, id: &MessageId, before: &SentBefore) -> Result<Exit, Failure> {
+        let SentBefore { text, known } = before;
+        if !sent_before::same(text, &known.text) {
             let message = format!(
                 "{id} is the id of another message, {}; nothing was written",
                 escaped(&known.path.display().to_string())
@@ -217,31 +199,18 @@ impl Post<'_> {
         self.wait(&lookout, &known.text, posted)
     }
 
-    /// Somebody wrote a message of this id between our look and our writing.
-    fn taken(&self, id: &MessageId, text: &str, path: &Path) -> Result<Exit, Failure> {
-        let known =
-            known::find(&self.me.root, &self.me.agent, id).map_err(|error| cannot_read(&error))?;
-        match known {
-            Some(known) => self.known(id, text, &known),
-            None => {
-                let message = format!("{} was there and is gone; say it again", path.display());
-                Err(Failure::plain(Exit::Temporary, message))
-            }
-        }
-    }
-
     fn wait(&self, lookout: &Lookout, text: &str, posted: Posted) -> Result<Exit, Failure> {
         let patience = Duration::from_secs(self.way.timeout);
         let verdict = lookout
             .wait(text, patience)
             .map_err(|error| cannot_read(&error))?;
         match verdict {
-            Verdict::Accepted(path) => self.accepted(Posted {
+            MessageFate::Accepted(path) => self.accepted(Posted {
                 outcome: "accepted",
                 file: Some(path.display().to_string()),
                 ..posted
             }),
-            Verdict::Refused(path, report) => {
+            MessageFate::Refused(path, report) => {
                 let file = Some(path.display().to_string());
                 self.refused(
                     text,
@@ -253,7 +222,7 @@ impl Post<'_> {
                     *report,
                 )
             }
-            Verdict::Waiting(path) => Err(self.waiting(Posted {
+            MessageFate::Waiting(path) => Err(self.waiting(Posted {
                 file: Some(path.display().to_string()),
                 ..posted
             })),
@@ -284,26 +253,26 @@ impl Post<'_> {
 
     /// How to put away what is dealt with by this, if it lies in the inbox or in hand.
     fn settled(&self) -> impl Iterator<Item = String> {
-        let Letter {
+        let MessageDraft {
             kind, pr, envelope, ..
         } = self.letter;
         let parent = envelope
             .get("parent_message_id")
             .and_then(serde_json::Value::as_str);
-        let bag = Mailbag::new(&self.me.root, &self.me.agent);
+        let bag = AgentMailboxes::new(&self.me.root, &self.me.agent);
         // It was accepted, whatever can be read of the inbox.
-        let letters = settles::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
+        let letters = answers::answered(&bag, *kind, pr.as_ref(), parent).unwrap_or_default();
         letters
             .into_iter()
             .map(|letter| self.context.command_on("done", &letter.name(), ""))
     }
 
     /// Where the review between the two agents stands, if there is one.
-    fn standing(&self, posted: &Posted) -> Option<Standing> {
-        let standings = Standings::read(&self.me.root, &self.me.agent)
+    fn standing(&self, posted: &Posted) -> Option<ReviewStatus> {
+        let standings = ReviewStatuses::read(&self.me.root, &self.me.agent)
             .filter(|_| self.letter.kind.is_review())?;
         let id = MessageId::new(posted.id.as_str()).ok()?;
-        let known = known::find(&self.me.root, &self.me.agent, &id).ok()??;
+        let known = sent_before::find(&self.me.root, &self.me.agent, &id).ok()??;
         let message = message_schema::parse(known.text.as_bytes()).ok()?;
         let (pr, to) = (
             message.related_pr()?,
@@ -314,16 +283,16 @@ impl Post<'_> {
             .filter(|(key, _)| key.author == to || key.reviewer == to);
         between
             .next()
-            .map(|(key, review)| Standing::of(key, review))
+            .map(|(key, review)| ReviewStatus::of(key, review))
     }
 
     fn refused(&self, text: &str, posted: Posted, report: Report) -> Result<Exit, Failure> {
         // Two that say the same were sent at the same time: the other one went through.
         if report.refused == Code::IdCollision
             && let Ok(id) = MessageId::new(posted.id.as_str())
-            && let Ok(Some(known)) = known::find(&self.me.root, &self.me.agent, &id)
+            && let Ok(Some(known)) = sent_before::find(&self.me.root, &self.me.agent, &id)
             && known.accepted
-            && known::same(text, &known.text)
+            && sent_before::same(text, &known.text)
         {
             let file = Some(known.path.display().to_string());
             return self.accepted(Posted {
@@ -371,10 +340,10 @@ impl Post<'_> {
         })
     }
 
-    fn dry(&self, id: &MessageId, checked: &Checked, packet: &Packet) -> Result<Exit, Failure> {
+    fn dry(&self, id: &MessageId, checked: &CheckedMessage) -> Result<Exit, Failure> {
         let mut posted = Posted::new(id, "dry_run", None);
         posted.message_text = Some(checked.text().to_owned());
-        if let Packet::New(new) = packet {
+        if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
             posted.packet_text = Some(new.text.clone());
         }
@@ -425,7 +394,7 @@ impl Post<'_> {
         next: Vec<(String, &'static str)>,
         said: impl FnOnce(&Posted) -> String,
     ) -> Result<Exit, Failure> {
-        let mut answer = Answer::new(posted);
+        let mut answer = CommandOutput::new(posted);
         for (command, why) in next {
             answer.next(command, why);
         }
@@ -436,22 +405,36 @@ impl Post<'_> {
         Ok(Exit::Ok)
     }
 
-    fn no_draft(&self, error: &LetterError) -> Failure {
+    /// Why nothing was posted, sorted by who has to act.
+    fn failed(&self, id: &MessageId, error: &PostError) -> Failure {
         match error {
-            LetterError::Nobody => {
+            PostError::Draft(error) => self.no_draft(error),
+            PostError::Invalid(violations) => invalid(self.context, id, violations),
+            PostError::Mailboxes(_) | PostError::NoPlace | PostError::Gone(_) => {
+                Failure::plain(Exit::Temporary, error.to_string())
+            }
+            PostError::Io { .. } => {
+                Failure::new(Exit::Temporary, error).next(self.context.command("doctor"))
+            }
+        }
+    }
+
+    fn no_draft(&self, error: &DraftError) -> Failure {
+        match error {
+            DraftError::Nobody => {
                 let agents = workspace::directory::agents(&self.me.root).unwrap_or_default();
                 let others = agents
                     .iter()
                     .filter(|agent| **agent != self.me.agent)
                     .map(ToString::to_string);
                 let message = format!(
-                    "{error}; say --to with one of {}",
+                    "{error}; use --to with one of {}",
                     others.collect::<Vec<_>>().join(", ")
                 );
                 Failure::plain(Exit::Usage, message)
             }
-            LetterError::Foreign { .. } => Failure::new(Exit::Usage, error),
-            LetterError::Packet { .. } => Failure::new(Exit::Failed, error),
+            DraftError::Foreign { .. } => Failure::new(Exit::Usage, error),
+            DraftError::Packet { .. } => Failure::new(Exit::Failed, error),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! `settled problems`: everything that needs somebody, worst first.
 
 use chrono::{DateTime, Utc};
-use inspect::standing::problems::Problem;
+use inspect::status::problems::Problem;
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::clock;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::screen::{Screen, Tone, ago};
@@ -34,14 +34,14 @@ struct Problems {
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     let context = context.at(&args.root);
     let now = clock::now();
-    let standing = context.standing()?;
+    let standing = context.status()?;
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
     let exit = if problems.is_empty() {
         Exit::Ok
     } else {
         Exit::ActionRequired
     };
-    let mut answer = Answer::new(Problems { problems });
+    let mut answer = CommandOutput::new(Problems { problems });
     // In the text each stands below its problem.
     if context.json {
         let mut known: Vec<String> = Vec::new();

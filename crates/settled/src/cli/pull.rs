@@ -10,7 +10,7 @@ use review::{Event, PullAction, PullEvent};
 use serde::Serialize;
 use simulate::github;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::order;
@@ -39,23 +39,23 @@ enum Command {
     /// It was opened
     #[command(after_help = "Examples:
   settled pr opened 86 --head 9b2f41c --author octocat")]
-    Opened(Told),
+    Opened(ReportedPull),
     /// It has new commits: an approval of another commit is stale from now on
     #[command(after_help = "Examples:
   settled pr synchronize 86 --head 9b2f41c")]
-    Synchronize(Told),
+    Synchronize(ReportedPull),
     /// It was opened again
     #[command(after_help = "Examples:
   settled pr reopened 86 --head 9b2f41c")]
-    Reopened(Told),
+    Reopened(ReportedPull),
     /// It was closed without being merged: its reviews end
     #[command(after_help = "Examples:
   settled pr closed 86")]
-    Closed(Told),
+    Closed(ReportedPull),
     /// It was merged: its reviews end, and findings are handed off
     #[command(after_help = "Examples:
   settled pr merged 86 --repo owner/name --head 9b2f41c")]
-    Merged(Told),
+    Merged(ReportedPull),
     /// Read a GitHub `pull_request` payload
     #[command(after_help = "Examples:
   settled pr ingest payload.json
@@ -65,7 +65,7 @@ enum Command {
 
 /// An event told by hand.
 #[derive(Debug, clap::Args)]
-struct Told {
+struct ReportedPull {
     /// The number of the pull request
     #[arg(value_name = "PR")]
     pr: PrNumber,
@@ -105,8 +105,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-fn tell(told: &Told, action: PullAction, context: &Context) -> Result<Exit, Failure> {
-    let Told {
+fn tell(told: &ReportedPull, action: PullAction, context: &Context) -> Result<Exit, Failure> {
+    let ReportedPull {
         pr,
         repo,
         head,
@@ -128,7 +128,7 @@ fn ingest(args: &Ingest, context: &Context) -> Result<Exit, Failure> {
     match github::read(&bytes(&args.payload)?) {
         Ok(github::Read::Event(event)) => order::give(Event::Pull(event), context),
         Ok(github::Read::Other(action)) => {
-            let ignored = Answer::new(Ignored { ignored: action });
+            let ignored = CommandOutput::new(Ignored { ignored: action });
             context.say(&ignored, |Ignored { ignored }| {
                 format!("ignored: `{}` moves no review\n", escaped(ignored))
             })?;

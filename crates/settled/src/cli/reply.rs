@@ -1,12 +1,12 @@
 //! `settled reply`: answers a message of the agent's own mailboxes; what the answer has in common with it is filled in.
 
-use mailbox::mailbag::{Letter, Mailbag};
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
 use message_schema::envelope::{DAEMON, MessageType};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use workspace::clock;
 
-use super::bodies::Envelope;
+use super::bodies::EnvelopeArgs;
 use super::context::{Context, Me};
 use super::failure::Failure;
 use super::posting;
@@ -30,7 +30,7 @@ pub(super) struct Args {
     #[arg(long = "type", value_name = "TYPE", value_parser = kind, hide_possible_values = true)]
     kind: Option<MessageType>,
     #[command(flatten)]
-    envelope: Envelope,
+    envelope: EnvelopeArgs,
     #[command(flatten)]
     parts: Parts,
 }
@@ -64,8 +64,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     )
 }
 
-fn find(context: &Context, me: &Me, what: &str) -> Result<Letter, Failure> {
-    let found = Mailbag::new(&me.root, &me.agent).find(what);
+fn find(context: &Context, me: &Me, what: &str) -> Result<MailboxEntry, Failure> {
+    let found = AgentMailboxes::new(&me.root, &me.agent).find(what);
     let found = found.map_err(|error| {
         Failure::plain(
             Exit::Temporary,
@@ -83,7 +83,7 @@ fn find(context: &Context, me: &Me, what: &str) -> Result<Letter, Failure> {
 }
 
 /// Who wrote it; the daemon reads no mail.
-fn sender(context: &Context, parent: &Letter) -> Result<Vec<AgentName>, Failure> {
+fn sender(context: &Context, parent: &MailboxEntry) -> Result<Vec<AgentName>, Failure> {
     let from = parent.from.as_deref().unwrap_or_default();
     match AgentName::new(from) {
         Ok(from) if !from.is_daemon() => Ok(vec![from]),
@@ -105,7 +105,7 @@ fn sender(context: &Context, parent: &Letter) -> Result<Vec<AgentName>, Failure>
 }
 
 /// The type that answers another. A request is answered by one of two, and which is not to be guessed.
-fn answer(context: &Context, parent: &Letter) -> Result<MessageType, Failure> {
+fn answer(context: &Context, parent: &MailboxEntry) -> Result<MessageType, Failure> {
     let kind = parent.kind.as_deref().and_then(MessageType::from_word);
     match kind {
         Some(MessageType::ReviewRequest) => {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use mailbox::compose::ask::Ask;
-use mailbox::compose::gaps::{Gap, Verdict};
-use mailbox::compose::letter::{Letter, PacketGiven};
+use mailbox::compose::draft::{MessageDraft, PacketGiven};
+use mailbox::compose::omissions::{Omission, ResponseKind};
 use mailbox::compose::response::{self, Unwritten};
-use mailbox::compose::sheet::{Deed, Loose, Sheet};
+use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
 use message_schema::envelope::{MessageType, Priority};
 use message_schema::line::escaped;
 use review::NotAResponse;
@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 use workspace::clock;
 
 use super::bodies::{self, Telemetry};
-use super::brief::Which;
+use super::brief::RequestArgs;
 use super::context::Context;
 use super::failure::Failure;
 use super::input;
-use super::posting::{self, Way};
+use super::posting::{self, SendOptions};
 use crate::exit::Exit;
 
 /// Gives findings, and an action for each open thread.
@@ -34,7 +34,7 @@ use crate::exit::Exit;
   settled feedback --findings answer.json     structured output by the schema of `settled brief --schema`")]
 pub(super) struct FeedbackArgs {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
     /// Findings: a list, a mapping with `findings`, `actions` and more, or structured output; `-` is standard input
     #[arg(long, value_name = "FILE", required_unless_present = "action")]
     findings: Option<PathBuf>,
@@ -42,7 +42,7 @@ pub(super) struct FeedbackArgs {
     #[arg(long, value_name = "TEXT")]
     escalation: Option<String>,
     #[command(flatten)]
-    said: Said,
+    said: ResponseInput,
 }
 
 /// Approves.
@@ -54,7 +54,7 @@ pub(super) struct FeedbackArgs {
   settled lgtm --findings answer.json")]
 pub(super) struct LgtmArgs {
     #[command(flatten)]
-    which: Which,
+    which: RequestArgs,
     /// The same file as of `settled feedback`: actions, nits, what was run, or structured output
     #[arg(long, value_name = "FILE", alias = "nits")]
     findings: Option<PathBuf>,
@@ -65,12 +65,12 @@ pub(super) struct LgtmArgs {
     #[arg(long)]
     not_merge_ready: bool,
     #[command(flatten)]
-    said: Said,
+    said: ResponseInput,
 }
 
 /// What both may say.
 #[derive(Debug, clap::Args)]
-struct Said {
+struct ResponseInput {
     /// What is done with an open thread: resolve, veto, escalate, reply, or in an lgtm defer; may be given again
     #[arg(long, value_name = "ID=ACTION", value_parser = pair)]
     action: Vec<(String, String)>,
@@ -89,7 +89,7 @@ struct Said {
     #[command(flatten)]
     telemetry: Telemetry,
     #[command(flatten)]
-    way: Way,
+    way: SendOptions,
 }
 
 pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, Failure> {
@@ -98,7 +98,13 @@ pub(super) fn feedback(args: &FeedbackArgs, context: &Context) -> Result<Exit, F
             loose.escalation.clone_from(&args.escalation);
         }
     })?;
-    respond(context, &args.which, &args.said, &sheet, Verdict::Feedback)
+    respond(
+        context,
+        &args.which,
+        &args.said,
+        &sheet,
+        ResponseKind::Feedback,
+    )
 }
 
 pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> {
@@ -110,28 +116,28 @@ pub(super) fn lgtm(args: &LgtmArgs, context: &Context) -> Result<Exit, Failure> 
             loose.merge_ready = Some(Value::Bool(false));
         }
     })?;
-    respond(context, &args.which, &args.said, &sheet, Verdict::Lgtm)
+    respond(context, &args.which, &args.said, &sheet, ResponseKind::Lgtm)
 }
 
-impl Said {
+impl ResponseInput {
     /// The file, and what the options add to it.
     fn sheet(
         &self,
         file: Option<&PathBuf>,
-        add: impl FnOnce(&mut Loose),
-    ) -> Result<Sheet, Failure> {
+        add: impl FnOnce(&mut LooseResponse),
+    ) -> Result<ResponseFile, Failure> {
         let mut sheet = file.map_or_else(
-            || Ok(Sheet::Loose(Loose::default())),
+            || Ok(ResponseFile::Loose(LooseResponse::default())),
             |file| input::sheet(file),
         )?;
         match &mut sheet {
-            Sheet::Loose(loose) => {
+            ResponseFile::Loose(loose) => {
                 for (id, action) in &self.action {
                     loose.actions.insert(
                         id.clone(),
-                        Deed {
+                        ThreadAction {
                             action: action.clone(),
-                            ..Deed::default()
+                            ..ThreadAction::default()
                         },
                     );
                 }
@@ -142,9 +148,9 @@ impl Said {
                 }
                 add(loose);
             }
-            Sheet::Structured(_)
+            ResponseFile::Structured(_)
                 if self.action.is_empty() && self.ran.is_empty() && self.head.is_none() => {}
-            Sheet::Structured(_) => {
+            ResponseFile::Structured(_) => {
                 let message = "structured output says it all: --action, --ran and --head go with a file of findings";
                 return Err(Failure::plain(Exit::Usage, message.to_owned()));
             }
@@ -155,16 +161,16 @@ impl Said {
 
 fn respond(
     context: &Context,
-    which: &Which,
-    said: &Said,
-    sheet: &Sheet,
-    verdict: Verdict,
+    which: &RequestArgs,
+    said: &ResponseInput,
+    sheet: &ResponseFile,
+    verdict: ResponseKind,
 ) -> Result<Exit, Failure> {
     let me = context.me()?;
     let now = clock::now();
     let kind = match verdict {
-        Verdict::Feedback => MessageType::ReviewFeedback,
-        Verdict::Lgtm => MessageType::ReviewLgtm,
+        ResponseKind::Feedback => MessageType::ReviewFeedback,
+        ResponseKind::Lgtm => MessageType::ReviewLgtm,
     };
     // Said once more after a crash, an answer finds nothing asked any more: it was given.
     let ask = match which.ask(context, &me) {
@@ -176,7 +182,7 @@ fn respond(
     };
     let response =
         response::write(&ask, sheet, verdict, now).map_err(|why| unwritten(context, &ask, &why))?;
-    let mut letter = Letter::new(kind);
+    let mut letter = MessageDraft::new(kind);
     letter.to = vec![ask.author.clone()];
     letter.pr = Some(ask.pr.clone());
     letter.priority = said.priority;
@@ -245,8 +251,8 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
         }
         Unwritten::Other(given) => {
             let (word, command) = match given {
-                Verdict::Feedback => ("feedback", "feedback"),
-                Verdict::Lgtm => ("an lgtm", "lgtm"),
+                ResponseKind::Feedback => ("feedback", "feedback"),
+                ResponseKind::Lgtm => ("an lgtm", "lgtm"),
             };
             let message = format!(
                 "nothing was written: the structured output is {word}; say `settled {command}`"
@@ -256,7 +262,7 @@ fn unwritten(context: &Context, ask: &Ask, why: &Unwritten) -> Failure {
     }
 }
 
-fn gap(gap: &Gap) -> String {
+fn gap(gap: &Omission) -> String {
     let legal = if gap.legal.is_empty() {
         String::new()
     } else {

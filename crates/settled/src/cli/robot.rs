@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::home;
@@ -42,7 +42,7 @@ struct Primer {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     match args.command {
         Command::Help => {
-            context.say(&Answer::new(Primer { markdown: PRIMER }), |primer| {
+            context.say(&CommandOutput::new(Primer { markdown: PRIMER }), |primer| {
                 primer.markdown.to_owned()
             })?;
             Ok(Exit::Ok)

@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, stderr, stdin, stdout};
 use chrono::TimeDelta;
 use rustix::termios::tcgetwinsize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use workspace::clock::span;
 
 /// As wide as everything is where nobody says how wide it may be.
 const WIDTH: usize = 100;
@@ -123,16 +124,6 @@ pub(super) fn cut(text: &str, width: usize) -> String {
         cells < width
     };
     text.chars().take_while(fits).chain(['…']).collect()
-}
-
-/// How long something took or takes.
-pub(super) fn span(length: TimeDelta) -> String {
-    match length.num_seconds() {
-        seconds @ ..120 => format!("{seconds} s"),
-        seconds @ 120..7200 => format!("{} min", seconds / 60),
-        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
-        seconds => format!("{} d", seconds / 86_400),
-    }
 }
 
 /// How long ago something was.

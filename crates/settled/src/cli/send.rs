@@ -1,13 +1,13 @@
 //! `settled send`: a message out of options, checked before it is written, and what became of it.
 
-use mailbox::compose::letter::Letter;
+use mailbox::compose::draft::MessageDraft;
 use message_schema::envelope::MessageType;
 use workspace::clock;
 
-use super::bodies::{Addressed, Answer, Envelope, Request, Telemetry};
+use super::bodies::{Addressed, EnvelopeArgs, Request, ResponseArgs, Telemetry};
 use super::context::Context;
 use super::failure::Failure;
-use super::posting::{self, Way};
+use super::posting::{self, SendOptions};
 use crate::exit::Exit;
 
 /// Sends a message.
@@ -25,7 +25,7 @@ pub(super) struct Args {
     #[arg(value_name = "TYPE", value_parser = kind, hide_possible_values = true)]
     kind: MessageType,
     #[command(flatten)]
-    envelope: Envelope,
+    envelope: EnvelopeArgs,
     #[command(flatten)]
     parts: Parts,
 }
@@ -38,16 +38,20 @@ pub(super) struct Parts {
     #[command(flatten)]
     addressed: Addressed,
     #[command(flatten)]
-    answer: Answer,
+    answer: ResponseArgs,
     #[command(flatten)]
     telemetry: Telemetry,
     #[command(flatten)]
-    pub(super) way: Way,
+    pub(super) way: SendOptions,
 }
 
 impl Parts {
     /// The letter with all that was said.
-    pub(super) fn letter(&self, envelope: &Envelope, kind: MessageType) -> Result<Letter, Failure> {
+    pub(super) fn letter(
+        &self,
+        envelope: &EnvelopeArgs,
+        kind: MessageType,
+    ) -> Result<MessageDraft, Failure> {
         let mut letter = envelope.letter(kind)?;
         self.request.add(&mut letter);
         self.addressed.add(&mut letter);

@@ -10,7 +10,7 @@ use spool::SpoolError;
 use workspace::config::{Config, ConfigError};
 use workspace::directory;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use super::words::log_forms;
@@ -106,7 +106,7 @@ fn once(root: &Path, context: &Context) -> Result<Exit, Failure> {
             .data(&tally)
             .next(context.command("status")));
     }
-    context.say(&Answer::new(&tally), |_| said)?;
+    context.say(&CommandOutput::new(&tally), |_| said)?;
     Ok(if tally.refused > 0 {
         Exit::InvalidMessage
     } else {

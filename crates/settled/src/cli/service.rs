@@ -1,14 +1,14 @@
 //! `settled service`: the file by which systemd or launchd knows the daemon.
 
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use daemon::service::{Found, Kind, Needs, Scope, Service, ServiceError, Work, Written};
+use daemon::service::{
+    Found, Kind, ResolveError, Scope, Service, ServiceError, ServiceRequest, Work, Written,
+};
 use serde::Serialize;
-use workspace::config::{Config, Listen};
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::{Context, Root, quoted};
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -25,11 +25,11 @@ const NAME: &str = "settled";
   settled service status ./mailroom --user")]
 pub(super) struct Args {
     #[command(subcommand)]
-    what: What,
+    what: ServiceCommand,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {
+enum ServiceCommand {
     /// Write the service's file, and say how it is started
     #[command(after_help = "Examples:
   settled service install ./mailroom --user
@@ -80,7 +80,7 @@ struct Of {
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-struct Document {
+struct ServiceView {
     /// `made`, `changed`, `unchanged`, `removed`; of `status`: `same`, `other`, `absent`.
     state: &'static str,
     dry_run: bool,
@@ -98,9 +98,9 @@ struct Document {
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     match &args.what {
-        What::Install(args) => install(args, context),
-        What::Uninstall(of) => uninstall(of, context),
-        What::Status(args) => status(args, context),
+        ServiceCommand::Install(args) => install(args, context),
+        ServiceCommand::Uninstall(of) => uninstall(of, context),
+        ServiceCommand::Status(args) => status(args, context),
     }
 }
 
@@ -111,11 +111,11 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
         let text = service
             .text()
             .map_err(|why| failure(&ServiceError::Path(why), &service))?;
-        let document = Document {
+        let document = ServiceView {
             text: Some(text.clone()),
             ..document("unchanged", true, &service)
         };
-        context.say(&Answer::new(document), |_| text)?;
+        context.say(&CommandOutput::new(document), |_| text)?;
         return Ok(Exit::Ok);
     }
     let state = match service.write().map_err(|error| failure(&error, &service))? {
@@ -123,7 +123,7 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
         Written::Changed => "changed",
         Written::Unchanged => "unchanged",
     };
-    let mut answer = Answer::new(document(state, false, &service));
+    let mut answer = CommandOutput::new(document(state, false, &service));
     if service.scope == Scope::System && service.owner.0 == 0 {
         answer.alert(
             "runs_as_root",
@@ -147,9 +147,9 @@ fn uninstall(of: &Of, context: Context) -> Result<Exit, Failure> {
             .remove()
             .map_err(|error| failure(&error, &service))?;
     }
-    let said = |document: &Document| format!("removed  {}\n", document.file.display());
+    let said = |document: &ServiceView| format!("removed  {}\n", document.file.display());
     context.say(
-        &Answer::new(document("removed", of.dry_run, &service)),
+        &CommandOutput::new(document("removed", of.dry_run, &service)),
         said,
     )?;
     Ok(Exit::Ok)
@@ -168,7 +168,7 @@ fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
             Exit::ActionRequired,
         ),
     };
-    let mut answer = Answer::new(document(state, args.of.dry_run, &service));
+    let mut answer = CommandOutput::new(document(state, args.of.dry_run, &service));
     if found != Found::Same {
         answer.next(context.command(&again(args)), "write it as it should be");
     } else if !service.is_enabled() {
@@ -180,7 +180,7 @@ fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn text(document: &Document, said: &str) -> String {
+fn text(document: &ServiceView, said: &str) -> String {
     let serving = match document.serving {
         Some(true) => "a daemon is serving",
         Some(false) => "no daemon is serving",
@@ -240,8 +240,8 @@ fn work(args: &Install) -> Work {
     }
 }
 
-fn document(state: &'static str, dry_run: bool, service: &Service) -> Document {
-    Document {
+fn document(state: &'static str, dry_run: bool, service: &Service) -> ServiceView {
+    ServiceView {
         state,
         dry_run,
         file: service.path(),
@@ -253,78 +253,35 @@ fn document(state: &'static str, dry_run: bool, service: &Service) -> Document {
     }
 }
 
-/// The service that was asked for, with absolute paths: a supervisor has no working directory and no PATH of ours.
 fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
-    let given = context.workspace()?;
-    let failed = |what: &str, error: std::io::Error| {
-        Failure::plain(Exit::Failed, format!("{what}: {error}"))
-    };
-    let root = given
-        .canonicalize()
-        .map_err(|error| failed(&given.display().to_string(), error))?;
-    let program = std::env::current_exe().and_then(std::fs::canonicalize);
-    let program = program.map_err(|error| failed("where this program lies is not known", error))?;
-    let me = rustix::process::geteuid().as_raw();
     let scope = match (of.system, of.user) {
-        (true, _) => Scope::System,
-        (false, true) => Scope::User,
-        (false, false) if me == 0 => Scope::System,
-        (false, false) => Scope::User,
+        (true, _) => Some(Scope::System),
+        (false, true) => Some(Scope::User),
+        (false, false) => None,
     };
-    let own = spool::Layout::new(&root).own();
-    let data = own.symlink_metadata().or_else(|_| root.symlink_metadata());
-    let data = data.map_err(|error| failed(&root.display().to_string(), error))?;
-    let kind = if of.launchd {
-        Kind::Launchd
-    } else {
-        Kind::HERE
-    };
-    let directory = match &of.into {
-        Some(directory) => directory.clone(),
-        None => directory(kind, scope)?,
-    };
-    if scope == Scope::User && data.uid() != me {
-        let message = format!(
-            "the workspace belongs to uid {}, and a service of yours would serve it as uid {me}",
-            data.uid()
-        );
-        let next = context.command("service install --system");
-        return Err(Failure::plain(Exit::Identity, message).next(format!("sudo {next}")));
-    }
-    let config = Config::load(&root).map_err(|error| Failure::new(Exit::Usage, &error))?;
-    let needs = Needs {
-        sees_users: !config.users().is_empty(),
-        loopback: matches!(config.metrics.listen, Listen::Loopback(_)),
-    };
-    let owner = (data.uid(), data.gid());
-    Ok(Service {
-        kind,
+    let request = ServiceRequest {
         scope,
+        kind: if of.launchd {
+            Kind::Launchd
+        } else {
+            Kind::HERE
+        },
         name: of.name.clone(),
-        directory,
-        program,
-        root,
-        owner,
+        directory: of.into.clone(),
         work,
-        needs,
-    })
+    };
+    Service::resolve(context.workspace()?, request).map_err(|error| unresolved(&error, context))
 }
 
-fn directory(kind: Kind, scope: Scope) -> Result<PathBuf, Failure> {
-    let told = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let home = match (told("HOME"), scope) {
-        (Some(home), _) => home,
-        (None, Scope::System) => PathBuf::from("/"),
-        (None, Scope::User) => {
-            let message = "HOME does not say where your services lie: say --into DIR".to_owned();
-            return Err(Failure::plain(Exit::Usage, message));
+fn unresolved(error: &ResolveError, context: &Context) -> Failure {
+    match error {
+        ResolveError::Io { .. } => Failure::plain(Exit::Failed, error.to_string()),
+        ResolveError::NoHome | ResolveError::Config(_) => Failure::new(Exit::Usage, error),
+        ResolveError::OfAnotherUser { .. } => {
+            let next = context.command("service install --system");
+            Failure::new(Exit::Identity, error).next(format!("sudo {next}"))
         }
-    };
-    Ok(kind.directory(scope, &home, told("XDG_CONFIG_HOME").as_deref()))
+    }
 }
 
 /// Why it was not done, sorted by who has to act.

@@ -6,7 +6,7 @@ use simulate;
 use workspace::config::Config;
 use workspace::directory;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -51,7 +51,7 @@ fn scenarios(files: &[PathBuf], context: &Context) -> Result<Exit, Failure> {
             exit = Exit::Failed;
         }
         let text = if context.json {
-            Answer::new(transcript).line()
+            CommandOutput::new(transcript).line()
         } else {
             simulate::text(&transcript, file)
         };
@@ -68,7 +68,7 @@ fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let agents = directory::agents(root).map_err(|error| failed(&error))?;
     let replay = simulate::replay(root, config.policy(agents)).map_err(|error| failed(&error))?;
-    context.say(&Answer::new(replay), simulate::told)?;
+    context.say(&CommandOutput::new(replay), simulate::told)?;
     Ok(Exit::Ok)
 }
 

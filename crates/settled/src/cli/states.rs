@@ -3,7 +3,7 @@
 use serde::Serialize;
 use simulate::states;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -23,7 +23,7 @@ struct Page {
 
 pub(super) fn run(_: &Args, context: &Context) -> Result<Exit, Failure> {
     context.say(
-        &Answer::new(Page {
+        &CommandOutput::new(Page {
             markdown: states::page(),
         }),
         |page| page.markdown.clone(),

@@ -4,23 +4,18 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use daemon::gc;
-use inspect::standing::row::Row;
-use inspect::standing::{Standing, problems};
-use message_schema::id::AgentName;
+use inspect::status::overview::{Removable, Status};
+use inspect::status::problems;
 use message_schema::line::escaped;
-use review::{OpenPair, PairId};
-use serde::Serialize;
 use workspace::clock;
 use workspace::config::Config;
-use workspace::troubles::Trouble;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
 use super::screen::Screen;
 use crate::exit::Exit;
-pub(super) use inspect::standing::row::reason;
 
 /// So many commands are named; `settled problems` tells all.
 const NAMED_MAX: usize = 3;
@@ -34,104 +29,6 @@ const NAMED_MAX: usize = 3;
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-}
-
-/// The JSON form. Fields are added, never changed.
-#[derive(Debug, Serialize)]
-pub(super) struct Status {
-    /// Whether a daemon serves the workspace.
-    pub(super) serving: Option<bool>,
-    pub(super) accepted: u64,
-    pub(super) refused: u64,
-    /// Messages that lie in an outbox and were not judged yet, and in whose.
-    pub(super) waiting: usize,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) waiting_of: Vec<Count>,
-    /// Refused messages that nobody corrected since.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) dead_letters: Vec<Count>,
-    /// The move that is owed for the longest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) oldest_wait: Option<Wait>,
-    pub(super) ledger: Ledger,
-    pub(super) reviews: Vec<Row>,
-    /// Pairs of commands that go on or can be resumed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) pairs: Vec<PairRow>,
-    /// What only an operator can mend.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) troubles: Vec<Trouble>,
-}
-
-/// A pair of commands.
-#[derive(Debug, Serialize)]
-pub(super) struct PairRow {
-    pub(super) pair: String,
-    pub(super) author: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) reviewer: Option<String>,
-    pub(super) state: &'static str,
-    pub(super) iteration: u8,
-    pub(super) iterations: u8,
-    /// Since when the command runs whose turn it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) since: Option<DateTime<Utc>>,
-    pub(super) seconds_left: u64,
-}
-
-impl PairRow {
-    fn of(id: &PairId, pair: &OpenPair) -> Self {
-        let OpenPair {
-            setup, standing, ..
-        } = pair;
-        Self {
-            pair: id.to_string(),
-            author: setup.author.agent.to_string(),
-            reviewer: setup
-                .reviewer
-                .as_ref()
-                .map(|reviewer| reviewer.agent.to_string()),
-            state: standing.pair.run().word(),
-            iteration: standing.pair.iteration(),
-            iterations: setup.iterations,
-            since: standing.began_at,
-            seconds_left: standing.ms_left / 1_000,
-        }
-    }
-}
-
-/// How many of something an agent has.
-#[derive(Debug, Serialize)]
-pub(super) struct Count {
-    pub(super) agent: String,
-    pub(super) count: usize,
-}
-
-/// A move that is owed.
-#[derive(Debug, Serialize)]
-pub(super) struct Wait {
-    pub(super) review: String,
-    pub(super) mover: String,
-    pub(super) since: DateTime<Utc>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Ledger {
-    pub(super) records: u64,
-    pub(super) segments: usize,
-    pub(super) bytes: u64,
-    /// The last record of the newest snapshot that is of use.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) snapshot: Option<u64>,
-    /// Old files that `settled gc` would remove; absent where everything is kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) removable: Option<Removable>,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Removable {
-    pub(super) files: u64,
-    pub(super) bytes: u64,
 }
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
@@ -150,9 +47,9 @@ pub(super) fn look(
     root: &Path,
     now: DateTime<Utc>,
     context: &Context,
-) -> Result<Answer<Status>, Failure> {
-    let standing = context.standing()?;
-    let mut answer = Answer::new(status(&standing, removable(root, now)));
+) -> Result<CommandOutput<Status>, Failure> {
+    let standing = context.status()?;
+    let mut answer = CommandOutput::new(Status::of(&standing, removable(root, now)));
     let problems = standing.problems(now, &|agent, words| context.command_of(agent, words));
     let kinds = problems::by_kind(&problems);
     for (kind, (count, first)) in &kinds {
@@ -178,61 +75,6 @@ pub(super) fn look(
         );
     }
     Ok(answer)
-}
-
-fn status(standing: &Standing, removable: Option<Removable>) -> Status {
-    let (state, folded) = (standing.books.state(), &standing.folded);
-    let count = |(agent, count): &(AgentName, usize)| Count {
-        agent: agent.to_string(),
-        count: *count,
-    };
-    let dead = |agent: &AgentName| {
-        standing
-            .dead
-            .iter()
-            .filter(|letter| letter.agent == *agent)
-            .count()
-    };
-    let dead = standing.agents.iter().map(|agent| Count {
-        agent: agent.to_string(),
-        count: dead(agent),
-    });
-    let reviews: Vec<Row> = state
-        .reviews()
-        .map(|(key, review)| Row::of(key, review))
-        .collect();
-    Status {
-        serving: standing.serving,
-        accepted: state.accepted(),
-        refused: standing.books.refused(),
-        waiting: standing.unjudged.count(),
-        waiting_of: standing.unjudged.counts.iter().map(count).collect(),
-        dead_letters: dead.filter(|dead| dead.count > 0).collect(),
-        oldest_wait: reviews
-            .iter()
-            .filter_map(|row| {
-                let (review, mover) = (row.review.clone(), row.mover.clone()?);
-                Some(Wait {
-                    review,
-                    mover,
-                    since: row.since,
-                })
-            })
-            .min_by_key(|wait| wait.since),
-        ledger: Ledger {
-            records: folded.verified.records,
-            segments: folded.verified.segments,
-            bytes: folded.verified.bytes,
-            snapshot: folded.snapshot,
-            removable,
-        },
-        reviews,
-        pairs: state
-            .pairs()
-            .map(|(id, pair)| PairRow::of(id, pair))
-            .collect(),
-        troubles: standing.troubles.clone(),
-    }
 }
 
 /// What `settled gc` would remove, where anything is to be removed at all. A config that cannot be read is

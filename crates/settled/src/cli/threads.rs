@@ -1,11 +1,11 @@
 //! `settled threads PR`: each finding's discussion, what may be done with it now, and by what it came there.
 
-use inspect::standing::threads::{Act, Histories, Threads, Told};
+use inspect::status::threads::{Act, Histories, ThreadView, Threads};
 use message_schema::line::escaped;
 use serde::Serialize;
 use spool::VisitError;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
@@ -32,7 +32,7 @@ struct All {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let failed = |error| Failure::new(Exit::Failed, &error);
-    let standing = context.standing()?;
+    let standing = context.status()?;
     let selected = standing.selected(&args.target.which());
     if selected.is_empty() {
         return Err(why::unknown(&standing, &args.target.which(), context));
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let all = All {
         reviews: selected.into_iter().map(tell).collect(),
     };
-    context.say(&Answer::new(all), |all| {
+    context.say(&CommandOutput::new(all), |all| {
         let screen = Screen::of_output();
         all.reviews
             .iter()
@@ -75,7 +75,7 @@ fn text(review: &Threads, screen: Screen) -> String {
         .fold(text, |text, thread| text + &of_thread(thread, screen))
 }
 
-fn of_thread(thread: &Told, screen: Screen) -> String {
+fn of_thread(thread: &ThreadView, screen: Screen) -> String {
     let blocking = if thread.blocking { ", blocks" } else { "" };
     let title = thread
         .title
@@ -124,7 +124,7 @@ fn of_thread(thread: &Told, screen: Screen) -> String {
 }
 
 /// What may be done with a thread now, by the reviewer and by a person.
-fn may_be_done(thread: &Told) -> String {
+fn may_be_done(thread: &ThreadView) -> String {
     let mut text = String::new();
     let mut legal = thread.legal.values();
     match (legal.next(), legal.next()) {

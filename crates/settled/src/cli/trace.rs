@@ -1,10 +1,10 @@
 //! `settled trace`: the whole life of one message, each step with its evidence.
 
-use inspect::trace::{self, Known, Life, Step, Trace};
+use inspect::trace::{self, Certainty, Life, LifeStep, MessageTrace};
 use message_schema::id::{AgentName, MessageId};
 use message_schema::line::escaped;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use crate::exit::Exit;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         return Err(nowhere(&trace, args, context));
     }
     let unread = trace.without_ledger.clone();
-    let mut answer = Answer::new(trace);
+    let mut answer = CommandOutput::new(trace);
     if let Some(why) = unread {
         answer.alert(
             "ledger_unread",
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-fn nowhere(trace: &Trace, args: &Args, context: &Context) -> Failure {
+fn nowhere(trace: &MessageTrace, args: &Args, context: &Context) -> Failure {
     let of = args
         .from
         .as_ref()
@@ -70,7 +70,7 @@ fn nowhere(trace: &Trace, args: &Args, context: &Context) -> Failure {
     }
 }
 
-fn text(trace: &Trace) -> String {
+fn text(trace: &MessageTrace) -> String {
     let lives: Vec<String> = trace
         .messages
         .iter()
@@ -101,11 +101,11 @@ fn life(id: &str, life: &Life) -> String {
 }
 
 /// One step: what it is and when, and below it what shows it.
-fn step(step: &Step) -> String {
+fn step(step: &LifeStep) -> String {
     let mark = match step.state {
-        Known::Yes => "+",
-        Known::No => "-",
-        Known::Unknown => "?",
+        Certainty::Yes => "+",
+        Certainty::No => "-",
+        Certainty::Unknown => "?",
     };
     let by = step
         .agent

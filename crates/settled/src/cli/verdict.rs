@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use inspect::verdict::{self, Anchor, ExportError, NoAnswer, Verdict, VerdictFile};
+use inspect::verdict::{self, Anchor, ApprovalVerdict, ExportError, NoAnswer, VerdictFile};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
 use serde::Serialize;
 use spool::Digest;
 use workspace::clock;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::gate::{self, At};
@@ -81,7 +81,7 @@ struct Verify {
 
 /// What an export wrote.
 #[derive(Debug, Serialize)]
-struct Written {
+struct ExportView {
     file: PathBuf,
     records: usize,
     /// The digest of all of it.
@@ -93,7 +93,7 @@ struct Written {
 #[derive(Debug, Serialize)]
 struct Proven {
     #[serde(flatten)]
-    verdict: Verdict,
+    verdict: ApprovalVerdict,
     /// Records judged again.
     judged: usize,
     /// Records of other pull requests, whose tasks were taken as they stand.
@@ -142,7 +142,7 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
     let unwritten = |error| Failure::plain(Exit::Failed, format!("{}: {error}", path.display()));
     std::fs::write(path, &exported.bytes).map_err(unwritten)?;
     let (seal, ledger) = (exported.seal, exported.anchor);
-    let mut answer = Answer::new(Written {
+    let mut answer = CommandOutput::new(ExportView {
         file: path.clone(),
         records: exported.records,
         seal,
@@ -165,7 +165,7 @@ fn export(args: &Export, context: &Context) -> Result<Exit, Failure> {
     }
     context.say(
         &answer,
-        |Written {
+        |ExportView {
              file,
              records,
              seal,
@@ -217,7 +217,7 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
     if !proven.verdict.passes {
         return Err(at.refusal(&proven.verdict, &proven, &asked, context));
     }
-    let mut answer = Answer::new(proven);
+    let mut answer = CommandOutput::new(proven);
     at.alert(&mut answer);
     if args.anchor.is_none() && args.seal.is_none() {
         let message =

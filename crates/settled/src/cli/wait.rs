@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
-use mailbox::awaited;
-use mailbox::bell::Bell;
-use mailbox::mailbag::{Letter, Mailbag, Place};
-use mailbox::mine::{self, Mine};
+use mailbox::answers;
+use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
+use mailbox::my_reviews::{self, MyReview};
+use mailbox::wakeup::Wakeup;
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::clock;
 use workspace::fold::Books;
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::context::{Context, quoted};
 use super::failure::Failure;
 use super::{home, inbox};
@@ -32,7 +32,7 @@ Exit codes: 0 it came, 4 the time is up (how things stand is printed), 7 the mes
 pub(super) struct Args {
     /// What to wait for
     #[arg(long = "for", value_name = "WHAT", default_value = "any")]
-    what: What,
+    what: WaitFor,
     /// The message whose reply is waited for
     #[arg(long, value_name = "ID", required_if_eq("what", "reply"))]
     id: Option<String>,
@@ -47,7 +47,7 @@ pub(super) struct Args {
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-enum What {
+enum WaitFor {
     /// Any message
     Any,
     /// An answer to one of your messages
@@ -58,38 +58,38 @@ enum What {
 
 /// What came, or how things stand.
 #[derive(Debug, Serialize)]
-struct Came {
+struct WaitView {
     #[serde(rename = "for")]
-    what: What,
+    what: WaitFor,
     waited_s: u64,
-    letters: Vec<Letter>,
+    letters: Vec<MailboxEntry>,
     /// Whether a daemon serves; absent if that cannot be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     serving: Option<bool>,
     /// The reviews that have not ended; absent where the ledger cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reviews: Option<Vec<Mine>>,
+    reviews: Option<Vec<MyReview>>,
 }
 
 /// What ends the wait.
-enum Found {
-    Letters(Vec<Letter>),
+enum WaitEnd {
+    Letters(Vec<MailboxEntry>),
     /// The report on the message, which was refused: nobody will answer it.
     Refused(PathBuf),
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let me = context.me()?;
-    let bag = Mailbag::new(&me.root, &me.agent);
+    let bag = AgentMailboxes::new(&me.root, &me.agent);
     let start = Instant::now();
-    let mut watched = vec![bag.directory(Place::Inbox)];
-    if args.what == What::Reply {
-        watched.push(bag.directory(Place::DeadLetter));
+    let mut watched = vec![bag.directory(MailboxPlace::Inbox)];
+    if args.what == WaitFor::Reply {
+        watched.push(bag.directory(MailboxPlace::DeadLetter));
     }
     let watched: Vec<&Path> = watched.iter().map(PathBuf::as_path).collect();
-    let found = Bell::at(&watched).until(args.timeout, || look(args, &bag, &me.agent))?;
+    let found = Wakeup::at(&watched).until(args.timeout, || look(args, &bag, &me.agent))?;
     let waited_s = start.elapsed().as_secs();
-    let came = |letters| Came {
+    let came = |letters| WaitView {
         what: args.what,
         waited_s,
         letters,
@@ -97,8 +97,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         reviews: None,
     };
     match found {
-        Some(Found::Letters(letters)) => {
-            let mut answer = Answer::new(came(letters));
+        Some(WaitEnd::Letters(letters)) => {
+            let mut answer = CommandOutput::new(came(letters));
             if let Some(letter) = answer.data.letters.first() {
                 answer.next(context.command_on("show", &letter.name(), ""), "read it");
             }
@@ -107,7 +107,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
             })?;
             Ok(Exit::Ok)
         }
-        Some(Found::Refused(file)) => {
+        Some(WaitEnd::Refused(file)) => {
             let message = format!("it was refused: {}", file.display());
             Err(Failure::plain(Exit::InvalidMessage, message)
                 .next(format!("cat {}", quoted(file.as_os_str()))))
@@ -115,8 +115,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         None => {
             let reviews = Books::read(&me.root)
                 .ok()
-                .map(|(books, _)| mine::of(books.state(), &me.agent));
-            let stands = Came {
+                .map(|(books, _)| my_reviews::of(books.state(), &me.agent));
+            let stands = WaitView {
                 reviews,
                 ..came(Vec::new())
             };
@@ -135,9 +135,9 @@ impl Args {
     /// The same wait once more, as words of a command.
     fn words(&self) -> String {
         let what = match self.what {
-            What::Any => "",
-            What::Reply => " --for reply",
-            What::Verdict => " --for verdict",
+            WaitFor::Any => "",
+            WaitFor::Reply => " --for reply",
+            WaitFor::Verdict => " --for verdict",
         };
         let id = self
             .id
@@ -151,7 +151,7 @@ impl Args {
     }
 }
 
-impl Came {
+impl WaitView {
     /// How things stand when nothing came.
     fn text(&self, args: &Args) -> String {
         let now = clock::now();
@@ -159,7 +159,8 @@ impl Came {
         if self.serving == Some(false) {
             text += "no daemon serves this workspace: nothing is delivered until one does\n";
         }
-        let is_asked = |mine: &&Mine| args.pr.as_ref().is_none_or(|pr| pr.canonical() == mine.pr);
+        let is_asked =
+            |mine: &&MyReview| args.pr.as_ref().is_none_or(|pr| pr.canonical() == mine.pr);
         for mine in self.reviews.iter().flatten().filter(is_asked) {
             text += &home::line(mine, now);
         }
@@ -168,23 +169,23 @@ impl Came {
 }
 
 /// What is there now.
-fn look(args: &Args, bag: &Mailbag, me: &AgentName) -> Result<Option<Found>, Failure> {
-    if let (What::Reply, Some(id)) = (args.what, &args.id)
+fn look(args: &Args, bag: &AgentMailboxes, me: &AgentName) -> Result<Option<WaitEnd>, Failure> {
+    if let (WaitFor::Reply, Some(id)) = (args.what, &args.id)
         && let Some(report) = refused(bag, id)?
     {
-        return Ok(Some(Found::Refused(report)));
+        return Ok(Some(WaitEnd::Refused(report)));
     }
-    let waiting = inbox::letters(bag, Place::Inbox)?;
-    let is_about = |letter: &Letter| match (&args.pr, &letter.pr) {
+    let waiting = inbox::letters(bag, MailboxPlace::Inbox)?;
+    let is_about = |letter: &MailboxEntry| match (&args.pr, &letter.pr) {
         (None, _) => true,
         (Some(asked), Some(pr)) => PrNumber::new(pr.as_str()).is_ok_and(|pr| pr.same_pr(asked)),
         (Some(_), None) => false,
     };
-    let is_it = |letter: &Letter| match (args.what, &args.id) {
-        (What::Reply, Some(id)) => Ok(letter.parent_message_id.as_deref() == Some(id)),
-        (What::Any | What::Reply, _) => Ok(true),
-        (What::Verdict, _) => {
-            awaited::is_verdict(letter, me, bag).map_err(|error| Failure::new(Exit::Failed, &error))
+    let is_it = |letter: &MailboxEntry| match (args.what, &args.id) {
+        (WaitFor::Reply, Some(id)) => Ok(letter.parent_message_id.as_deref() == Some(id)),
+        (WaitFor::Any | WaitFor::Reply, _) => Ok(true),
+        (WaitFor::Verdict, _) => {
+            answers::is_verdict(letter, me, bag).map_err(|error| Failure::new(Exit::Failed, &error))
         }
     };
     let mut letters = Vec::new();
@@ -196,12 +197,12 @@ fn look(args: &Args, bag: &Mailbag, me: &AgentName) -> Result<Option<Found>, Fai
     Ok(if letters.is_empty() {
         None
     } else {
-        Some(Found::Letters(letters))
+        Some(WaitEnd::Letters(letters))
     })
 }
 
 /// A refused message of one's own, unless it was sent again since.
-fn refused(bag: &Mailbag, id: &str) -> Result<Option<PathBuf>, Failure> {
+fn refused(bag: &AgentMailboxes, id: &str) -> Result<Option<PathBuf>, Failure> {
     let named = |place| {
         let letters = inbox::letters(bag, place)?;
         Ok::<_, Failure>(
@@ -210,10 +211,11 @@ fn refused(bag: &Mailbag, id: &str) -> Result<Option<PathBuf>, Failure> {
                 .find(|letter| letter.id.as_deref() == Some(id)),
         )
     };
-    let Some(dead) = named(Place::DeadLetter)? else {
+    let Some(dead) = named(MailboxPlace::DeadLetter)? else {
         return Ok(None);
     };
-    let is_sent_again = named(Place::Outbox)?.is_some() || named(Place::Sent)?.is_some();
+    let is_sent_again =
+        named(MailboxPlace::Outbox)?.is_some() || named(MailboxPlace::Sent)?.is_some();
     Ok(Some(dead.path.with_extension("report.yaml")).filter(|_| !is_sent_again))
 }
 

@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use daemon::watch::Watch;
+use inspect::log::LogLine;
+use inspect::status::overview::Status;
 use serde::Serialize;
 use spool::{Layout, Mailbox, Since, Tail};
 use tokio::signal::unix::{SignalKind, signal};
 use workspace::{clock, directory, fold};
 
-use super::answer::{Answer, print};
+use super::answer::{CommandOutput, print};
 use super::board;
 use super::context::{Context, Root};
 use super::failure::Failure;
-use super::log::{self, Line};
 use super::screen::Screen;
-use super::status::{self, Status};
+use super::status;
 use crate::exit::Exit;
 
 /// How often the clock on the screen goes on.
@@ -56,10 +57,10 @@ pub(super) struct Args {
 
 /// The JSON form. Fields are added, never changed.
 #[derive(Debug, Serialize)]
-struct Seen {
+struct WatchView {
     status: Status,
     /// The newest decisions, oldest first.
-    decisions: Vec<Line>,
+    decisions: Vec<LogLine>,
 }
 
 /// Where the frames go.
@@ -111,7 +112,7 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
         .transpose()?;
     let mut shown = String::new();
     let mut next_look = Instant::now();
-    let mut seen: Option<Answer<Seen>> = None;
+    let mut seen: Option<CommandOutput<WatchView>> = None;
     let mut is_rung = true;
     loop {
         let now = clock::now();
@@ -151,19 +152,23 @@ async fn follow(root: &Path, context: &Context, output: Output) -> Result<(), Fa
     }
 }
 
-fn look(root: &Path, now: DateTime<Utc>, context: &Context) -> Result<Answer<Seen>, Failure> {
+fn look(
+    root: &Path,
+    now: DateTime<Utc>,
+    context: &Context,
+) -> Result<CommandOutput<WatchView>, Failure> {
     let answer = status::look(root, now, context)?;
     let from = answer.data.ledger.records.saturating_sub(DECISIONS);
     let mut decisions = Vec::new();
     let read = Tail::open(root, Since::Record(from)).and_then(|mut tail| {
         tail.read(&mut |entry| {
             let (record, _) = fold::decision(entry)?;
-            decisions.push(log::line(entry, record));
+            decisions.push(LogLine::of(entry, record));
             Ok(())
         })
     });
     read.map_err(|error| Failure::new(Exit::Failed, &error))?;
-    Ok(answer.map(|status| Seen { status, decisions }))
+    Ok(answer.map(|status| WatchView { status, decisions }))
 }
 
 /// Watches every directory in which something can happen.
@@ -181,12 +186,12 @@ fn keep(watch: &mut Watch, root: &Path) {
     }
 }
 
-fn frame(seen: &Answer<Seen>, now: DateTime<Utc>, screen: Screen) -> String {
-    let Seen { status, decisions } = &seen.data;
+fn frame(seen: &CommandOutput<WatchView>, now: DateTime<Utc>, screen: Screen) -> String {
+    let WatchView { status, decisions } = &seen.data;
     let mut said = board::text(status, now, screen);
     if !decisions.is_empty() {
         said += "\n";
-        decisions.iter().for_each(|line| said += &log::text(line));
+        decisions.iter().for_each(|line| said += &line.text());
     }
     seen.text(&said)
 }

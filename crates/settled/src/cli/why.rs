@@ -1,16 +1,16 @@
 //! `settled why PR`: the one thing a review waits for, and the command that brings it.
 
 use chrono::{DateTime, Utc};
-use inspect::standing::Standing;
-use inspect::standing::mend::Mend;
-use inspect::standing::why::Why;
+use inspect::status::WorkspaceStatus;
+use inspect::status::fix::FixCommand;
+use inspect::status::why::Why;
 use message_schema::line::escaped;
 use review::Which;
 use serde::Serialize;
 use workspace::clock;
 use workspace::config::Config;
 
-use super::answer::Answer;
+use super::answer::CommandOutput;
 use super::context::Context;
 use super::failure::Failure;
 use super::order::Target;
@@ -38,7 +38,7 @@ struct Whys {
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
     let now = clock::now();
-    let standing = context.standing()?;
+    let standing = context.status()?;
     let selected = standing.selected(&args.target.which());
     if selected.is_empty() {
         return Err(unknown(&standing, &args.target.which(), context));
@@ -54,13 +54,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         serving: standing.serving,
         reviews: selected.into_iter().map(why).collect(),
     };
-    let next: Vec<Mend> = whys
+    let next: Vec<FixCommand> = whys
         .reviews
         .iter()
         .flat_map(|why| runnable(&why.mends))
         .cloned()
         .collect();
-    let mut answer = Answer::new(whys);
+    let mut answer = CommandOutput::new(whys);
     if context.json {
         next.into_iter()
             .for_each(|mend| answer.next(mend.run, mend.what));
@@ -77,12 +77,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// The commands that can be run as they stand.
-fn runnable(mends: &[Mend]) -> impl Iterator<Item = &Mend> {
+fn runnable(mends: &[FixCommand]) -> impl Iterator<Item = &FixCommand> {
     mends.iter().filter(|mend| mend.fill.is_empty())
 }
 
 /// No review, which may be because nobody has judged its request.
-pub(super) fn unknown(standing: &Standing, which: &Which, context: &Context) -> Failure {
+pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Context) -> Failure {
     let pr = &which.pr;
     let letter = standing
         .unjudged
@@ -167,7 +167,7 @@ fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen) ->
     text
 }
 
-fn blanks(mend: &Mend) -> String {
+fn blanks(mend: &FixCommand) -> String {
     if mend.fill.is_empty() {
         String::new()
     } else {

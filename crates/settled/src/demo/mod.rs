@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-pub use script::{Step, Who, files, steps};
+pub use script::{DemoStep, Who, files, steps};
 pub use svg::svg;
 use workspace::shell::quoted;
 
@@ -57,9 +57,9 @@ pub struct Demo {
 
 /// What came of a step.
 #[derive(Debug)]
-pub struct Told {
+pub struct DemoResult {
     /// The step.
-    pub step: &'static Step,
+    pub step: &'static DemoStep,
     /// What its command printed, without what differs between workspaces.
     pub lines: Vec<String>,
 }
@@ -109,7 +109,7 @@ impl Demo {
     }
 
     /// Does one step.
-    pub fn step(&self, step: &'static Step) -> Result<Told, DemoError> {
+    pub fn step(&self, step: &'static DemoStep) -> Result<DemoResult, DemoError> {
         let mut command = Command::new(&self.program);
         command
             .args(step.words)
@@ -155,7 +155,7 @@ impl Demo {
             lines.truncate(step.shown);
             lines.push("…".to_owned());
         }
-        Ok(Told { step, lines })
+        Ok(DemoResult { step, lines })
     }
 }
 
@@ -174,7 +174,7 @@ impl Drop for Demo {
     }
 }
 
-impl Step {
+impl DemoStep {
     /// The command as one would type it.
     pub fn command(&self) -> String {
         let words = std::iter::once("settled").chain(self.words.iter().copied());
@@ -216,10 +216,10 @@ impl Step {
     }
 }
 
-impl Told {
+impl DemoResult {
     /// The step for a reader: what happens, the command, what it printed.
     pub fn text(&self, number: usize) -> String {
-        let Step { says, .. } = self.step;
+        let DemoStep { says, .. } = self.step;
         let mut text = format!(
             "{number:>2}. {}: {says}\n{}",
             self.step.name(),

@@ -11,7 +11,7 @@ pub enum Who {
 
 /// One command of the review, and why it is given.
 #[derive(Debug)]
-pub struct Step {
+pub struct DemoStep {
     /// Who gives it.
     pub who: Who,
     /// One sentence on what happens.
@@ -58,12 +58,12 @@ findings:
 }
 
 /// The review, in order.
-pub fn steps() -> &'static [Step] {
+pub fn steps() -> &'static [DemoStep] {
     &STEPS
 }
 
-static STEPS: [Step; 13] = [
-    Step {
+static STEPS: [DemoStep; 13] = [
+    DemoStep {
         who: CLAUDE,
         says: "the author asks for a review",
         words: &[
@@ -86,7 +86,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 4,
     },
-    Step {
+    DemoStep {
         who: CLAUDE,
         says: "it asks once more instead of waiting: it is not its turn, and the daemon says so",
         words: &[
@@ -107,7 +107,7 @@ static STEPS: [Step; 13] = [
         exit: 7,
         shown: 6,
     },
-    Step {
+    DemoStep {
         who: CODEX,
         says: "the reviewer looks where it stands",
         words: &[],
@@ -115,7 +115,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 8,
     },
-    Step {
+    DemoStep {
         who: CODEX,
         says: "takes the request: from now on its time and its turns are counted",
         words: &["take", "request-1"],
@@ -123,7 +123,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 1,
     },
-    Step {
+    DemoStep {
         who: CODEX,
         says: "and answers with three findings, one of which blocks",
         words: &[
@@ -138,7 +138,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 4,
     },
-    Step {
+    DemoStep {
         who: CLAUDE,
         says: "the author sees what is to be fixed",
         words: &["why", "86"],
@@ -146,7 +146,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 4,
     },
-    Step {
+    DemoStep {
         who: CLAUDE,
         says: "reports the fix",
         words: &[
@@ -167,7 +167,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 4,
     },
-    Step {
+    DemoStep {
         who: CLAUDE,
         says: "and asks for the second round, which is the last: no third is granted by itself",
         words: &[
@@ -190,7 +190,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 4,
     },
-    Step {
+    DemoStep {
         who: CODEX,
         says: "the reviewer approves: F-001 is fixed, F-002 goes to a person, F-003 is left as a nit",
         words: &[
@@ -211,7 +211,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 4,
     },
-    Step {
+    DemoStep {
         who: Who::Person,
         says: "the review has ended, after five messages and one refusal",
         words: &["status"],
@@ -219,7 +219,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 5,
     },
-    Step {
+    DemoStep {
         who: Who::Person,
         says: "one thread waits for you",
         words: &["threads", "86"],
@@ -227,7 +227,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 14,
     },
-    Step {
+    DemoStep {
         who: Who::Person,
         says: "CI asks whether this very commit is approved",
         words: &["gate", "check", "--pr", "86", "--head", FIXED],
@@ -235,7 +235,7 @@ static STEPS: [Step; 13] = [
         exit: 0,
         shown: 3,
     },
-    Step {
+    DemoStep {
         who: Who::Person,
         says: "and gets no for any other",
         words: &["gate", "check", "--pr", "86", "--head", HEAD],

@@ -9,7 +9,7 @@ use message_schema::packet::Severity;
 use review::{
     FilesPerHour, HandoffMode, MessagesPerHour, OpenReviews, Profile, RuntimeClock, ThreadMode,
 };
-use runner::stream::Form;
+use runner::stream::OutputFormat;
 use serde::de::value::StringDeserializer;
 use serde::de::{Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
@@ -141,7 +141,7 @@ pub(super) fn input<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Input,
     word(deserializer, "stdin", "\"prompt\" or \"closed\"")
 }
 
-pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Form, D::Error> {
+pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OutputFormat, D::Error> {
     word(
         deserializer,
         "output",

@@ -1,0 +1,121 @@
+//! From what was asked for to a service with absolute paths: a supervisor has no working directory and no PATH of ours.
+
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use spool::Layout;
+use workspace::config::{Config, ConfigError, Listen};
+
+use super::{Kind, Needs, Scope, Service, Work};
+
+/// A service as somebody asks for it.
+#[derive(Clone, Debug)]
+pub struct ServiceRequest {
+    /// For the machine or one user; else by who asks: root means the machine.
+    pub scope: Option<Scope>,
+    /// Which supervisor.
+    pub kind: Kind,
+    /// Its name.
+    pub name: String,
+    /// The directory of its file, where it is not the supervisor's.
+    pub directory: Option<PathBuf>,
+    /// What it runs.
+    pub work: Work,
+}
+
+/// Why no service can be made of a request.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// A path cannot be looked at.
+    #[error("{what}: {source}")]
+    Io {
+        /// The path, or what it leads to.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no place for a user's services.
+    #[error("HOME does not say where your services lie: say --into DIR")]
+    NoHome,
+    /// A service of one user would serve the workspace of another.
+    #[error(
+        "the workspace belongs to uid {owner}, and a service of yours would serve it as uid {asks}"
+    )]
+    OfAnotherUser {
+        /// Who owns the workspace.
+        owner: u32,
+        /// Who asks.
+        asks: u32,
+    },
+    /// The config.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl Service {
+    /// The service of the workspace at `given`, as this process would install it.
+    pub fn resolve(given: &Path, request: ServiceRequest) -> Result<Self, ResolveError> {
+        let failed = |what: String| move |source| ResolveError::Io { what, source };
+        let root = given
+            .canonicalize()
+            .map_err(failed(given.display().to_string()))?;
+        let program = std::env::current_exe()
+            .and_then(std::fs::canonicalize)
+            .map_err(failed("where this program lies is not known".to_owned()))?;
+        let me = rustix::process::geteuid().as_raw();
+        let ServiceRequest {
+            scope,
+            kind,
+            name,
+            directory,
+            work,
+        } = request;
+        let scope = scope.unwrap_or(if me == 0 { Scope::System } else { Scope::User });
+        let data = Layout::new(&root)
+            .own()
+            .symlink_metadata()
+            .or_else(|_| root.symlink_metadata())
+            .map_err(failed(root.display().to_string()))?;
+        let directory = match directory {
+            Some(directory) => directory,
+            None => supervisors_directory(kind, scope)?,
+        };
+        if scope == Scope::User && data.uid() != me {
+            return Err(ResolveError::OfAnotherUser {
+                owner: data.uid(),
+                asks: me,
+            });
+        }
+        let config = Config::load(&root)?;
+        let needs = Needs {
+            sees_users: !config.users().is_empty(),
+            loopback: matches!(config.metrics.listen, Listen::Loopback(_)),
+        };
+        Ok(Self {
+            kind,
+            scope,
+            name,
+            directory,
+            program,
+            root,
+            owner: (data.uid(), data.gid()),
+            work,
+            needs,
+        })
+    }
+}
+
+fn supervisors_directory(kind: Kind, scope: Scope) -> Result<PathBuf, ResolveError> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let home = match (absolute("HOME"), scope) {
+        (Some(home), _) => home,
+        (None, Scope::System) => PathBuf::from("/"),
+        (None, Scope::User) => return Err(ResolveError::NoHome),
+    };
+    Ok(kind.directory(scope, &home, absolute("XDG_CONFIG_HOME").as_deref()))
+}

@@ -1,0 +1,226 @@
+//! The outcome of an order, for programs and for people.
+
+use std::collections::BTreeMap;
+
+use message_schema::id::MessageId;
+use message_schema::line::escaped;
+use review::{Invocation, Left, Phase, Record, ReviewStep, Task};
+use serde::Serialize;
+use spool::Entry;
+
+use crate::status::row::reason;
+
+/// What came of an order. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct OrderOutcome {
+    /// The order's id.
+    id: String,
+    seq: u64,
+    at: String,
+    verdict: String,
+    what: String,
+    /// The reviews it moved, and where they stand now.
+    reviews: Vec<MovedReview>,
+    /// The files it made, as `agent/mailbox/file`.
+    delivered: Vec<String>,
+    /// What was handed off.
+    tasks: Vec<DispatchedTask>,
+    /// Findings that were judged for handoff and stay, with the reason.
+    left: Vec<KeptFinding>,
+    /// Findings that were queued and whose pull request did not land.
+    dropped: usize,
+    /// Why it changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct MovedReview {
+    review: String,
+    phase: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    round: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns_left: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<bool>,
+    /// The threads it changed, id to state.
+    threads: BTreeMap<String, &'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct DispatchedTask {
+    task: String,
+    target: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    findings: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct KeptFinding {
+    review: String,
+    finding: String,
+    why: &'static str,
+}
+
+impl OrderOutcome {
+    /// What the record under the order's id says.
+    pub fn of(id: &MessageId, entry: &Entry, record: &Record) -> Self {
+        let places = entry
+            .deliveries
+            .iter()
+            .map(|delivery| format!("{}/{}", delivery.mailbox, delivery.file))
+            .collect();
+        let mut outcome = Self {
+            id: id.to_string(),
+            seq: entry.seq,
+            at: entry.at.clone(),
+            verdict: entry.kind.clone(),
+            what: String::new(),
+            reviews: Vec::new(),
+            delivered: places,
+            tasks: Vec::new(),
+            left: Vec::new(),
+            dropped: 0,
+            code: None,
+            why: None,
+        };
+        match record {
+            Record::Happened(happened) => {
+                outcome.what = happened.event.sentence();
+                outcome.reviews = happened.steps.iter().map(moved).collect();
+                if let Some(handoff) = &happened.handoff {
+                    outcome.tasks = handoff.tasks.iter().map(dispatched).collect();
+                    outcome.left = handoff.left.iter().map(stays).collect();
+                    outcome.dropped = handoff.dropped;
+                }
+            }
+            Record::Declined {
+                event, code, why, ..
+            } => {
+                outcome.what = event.sentence();
+                outcome.code = Some(code.as_str());
+                outcome.why = Some(why.clone());
+            }
+            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+                unreachable!("only events are recorded under the id of an order")
+            }
+        }
+        outcome
+    }
+
+    /// An order that was followed, for a person.
+    pub fn text(&self) -> String {
+        let mut lines = vec![self.what.clone()];
+        if self.reviews.is_empty() {
+            lines.push("  noted; no review changes".to_owned());
+        }
+        for review in &self.reviews {
+            let reason = review
+                .reason
+                .as_ref()
+                .map_or_else(String::new, |reason| format!(" ({reason})"));
+            let stale = if review.stale == Some(true) {
+                ", stale"
+            } else {
+                ""
+            };
+            let turns = review
+                .turns_left
+                .map_or_else(String::new, |turns| format!(", {turns} turns left"));
+            let MovedReview {
+                review,
+                phase,
+                round,
+                threads,
+                ..
+            } = review;
+            lines.push(format!(
+                "  {review}: {phase}{reason}, round {round}{turns}{stale}"
+            ));
+            lines.extend(
+                threads
+                    .iter()
+                    .map(|(id, state)| format!("    {id}: {state}")),
+            );
+        }
+        for DispatchedTask {
+            task,
+            target,
+            findings,
+            ..
+        } in &self.tasks
+        {
+            lines.push(format!(
+                "  handed off as {task} to {target}: {}",
+                findings.join(", ")
+            ));
+        }
+        for KeptFinding {
+            review,
+            finding,
+            why,
+        } in &self.left
+        {
+            lines.push(format!("  not handed off: {finding} of {review} ({why})"));
+        }
+        if self.dropped > 0 {
+            lines.push(format!("  {} queued findings were dropped", self.dropped));
+        }
+        lines.extend(self.delivered.iter().map(|file| format!("  wrote {file}")));
+        // Reasons and ids are what others wrote.
+        lines
+            .iter()
+            .fold(String::new(), |text, line| text + &escaped(line) + "\n")
+    }
+}
+
+fn moved(step: &ReviewStep) -> MovedReview {
+    let stale = match &step.phase {
+        Phase::Approved(approval) => Some(approval.stale),
+        Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => None,
+    };
+    MovedReview {
+        review: step.review.to_string(),
+        phase: step.phase.word(),
+        reason: reason(&step.phase),
+        round: step.round,
+        turns_left: step.phase.invocation().map(Invocation::turns_left),
+        stale,
+        threads: step
+            .threads
+            .iter()
+            .map(|(id, thread)| (id.to_string(), thread.state.word()))
+            .collect(),
+    }
+}
+
+fn dispatched(task: &Task) -> DispatchedTask {
+    DispatchedTask {
+        task: task.id.to_string(),
+        target: task.target.to_string(),
+        file: task.file.as_ref().map(ToString::to_string),
+        findings: task
+            .findings
+            .iter()
+            .map(|finding| finding.id.to_string())
+            .collect(),
+    }
+}
+
+fn stays(left: &Left) -> KeptFinding {
+    KeptFinding {
+        review: left.review.to_string(),
+        finding: left.id.to_string(),
+        why: left.why.word(),
+    }
+}

@@ -1,0 +1,97 @@
+//! How things stand in a workspace, for whoever looks: the ledger added up, what waits in outboxes, what was
+//! refused and not mended, what the daemon noted. It is read without the lock and changes nothing; what follows
+//! from it is worked out in the files below, and how it is shown is the command line's.
+
+pub mod fix;
+pub mod overview;
+pub mod pending;
+pub mod problems;
+pub mod row;
+pub mod threads;
+pub mod why;
+
+use std::path::Path;
+
+use message_schema::id::AgentName;
+use review::{Review, ReviewKey, Which};
+use spool::{Folded, SpoolError};
+use workspace::directory;
+use workspace::fold::Books;
+use workspace::troubles::{self, Trouble};
+
+use self::pending::PendingMail;
+use crate::dead_letter::refusals::{self, Refusal};
+
+/// Everything an onlooker can know.
+#[derive(Debug)]
+pub struct WorkspaceStatus {
+    /// The ledger added up.
+    pub books: Books,
+    /// How far the ledger reaches.
+    pub folded: Folded,
+    /// Whether a daemon serves; `None` where this user cannot see it.
+    pub serving: Option<bool>,
+    /// The agents that have mailboxes.
+    pub agents: Vec<AgentName>,
+    /// What lies in outboxes and was not judged yet.
+    pub unjudged: PendingMail,
+    /// What was refused and is open, oldest first.
+    pub dead: Vec<Refusal>,
+    /// What the daemon noted and only an operator can mend.
+    pub troubles: Vec<Trouble>,
+}
+
+impl WorkspaceStatus {
+    /// Reads it all. Refusals are looked for in the whole ledger, but only if a file lies in a `dead_letter/`.
+    pub fn read(root: &Path) -> Result<Self, SpoolError> {
+        // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
+        let agents = directory::agents(root)?;
+        let unjudged = PendingMail::look(root, &agents);
+        let (books, folded) = Books::read(root)?;
+        let dead = if refusals::is_any(root, &agents) {
+            refusals::read(root)?
+        } else {
+            Vec::new()
+        };
+        let dead = dead
+            .into_iter()
+            .filter(|refusal| refusal.is_open(books.state()))
+            .collect();
+        let (serving, troubles) = (spool::is_served(root), troubles::noted(root));
+        Ok(Self {
+            books,
+            folded,
+            serving,
+            agents,
+            unjudged,
+            dead,
+            troubles,
+        })
+    }
+
+    /// The reviews a person means, in the order of their keys.
+    pub fn selected(&self, which: &Which) -> Vec<(&ReviewKey, &Review)> {
+        let repo = which
+            .repo
+            .as_ref()
+            .map(message_schema::id::Repo::to_canonical);
+        let is_meant = |key: &ReviewKey| {
+            key.pr.same_pr(&which.pr)
+                && which
+                    .reviewer
+                    .as_ref()
+                    .is_none_or(|reviewer| *reviewer == key.reviewer)
+                && (key.repo.is_none() || repo.is_none() || key.repo == repo)
+        };
+        self.books
+            .state()
+            .reviews()
+            .filter(|(key, _)| is_meant(key))
+            .collect()
+    }
+
+    /// Whether it is certain that nobody serves the workspace.
+    pub fn is_unserved(&self) -> bool {
+        self.serving == Some(false)
+    }
+}

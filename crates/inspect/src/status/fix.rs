@@ -1,0 +1,86 @@
+//! The command that mends something, and who is to run it.
+
+use message_schema::id::AgentName;
+use review::ReviewKey;
+use serde::Serialize;
+
+/// Writes a command of ours as it is run in this workspace: by an agent, or by a person.
+pub(crate) type Spell<'a> = dyn Fn(Option<&AgentName>, &str) -> String + 'a;
+
+/// A command, for somebody. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FixCommand {
+    /// An agent's name, `person` (a decision), or `operator` (whoever keeps the daemon).
+    pub by: String,
+    /// The command.
+    pub run: String,
+    /// What it does.
+    pub what: String,
+    /// The words in it that have to be replaced first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fill: Vec<&'static str>,
+}
+
+/// Words that stand for something only whoever runs the command knows.
+const BLANKS: [&str; 4] = ["FILE", "SHA", "TEXT", "BRANCH"];
+
+/// Makes mends of one workspace.
+pub(crate) struct FixCommands<'a>(pub(crate) &'a Spell<'a>);
+
+impl FixCommands<'_> {
+    /// A command for an agent.
+    pub(crate) fn agent(
+        &self,
+        agent: &AgentName,
+        words: &str,
+        what: impl Into<String>,
+    ) -> FixCommand {
+        mend(agent.to_string(), (self.0)(Some(agent), words), what.into())
+    }
+
+    /// A command for the person who decides.
+    pub(crate) fn person(&self, words: &str, what: impl Into<String>) -> FixCommand {
+        mend("person".to_owned(), (self.0)(None, words), what.into())
+    }
+
+    /// Something else than a command of ours, for whoever keeps the daemon.
+    pub(crate) fn by_hand(run: String, what: impl Into<String>) -> FixCommand {
+        mend("operator".to_owned(), run, what.into())
+    }
+
+    /// A command for whoever keeps the daemon.
+    pub(crate) fn operator(&self, words: &str, what: impl Into<String>) -> FixCommand {
+        mend("operator".to_owned(), (self.0)(None, words), what.into())
+    }
+}
+
+fn mend(by: String, run: String, what: String) -> FixCommand {
+    let blank = |word: &str| BLANKS.into_iter().find(|blank| *blank == word);
+    let fill = run.split(' ').filter_map(blank).collect();
+    FixCommand {
+        by,
+        run,
+        what,
+        fill,
+    }
+}
+
+/// How a person names the review on the command line: the number, and the reviewer where there are several.
+pub fn named(key: &ReviewKey, is_alone: bool) -> String {
+    if is_alone {
+        return key.pr.to_string();
+    }
+    format!("{} --reviewer {}{}", key.pr, key.reviewer, of_repo(key))
+}
+
+/// The pull request as options: `--pr 86`, and the repository where it has one.
+pub fn of_pr(key: &ReviewKey) -> String {
+    format!("--pr {}{}", key.pr, of_repo(key))
+}
+
+/// The repository as an option, with a blank before it; nothing where there is none.
+pub(crate) fn of_repo(key: &ReviewKey) -> String {
+    key.repo
+        .as_ref()
+        .map_or_else(String::new, |repo| format!(" --repo {repo}"))
+}

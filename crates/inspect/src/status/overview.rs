@@ -1,0 +1,190 @@
+//! The whole workspace at a glance: every review, whose move it is, what waits and how far the ledger reaches.
+
+use chrono::{DateTime, Utc};
+use message_schema::id::AgentName;
+use review::{OpenPair, PairId};
+use serde::Serialize;
+use workspace::troubles::Trouble;
+
+use super::WorkspaceStatus;
+use super::row::ReviewRow;
+
+/// How a workspace stands. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// Whether a daemon serves the workspace.
+    pub serving: Option<bool>,
+    /// Messages that were accepted.
+    pub accepted: u64,
+    /// Messages that were refused.
+    pub refused: u64,
+    /// Messages in outboxes that are not judged yet.
+    pub waiting: usize,
+    /// In whose outboxes they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting_of: Vec<Count>,
+    /// Refused messages that nobody corrected since.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dead_letters: Vec<Count>,
+    /// The move that is owed for the longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_wait: Option<Wait>,
+    /// How far the ledger reaches.
+    pub ledger: Ledger,
+    /// Every review.
+    pub reviews: Vec<ReviewRow>,
+    /// Pairs of commands that go on or can be resumed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<PairRow>,
+    /// What only an operator can mend.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<Trouble>,
+}
+
+/// A pair of commands.
+#[derive(Debug, Serialize)]
+pub struct PairRow {
+    /// Its name.
+    pub pair: String,
+    /// The agent that works.
+    pub author: String,
+    /// The agent that reviews.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reviewer: Option<String>,
+    /// Where it stands.
+    pub state: &'static str,
+    /// How often the author has been run.
+    pub iteration: u8,
+    /// How often it may be run.
+    pub iterations: u8,
+    /// Since when the command runs whose turn it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
+    /// What is left of its budget.
+    pub seconds_left: u64,
+}
+
+impl PairRow {
+    fn of(id: &PairId, pair: &OpenPair) -> Self {
+        let OpenPair {
+            setup, standing, ..
+        } = pair;
+        Self {
+            pair: id.to_string(),
+            author: setup.author.agent.to_string(),
+            reviewer: setup
+                .reviewer
+                .as_ref()
+                .map(|reviewer| reviewer.agent.to_string()),
+            state: standing.pair.run().word(),
+            iteration: standing.pair.iteration(),
+            iterations: setup.iterations,
+            since: standing.began_at,
+            seconds_left: standing.ms_left / 1_000,
+        }
+    }
+}
+
+/// How many of something an agent has.
+#[derive(Debug, Serialize)]
+pub struct Count {
+    /// The agent.
+    pub agent: String,
+    /// How many.
+    pub count: usize,
+}
+
+/// A move that is owed.
+#[derive(Debug, Serialize)]
+pub struct Wait {
+    /// The review.
+    pub review: String,
+    /// Who owes the move.
+    pub mover: String,
+    /// Since when.
+    pub since: DateTime<Utc>,
+}
+
+/// The ledger.
+#[derive(Debug, Serialize)]
+pub struct Ledger {
+    /// The number of records.
+    pub records: u64,
+    /// The files they are in.
+    pub segments: usize,
+    /// Their size.
+    pub bytes: u64,
+    /// The last record of the newest snapshot that is of use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<u64>,
+    /// Old files that `settled gc` would remove; absent where everything is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removable: Option<Removable>,
+}
+
+/// What `settled gc` would remove.
+#[derive(Debug, Serialize)]
+pub struct Removable {
+    /// How many.
+    pub files: u64,
+    /// Their size.
+    pub bytes: u64,
+}
+
+impl Status {
+    /// The overview, with what a sweep would remove where anything is to be removed at all.
+    pub fn of(standing: &WorkspaceStatus, removable: Option<Removable>) -> Self {
+        let (state, folded) = (standing.books.state(), &standing.folded);
+        let count = |(agent, count): &(AgentName, usize)| Count {
+            agent: agent.to_string(),
+            count: *count,
+        };
+        let dead = |agent: &AgentName| {
+            standing
+                .dead
+                .iter()
+                .filter(|letter| letter.agent == *agent)
+                .count()
+        };
+        let dead = standing.agents.iter().map(|agent| Count {
+            agent: agent.to_string(),
+            count: dead(agent),
+        });
+        let reviews: Vec<ReviewRow> = state
+            .reviews()
+            .map(|(key, review)| ReviewRow::of(key, review))
+            .collect();
+        Self {
+            serving: standing.serving,
+            accepted: state.accepted(),
+            refused: standing.books.refused(),
+            waiting: standing.unjudged.count(),
+            waiting_of: standing.unjudged.counts.iter().map(count).collect(),
+            dead_letters: dead.filter(|dead| dead.count > 0).collect(),
+            oldest_wait: reviews
+                .iter()
+                .filter_map(|row| {
+                    let (review, mover) = (row.review.clone(), row.mover.clone()?);
+                    Some(Wait {
+                        review,
+                        mover,
+                        since: row.since,
+                    })
+                })
+                .min_by_key(|wait| wait.since),
+            ledger: Ledger {
+                records: folded.verified.records,
+                segments: folded.verified.segments,
+                bytes: folded.verified.bytes,
+                snapshot: folded.snapshot,
+                removable,
+            },
+            reviews,
+            pairs: state
+                .pairs()
+                .map(|(id, pair)| PairRow::of(id, pair))
+                .collect(),
+            troubles: standing.troubles.clone(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What lies in outboxes and was not judged yet, and what it seems to be about: enough to say why a review does
+//! not move while nobody serves. Nothing is checked here; that is the daemon's.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{AgentName, PrNumber};
+use review::ReviewKey;
+use rustix::fs::OFlags;
+use spool::{FileName, Layout};
+
+/// Of each outbox so many files are looked into; beyond that they are only counted.
+const LOOKED_INTO_MAX: usize = 100;
+
+/// What is larger is no message, in bytes.
+const BYTES_MAX: u64 = 256 * 1024;
+
+/// The unjudged mail of a workspace.
+#[derive(Debug, Default)]
+pub struct PendingMail {
+    /// How many files wait in each outbox, of those that have any.
+    pub counts: Vec<(AgentName, usize)>,
+    /// The files that were looked into.
+    pub letters: Vec<PendingFile>,
+}
+
+/// One file that waits.
+#[derive(Debug)]
+pub struct PendingFile {
+    /// Whose outbox it lies in.
+    pub agent: AgentName,
+    /// Its name.
+    pub file: FileName,
+    /// When it was last written, if that can be seen.
+    pub since: Option<DateTime<Utc>>,
+    /// What it would be about.
+    pub about: ClaimedReview,
+}
+
+/// What a message says it belongs to, as far as it can be read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ClaimedReview {
+    /// The pull request it names.
+    pub pr: Option<PrNumber>,
+    /// Whether its type is one of reviews.
+    pub is_review: bool,
+}
+
+impl PendingMail {
+    /// Looks through the outboxes.
+    pub fn look(root: &Path, agents: &[AgentName]) -> Self {
+        let mut unjudged = Self::default();
+        for agent in agents {
+            let waiting = spool::waiting(root, agent.as_str());
+            if waiting.is_empty() {
+                continue;
+            }
+            unjudged.counts.push((agent.clone(), waiting.len()));
+            let outbox = Layout::new(root).outbox(agent.as_str());
+            for file in waiting.into_iter().take(LOOKED_INTO_MAX) {
+                let path = outbox.join(&file);
+                let since = path
+                    .symlink_metadata()
+                    .and_then(|data| data.modified())
+                    .ok()
+                    .map(DateTime::from);
+                unjudged.letters.push(PendingFile {
+                    agent: agent.clone(),
+                    file,
+                    since,
+                    about: ClaimedReview::of(&path),
+                });
+            }
+        }
+        unjudged
+    }
+
+    /// How many files wait.
+    pub fn count(&self) -> usize {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+
+    /// When the oldest of those that were looked into was written.
+    pub fn oldest(&self) -> Option<DateTime<Utc>> {
+        self.letters.iter().filter_map(|letter| letter.since).min()
+    }
+
+    /// The file that may move a review: it lies with one of its agents and names its pull request, or is a
+    /// message of a review that names none.
+    pub(crate) fn for_review(&self, key: &ReviewKey) -> Option<&PendingFile> {
+        self.letters.iter().find(|letter| {
+            let is_party = letter.agent == key.author || letter.agent == key.reviewer;
+            is_party && letter.about.may_mean(&key.pr)
+        })
+    }
+}
+
+impl ClaimedReview {
+    /// What a file says; nothing if it cannot be read.
+    pub fn of(path: &Path) -> Self {
+        let Some(message) = bytes(path).and_then(|bytes| message_schema::parse(&bytes).ok()) else {
+            return Self::default();
+        };
+        let is_review = message
+            .meant()
+            .is_some_and(message_schema::envelope::MessageType::is_review);
+        Self {
+            pr: message.related_pr(),
+            is_review,
+        }
+    }
+
+    /// Whether it is about this pull request, or about no certain one of a review.
+    pub(crate) fn may_mean(&self, pr: &PrNumber) -> bool {
+        self.pr
+            .as_ref()
+            .map_or(self.is_review, |named| named.same_pr(pr))
+    }
+}
+
+/// A regular file of at most what a message may have; agents own these directories, so nothing else is waited for.
+fn bytes(path: &Path) -> Option<Vec<u8>> {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
+    let file: File = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)
+        .ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}

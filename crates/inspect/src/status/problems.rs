@@ -1,0 +1,287 @@
+//! Everything that needs somebody, worst first, each with the command that mends it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::id::FindingId;
+use message_schema::line::{escaped, is_one_line};
+use review::{Phase, ReviewKey};
+use serde::Serialize;
+use workspace::shell::quoted;
+use workspace::troubles::{self, Trouble};
+
+use super::WorkspaceStatus;
+use super::fix::{FixCommand, FixCommands, Spell};
+use super::row::approval;
+use crate::dead_letter::refusals::Refusal;
+
+/// How late a daemon that serves may be before it is a problem.
+const GRACE: TimeDelta = TimeDelta::seconds(60);
+
+/// One thing that needs somebody. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// What kind of problem it is.
+    pub kind: ProblemKind,
+    /// What is wrong, in a sentence.
+    pub what: String,
+    /// Since when, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<DateTime<Utc>>,
+    /// The review it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
+    /// The file or directory it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// What mends it, and who is to run it.
+    pub mend: FixCommand,
+}
+
+/// The kinds, the worst first: what stops everything, what stops a review, what stops a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemKind {
+    /// A deadline has come and nobody serves, or whoever serves does not keep it.
+    DeadlineOverdue,
+    /// Mail lies in outboxes and nobody serves.
+    MailUnjudged,
+    /// Something may not be read by the daemon.
+    Unreadable,
+    /// An outbox belongs to the wrong user.
+    OutboxOwner,
+    /// A review waits for a person.
+    ReviewEscalated,
+    /// A review goes on, but something that blocks is with a person, so it can end in no approval.
+    BlockerHeld,
+    /// The pull request has another head than was approved.
+    ApprovalStale,
+    /// A message was refused and not corrected since.
+    DeadLetter,
+    /// A file in an inbox that nobody is proven to have sent.
+    SenderUnproven,
+}
+
+impl ProblemKind {
+    /// The word in JSON.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::DeadlineOverdue => "deadline_overdue",
+            Self::MailUnjudged => "mail_unjudged",
+            Self::Unreadable => "unreadable",
+            Self::OutboxOwner => "outbox_owner",
+            Self::ReviewEscalated => "review_escalated",
+            Self::BlockerHeld => "blocker_held",
+            Self::ApprovalStale => "approval_stale",
+            Self::DeadLetter => "dead_letter",
+            Self::SenderUnproven => "sender_unproven",
+        }
+    }
+}
+
+impl WorkspaceStatus {
+    /// All problems, the worst kind first and within a kind the oldest.
+    pub fn problems(&self, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
+        let mending = FixCommands(spell);
+        // A daemon keeps a deadline within seconds, not at the instant.
+        let grace = if self.is_unserved() {
+            TimeDelta::zero()
+        } else {
+            GRACE
+        };
+        let mut problems: Vec<Problem> = self.mail(&mending).into_iter().collect();
+        for (key, review) in self.books.state().reviews() {
+            // What `why` says first is what mends it.
+            let problem = |kind, what: String, since| {
+                let mend = self
+                    .why(key, review, &[], now, spell)
+                    .mends
+                    .into_iter()
+                    .next();
+                let why = || mending.person(&format!("why {}", key.pr), "what is missing");
+                Problem {
+                    kind,
+                    what,
+                    since,
+                    review: Some(key.to_string()),
+                    path: None,
+                    mend: mend.unwrap_or_else(why),
+                }
+            };
+            if let Some((at, which)) = review.deadline().filter(|(at, _)| *at + grace <= now) {
+                let what = format!(
+                    "{key}: the deadline {} has come and is not kept",
+                    which.word()
+                );
+                let mend = match self.serving {
+                    Some(true) => mending.operator("doctor", "what keeps the daemon from it"),
+                    Some(false) | None => mending.operator("serve", "keeps it"),
+                };
+                problems.push(Problem {
+                    mend,
+                    ..problem(ProblemKind::DeadlineOverdue, what, Some(at))
+                });
+            }
+            match &review.phase {
+                Phase::Escalated(reason) => {
+                    let what =
+                        format!("{key} waits for a person: {}", escaped(&reason.to_string()));
+                    problems.push(problem(
+                        ProblemKind::ReviewEscalated,
+                        what,
+                        Some(review.since),
+                    ));
+                }
+                Phase::Approved(_) => {
+                    if approval(&review.phase).is_some_and(|approval| approval.stale) {
+                        let what =
+                            format!("{key}: the pull request has another head than was approved");
+                        problems.push(problem(ProblemKind::ApprovalStale, what, None));
+                    }
+                }
+                Phase::Awaiting { .. }
+                | Phase::Reviewing(_)
+                | Phase::Fixing { .. }
+                | Phase::Addressed { .. } => {
+                    let held = review
+                        .threads
+                        .iter()
+                        .find(|(_, thread)| thread.blocking && thread.is_held());
+                    if let Some((id, _)) = held {
+                        problems.push(held_blocker(key, id, self.is_alone(key), &mending));
+                    }
+                }
+                Phase::Closed(_) => {}
+            }
+        }
+        problems.extend(self.dead.iter().map(|letter| dead_letter(letter, &mending)));
+        problems.extend(
+            self.troubles
+                .iter()
+                .map(|trouble| of_trouble(trouble, &mending)),
+        );
+        // What is not dated comes last of its kind.
+        problems.sort_by_key(|problem| (problem.kind, problem.since.is_none(), problem.since));
+        problems
+    }
+
+    /// Whether its pull request has no other review.
+    pub fn is_alone(&self, key: &ReviewKey) -> bool {
+        self.books
+            .state()
+            .reviews()
+            .filter(|(other, _)| other.pr == key.pr)
+            .count()
+            == 1
+    }
+
+    fn mail(&self, mending: &FixCommands<'_>) -> Option<Problem> {
+        if !self.is_unserved() || self.unjudged.counts.is_empty() {
+            return None;
+        }
+        let counts: Vec<String> = self
+            .unjudged
+            .counts
+            .iter()
+            .map(|(agent, count)| format!("{count} of {agent}"))
+            .collect();
+        Some(Problem {
+            kind: ProblemKind::MailUnjudged,
+            what: format!(
+                "mail lies unjudged and no daemon serves: {}",
+                counts.join(", ")
+            ),
+            since: self.unjudged.oldest(),
+            review: None,
+            path: None,
+            mend: mending.operator("serve", "judges and delivers it"),
+        })
+    }
+}
+
+/// The problems of each kind: how many, and the first of them.
+pub fn by_kind(problems: &[Problem]) -> BTreeMap<ProblemKind, (usize, &Problem)> {
+    let mut kinds = BTreeMap::new();
+    for problem in problems {
+        kinds.entry(problem.kind).or_insert((0, problem)).0 += 1;
+    }
+    kinds
+}
+
+fn held_blocker(
+    key: &ReviewKey,
+    id: &FindingId,
+    is_alone: bool,
+    mending: &FixCommands<'_>,
+) -> Problem {
+    let words = format!("release {} {id}", super::fix::named(key, is_alone));
+    Problem {
+        kind: ProblemKind::BlockerHeld,
+        what: format!("{key}: {id} blocks and is with a person, so no lgtm passes"),
+        since: None,
+        review: Some(key.to_string()),
+        path: None,
+        mend: mending.person(
+            &words,
+            "gives it back to the agents; `resolve` and `wont-fix` end it",
+        ),
+    }
+}
+
+fn dead_letter(letter: &Refusal, mending: &FixCommands<'_>) -> Problem {
+    let Refusal {
+        agent, file, code, ..
+    } = letter;
+    Problem {
+        kind: ProblemKind::DeadLetter,
+        what: format!(
+            "{agent}/dead_letter/{} was refused ({code}) and not corrected since",
+            escaped(file)
+        ),
+        since: Some(letter.at),
+        review: letter.review.clone(),
+        path: Some(
+            PathBuf::from(spool::dirs::of_agent(
+                agent.as_str(),
+                spool::dirs::DEAD_LETTER,
+            ))
+            .join(file),
+        ),
+        mend: mending.agent(agent, &letter.show(), "what was refused, and why"),
+    }
+}
+
+fn of_trouble(trouble: &Trouble, mending: &FixCommands<'_>) -> Problem {
+    let (kind, mend) = match trouble.kind {
+        troubles::Kind::Unreadable => (
+            ProblemKind::Unreadable,
+            mending.operator("doctor --fix", "mends what can be mended safely"),
+        ),
+        troubles::Kind::OutboxOwner => (
+            ProblemKind::OutboxOwner,
+            mending.operator(
+                "init --separate-users",
+                "gives each agent what is its own, as root",
+            ),
+        ),
+        troubles::Kind::SenderUnproven => {
+            let what = "look at the file; if it is wanted, its sender sends it through an outbox";
+            let mend = match trouble.path.to_str().filter(|path| is_one_line(path)) {
+                Some(path) => {
+                    FixCommands::by_hand(format!("ls -l {}", quoted(path.as_ref())), what)
+                }
+                None => mending.operator("status", what),
+            };
+            (ProblemKind::SenderUnproven, mend)
+        }
+    };
+    Problem {
+        kind,
+        what: trouble.what.clone(),
+        since: None,
+        review: None,
+        path: Some(trouble.path.clone()),
+        mend,
+    }
+}

@@ -1,0 +1,179 @@
+//! One review as `status` and `watch` tell it. Every time in it is an instant, so that it changes only when
+//! something happens; how long still is worked out by whoever shows it.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use review::{Approval, Deadline, Invocation, Phase, Review, ReviewKey, Side};
+use serde::Serialize;
+
+/// Where a review stands. Fields are added, never changed.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReviewRow {
+    /// The review's key, as people write it.
+    pub review: String,
+    /// Its repository, if its requests name one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// Its pull request.
+    pub pr: String,
+    /// Its author.
+    pub author: String,
+    /// Its reviewer.
+    pub reviewer: String,
+    /// Its phase.
+    pub phase: &'static str,
+    /// Why it was escalated or closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whose move it is: an agent, `person`, or nobody (absent).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mover: Option<String>,
+    /// Its generation, from 1.
+    pub generation: u8,
+    /// The round, counted over the pull request's life.
+    pub round: u32,
+    /// The round, counted in its generation.
+    pub round_of_generation: u32,
+    /// The rounds this generation may take.
+    pub rounds: u8,
+    /// Since when it is in this phase.
+    pub since: DateTime<Utc>,
+    /// How many threads are open.
+    pub open_threads: usize,
+    /// How many of them block.
+    pub open_blockers: usize,
+    /// The reviewer's attempts left in this round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts_left: Option<u8>,
+    /// Turns left of the open request's budget, and how many it had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns_left: Option<u16>,
+    /// The turns counted in this round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u16>,
+    /// When the reviewer took the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<DateTime<Utc>>,
+    /// Which deadline runs: `pick_up`, `runtime` or `author`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<&'static str>,
+    /// When the daemon ends the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<DateTime<Utc>>,
+    /// How long the wait is from its begin to its end, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_s: Option<u64>,
+    /// The commit its approval is bound to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_commit: Option<String>,
+    /// Whether the reviewer said that it may be merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merge_ready: Option<bool>,
+    /// Whether the pull request has got another head since the approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale: Option<bool>,
+    /// The state of each thread, by its id.
+    pub threads: BTreeMap<String, String>,
+    /// The threads that stand in the way of approval: they block and are open or with a person.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blockers: Vec<String>,
+    /// What may be sent next, and by whom.
+    pub legal_next: Vec<String>,
+}
+
+impl ReviewRow {
+    /// Where a review stands.
+    pub fn of(key: &ReviewKey, review: &Review) -> Self {
+        let approval = approval(&review.phase);
+        let (open, deadline) = (review.phase.invocation(), review.deadline());
+        let mover = match review.mover() {
+            Side::Person => Some("person".to_owned()),
+            Side::Author | Side::Reviewer | Side::Nobody => {
+                review.phase.mover_of(key).map(ToString::to_string)
+            }
+        };
+        let blockers = review
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.blocks_approval());
+        Self {
+            review: key.to_string(),
+            repo: key.repo.as_ref().map(ToString::to_string),
+            pr: key.pr.to_string(),
+            author: key.author.to_string(),
+            reviewer: key.reviewer.to_string(),
+            phase: review.phase.word(),
+            reason: reason(&review.phase),
+            mover,
+            generation: review.generation,
+            round: review.round,
+            round_of_generation: review.round_of_generation(),
+            rounds: review.rounds.get() + review.granted,
+            since: review.since,
+            open_threads: review.open_threads().count(),
+            open_blockers: review.open_blockers(),
+            attempts_left: review.attempts_left(),
+            turns_left: open.map(Invocation::turns_left),
+            turns: open.map(|open| open.turns.get()),
+            taken_at: open.and_then(|open| open.taken_at),
+            waits_for: deadline.map(|(_, which)| which.word()),
+            due_at: deadline.map(|(at, _)| at),
+            wait_s: deadline.map(|(_, which)| length_s(review, which)),
+            approved_commit: approval
+                .and_then(|approval| approval.commit.as_ref())
+                .map(ToString::to_string),
+            merge_ready: approval.map(|approval| approval.merge_ready),
+            stale: approval.map(|approval| approval.stale),
+            threads: review
+                .threads
+                .iter()
+                .map(|(id, thread)| (id.to_string(), thread.state.word().to_owned()))
+                .collect(),
+            blockers: blockers.map(|(id, _)| id.to_string()).collect(),
+            legal_next: review.legal_next(key),
+        }
+    }
+}
+
+/// How long a wait is, in seconds.
+fn length_s(review: &Review, which: Deadline) -> u64 {
+    let patience = || {
+        review::patience(review.priority)
+            .num_seconds()
+            .unsigned_abs()
+    };
+    match which {
+        Deadline::PickUp | Deadline::Author => patience(),
+        Deadline::Runtime => review
+            .phase
+            .invocation()
+            .map_or_else(patience, |open| open.runtime_s.get().into()),
+    }
+}
+
+/// The approval, while there is one.
+pub fn approval(phase: &Phase) -> Option<&Approval> {
+    match phase {
+        Phase::Approved(approval) => Some(approval),
+        Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => None,
+    }
+}
+
+/// Why a review ended as it did, where the phase alone does not say it.
+pub fn reason(phase: &Phase) -> Option<String> {
+    match phase {
+        Phase::Escalated(reason) => Some(reason.to_string()),
+        Phase::Closed(reason) => Some(reason.word().to_owned()),
+        Phase::Approved(_)
+        | Phase::Awaiting { .. }
+        | Phase::Reviewing(_)
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. } => None,
+    }
+}

@@ -1,0 +1,316 @@
+//! The threads of a review with everything that happened to them, by which message.
+
+use std::collections::BTreeMap;
+
+use message_schema::id::FindingId;
+use message_schema::packet::{Action, Stance};
+use review::{
+    Hold, Phase, REPLIES_MAX, Record, Review, ReviewKey, ReviewStep, Thread, ThreadState,
+};
+use serde::Serialize;
+use spool::Entry;
+use workspace::fold::{self, Unreadable};
+
+use super::fix::{FixCommand, FixCommands, Spell, named};
+
+/// The threads of one review. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct Threads {
+    /// The review's key, as people write it.
+    pub review: String,
+    /// Its phase.
+    pub phase: &'static str,
+    /// The round, counted in its generation.
+    pub round_of_generation: u32,
+    /// The rounds this generation may take.
+    pub rounds: u8,
+    /// Those that stand in the way of approval first, then open ones, then the rest.
+    pub threads: Vec<ThreadView>,
+}
+
+/// One thread. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct ThreadView {
+    /// The finding's id.
+    pub id: String,
+    /// Its severity, P0 to P3.
+    pub severity: &'static str,
+    /// Whether it blocks an approval while it is open.
+    pub blocking: bool,
+    /// Its state.
+    pub state: &'static str,
+    /// Its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The file it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The lines it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<String>,
+    /// The round that raised it.
+    pub opened_in: u32,
+    /// The stance the reviewer took last.
+    pub stance: &'static str,
+    /// How often in a row it repeated that stance.
+    pub round_count: u8,
+    /// The replies it has had.
+    pub replies: u8,
+    /// The replies it may still have.
+    pub replies_left: u8,
+    /// Whether it was resolved once and raised again.
+    pub reopened: bool,
+    /// What the reviewer may do with it now, by the stance it takes; empty while it is not its move.
+    pub legal: BTreeMap<&'static str, Vec<&'static str>>,
+    /// What a person may do with it.
+    pub person: Vec<FixCommand>,
+    /// What was done about it, oldest first.
+    pub history: Vec<Act>,
+}
+
+/// Something that happened to a thread. Fields are added, never changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Act {
+    /// The ledger record's number.
+    pub seq: u64,
+    /// When.
+    pub at: String,
+    /// What: `opened`, `reply`, `resolve`, `veto`, `escalate`, `defer`, `open_again`, `hold`, `changed`.
+    pub act: &'static str,
+    /// In which round.
+    pub round: u32,
+    /// Who did it: an agent, or what happened instead.
+    pub by: String,
+    /// The message that did it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What happened to the threads of some reviews, while the ledger is read.
+#[derive(Debug, Default)]
+pub struct Histories {
+    reviews: BTreeMap<ReviewKey, BTreeMap<FindingId, (Thread, Vec<Act>)>>,
+}
+
+impl Histories {
+    /// Follows these reviews and no other.
+    pub fn of<'a>(keys: impl IntoIterator<Item = &'a ReviewKey>) -> Self {
+        Self {
+            reviews: keys
+                .into_iter()
+                .map(|key| (key.clone(), BTreeMap::new()))
+                .collect(),
+        }
+    }
+
+    /// Follows what an entry does to their threads.
+    pub fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
+        let (record, _) = fold::decision(entry)?;
+        for step in steps(&record) {
+            let Some(threads) = self.reviews.get_mut(&step.review) else {
+                continue;
+            };
+            for (id, thread) in &step.threads {
+                let before = threads.get(id).map(|(before, _)| before);
+                let act = Act {
+                    seq: entry.seq,
+                    at: entry.at.clone(),
+                    act: act(before, thread),
+                    round: step.round,
+                    by: by(&record),
+                    message: entry.id.clone().filter(|_| entry.original.is_some()),
+                };
+                let (now, history) = threads
+                    .entry(id.clone())
+                    .or_insert_with(|| (thread.clone(), Vec::new()));
+                *now = thread.clone();
+                history.push(act);
+            }
+        }
+        Ok(())
+    }
+
+    /// The threads of a review as they stand, with their history. `is_alone` says that the pull request has no
+    /// other review.
+    pub fn tell(
+        &self,
+        key: &ReviewKey,
+        review: &Review,
+        is_alone: bool,
+        spell: &Spell<'_>,
+    ) -> Threads {
+        let history = |id: &FindingId| {
+            let known = self.reviews.get(key).and_then(|threads| threads.get(id));
+            known
+                .map(|(_, history)| history.clone())
+                .unwrap_or_default()
+        };
+        let mut all: Vec<(&FindingId, &Thread)> = review.threads.iter().collect();
+        all.sort_by_key(|(id, thread)| {
+            (
+                !thread.blocks_approval(),
+                !thread.is_open(),
+                thread.severity,
+                *id,
+            )
+        });
+        let mending = FixCommands(spell);
+        let name = named(key, is_alone);
+        let told = |(id, thread): (&FindingId, &Thread)| ThreadView {
+            id: id.to_string(),
+            severity: thread.severity.as_str(),
+            blocking: thread.blocking,
+            state: thread.state.word(),
+            title: thread.title.clone(),
+            file: thread.file.as_ref().map(ToString::to_string),
+            lines: thread.lines.map(String::from),
+            opened_in: thread.opened_in,
+            stance: thread.dialogue.stance.as_str(),
+            round_count: thread.dialogue.round_count,
+            replies: thread.dialogue.replies,
+            replies_left: REPLIES_MAX.saturating_sub(thread.dialogue.replies),
+            reopened: thread.was_reopened(),
+            legal: legal(review, thread),
+            person: persons(thread.state)
+                .iter()
+                .map(|word| {
+                    mending.person(&format!("{word} {name} {id}"), what_a_person_does(word))
+                })
+                .collect(),
+            history: history(id),
+        };
+        Threads {
+            review: key.to_string(),
+            phase: review.phase.word(),
+            round_of_generation: review.round_of_generation(),
+            rounds: review.rounds.get() + review.granted,
+            threads: all.into_iter().map(told).collect(),
+        }
+    }
+}
+
+/// What keeps a thread between its review and an approval.
+pub(super) fn in_the_way(id: &FindingId, thread: &Thread) -> String {
+    let title = thread
+        .title
+        .as_ref()
+        .map_or_else(String::new, |title| format!(": {title}"));
+    let severity = thread.severity;
+    match thread.state {
+        ThreadState::Held(_) => {
+            format!("{id} ({severity}) is with a person, so no lgtm passes{title}")
+        }
+        ThreadState::Open if thread.blocking => {
+            format!("{id} ({severity}) is open and blocks{title}")
+        }
+        ThreadState::Open | ThreadState::Resolved | ThreadState::Deferred => {
+            format!("{id} ({severity}) is open and needs a nit or an action{title}")
+        }
+    }
+}
+
+fn legal(review: &Review, thread: &Thread) -> BTreeMap<&'static str, Vec<&'static str>> {
+    let is_reviewers = match &review.phase {
+        Phase::Reviewing(_) => thread.is_open(),
+        Phase::Awaiting { .. }
+        | Phase::Fixing { .. }
+        | Phase::Addressed { .. }
+        | Phase::Approved(_)
+        | Phase::Escalated(_)
+        | Phase::Closed(_) => false,
+    };
+    if !is_reviewers {
+        return BTreeMap::new();
+    }
+    let last = review.is_last_round();
+    let words = |stance| {
+        thread
+            .legal_actions(stance, last)
+            .iter()
+            .copied()
+            .map(Action::as_str)
+            .collect()
+    };
+    Stance::ALL
+        .iter()
+        .map(|stance| (stance.as_str(), words(*stance)))
+        .collect()
+}
+
+/// What a person may do with a thread in this state.
+fn persons(state: ThreadState) -> &'static [&'static str] {
+    match state {
+        ThreadState::Open => &["resolve", "wont-fix", "hold"],
+        ThreadState::Held(_) => &["resolve", "wont-fix", "release"],
+        ThreadState::Deferred => &["resolve", "wont-fix", "queue"],
+        ThreadState::Resolved => &[],
+    }
+}
+
+fn what_a_person_does(word: &str) -> &'static str {
+    match word {
+        "resolve" => "done with",
+        "wont-fix" => "stays as it is",
+        "hold" => "out of the agents' hands",
+        "release" => "back to the agents",
+        _ => "handed off at the merge",
+    }
+}
+
+fn steps(record: &Record) -> &[ReviewStep] {
+    match record {
+        Record::Accepted(accepted) => accepted.step.as_slice(),
+        Record::Refused { cost, .. } => cost
+            .as_ref()
+            .map_or(&[][..], |cost| std::slice::from_ref(&cost.step)),
+        Record::Happened(happened) => &happened.steps,
+        Record::Duplicate { .. } | Record::Declined { .. } => &[],
+    }
+}
+
+fn by(record: &Record) -> String {
+    match record {
+        Record::Accepted(accepted) => accepted.from.to_string(),
+        Record::Duplicate { from, .. } | Record::Refused { from, .. } => from.to_string(),
+        Record::Happened(happened) => happened.event.sentence(),
+        Record::Declined { event, .. } => event.sentence(),
+    }
+}
+
+/// The name of what made this of that.
+fn act(before: Option<&Thread>, after: &Thread) -> &'static str {
+    let Some(before) = before else {
+        return "opened";
+    };
+    match (before.state, after.state) {
+        (ThreadState::Open, ThreadState::Open)
+            if after.dialogue.replies > before.dialogue.replies =>
+        {
+            "reply"
+        }
+        (
+            ThreadState::Open | ThreadState::Held(_) | ThreadState::Deferred,
+            ThreadState::Resolved,
+        ) => "resolve",
+        (
+            ThreadState::Resolved | ThreadState::Held(_) | ThreadState::Deferred,
+            ThreadState::Open,
+        ) => "open_again",
+        (
+            ThreadState::Open | ThreadState::Resolved | ThreadState::Deferred,
+            ThreadState::Held(how),
+        ) => match how {
+            Hold::Veto => "veto",
+            Hold::Escalate => "escalate",
+            Hold::Person => "hold",
+        },
+        (
+            ThreadState::Open | ThreadState::Resolved | ThreadState::Held(_),
+            ThreadState::Deferred,
+        ) => "defer",
+        (ThreadState::Open, ThreadState::Open)
+        | (ThreadState::Resolved, ThreadState::Resolved)
+        | (ThreadState::Held(_), ThreadState::Held(_))
+        | (ThreadState::Deferred, ThreadState::Deferred) => "changed",
+    }
+}

@@ -1,0 +1,399 @@
+//! Why a review does not go on: the one thing that is missing, whose command brings it, and what the daemon does
+//! if nobody acts. The rules of reviews are asked, never repeated.
+
+mod ended;
+
+use chrono::{DateTime, Utc};
+use review::{Deadline, Invocation, Phase, Review, ReviewKey, Side};
+use serde::Serialize;
+use workspace::shell::quoted;
+
+use super::fix::{FixCommand, FixCommands, Spell, of_pr, of_repo};
+use super::row::reason;
+use super::{WorkspaceStatus, threads};
+use crate::dead_letter::refusals::Refusal;
+
+/// What one review waits for. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct Why {
+    /// The review's key, as people write it.
+    pub review: String,
+    /// Its phase.
+    pub phase: &'static str,
+    /// Why it was escalated or closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The round, counted in its generation.
+    pub round_of_generation: u32,
+    /// The rounds this generation may take.
+    pub rounds: u8,
+    /// The kind of thing that is missing.
+    pub kind: Missing,
+    /// The one missing thing, in a sentence; absent if nothing is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// Who can bring it: an agent, `person` or `operator`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Since when it is in this phase.
+    pub since: DateTime<Utc>,
+    /// The commands that bring it, the first one first.
+    pub mends: Vec<FixCommand>,
+    /// What stands between the review and an approval.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gate: Vec<String>,
+    /// What the daemon does if nobody acts, and when.
+    pub otherwise: String,
+    /// When the deadline ends the wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub otherwise_at: Option<DateTime<Utc>>,
+}
+
+/// The kinds of things a review can lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Missing {
+    /// A daemon that judges what was written, or keeps a deadline that has come.
+    Daemon,
+    /// A corrected message in place of one that was refused.
+    Correction,
+    /// A request of the author.
+    Request,
+    /// The reviewer takes the request.
+    Take,
+    /// The reviewer's feedback or lgtm.
+    Response,
+    /// The author's report on the findings.
+    Report,
+    /// A person's decision.
+    Decision,
+    /// A review of the head the pull request has now, or of any named one.
+    Head,
+    /// Leave to merge.
+    MergeReady,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is missing, before it is put together with the rest.
+struct Diagnosis {
+    kind: Missing,
+    missing: Option<String>,
+    mends: Vec<FixCommand>,
+}
+
+impl WorkspaceStatus {
+    /// Why this review does not go on. `validation` are the commands the project wants recorded as passing.
+    pub fn why(
+        &self,
+        key: &ReviewKey,
+        review: &Review,
+        validation: &[String],
+        now: DateTime<Utc>,
+        spell: &Spell<'_>,
+    ) -> Why {
+        let look = Look {
+            standing: self,
+            key,
+            review,
+            now,
+            mending: FixCommands(spell),
+        };
+        let Diagnosis {
+            kind,
+            missing,
+            mends,
+        } = look.answer();
+        let (otherwise, otherwise_at) = look.otherwise();
+        Why {
+            review: key.to_string(),
+            phase: review.phase.word(),
+            reason: reason(&review.phase),
+            round_of_generation: review.round_of_generation(),
+            rounds: review.rounds.get() + review.granted,
+            kind,
+            by: mends
+                .first()
+                .filter(|_| missing.is_some())
+                .map(|mend| mend.by.clone()),
+            missing,
+            since: review.since,
+            mends,
+            gate: look.gate(validation),
+            otherwise,
+            otherwise_at,
+        }
+    }
+}
+
+struct Look<'a> {
+    standing: &'a WorkspaceStatus,
+    key: &'a ReviewKey,
+    review: &'a Review,
+    now: DateTime<Utc>,
+    mending: FixCommands<'a>,
+}
+
+impl Look<'_> {
+    /// What lies unjudged comes first, for it may be all that is missing; then what the mover got wrong last.
+    fn answer(&self) -> Diagnosis {
+        self.unserved()
+            .or_else(|| self.correction())
+            .unwrap_or_else(|| self.of_phase())
+    }
+
+    fn unserved(&self) -> Option<Diagnosis> {
+        if !self.standing.is_unserved() {
+            return None;
+        }
+        let overdue = self.review.deadline().filter(|(at, _)| *at <= self.now);
+        let missing = match (self.standing.unjudged.for_review(self.key), overdue) {
+            (Some(letter), _) => {
+                format!(
+                    "a daemon: {}/outbox/{} lies unjudged and nobody serves",
+                    letter.agent, letter.file
+                )
+            }
+            (None, Some((at, which))) => {
+                let since = at.format("%Y-%m-%dT%H:%M:%SZ");
+                format!(
+                    "a daemon: the deadline {} came at {since} and nobody serves",
+                    which.word()
+                )
+            }
+            (None, None) => return None,
+        };
+        let mend = self
+            .mending
+            .operator("serve", "judges what lies there and keeps the deadlines");
+        Some(Diagnosis {
+            kind: Missing::Daemon,
+            missing: Some(missing),
+            mends: vec![mend],
+        })
+    }
+
+    /// The mover's newest word, if it was refused after everything else that happened here.
+    fn correction(&self) -> Option<Diagnosis> {
+        let mover = self.review.phase.mover_of(self.key)?;
+        let is_newest = |letter: &&Refusal| {
+            letter.agent == *mover && letter.is_about(self.key) && letter.at >= self.review.since
+        };
+        let letter = self.standing.dead.iter().rfind(is_newest)?;
+        let missing = format!(
+            "a corrected message: {} of {mover} was refused ({}); {}",
+            letter.file,
+            letter.code,
+            letter
+                .fix
+                .as_deref()
+                .unwrap_or_else(|| letter.code.sentence().trim_end_matches('.'))
+        );
+        let mends = vec![
+            self.mending
+                .agent(mover, &letter.show(), "what was refused, and why"),
+            self.mending.agent(
+                mover,
+                &format!("explain {}", letter.code),
+                "the rule, with an example done right",
+            ),
+        ];
+        Some(Diagnosis {
+            kind: Missing::Correction,
+            missing: Some(missing),
+            mends,
+        })
+    }
+
+    fn of_phase(&self) -> Diagnosis {
+        let ReviewKey {
+            author, reviewer, ..
+        } = self.key;
+        match &self.review.phase {
+            Phase::Awaiting { .. } => {
+                let missing = format!(
+                    "a review_request of {author} for round {}",
+                    self.review.round
+                );
+                self.author(Missing::Request, missing, &[self.request("BRANCH")])
+            }
+            Phase::Addressed { .. } => {
+                let missing = format!(
+                    "a review_request of {author} for round {}",
+                    self.review.round + 1
+                );
+                self.author(Missing::Request, missing, &[self.request("BRANCH")])
+            }
+            Phase::Fixing { .. } if self.review.open_blockers() == 0 => {
+                let missing = format!("a review_request of {author}: nothing blocking is open");
+                self.author(
+                    Missing::Request,
+                    missing,
+                    &[self.request("BRANCH"), self.addressed()],
+                )
+            }
+            Phase::Fixing { .. } => {
+                let open = self.review.open_blockers();
+                let missing = format!(
+                    "a review_addressed of {author} with round: {}: {open} blocking {} open",
+                    self.review.round,
+                    if open == 1 {
+                        "finding is"
+                    } else {
+                        "findings are"
+                    }
+                );
+                self.author(Missing::Report, missing, &[self.addressed()])
+            }
+            Phase::Reviewing(open) => self.reviewing(open, reviewer.as_str()),
+            Phase::Approved(approval) => self.approved(approval),
+            Phase::Escalated(why) => self.escalated(why),
+            Phase::Closed(why) => self.closed(*why),
+        }
+    }
+
+    fn author(&self, kind: Missing, missing: String, words: &[(String, &str)]) -> Diagnosis {
+        let mends = words
+            .iter()
+            .map(|(words, what)| self.mending.agent(&self.key.author, words, *what))
+            .collect();
+        Diagnosis {
+            kind,
+            missing: Some(missing),
+            mends,
+        }
+    }
+
+    fn request(&self, branch: &str) -> (String, &'static str) {
+        let words = format!(
+            "send review_request --to {} {} --branch {branch} --diff-summary TEXT",
+            self.key.reviewer,
+            of_pr(self.key)
+        );
+        (words, "asks for the next round")
+    }
+
+    fn addressed(&self) -> (String, &'static str) {
+        let words = format!(
+            "send review_addressed --to {} --pr {} --commit-sha SHA --changes-summary TEXT",
+            self.key.reviewer, self.key.pr
+        );
+        (words, "reports what was fixed; then comes the next request")
+    }
+
+    fn reviewing(&self, open: &Invocation, reviewer: &str) -> Diagnosis {
+        let last = if self.review.is_last_round() {
+            ", in the last round"
+        } else {
+            ""
+        };
+        let attempts = match open.attempts_left {
+            1 => "; 1 attempt is left".to_owned(),
+            left => format!("; {left} attempts are left"),
+        };
+        let turns = format!(
+            "{} of {} turns are left",
+            open.turns_left(),
+            open.turns.get()
+        );
+        let (kind, missing) = match open.taken_at {
+            None => (
+                Missing::Take,
+                format!(
+                    "{reviewer} has not taken the request {}{last}",
+                    open.request
+                ),
+            ),
+            Some(_) => {
+                let missing = format!(
+                    "the answer of {reviewer} to the request {}{last}: {turns}{attempts}",
+                    open.request
+                );
+                (Missing::Response, missing)
+            }
+        };
+        let pr = self.of_reviewer();
+        let agent =
+            |words: String, what: &str| self.mending.agent(&self.key.reviewer, &words, what);
+        let take = (kind == Missing::Take).then(|| {
+            let words = format!("take {}", quoted(open.request.as_str().as_ref()));
+            agent(words, "takes it; from then on its seconds count")
+        });
+        let mut mends: Vec<FixCommand> = take.into_iter().collect();
+        mends.extend([
+            agent(
+                format!("brief {pr}"),
+                "what this round asks, and the legal actions",
+            ),
+            agent(
+                format!("feedback {pr} --findings FILE"),
+                "answers with findings",
+            ),
+            agent(format!("lgtm {pr}"), "approves, if the quality gate passes"),
+        ]);
+        Diagnosis {
+            kind,
+            missing: Some(missing),
+            mends,
+        }
+    }
+
+    /// How the reviewer names the review: the number, the repository where it has one, and the author where several
+    /// ask it about that number.
+    fn of_reviewer(&self) -> String {
+        let ReviewKey {
+            pr,
+            author,
+            reviewer,
+            ..
+        } = self.key;
+        let mut reviews = self.standing.books.state().reviews();
+        let asks_too =
+            |key: &ReviewKey| key.pr == *pr && key.reviewer == *reviewer && key.author != *author;
+        let name = if reviews.any(|(key, _)| asks_too(key)) {
+            format!(" --author {author}")
+        } else {
+            String::new()
+        };
+        format!("{pr}{}{name}", of_repo(self.key))
+    }
+
+    /// What stands between the review and an approval.
+    fn gate(&self, validation: &[String]) -> Vec<String> {
+        if self.review.phase.is_final() && self.review.mover() != Side::Person {
+            return Vec::new();
+        }
+        let mut gate: Vec<String> = self
+            .review
+            .threads
+            .iter()
+            .filter(|(_, thread)| thread.blocks_approval() || thread.is_open())
+            .map(|(id, thread)| threads::in_the_way(id, thread))
+            .collect();
+        if let Some(open) = self.review.phase.invocation() {
+            let commands = validation.iter().chain(&open.validation_commands);
+            gate.extend(
+                commands
+                    .map(|command| format!("`{}` is to be recorded as passing", command.trim())),
+            );
+        }
+        gate
+    }
+
+    fn otherwise(&self) -> (String, Option<DateTime<Utc>>) {
+        let Some((at, which)) = self.review.deadline() else {
+            return ("does nothing: no deadline runs".to_owned(), None);
+        };
+        let what = match which {
+            Deadline::PickUp => "hands the review to a person (reviewer_timeout)",
+            Deadline::Runtime => {
+                "writes the feedback itself and hands the review to a person (reviewer_budget_exceeded)"
+            }
+            Deadline::Author => "hands the review to a person (author_timeout)",
+        };
+        (what.to_owned(), Some(at))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,255 @@
+//! What a person can hardly bring about in a real workspace within a test: times that are over, limits that are
+//! used up, approvals that hold for nothing.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use message_schema::envelope::Priority;
+use message_schema::limit::Rounds;
+use review::{
+    Approval, CloseReason, EscalationReason, GENERATIONS_MAX, GIVEN_BACK_PER_DAY, Phase,
+    PullAction, PullEvent, Review, ReviewKey, State,
+};
+use spool::{Digest, Folded, Verified};
+use workspace::fold::Books;
+
+use super::{Missing, Why};
+use crate::status::WorkspaceStatus;
+use crate::status::pending::PendingMail;
+use crate::status::problems::ProblemKind;
+
+fn now() -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::days(20_000)
+}
+
+fn key() -> ReviewKey {
+    let name = |name: &str| name.parse().expect("a name");
+    ReviewKey::new(
+        None,
+        &"86".parse().expect("a number"),
+        name("claude"),
+        name("codex"),
+    )
+}
+
+fn review(phase: Phase) -> Review {
+    Review {
+        generation: 1,
+        rounds: Rounds::default(),
+        granted: 0,
+        first_round: 1,
+        round: 1,
+        phase,
+        since: now() - TimeDelta::hours(3),
+        closed_by: None,
+        threads: Default::default(),
+        commit: None,
+        declared_head: None,
+        priority: Priority::P1,
+        asked: 1,
+        given_back: Vec::new(),
+        fixes: None,
+    }
+}
+
+fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> WorkspaceStatus {
+    let pull = pull.map(|action| PullEvent {
+        repo: None,
+        pr: key().pr,
+        action,
+        author: None,
+        head: None,
+    });
+    let mut books = Books::default();
+    books.state = State::of([(&key(), review)], &pull, []);
+    let verified = Verified {
+        records: 0,
+        segments: 0,
+        bytes: 0,
+        last: Digest::ZERO,
+        torn: None,
+    };
+    WorkspaceStatus {
+        books,
+        folded: Folded {
+            verified,
+            snapshot: None,
+            passed_over: Vec::new(),
+        },
+        serving: Some(serving),
+        agents: vec![key().author, key().reviewer],
+        unjudged: PendingMail::default(),
+        dead: Vec::new(),
+        troubles: Vec::new(),
+    }
+}
+
+fn spell(agent: Option<&message_schema::id::AgentName>, words: &str) -> String {
+    let agent = agent.map_or_else(String::new, |agent| format!(" --agent {agent}"));
+    format!("settled {words}{agent}")
+}
+
+fn ask(standing: &WorkspaceStatus, review: &Review) -> Why {
+    standing.why(&key(), review, &[], now(), &spell)
+}
+
+/// The kind, and the first command.
+fn short(review: &Review, pull: Option<PullAction>) -> (Missing, Option<String>) {
+    let why = ask(&standing(review, pull, true), review);
+    (why.kind, why.mends.into_iter().next().map(|mend| mend.run))
+}
+
+fn approval(commit: Option<&str>) -> Approval {
+    Approval {
+        commit: commit.map(|commit| commit.parse().expect("a commit")),
+        merge_ready: true,
+        at: now(),
+        stale: false,
+        by_rule: false,
+        broken: Default::default(),
+    }
+}
+
+#[test]
+fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
+    let overdue = review(Phase::Fixing {
+        due: now() - TimeDelta::hours(1),
+    });
+    let unserved = standing(&overdue, None, false);
+    let why = ask(&unserved, &overdue);
+    assert_eq!(
+        (why.kind, why.by.as_deref()),
+        (Missing::Daemon, Some("operator"))
+    );
+    assert_eq!(
+        unserved.problems(now(), &spell)[0].kind,
+        ProblemKind::DeadlineOverdue
+    );
+
+    let served = standing(&overdue, None, true);
+    assert_eq!(ask(&served, &overdue).kind, Missing::Request);
+    let problems = served.problems(now(), &spell);
+    assert_eq!(
+        (problems[0].kind, problems[0].mend.run.as_str()),
+        (ProblemKind::DeadlineOverdue, "settled doctor")
+    );
+    let just_now = review(Phase::Fixing {
+        due: now() - TimeDelta::seconds(1),
+    });
+    assert_eq!(
+        standing(&just_now, None, true).problems(now(), &spell),
+        [],
+        "a daemon may take a moment"
+    );
+}
+
+#[test]
+fn an_approval_of_no_commit_or_not_to_be_merged_misses_something() {
+    let bound = short(&review(Phase::Approved(approval(Some("abc1234")))), None);
+    assert_eq!(
+        bound,
+        (
+            Missing::Nothing,
+            Some("settled gate check --pr 86 --head abc1234".to_owned())
+        )
+    );
+    let (kind, run) = short(&review(Phase::Approved(approval(None))), None);
+    assert_eq!(kind, Missing::Head);
+    assert!(
+        run.is_some_and(
+            |run| run.contains("--declared-head SHA") && run.ends_with("--agent claude")
+        )
+    );
+    let waits = Approval {
+        merge_ready: false,
+        ..approval(Some("abc1234"))
+    };
+    let waits = short(&review(Phase::Approved(waits)), None);
+    assert_eq!(
+        waits,
+        (Missing::MergeReady, Some("settled reopen 86".to_owned()))
+    );
+}
+
+#[test]
+fn what_the_limits_forbid_is_not_proposed() {
+    let escalated = |why| review(Phase::Escalated(why));
+    let max = short(&escalated(EscalationReason::MaxRoundsExceeded), None);
+    assert_eq!(
+        max,
+        (
+            Missing::Decision,
+            Some("settled grant 86 --rounds 1".to_owned())
+        )
+    );
+    let late = short(&escalated(EscalationReason::AuthorTimeout), None);
+    assert_eq!(
+        late,
+        (Missing::Decision, Some("settled reopen 86".to_owned()))
+    );
+
+    let closes = (Missing::Decision, Some("settled pr closed 86".to_owned()));
+    let used = Review {
+        generation: GENERATIONS_MAX,
+        ..escalated(EscalationReason::AuthorTimeout)
+    };
+    assert_eq!(short(&used, None), closes);
+    let stale = Approval {
+        stale: true,
+        ..approval(Some("abc1234"))
+    };
+    assert_eq!(
+        short(
+            &Review {
+                generation: GENERATIONS_MAX,
+                ..review(Phase::Approved(stale))
+            },
+            None
+        ),
+        closes
+    );
+    let given_back = vec![now() - TimeDelta::hours(5); GIVEN_BACK_PER_DAY];
+    let given = Review {
+        given_back,
+        ..escalated(EscalationReason::MaxRoundsExceeded)
+    };
+    assert_eq!(short(&given, None), closes);
+    let long_ago = vec![now() - TimeDelta::hours(25); GIVEN_BACK_PER_DAY];
+    let again = Review {
+        given_back: long_ago,
+        ..escalated(EscalationReason::AuthorTimeout)
+    };
+    assert_eq!(short(&again, None), late);
+}
+
+#[test]
+fn a_closed_review_misses_a_request_only_when_its_pull_request_is_open_again() {
+    let merged = review(Phase::Closed(CloseReason::Merged));
+    assert_eq!(
+        short(&merged, Some(PullAction::Merged)),
+        (Missing::Nothing, None)
+    );
+    let not_merged = review(Phase::Closed(CloseReason::NotMerged));
+    assert_eq!(
+        short(&not_merged, Some(PullAction::Reopened)).0,
+        Missing::Request
+    );
+    let commented = review(Phase::Closed(CloseReason::Commented));
+    assert_eq!(
+        short(&commented, None),
+        (Missing::Nothing, Some("settled reopen 86".to_owned()))
+    );
+}
+
+#[test]
+fn a_reviewer_is_named_where_the_pull_request_has_several() {
+    let one = review(Phase::Escalated(EscalationReason::AuthorTimeout));
+    let other = ReviewKey {
+        reviewer: "gemini".parse().expect("a name"),
+        ..key()
+    };
+    let mut two = standing(&one, None, true);
+    two.books.state = State::of([(&key(), &one), (&other, &one)], [], []);
+    assert_eq!(
+        ask(&two, &one).mends[0].run,
+        "settled reopen 86 --reviewer codex"
+    );
+}

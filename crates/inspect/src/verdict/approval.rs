@@ -1,0 +1,390 @@
+//! Whether the reviews of a pull request approve a commit, and every reason why one does not. Knows the state and
+//! nothing of where it came from.
+
+use std::collections::BTreeSet;
+
+use chrono::{DateTime, Utc};
+use message_schema::Code;
+use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
+use message_schema::line::escaped;
+use review::{Approval, CloseReason, Phase, Review, ReviewKey, State};
+use serde::Serialize;
+
+use super::patch::Comparison;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct ApprovalQuestion {
+    /// The pull request.
+    pub pr: PrNumber,
+    /// Its repository, where the number alone does not tell.
+    pub repo: Option<Repo>,
+    /// The reviewers that have to approve; none named means all there are.
+    pub reviewers: Vec<AgentName>,
+    /// The commit.
+    pub head: CommitSha,
+    /// Whether an approval counts whose reviewer says that it waits.
+    pub allow_waiting: bool,
+}
+
+/// Why an approval does not hold for a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The review goes on.
+    NoApproval,
+    /// A person has to decide.
+    Escalated,
+    /// The review ended without approval.
+    Closed,
+    /// The gate does not pass; the advisory profile let the approval stand.
+    GateBroken,
+    /// The approval names no commit.
+    Unbound,
+    /// Another commit was approved.
+    OtherCommit,
+    /// The pull request has had another head since.
+    Stale,
+    /// The reviewer approves and says that it is not to be merged yet.
+    Waiting,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct ApprovalVerdict {
+    /// The pull request, without leading zeros.
+    pub pr: String,
+    /// The commit that was asked about.
+    pub head: String,
+    /// Whether every review that counts approves it.
+    pub passes: bool,
+    /// The reviews that count, ordered by key.
+    pub reviews: Vec<CheckedReview>,
+}
+
+/// One review's part of the answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct CheckedReview {
+    /// The review, as `#86 claude -> codex`.
+    pub review: String,
+    /// Its author.
+    pub author: AgentName,
+    /// Its reviewer.
+    pub reviewer: AgentName,
+    /// Its repository, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repo: Option<Repo>,
+    /// Where it stands.
+    pub phase: &'static str,
+    /// Whether it approves the commit.
+    pub passes: bool,
+    /// Why not; empty if it does.
+    pub reasons: BTreeSet<Reason>,
+    /// The answer in one sentence.
+    pub said: String,
+    /// The commit that was approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_commit: Option<CommitSha>,
+    /// When it was approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_at: Option<DateTime<Utc>>,
+    /// What was found when the changes of both commits were compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remap: Option<Remap>,
+    #[serde(skip)]
+    told: SentenceParts,
+}
+
+/// An approval looked for on another commit.
+#[derive(Clone, Debug, Serialize)]
+pub struct Remap {
+    /// Whether the approval holds for the other commit.
+    pub remapped: bool,
+    /// The commit that was approved.
+    pub from: String,
+    /// The commit that was asked about.
+    pub to: String,
+    /// What `git patch-id --stable` says of both changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch_id: Option<String>,
+    /// Why it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// What to tell git so that it brings what was missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<String>,
+}
+
+/// What the sentence is made of besides the reasons.
+#[derive(Clone, Debug, Default)]
+struct SentenceParts {
+    head: String,
+    end: String,
+}
+
+/// Why the question has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAnswer {
+    /// There is no such review.
+    #[error("no review of pull request {pr}{of}")]
+    NoReview {
+        /// The pull request.
+        pr: PrNumber,
+        /// Of which repository or with whom, with a blank before it; may be empty.
+        of: String,
+    },
+    /// Several repositories have a pull request of this number.
+    #[error(
+        "{}: pull request {pr} of which repository: {repos}?",
+        Code::ReviewAmbiguous
+    )]
+    Ambiguous {
+        /// The pull request.
+        pr: PrNumber,
+        /// The repositories, separated by commas.
+        repos: String,
+    },
+}
+
+/// The reviews that count, ordered by key: at least one.
+pub(super) fn find<'s>(
+    state: &'s State,
+    pr: &PrNumber,
+    repo: Option<&Repo>,
+    reviewers: &[AgentName],
+) -> Result<Vec<(&'s ReviewKey, &'s Review)>, NoAnswer> {
+    let wanted = repo.map(Repo::to_canonical);
+    let of_repo = |key: &ReviewKey| wanted.is_none() || key.repo.is_none() || key.repo == wanted;
+    let of_pr = state
+        .reviews()
+        .filter(|(key, _)| key.pr == pr.to_canonical() && of_repo(key));
+    let mut found: Vec<(&ReviewKey, &Review)> = of_pr.collect();
+    let none = |of: String| NoAnswer::NoReview { pr: pr.clone(), of };
+    if found.is_empty() {
+        return Err(none(
+            repo.map_or_else(String::new, |repo| format!(" of {repo}")),
+        ));
+    }
+    let repos: BTreeSet<&Repo> = found
+        .iter()
+        .filter_map(|(key, _)| key.repo.as_ref())
+        .collect();
+    if repos.len() > 1 {
+        let repos: Vec<&str> = repos.into_iter().map(Repo::as_str).collect();
+        return Err(NoAnswer::Ambiguous {
+            pr: pr.clone(),
+            repos: repos.join(", "),
+        });
+    }
+    let is_there = |name: &AgentName| found.iter().any(|(key, _)| key.reviewer == *name);
+    if let Some(stranger) = reviewers.iter().find(|name| !is_there(name)) {
+        return Err(none(format!(" with {stranger}")));
+    }
+    found.retain(|(key, _)| reviewers.is_empty() || reviewers.contains(&key.reviewer));
+    Ok(found)
+}
+
+impl ApprovalVerdict {
+    /// Finds the answer in a state.
+    pub fn of(state: &State, asked: &ApprovalQuestion) -> Result<Self, NoAnswer> {
+        let ApprovalQuestion {
+            pr,
+            repo,
+            reviewers,
+            head,
+            ..
+        } = asked;
+        let found = find(state, pr, repo.as_ref(), reviewers)?;
+        let reviews: Vec<CheckedReview> = found
+            .into_iter()
+            .map(|(key, review)| CheckedReview::of(key, review, asked))
+            .collect();
+        let passes = reviews.iter().all(|review| review.passes);
+        Ok(Self {
+            pr: pr.to_canonical().to_string(),
+            head: head.to_string(),
+            passes,
+            reviews,
+        })
+    }
+
+    /// Lets approvals of another commit hold where `compare` finds its change to be that of the head. What else
+    /// stands against them goes on to.
+    pub fn remap<E>(
+        &mut self,
+        mut compare: impl FnMut(&CommitSha) -> Result<Comparison, E>,
+    ) -> Result<(), E> {
+        for review in &mut self.reviews {
+            let is_moved = [Reason::OtherCommit, Reason::Stale]
+                .iter()
+                .any(|why| review.reasons.contains(why));
+            if let (true, Some(commit)) = (is_moved, review.approved_commit.clone()) {
+                review.take(compare(&commit)?, &commit, &self.head);
+            }
+        }
+        self.passes = self.reviews.iter().all(|review| review.passes);
+        Ok(())
+    }
+}
+
+impl CheckedReview {
+    fn of(key: &ReviewKey, review: &Review, asked: &ApprovalQuestion) -> Self {
+        let mut reasons = BTreeSet::new();
+        let mut end = String::new();
+        let approval = match &review.phase {
+            Phase::Approved(approval) => Some(approval),
+            Phase::Escalated(reason) => {
+                reasons.insert(Reason::Escalated);
+                end = escaped(&reason.to_string());
+                None
+            }
+            Phase::Closed(reason) => {
+                reasons.insert(Reason::Closed);
+                end = closed(*reason).to_owned();
+                None
+            }
+            Phase::Awaiting { .. }
+            | Phase::Reviewing(_)
+            | Phase::Fixing { .. }
+            | Phase::Addressed { .. } => {
+                reasons.insert(Reason::NoApproval);
+                let mover = review
+                    .phase
+                    .mover_of(key)
+                    .map_or("nobody", |name| name.as_str());
+                end = format!(
+                    "{}, round {}: {mover} moves",
+                    review.phase.word(),
+                    review.round
+                );
+                None
+            }
+        };
+        if let Some(approval) = approval {
+            reasons.extend(against(approval, asked));
+            let broken: Vec<&str> = approval
+                .broken
+                .iter()
+                .map(|clause| clause.as_str())
+                .collect();
+            end = broken.join(", ");
+        }
+        let mut checked = Self {
+            review: key.to_string(),
+            author: key.author.clone(),
+            reviewer: key.reviewer.clone(),
+            repo: key.repo.clone(),
+            phase: review.phase.word(),
+            passes: false,
+            reasons,
+            said: String::new(),
+            approved_commit: approval.and_then(|approval| approval.commit.clone()),
+            approved_at: approval.map(|approval| approval.at),
+            remap: None,
+            told: SentenceParts {
+                head: asked.head.to_string(),
+                end,
+            },
+        };
+        checked.conclude();
+        checked
+    }
+
+    fn take(&mut self, found: Comparison, from: &CommitSha, to: &str) {
+        let (from, to) = (from.to_string(), to.to_owned());
+        self.remap = Some(match found {
+            Comparison::Same { patch_id } => {
+                self.reasons.remove(&Reason::OtherCommit);
+                self.reasons.remove(&Reason::Stale);
+                Remap {
+                    remapped: true,
+                    from,
+                    to,
+                    patch_id: Some(patch_id),
+                    why: None,
+                    fetch: None,
+                }
+            }
+            Comparison::Void { why, fetch } => Remap {
+                remapped: false,
+                from,
+                to,
+                patch_id: None,
+                why: Some(why),
+                fetch,
+            },
+        });
+        self.conclude();
+    }
+
+    fn conclude(&mut self) {
+        self.passes = self.reasons.is_empty();
+        let commit = self
+            .approved_commit
+            .as_ref()
+            .map_or("no commit", |commit| commit.as_str());
+        let SentenceParts { head, end } = &self.told;
+        let mut said: Vec<String> = self
+            .reasons
+            .iter()
+            .map(|reason| match reason {
+                Reason::NoApproval => format!("no approval yet ({end})"),
+                Reason::Escalated => format!("escalated to a person ({end})"),
+                Reason::Closed => format!("ended without approval ({end})"),
+                Reason::GateBroken => format!("approved against the gate, advisory only ({end})"),
+                Reason::Unbound => "approved without naming a commit".to_owned(),
+                Reason::OtherCommit => format!("approved {commit}, which is not {head}"),
+                Reason::Stale => {
+                    format!("the approval of {commit} is stale: the pull request has had another head since")
+                }
+                Reason::Waiting => {
+                    "approved, but the reviewer says that it waits (merge_ready: false)".to_owned()
+                }
+            })
+            .collect();
+        match &self.remap {
+            Some(Remap {
+                remapped: true,
+                patch_id: Some(id),
+                ..
+            }) => {
+                said.push(format!(
+                    "approved {commit}, whose change {head} makes too (patch {id})"
+                ));
+            }
+            Some(Remap { why: Some(why), .. }) => said.push(why.clone()),
+            Some(_) => {}
+            None if self.passes => said.push(format!("approved {commit}")),
+            None => {}
+        }
+        self.said = said.join("; ");
+    }
+}
+
+/// All that speaks against an approval.
+fn against(approval: &Approval, asked: &ApprovalQuestion) -> impl Iterator<Item = Reason> {
+    let commit = approval.commit.as_ref();
+    [
+        (!approval.broken.is_empty(), Reason::GateBroken),
+        (commit.is_none(), Reason::Unbound),
+        (
+            commit.is_some_and(|commit| !commit.same_commit(&asked.head)),
+            Reason::OtherCommit,
+        ),
+        (approval.stale, Reason::Stale),
+        (
+            !approval.merge_ready && !asked.allow_waiting,
+            Reason::Waiting,
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(is_so, reason)| is_so.then_some(reason))
+}
+
+fn closed(reason: CloseReason) -> &'static str {
+    match reason {
+        CloseReason::Merged => "its pull request was merged",
+        CloseReason::NotMerged => "its pull request was closed",
+        CloseReason::Commented => "its last feedback was a comment",
+    }
+}

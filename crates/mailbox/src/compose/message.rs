@@ -1,0 +1,221 @@
+//! A message that is being written: its fields as they were given, right or wrong, and the text made of them. What is
+//! wrong is for the validator to say, in its words.
+
+use chrono::{DateTime, Utc};
+use message_schema::envelope::{MessageType, Priority, Timestamp};
+use message_schema::id::{AgentName, MessageId};
+use message_schema::{parse, render_document, render_draft};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use validate_message::{PacketInput, Violation, Violations, check};
+
+use super::packet::MessagePacket;
+
+/// Named values in the order they are written in; a name stands once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fields(Vec<(String, Value)>);
+
+/// A message that is being written.
+#[derive(Clone, Debug)]
+pub struct UncheckedMessage {
+    /// Its id, which is also the name of its file.
+    pub id: MessageId,
+    /// Which kind of message.
+    pub kind: MessageType,
+    /// The envelope from `id` on, without `body` and `auth`.
+    pub envelope: Fields,
+    /// The body.
+    pub body: BodyContent,
+    /// The trailer of a signature, carried untouched.
+    pub auth: Option<String>,
+}
+
+/// What stands in a body.
+#[derive(Clone, Debug)]
+pub enum BodyContent {
+    /// The text of a message outside the review loop.
+    Text(String),
+    /// The fields of a review message.
+    Fields(Fields),
+}
+
+/// A message without a violation, with the packet that goes before it. Only [`UncheckedMessage::check`] makes one.
+#[derive(Debug)]
+pub struct CheckedMessage {
+    pub(super) id: MessageId,
+    pub(super) text: String,
+    pub(super) packet: MessagePacket,
+    warnings: Vec<Violation>,
+}
+
+/// What every message begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct EnvelopeHead<'a> {
+    /// Its id.
+    pub id: &'a MessageId,
+    /// Who writes it.
+    pub from: &'a AgentName,
+    /// Whom it is for; nobody is a violation.
+    pub to: &'a [AgentName],
+    /// Which kind.
+    pub kind: MessageType,
+    /// How soon an answer is wanted.
+    pub priority: Priority,
+    /// When it is written.
+    pub at: DateTime<Utc>,
+}
+
+impl Fields {
+    /// Sets a value; one that stands there already is replaced in its place.
+    pub fn put(&mut self, name: &str, value: impl Into<Value>) {
+        let value = value.into();
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Sets a value that was given.
+    pub fn put_given(&mut self, name: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.put(name, value);
+        }
+    }
+
+    /// Sets a value where none stands.
+    pub fn fill(&mut self, name: &str, value: impl Into<Value>) {
+        if self.get(name).is_none() {
+            self.put(name, value);
+        }
+    }
+
+    /// The value of that name.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+    }
+
+    /// The names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+impl FromIterator<(String, Value)> for Fields {
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(fields: I) -> Self {
+        let mut all = Self::default();
+        fields
+            .into_iter()
+            .for_each(|(name, value)| all.put(&name, value));
+        all
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl EnvelopeHead<'_> {
+    /// The envelope's first fields.
+    pub fn fields(&self) -> Fields {
+        let mut fields = Fields::default();
+        fields.put("id", self.id.as_str());
+        fields.put("from", self.from.as_str());
+        match self.to {
+            [] => {}
+            [one] => fields.put("to", one.as_str()),
+            many => fields.put("to", many.iter().map(AgentName::as_str).collect::<Vec<_>>()),
+        }
+        fields.put("type", self.kind.as_str());
+        fields.put("priority", self.priority.as_str());
+        fields.put("created_at_utc", Timestamp::from_utc(self.at).to_string());
+        fields
+    }
+}
+
+impl UncheckedMessage {
+    /// The message as its file will have it.
+    pub fn text(&self) -> String {
+        let body = match &self.body {
+            BodyContent::Text(text) => text.clone(),
+            BodyContent::Fields(fields) => render_document(fields),
+        };
+        render_draft(&self.envelope, &body, self.auth.as_deref())
+    }
+
+    /// The message, if the validator finds nothing wrong with it and its packet; else all that it finds.
+    pub fn check(&self, packet: MessagePacket) -> Result<CheckedMessage, Violations> {
+        let text = self.text();
+        let message = parse(text.as_bytes())?;
+        let input = match &packet {
+            MessagePacket::None => PacketInput::NotNamed,
+            MessagePacket::Missing => PacketInput::Missing,
+            MessagePacket::InPlace(bytes) => PacketInput::Bytes(bytes),
+            MessagePacket::New(new) => PacketInput::Bytes(new.text.as_bytes()),
+        };
+        let valid = check(&message, input)?;
+        let warnings = valid.warnings().to_vec();
+        Ok(CheckedMessage {
+            id: self.id.clone(),
+            text,
+            packet,
+            warnings,
+        })
+    }
+}
+
+impl CheckedMessage {
+    /// What the sender may want to know, although nothing is refused.
+    pub fn warnings(&self) -> &[Violation] {
+        &self.warnings
+    }
+
+    /// The packet that goes before it.
+    pub fn packet(&self) -> &MessagePacket {
+        &self.packet
+    }
+
+    /// The message's exact text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_value_reaches_the_validator_as_it_was_given() {
+        let id = MessageId::new("m-1").expect("an id");
+        let from = AgentName::new("claude").expect("a name");
+        let at = "2026-02-13T10:00:00Z".parse().expect("an instant");
+        let head = EnvelopeHead {
+            id: &id,
+            from: &from,
+            to: &[],
+            kind: MessageType::Question,
+            priority: Priority::P2,
+            at,
+        };
+        let draft = UncheckedMessage {
+            id: id.clone(),
+            kind: MessageType::Question,
+            envelope: head.fields(),
+            body: BodyContent::Text("why?".to_owned()),
+            auth: None,
+        };
+        let violations = draft
+            .check(MessagePacket::None)
+            .expect_err("nobody is named");
+        let told: Vec<_> = violations
+            .iter()
+            .filter_map(|violation| violation.field.as_deref())
+            .collect();
+        assert_eq!(told, ["subject", "to"]);
+    }
+}

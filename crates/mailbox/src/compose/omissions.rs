@@ -1,0 +1,197 @@
+//! What a response leaves unsaid, told before it is written, for each such response that reaches the daemon costs an
+//! attempt: open threads without a legal action, and what the quality gate would not let pass.
+
+use message_schema::Code;
+use message_schema::line::escaped;
+use message_schema::packet::{Action, CommandResult, Finding, Severity, Stance, Status};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::ask::{Ask, OpenThread};
+
+/// One open thread that a response does not deal with, or not in a way that is legal now.
+#[derive(Clone, Debug, Serialize)]
+pub struct Omission {
+    /// The code the daemon would refuse it with.
+    pub code: Code,
+    /// The thread.
+    pub id: String,
+    /// What is wrong, in one phrase.
+    pub what: String,
+    /// The actions that are legal on it; `defer` in an lgtm leaves it for later under a nit.
+    pub legal: Vec<String>,
+}
+
+/// What a response does with one open thread.
+#[derive(Clone, Debug)]
+pub enum Dealt {
+    /// It does not name it.
+    Unnamed,
+    /// An action, with a stance if one was given.
+    Act(Action, Option<Stance>),
+    /// A status alone, in a plain packet.
+    Restated(Status),
+    /// A nit covers it.
+    Deferred,
+    /// A word that is no action.
+    Unknown(String),
+    /// Two actions.
+    Twice,
+}
+
+/// Which of the two terminal responses is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseKind {
+    /// Findings.
+    Feedback,
+    /// Approved.
+    Lgtm,
+}
+
+/// What is wrong with how an open thread is dealt with; nothing, if nothing is.
+pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -> Option<Omission> {
+    let gives = |code, what: String, legal: &[Action]| {
+        let mut legal: Vec<String> = legal.iter().map(ToString::to_string).collect();
+        if verdict == ResponseKind::Lgtm && !open.blocking {
+            legal.push("defer".to_owned());
+        }
+        Some(Omission {
+            code,
+            id: open.id.to_string(),
+            what,
+            legal,
+        })
+    };
+    let legal = |stance| open.legal(stance);
+    match dealt {
+        Dealt::Unnamed if ask.is_resolved_by_silence(open) => None,
+        Dealt::Unnamed => gives(
+            Code::ActionMissing,
+            "it needs an action".to_owned(),
+            legal(None),
+        ),
+        Dealt::Act(action, stance) if legal(*stance).contains(action) => None,
+        Dealt::Act(action, stance) => gives(
+            Code::ActionIllegal,
+            format!("{action} is not legal now"),
+            legal(*stance),
+        ),
+        Dealt::Restated(_) if ask.explicit => gives(
+            Code::ActionMissing,
+            "a status is no action here".to_owned(),
+            legal(None),
+        ),
+        Dealt::Restated(Status::WontFix) if open.severity <= Severity::P1 => gives(
+            Code::ActionIllegal,
+            "wont_fix on a P0 or P1 is a person's to say".to_owned(),
+            legal(None),
+        ),
+        Dealt::Restated(status) => {
+            let action = action_of(*status, ask);
+            if legal(None).contains(&action) {
+                return None;
+            }
+            gives(
+                Code::ActionIllegal,
+                format!("{action} is not legal now"),
+                legal(None),
+            )
+        }
+        Dealt::Deferred if verdict == ResponseKind::Lgtm && !open.blocking => None,
+        Dealt::Deferred => gives(
+            Code::ActionIllegal,
+            "only an lgtm defers, and only what does not block".to_owned(),
+            legal(None),
+        ),
+        Dealt::Unknown(word) => gives(
+            Code::ActionUnknown,
+            format!("`{}` is no action", escaped(word)),
+            legal(None),
+        ),
+        Dealt::Twice => gives(
+            Code::ActionMultiple,
+            "it has two actions".to_owned(),
+            legal(None),
+        ),
+    }
+}
+
+/// The action that a status of a plain packet stands for.
+fn action_of(status: Status, ask: &Ask) -> Action {
+    match status {
+        Status::Fixed | Status::Resolved | Status::WontFix => Action::Resolve,
+        Status::Open | Status::NotFixed | Status::NeedsClarification if ask.last_round => {
+            Action::Escalate
+        }
+        Status::Open | Status::NotFixed | Status::NeedsClarification => Action::Reply,
+    }
+}
+
+/// Why the quality gate would not let an lgtm pass, one phrase each. Nothing where it may only advise.
+pub fn gate<'a>(
+    ask: &Ask,
+    dealt: impl Fn(&OpenThread) -> Dealt,
+    new: impl Iterator<Item = &'a Finding>,
+    commands: &[Value],
+) -> Vec<String> {
+    if ask.advised {
+        return Vec::new();
+    }
+    let held = ask.held_threads.iter().filter(|_| !ask.lgtm_possible);
+    let mut broken: Vec<String> = held
+        .map(|held| {
+            format!(
+                "{} blocks and is with a person: {}",
+                escaped(held.id.as_str()),
+                held.state
+            )
+        })
+        .collect();
+    let blockers = ask.open_threads.iter().filter(|open| open.blocking);
+    broken.extend(
+        blockers
+            .filter(|open| stays(&dealt(open)))
+            .map(|open| format!("{} blocks and is not resolved", escaped(open.id.as_str()))),
+    );
+    broken.extend(
+        new.filter(|finding| {
+            finding.counts_as_blocking() && ask.thread(finding.id.as_str()).is_none()
+        })
+        .map(|finding| format!("{} is new and blocks", escaped(finding.id.as_str()))),
+    );
+    let last = |command: &str| {
+        let run = commands
+            .iter()
+            .rev()
+            .find(|run| run["command"].as_str() == Some(command))?;
+        run["result"].as_str().and_then(CommandResult::from_word)
+    };
+    for command in &ask.validation_commands {
+        match last(command) {
+            Some(CommandResult::Pass) => {}
+            Some(CommandResult::Fail | CommandResult::Warn) | None => {
+                broken.push(format!(
+                    "`{}` is required and not recorded as pass",
+                    escaped(command)
+                ));
+            }
+        }
+    }
+    let recorded = commands.iter().filter_map(|run| run["command"].as_str());
+    let failed = recorded.filter(|command| {
+        last(command) == Some(CommandResult::Fail)
+            && !ask.validation_commands.iter().any(|known| known == command)
+    });
+    broken.extend(failed.map(|command| format!("`{}` failed", escaped(command))));
+    broken.dedup();
+    broken
+}
+
+fn stays(dealt: &Dealt) -> bool {
+    match dealt {
+        Dealt::Act(action, _) => *action != Action::Resolve,
+        Dealt::Restated(status) => !status.is_settled(),
+        // The gap in it is told, or silence resolves it.
+        Dealt::Unnamed | Dealt::Deferred | Dealt::Unknown(_) | Dealt::Twice => false,
+    }
+}

@@ -1,0 +1,138 @@
+//! Posting a message: fill in the draft, plan its packet's place, check it, write it, and plan again when another packet
+//! took the place meanwhile. Every command that writes as an agent and the daemon's own answers go through here.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use message_schema::id::{AgentName, MessageId};
+use validate_message::Violations;
+
+use super::draft::{DraftError, MessageDraft};
+use super::message::CheckedMessage;
+use super::outbox::{self, WriteError};
+use super::sent_before::{self, SentMessage};
+
+/// How often the place of a packet is planned before the field is left to others.
+const PLANS_MAX: usize = 100;
+
+/// A message to be posted.
+#[derive(Clone, Copy, Debug)]
+pub struct Posting<'a> {
+    /// The workspace.
+    pub root: &'a Path,
+    /// Who posts it.
+    pub agent: &'a AgentName,
+    /// What it says.
+    pub letter: &'a MessageDraft,
+    /// Its id.
+    pub id: &'a MessageId,
+    /// When it is written.
+    pub at: DateTime<Utc>,
+    /// Whether the id was chosen by the sender, who may have used it before. A new random one is not looked for.
+    pub is_id_given: bool,
+}
+
+/// A message that passed the checks, or the one that was sent before under its id.
+#[derive(Debug)]
+pub enum Composed {
+    /// Nothing is wrong with it.
+    Ready(CheckedMessage),
+    /// Its id was used before.
+    SentBefore(SentBefore),
+}
+
+/// A message that is in the outbox.
+#[derive(Debug)]
+pub enum PostedMessage {
+    /// It was written now, to this file.
+    Written(PathBuf, CheckedMessage),
+    /// Its id was used before; nothing was written.
+    SentBefore(SentBefore),
+}
+
+/// The text of a message, and the message that its sender sent before under the same id.
+#[derive(Debug)]
+pub struct SentBefore {
+    /// What was to be written.
+    pub text: String,
+    /// What was sent.
+    pub known: SentMessage,
+}
+
+/// Why a message was not posted. Nothing is in the outbox then.
+#[derive(Debug, thiserror::Error)]
+pub enum PostError {
+    /// No whole message can be made of the draft.
+    #[error(transparent)]
+    Draft(#[from] DraftError),
+    /// The validator refuses it.
+    #[error("the message is not correct")]
+    Invalid(Violations),
+    /// The agent's mailboxes cannot be read.
+    #[error("the mailboxes cannot be read: {0}")]
+    Mailboxes(io::Error),
+    /// Others took each place that was planned for the packet.
+    #[error("the name of the packet is taken again and again; nothing was sent")]
+    NoPlace,
+    /// Another message took the name and is gone.
+    #[error("{} was there and is gone; say it again", .0.display())]
+    Gone(PathBuf),
+    /// The disk.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Posting<'_> {
+    /// Composes the message and writes nothing.
+    pub fn compose(&self) -> Result<Composed, PostError> {
+        let Self {
+            root, agent, id, ..
+        } = *self;
+        let (draft, packet) = self.letter.draft(root, agent, id, self.at)?;
+        if self.is_id_given
+            && let Some(known) = sent_before::find(root, agent, id).map_err(PostError::Mailboxes)?
+        {
+            let text = draft.text();
+            return Ok(Composed::SentBefore(SentBefore { text, known }));
+        }
+        draft
+            .check(packet)
+            .map(Composed::Ready)
+            .map_err(PostError::Invalid)
+    }
+
+    /// Composes the message and writes it into the outbox, its packet first.
+    pub fn write(&self) -> Result<PostedMessage, PostError> {
+        for _ in 0..PLANS_MAX {
+            let checked = match self.compose()? {
+                Composed::Ready(checked) => checked,
+                Composed::SentBefore(before) => return Ok(PostedMessage::SentBefore(before)),
+            };
+            match outbox::write(self.root, self.agent, &checked) {
+                Ok(path) => return Ok(PostedMessage::Written(path, checked)),
+                // Another packet took the place between the plan and the writing.
+                Err(WriteError::PacketTaken(_)) => {}
+                Err(WriteError::Taken(path)) => return self.taken(path, &checked),
+                Err(WriteError::Io { path, source }) => {
+                    return Err(PostError::Io { path, source });
+                }
+            }
+        }
+        Err(PostError::NoPlace)
+    }
+
+    /// Somebody wrote a message of this id between our look and our writing.
+    fn taken(&self, path: PathBuf, checked: &CheckedMessage) -> Result<PostedMessage, PostError> {
+        let known =
+            sent_before::find(self.root, self.agent, self.id).map_err(PostError::Mailboxes)?;
+        let known = known.ok_or(PostError::Gone(path))?;
+        let text = checked.text().to_owned();
+        Ok(PostedMessage::SentBefore(SentBefore { text, known }))
+    }
+}

@@ -1,0 +1,333 @@
+//! What a reviewer wrote down, in a file: a list of findings; a mapping with findings, actions on open threads, nits and
+//! what was run; a whole findings packet; or structured output by a brief's schema. YAML or JSON, scalars as written.
+
+use std::collections::BTreeMap;
+
+use message_schema::packet::{Action, Stance};
+use message_schema::schema::Schema;
+use message_schema::yaml::{Content, Node};
+use message_schema::{Malformed, coerce, parse_packet};
+use review::{NotAResponse, StructuredResponse};
+use serde_json::{Map, Value};
+
+/// What may stand at the top of the file.
+const KEYS: &[&str] = &[
+    "findings",
+    "actions",
+    "threads",
+    "nits",
+    "commands_run",
+    "escalation",
+    "validated_head",
+    "merge_ready",
+];
+
+/// What a reviewer wrote down.
+#[derive(Clone, Debug)]
+pub enum ResponseFile {
+    /// By the schema of a brief.
+    Structured(Box<StructuredResponse>),
+    /// In its own way.
+    Loose(LooseResponse),
+}
+
+/// Findings, actions and nits as they were written; every value may be wrong.
+#[derive(Clone, Debug, Default)]
+pub struct LooseResponse {
+    /// New findings, and open threads that are named again.
+    pub findings: Vec<Map<String, Value>>,
+    /// What is done with open threads, by their id.
+    pub actions: BTreeMap<String, ThreadAction>,
+    /// What is left for later.
+    pub nits: Vec<Map<String, Value>>,
+    /// What was run to check the change.
+    pub commands_run: Vec<Value>,
+    /// Why a person should go on.
+    pub escalation: Option<String>,
+    /// The commit that was reviewed.
+    pub validated_head: Option<String>,
+    /// Whether it may be merged now.
+    pub merge_ready: Option<Value>,
+    /// The other fields of a packet.
+    pub header: Map<String, Value>,
+}
+
+/// What is done with one open thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThreadAction {
+    /// An action, or `defer`.
+    pub action: String,
+    /// What the reviewer wants now.
+    pub stance: Option<String>,
+    /// What shows it.
+    pub evidence: Option<String>,
+    /// Of a deferred thread: who takes it.
+    pub owner: Option<String>,
+    /// Of a deferred thread: what happens next.
+    pub next_action: Option<String>,
+}
+
+/// Why a file is none of these.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAResponseFile {
+    /// It cannot be read.
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
+    /// It has a `response` that is none.
+    #[error(transparent)]
+    Response(#[from] NotAResponse),
+    /// Something stands there that has no meaning.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+impl ResponseFile {
+    /// Reads the file's text.
+    pub fn read(text: &str) -> Result<Self, NotAResponseFile> {
+        let text = text.trim_start_matches('\u{feff}');
+        if text.trim().is_empty() {
+            return Err(NotAResponseFile::Unknown(
+                "it is empty, expected findings; `findings: []` says there are none".to_owned(),
+            ));
+        }
+        // A whole document is a mapping; a list becomes the value of one.
+        let root = match is_list(text) {
+            true => parse_packet(indented(text).as_bytes())?,
+            false => parse_packet(text.as_bytes())?,
+        };
+        if root.field("response").is_some() {
+            return Self::structured(text, &root);
+        }
+        LooseResponse::read(&root).map(Self::Loose)
+    }
+
+    fn structured(text: &str, root: &Node) -> Result<Self, NotAResponseFile> {
+        // What a model gives by a schema is JSON; written as YAML, its texts are read as they stand.
+        let value = serde_json::from_str(text).unwrap_or_else(|_| typed(root));
+        Ok(Self::Structured(Box::new(StructuredResponse::read(
+            &value,
+        )?)))
+    }
+}
+
+fn typed(node: &Node) -> Value {
+    match &node.content {
+        Content::Scalar(scalar) if scalar.style == message_schema::yaml::Style::Plain => {
+            match scalar.text.as_str() {
+                "true" => Value::Bool(true),
+                "false" => Value::Bool(false),
+                text => Value::String(text.to_owned()),
+            }
+        }
+        Content::Scalar(scalar) => Value::String(scalar.text.clone()),
+        Content::List(items) => items.iter().map(typed).collect(),
+        Content::Map(fields) => Value::Object(
+            fields
+                .iter()
+                .map(|field| (field.key.clone(), typed(&field.value)))
+                .collect(),
+        ),
+    }
+}
+
+fn is_list(text: &str) -> bool {
+    let lines = text.lines().map(str::trim_start);
+    let mut said =
+        lines.filter(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("---"));
+    said.next().is_some_and(|line| line.starts_with(['-', '[']))
+}
+
+fn indented(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("---"));
+    lines.fold("findings:\n".to_owned(), |all, line| {
+        all + "  " + line + "\n"
+    })
+}
+
+impl LooseResponse {
+    fn read(root: &Node) -> Result<Self, NotAResponseFile> {
+        let packet = object(coerce(root, Schema::FindingsPacket.shape()));
+        let lgtm = object(coerce(root, Schema::ReviewLgtm.shape()));
+        let text = |key: &str| {
+            root.field_text(key)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
+        let mut loose = Self {
+            findings: maps(packet.get("findings"), "findings")?,
+            nits: maps(lgtm.get("nits"), "nits")?,
+            actions: actions(root)?,
+            escalation: text("escalation"),
+            validated_head: text("validated_head").or_else(|| text("reviewed_sha")),
+            merge_ready: lgtm.get("merge_ready").cloned(),
+            ..Self::default()
+        };
+        let runs = packet
+            .get("qa_validation")
+            .and_then(|qa| qa.get("commands_run"));
+        loose.commands_run = runs
+            .or(packet.get("commands_run"))
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        for (key, value) in packet {
+            let is_header = Schema::FindingsPacket.shape().field(&key).is_some();
+            match key.as_str() {
+                // A count of its own would only be wrong once something is added.
+                "summary" | "qa_validation" | "reviewed_sha" => {}
+                known if KEYS.contains(&known) => {}
+                _ if is_header => {
+                    loose.header.insert(key, value);
+                }
+                _ => {
+                    let message =
+                        format!("`{key}` means nothing here, expected {}", KEYS.join(", "));
+                    return Err(NotAResponseFile::Unknown(message));
+                }
+            }
+        }
+        Ok(loose)
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    }
+}
+
+fn maps(list: Option<&Value>, what: &str) -> Result<Vec<Map<String, Value>>, NotAResponseFile> {
+    let unfit =
+        || NotAResponseFile::Unknown(format!("`{what}` is expected to be a list of mappings"));
+    let Some(list) = list else {
+        return Ok(Vec::new());
+    };
+    let items = list.as_array().ok_or_else(unfit)?;
+    items
+        .iter()
+        .map(|item| item.as_object().cloned().ok_or_else(unfit))
+        .collect()
+}
+
+/// `actions`, or by the word of the structured output `threads`, as a mapping from the thread's id to a word or to what is said about it, or as a list with ids.
+fn actions(root: &Node) -> Result<BTreeMap<String, ThreadAction>, NotAResponseFile> {
+    let mut actions = BTreeMap::new();
+    let given = || {
+        ["actions", "threads"]
+            .into_iter()
+            .filter_map(|key| root.field(key))
+    };
+    let named = given().flat_map(|field| field.value.fields());
+    let named = named.map(|field| (Some(field.key.as_str()), &field.value));
+    let listed = given()
+        .flat_map(|field| field.value.items())
+        .map(|item| (item.field_text("id"), item));
+    for (id, said) in named.chain(listed) {
+        let unfit = || {
+            NotAResponseFile::Unknown(
+                "`actions` needs an id and an action for each thread".to_owned(),
+            )
+        };
+        let text = |key: &str| {
+            said.field_text(key)
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned)
+        };
+        let deed = match said.text() {
+            Some(action) => ThreadAction {
+                action: action.trim().to_owned(),
+                ..ThreadAction::default()
+            },
+            None => ThreadAction {
+                action: text("action").ok_or_else(unfit)?,
+                stance: text("stance"),
+                evidence: text("evidence"),
+                owner: text("owner"),
+                next_action: text("next_action"),
+            },
+        };
+        let id = id.ok_or_else(unfit)?.to_owned();
+        if actions.insert(id.clone(), deed).is_some() {
+            return Err(NotAResponseFile::Unknown(format!(
+                "`actions` names `{id}` twice"
+            )));
+        }
+    }
+    Ok(actions)
+}
+
+impl ThreadAction {
+    /// The action, if it is one of the four.
+    pub fn act(&self) -> Option<Action> {
+        Action::from_word(&self.action)
+    }
+
+    /// The stance, if one was given that there is.
+    pub fn stance(&self) -> Option<Stance> {
+        self.stance.as_deref().and_then(Stance::from_word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loose(text: &str) -> LooseResponse {
+        match ResponseFile::read(text).expect("a sheet") {
+            ResponseFile::Loose(loose) => loose,
+            ResponseFile::Structured(_) => panic!("not structured: {text}"),
+        }
+    }
+
+    #[test]
+    fn findings_may_be_a_list_or_a_field_in_yaml_or_json() {
+        for text in [
+            "- severity: P1\n  title: a\n",
+            "# mine\n---\n- severity: P1\n  title: a\n",
+            "findings:\n- severity: P1\n  title: a\n",
+            "[{\"severity\": \"P1\",\n\"title\": \"a\"}]",
+            "{\"findings\": [{\"severity\": \"P1\", \"title\": \"a\"}]}",
+        ] {
+            let findings = loose(text).findings;
+            assert_eq!(
+                (findings.len(), &findings[0]["title"]),
+                (1, &Value::from("a")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn actions_are_words_or_mappings() {
+        let named =
+            loose("actions:\n  F-1: resolve\n  F-2: {action: defer, owner: claude}\n").actions;
+        assert_eq!(
+            (named["F-1"].act(), named["F-2"].owner.as_deref()),
+            (Some(Action::Resolve), Some("claude"))
+        );
+        assert_eq!(
+            loose("actions:\n- {id: F-1, action: resolve}\n").actions["F-1"],
+            named["F-1"]
+        );
+    }
+
+    #[test]
+    fn the_word_of_the_structured_output_does_as_well() {
+        let named = loose("threads:\n  F-1: {action: veto}\n").actions;
+        assert_eq!(named["F-1"].act(), Some(Action::Veto));
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_named() {
+        let error = ResponseFile::read("finding: []\n")
+            .expect_err("a slip")
+            .to_string();
+        assert!(
+            error.starts_with("`finding` means nothing here, expected findings, actions"),
+            "{error}"
+        );
+    }
+}

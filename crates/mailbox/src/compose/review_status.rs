@@ -1,0 +1,154 @@
+//! Where an agent's reviews stand, read from the ledger without its lock. An agent with a user of its own may not read
+//! it; then nothing is known, and whoever asks goes by the files or has to be told.
+
+use std::path::Path;
+
+use message_schema::envelope::MessageType;
+use message_schema::id::{AgentName, PrNumber, Repo};
+use message_schema::{ReadBody, parse};
+use review::{Review, ReviewKey, Side};
+use serde::Serialize;
+use workspace::fold::Books;
+
+use crate::mailboxes::{AgentMailboxes, MailboxPlace};
+
+/// The reviews an agent takes part in.
+#[derive(Debug)]
+pub struct ReviewStatuses {
+    books: Books,
+    me: AgentName,
+}
+
+/// Where one review stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReviewStatus {
+    /// As in `#86 claude -> codex`.
+    pub review: String,
+    /// The phase.
+    pub phase: &'static str,
+    /// The round, over the pull request's life.
+    pub round: u32,
+    /// Whose move it is: an agent, `person`, or nobody (absent).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mover: Option<String>,
+}
+
+impl ReviewStatuses {
+    /// What the ledger says; nothing if it cannot be read.
+    pub fn read(root: &Path, me: &AgentName) -> Option<Self> {
+        let (books, _) = Books::read(root).ok()?;
+        Some(Self {
+            books,
+            me: me.clone(),
+        })
+    }
+
+    /// The ledger itself.
+    pub(super) fn books(&self) -> &Books {
+        &self.books
+    }
+
+    /// The reviews of that pull request, or of all, that this agent takes part in.
+    pub fn mine<'a>(
+        &'a self,
+        pr: Option<&'a PrNumber>,
+        repo: Option<&'a Repo>,
+    ) -> impl Iterator<Item = (&'a ReviewKey, &'a Review)> {
+        self.books.state().reviews().filter(move |(key, _)| {
+            let is_mine = key.author == self.me || key.reviewer == self.me;
+            is_mine && pr.is_none_or(|pr| key.pr.same_pr(pr)) && is_of(key.repo.as_ref(), repo)
+        })
+    }
+
+    /// The only agent that can be meant on a pull request: the other side of the one review of it that is open.
+    pub fn other_side(&self, pr: &PrNumber, repo: Option<&Repo>) -> Option<AgentName> {
+        let mut open = self
+            .mine(Some(pr), repo)
+            .filter(|(_, review)| !review.phase.is_final());
+        let (key, _) = open.next()?;
+        let is_only = open.next().is_none();
+        is_only.then(|| {
+            if key.author == self.me {
+                key.reviewer.clone()
+            } else {
+                key.author.clone()
+            }
+        })
+    }
+
+    /// The round a message of this pull request to that agent is about.
+    pub fn round(&self, pr: &PrNumber, repo: Option<&Repo>, other: &AgentName) -> Option<u32> {
+        let mut reviews = self
+            .mine(Some(pr), repo)
+            .filter(|(key, _)| key.author == *other || key.reviewer == *other);
+        let (_, review) = reviews.next()?;
+        reviews.next().is_none().then_some(review.round)
+    }
+}
+
+/// The reviewer and the round of the newest feedback in the agent's own mailboxes on a pull request: what the author
+/// answers, where the ledger cannot be read.
+pub fn feedback_in_hand(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(AgentName, u32)> {
+    let mailboxes = AgentMailboxes::new(root, me);
+    let places = [
+        MailboxPlace::Inbox,
+        MailboxPlace::Taken,
+        MailboxPlace::Archive,
+    ];
+    let letters = places
+        .into_iter()
+        .filter_map(|place| mailboxes.letters(place).ok())
+        .flatten();
+    let rounds = letters.filter_map(|letter| {
+        let message = parse(letter.text.as_bytes()).ok()?;
+        let is_meant = message.kind() == Some(MessageType::ReviewFeedback)
+            && message.related_pr().is_some_and(|about| about.same_pr(pr));
+        let ReadBody::Mapping(body) = message.read_body() else {
+            return None;
+        };
+        let round = body.field_text("round")?.parse().ok()?;
+        is_meant.then_some((message.from()?, round))
+    });
+    rounds.max_by_key(|(_, round)| *round)
+}
+
+fn is_of(own: Option<&Repo>, named: Option<&Repo>) -> bool {
+    match (own, named) {
+        (Some(own), Some(named)) => own.to_canonical() == named.to_canonical(),
+        (None, _) | (_, None) => true,
+    }
+}
+
+impl ReviewStatus {
+    /// Where that review stands.
+    pub fn of(key: &ReviewKey, review: &Review) -> Self {
+        let mover = match review.mover() {
+            Side::Author => Some(key.author.to_string()),
+            Side::Reviewer => Some(key.reviewer.to_string()),
+            Side::Person => Some("person".to_owned()),
+            Side::Nobody => None,
+        };
+        Self {
+            review: key.to_string(),
+            phase: review.phase.word(),
+            round: review.round,
+            mover,
+        }
+    }
+
+    /// In one phrase.
+    pub fn told(&self) -> String {
+        let Self {
+            review,
+            phase,
+            round,
+            mover,
+        } = self;
+        let whose = match mover.as_deref() {
+            Some("person") => "a person moves".to_owned(),
+            Some(agent) => format!("{agent} moves"),
+            None => "nobody has to move".to_owned(),
+        };
+        format!("{review}: {phase}, round {round}; {whose}")
+    }
+}

@@ -1,0 +1,108 @@
+//! What an agent sent before under an id: in its outbox, or accepted in `sent/`. What was refused is not known; its id is
+//! free.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use message_schema::id::{AgentName, MessageId};
+use message_schema::schema::Schema;
+use message_schema::{Message, ReadBody, coerce, parse};
+use serde_json::Value;
+use spool::Layout;
+
+use super::outbox::file_name;
+use super::packet::read;
+
+/// A message that was sent before.
+#[derive(Clone, Debug)]
+pub struct SentMessage {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// Whether it was accepted; else it waits in the outbox.
+    pub accepted: bool,
+}
+
+/// Finds the message an agent sent under this id, whatever its file is called.
+pub fn find(root: &Path, agent: &AgentName, id: &MessageId) -> io::Result<Option<SentMessage>> {
+    let layout = Layout::new(root);
+    let (outbox, sent) = (layout.outbox(agent.as_str()), layout.sent(agent.as_str()));
+    // A message that is put away between the two looks is found in the second.
+    for (directory, accepted) in [(outbox, false), (sent, true)] {
+        let likely = directory.join(file_name(id));
+        let listed = match std::fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            listed => listed?,
+        };
+        let others = listed
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| *path != likely && is_message(path));
+        for path in std::iter::once(likely.clone()).chain(others) {
+            let text = read(&path)
+                .ok()
+                .and_then(|bytes| String::from_utf8(bytes).ok());
+            let Some(text) = text.filter(|text| text.contains(id.as_str())) else {
+                continue;
+            };
+            if parse(text.as_bytes()).is_ok_and(|message| message.id().as_ref() == Some(id)) {
+                return Ok(Some(SentMessage {
+                    path,
+                    text,
+                    accepted,
+                }));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn is_message(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    !name.starts_with('.')
+        && [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| name.ends_with(end))
+}
+
+/// Whether two messages say the same, whenever they were written.
+pub fn same(a: &str, b: &str) -> bool {
+    let read = |text: &str| parse(text.as_bytes()).ok().map(|message| content(&message));
+    read(a).is_some_and(|a| Some(a) == read(b))
+}
+
+fn content(message: &Message) -> (Value, Option<Value>) {
+    let mut envelope = coerce(message.root(), Schema::Envelope.shape());
+    let body = match (
+        message.read_body(),
+        message.kind().and_then(Schema::of_body),
+    ) {
+        (ReadBody::Mapping(body), Some(schema)) => Some(coerce(body, schema.shape())),
+        (ReadBody::Mapping(_) | ReadBody::Unread | ReadBody::Malformed(_), _) => None,
+    };
+    if let Value::Object(fields) = &mut envelope {
+        fields.remove("created_at_utc");
+        if body.is_some() {
+            fields.remove("body");
+        }
+    }
+    (envelope, body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_time_may_differ() {
+        let text = "id: m-1\nfrom: a\nto: b\ntype: question\npriority: P2\n\
+                    created_at_utc: 2026-02-13T10:00:00Z\nsubject: s\nbody: |\n  why?\n";
+        assert!(same(text, &text.replace("10:00", "11:00")));
+        assert!(same(text, &text.replace("subject: s", "subject: \"s\"")));
+        assert!(!same(text, &text.replace("why", "how")));
+        assert!(!same(text, &text.replace("P2", "P1")));
+    }
+}

@@ -1,0 +1,417 @@
+//! What lies in an agent's own mailboxes, as the agent itself finds it: the messages of its inbox, those it has taken and
+//! those it is done with, and what became of its own. Reads envelopes and moves files; whether a message is right was the daemon's to say before
+//! it delivered it, and nothing here asks the ledger.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use message_schema::id::AgentName;
+use message_schema::{Message, parse};
+use serde::Serialize;
+use spool::Layout;
+use workspace::replaced::rename_new;
+
+/// The largest file that is read, in bytes: no delivered message is larger.
+const SIZE_MAX: u64 = 256 * 1024;
+
+/// Where a message of an agent lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MailboxPlace {
+    /// Nobody has it in hand.
+    Inbox,
+    /// It is being worked on.
+    Taken,
+    /// It is done with.
+    Archive,
+    /// The agent wrote it, and it was not judged yet.
+    Outbox,
+    /// The agent wrote it, and it was accepted.
+    Sent,
+    /// The agent wrote it, and it was refused.
+    DeadLetter,
+}
+
+/// A message in one of the agent's mailboxes; a field that is missing or cannot be read is left out.
+#[derive(Clone, Debug, Serialize)]
+pub struct MailboxEntry {
+    /// Its id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its type.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Who wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// `P0` to `P3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// The number of the pull request it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pr: Option<String>,
+    /// One line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// When it was written, as its sender says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at_utc: Option<String>,
+    /// The message it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_message_id: Option<String>,
+    /// The conversation it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    /// The packet it points to, relative to the root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet: Option<String>,
+    /// Where it lies.
+    pub place: MailboxPlace,
+    /// Its file.
+    pub path: PathBuf,
+    /// Why it is no message; then only the place is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+    /// Its exact text.
+    #[serde(skip)]
+    pub text: String,
+    /// When the file was finished.
+    #[serde(skip)]
+    pub arrived: Option<SystemTime>,
+}
+
+/// Why a letter was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum MoveError {
+    /// Somebody else was faster.
+    #[error("{} no longer exists", .0.display())]
+    Gone(PathBuf),
+    /// The disk.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// An agent's own mailboxes.
+#[derive(Clone, Debug)]
+pub struct AgentMailboxes {
+    layout: Layout,
+    agent: AgentName,
+}
+
+impl AgentMailboxes {
+    /// The mailboxes of an agent; touches nothing.
+    pub fn new(root: &Path, agent: &AgentName) -> Self {
+        Self {
+            layout: Layout::new(root),
+            agent: agent.clone(),
+        }
+    }
+
+    /// The directory of a place.
+    pub fn directory(&self, place: MailboxPlace) -> PathBuf {
+        let agent = self.agent.as_str();
+        match place {
+            MailboxPlace::Inbox => self.layout.inbox(agent),
+            MailboxPlace::Taken => self.layout.taken(agent),
+            MailboxPlace::Archive => self.layout.archive(agent),
+            MailboxPlace::Outbox => self.layout.outbox(agent),
+            MailboxPlace::Sent => self.layout.sent(agent),
+            MailboxPlace::DeadLetter => self.layout.dead_letter(agent),
+        }
+    }
+
+    /// The names of the messages in a place, in no order. A place that is not there is empty.
+    pub fn names(&self, place: MailboxPlace) -> io::Result<Vec<PathBuf>> {
+        let entries = match std::fs::read_dir(self.directory(place)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if is_message(&path) {
+                names.push(path);
+            }
+        }
+        Ok(names)
+    }
+
+    /// The messages in a place: the most urgent first, of the same priority the one that came first.
+    pub fn letters(&self, place: MailboxPlace) -> io::Result<Vec<MailboxEntry>> {
+        Ok(self.some_letters(place, usize::MAX)?.0)
+    }
+
+    /// The same of at most so many, the first by their names, and how many names there are: for whoever has no time to read
+    /// them all.
+    pub fn some_letters(
+        &self,
+        place: MailboxPlace,
+        at_most: usize,
+    ) -> io::Result<(Vec<MailboxEntry>, usize)> {
+        let mut names = self.names(place)?;
+        let count = names.len();
+        if count > at_most {
+            names.select_nth_unstable(at_most);
+            names.truncate(at_most);
+        }
+        let mut letters: Vec<MailboxEntry> = names
+            .into_iter()
+            .filter_map(|path| read(&path, place))
+            .collect();
+        let rank =
+            |letter: &MailboxEntry| letter.priority.clone().unwrap_or_else(|| "P9".to_owned());
+        letters.sort_by(|a, b| (rank(a), a.arrived, &a.path).cmp(&(rank(b), b.arrived, &b.path)));
+        Ok((letters, count))
+    }
+
+    /// The messages in a place that were finished after that instant, in no order.
+    pub fn since(&self, place: MailboxPlace, instant: SystemTime) -> io::Result<Vec<MailboxEntry>> {
+        let is_newer = |path: &PathBuf| {
+            let modified = path.symlink_metadata().and_then(|data| data.modified());
+            modified.is_ok_and(|modified| modified > instant)
+        };
+        Ok(self
+            .names(place)?
+            .into_iter()
+            .filter(is_newer)
+            .filter_map(|path| read(&path, place))
+            .collect())
+    }
+
+    /// The messages with this id or file name, wherever they lie; those in hand before those that are done with.
+    pub fn find(&self, what: &str) -> io::Result<Vec<MailboxEntry>> {
+        let mut found = Vec::new();
+        for place in [
+            MailboxPlace::Inbox,
+            MailboxPlace::Taken,
+            MailboxPlace::Archive,
+        ] {
+            let letters = self.letters(place)?;
+            found.extend(letters.into_iter().filter(|letter| letter.is(what)));
+        }
+        Ok(found)
+    }
+
+    /// Takes a message out of the inbox to work on it. Of several that try, one succeeds.
+    pub fn take(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
+        self.to(letter, MailboxPlace::Taken)
+    }
+
+    /// Puts a message away: it is done with.
+    pub fn put_away(&self, letter: &MailboxEntry) -> Result<PathBuf, MoveError> {
+        self.to(letter, MailboxPlace::Archive)
+    }
+
+    /// Moves a file in one step. A file of that name, which another message has left there, is not replaced.
+    fn to(&self, letter: &MailboxEntry, place: MailboxPlace) -> Result<PathBuf, MoveError> {
+        let directory = self.directory(place);
+        let failed = |path: &Path, source: io::Error| MoveError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        match DirBuilder::new().mode(0o770).create(&directory) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(&directory, error)),
+        }
+        for n in 1_u32.. {
+            let to = directory.join(numbered(&letter.path, n));
+            match rename_new(&letter.path, &to) {
+                Ok(()) => return Ok(to),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Err(MoveError::Gone(letter.path.clone()));
+                }
+                Err(error) => return Err(failed(&letter.path, error)),
+            }
+        }
+        unreachable!("a directory has fewer files than there are numbers")
+    }
+}
+
+impl MailboxEntry {
+    /// Whether this is the id or the file's name.
+    pub fn is(&self, what: &str) -> bool {
+        self.id.as_deref() == Some(what) || self.path.file_name().is_some_and(|name| name == what)
+    }
+
+    /// What to call it: its id, or else its file's name.
+    pub fn name(&self) -> String {
+        let file = || {
+            self.path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
+        self.id.clone().unwrap_or_else(file)
+    }
+}
+
+/// The file's own name, and where that is taken the name with a number before the extension.
+fn numbered(path: &Path, n: u32) -> OsString {
+    if n == 1 {
+        return path.file_name().unwrap_or_default().to_owned();
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{n}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    name
+}
+
+/// Whether the daemon and agents take it for a message by its name.
+fn is_message(path: &Path) -> bool {
+    let is_hidden = path
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    // A refused message lies beside its report.
+    let is_report = path
+        .file_stem()
+        .is_some_and(|stem| stem.as_encoded_bytes().ends_with(b".report"));
+    !is_hidden && !is_report && matches!(extension, Some("yaml" | "yml" | "json"))
+}
+
+/// Reads a message; nothing if it is gone or is no file.
+fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
+    // A pipe without a writer must not hold us, nor a link lead us elsewhere.
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let opened = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path);
+    let read = opened.and_then(|file| {
+        let data = file.metadata()?;
+        let mut bytes = Vec::new();
+        if data.is_file() && data.len() <= SIZE_MAX {
+            file.take(SIZE_MAX).read_to_end(&mut bytes)?;
+        }
+        Ok((data, bytes))
+    });
+    let (data, bytes) = match read {
+        Ok(read) => read,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => return Some(MailboxEntry::unreadable(path, place, error.to_string())),
+    };
+    if data.is_dir() {
+        return None;
+    }
+    if !data.is_file() || data.len() > SIZE_MAX {
+        let why = format!("it is no regular file of at most {SIZE_MAX} bytes");
+        return Some(MailboxEntry::unreadable(path, place, why));
+    }
+    let letter = match parse(&bytes) {
+        Ok(message) => MailboxEntry::of(&message, path, place),
+        Err(malformed) => MailboxEntry::unreadable(path, place, malformed.to_string()),
+    };
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Some(MailboxEntry {
+        text,
+        arrived: data.modified().ok(),
+        ..letter
+    })
+}
+
+impl MailboxEntry {
+    fn of(message: &Message, path: &Path, place: MailboxPlace) -> Self {
+        let field = |key| message.root().optional_text(key).map(str::to_owned);
+        Self {
+            id: field("id"),
+            kind: field("type"),
+            from: field("from"),
+            priority: field("priority"),
+            pr: message.related_pr().map(|pr| pr.to_string()),
+            subject: message.subject().map(str::to_owned),
+            created_at_utc: field("created_at_utc"),
+            parent_message_id: field("parent_message_id"),
+            conversation_id: field("conversation_id"),
+            packet: message
+                .packet_path()
+                .map(|path| path.to_string())
+                .or_else(|| field("related_packet")),
+            ..Self::blank(path, place)
+        }
+    }
+
+    fn unreadable(path: &Path, place: MailboxPlace, why: String) -> Self {
+        Self {
+            unreadable: Some(why),
+            ..Self::blank(path, place)
+        }
+    }
+
+    fn blank(path: &Path, place: MailboxPlace) -> Self {
+        Self {
+            id: None,
+            kind: None,
+            from: None,
+            priority: None,
+            pr: None,
+            subject: None,
+            created_at_utc: None,
+            parent_message_id: None,
+            conversation_id: None,
+            packet: None,
+            place,
+            path: path.to_owned(),
+            unreadable: None,
+            text: String::new(),
+            arrived: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_null_is_left_out_and_what_is_no_message_says_why() {
+        let root = tempfile::tempdir().expect("a directory");
+        let inbox = root.path().join("agents/codex/inbox");
+        std::fs::create_dir_all(&inbox).expect("an inbox");
+        std::fs::write(
+            inbox.join("a.yaml"),
+            "id: m-1\nparent_message_id: null\nconversation_id: ~\nsubject: \"\"\n",
+        )
+        .expect("a message");
+        std::fs::write(inbox.join("b.yaml"), "- no mapping\n").expect("a file");
+        for name in [".hidden.yaml", "a.report.yaml", "a.tmp"] {
+            std::fs::write(inbox.join(name), "id: m-2\n").expect("a file");
+        }
+        let bag = AgentMailboxes::new(root.path(), &"codex".parse().expect("a name"));
+        let letters = bag.letters(MailboxPlace::Inbox).expect("a list");
+        assert_eq!(letters.len(), 2);
+        let of = |name: &str| {
+            letters
+                .iter()
+                .find(|letter| letter.is(name))
+                .expect("it was listed")
+        };
+        let MailboxEntry {
+            parent_message_id,
+            conversation_id,
+            subject,
+            unreadable,
+            ..
+        } = of("m-1");
+        assert_eq!(
+            [parent_message_id, conversation_id, subject, unreadable],
+            [&None; 4]
+        );
+        assert!(of("b.yaml").unreadable.is_some());
+    }
+}

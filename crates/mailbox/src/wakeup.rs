@@ -1,0 +1,156 @@
+//! Waiting for something to happen in directories that others write to: by events of the file system where there are any,
+//! and by a look now and then, which makes it certain. What came is the caller's to look at.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use notify::event::{AccessKind, AccessMode};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+/// How long a wait without events lasts: so late is something seen at the latest that no event told.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Wakes its owner when something changes in one of some directories.
+#[derive(Debug)]
+pub struct Wakeup {
+    directories: Vec<PathBuf>,
+    /// Absent where the system offers no events; then the clock alone wakes.
+    watcher: Option<RecommendedWatcher>,
+    events: Receiver<()>,
+}
+
+impl Wakeup {
+    /// Watches directories. What cannot be watched is looked at once a second.
+    pub fn at(directories: &[&Path]) -> Self {
+        let (send, events) = channel();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            // What could not be told may be anything.
+            if event.map_or(true, |event| event.need_rescan() || is_news(&event.kind)) {
+                // Whoever waited is gone, and the watcher with it.
+                let _ = send.send(());
+            }
+        });
+        let directories = directories
+            .iter()
+            .map(|directory| (*directory).to_owned())
+            .collect();
+        let mut wakeup = Self {
+            directories,
+            watcher: watcher.ok(),
+            events,
+        };
+        wakeup.watch();
+        wakeup
+    }
+
+    /// Waits until something changed, or for a second.
+    pub fn wait(&mut self) {
+        self.wait_at_most(TICK);
+    }
+
+    /// Looks until `look` finds something or the time is up: at once, after each ring, and when the time is up. A failed
+    /// look ends the wait.
+    pub fn until<T, E>(
+        mut self,
+        patience: Duration,
+        mut look: impl FnMut() -> Result<Option<T>, E>,
+    ) -> Result<Option<T>, E> {
+        let start = Instant::now();
+        loop {
+            // The watch stands before the look, so nothing comes unseen between the two.
+            if let Some(found) = look()? {
+                return Ok(Some(found));
+            }
+            let Some(left) = patience.checked_sub(start.elapsed()) else {
+                return Ok(None);
+            };
+            self.wait_at_most(left.min(TICK));
+        }
+    }
+
+    fn wait_at_most(&mut self, time: Duration) {
+        match self.events.recv_timeout(time) {
+            // What comes in a burst is looked at once: a batch is one write and several events.
+            Ok(()) => while self.events.try_recv().is_ok() {},
+            // A directory that was exchanged, or made since, is watched from now on, so that the next change events.
+            Err(RecvTimeoutError::Timeout) => self.watch(),
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(time),
+        }
+    }
+
+    fn watch(&mut self) {
+        let Some(watcher) = &mut self.watcher else {
+            return;
+        };
+        for directory in &self.directories {
+            // Neither one that is not watched yet nor one that is not there is a failure: the looks go on.
+            let _ = watcher.unwatch(directory);
+            let _ = watcher.watch(directory, RecursiveMode::NonRecursive);
+        }
+    }
+}
+
+/// Whether a file came, went or was finished. That one was opened is our own doing as often as not, and to look because of
+/// it would never end.
+fn is_news(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_) => true,
+        EventKind::Access(kind) => *kind == AccessKind::Close(AccessMode::Write),
+        EventKind::Any | EventKind::Other => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_comes_is_seen_by_its_event_and_not_by_a_look_a_second_later() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("a.yaml");
+        let mut looks = 0;
+        let found = Wakeup::at(&[directory.path()]).until(Duration::from_secs(60), || {
+            looks += 1;
+            if looks == 1 {
+                let (temporary, file) = (file.with_extension("tmp"), file.clone());
+                std::thread::spawn(move || {
+                    std::fs::write(&temporary, "x")
+                        .and_then(|()| std::fs::rename(&temporary, &file))
+                });
+            }
+            Ok::<_, Infallible>(file.exists().then_some(()))
+        });
+        assert_eq!(found, Ok(Some(())));
+    }
+
+    #[test]
+    fn looking_is_no_news_and_the_time_ends_the_wait() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().to_owned();
+        let mut looks = 0;
+        let found = Wakeup::at(&[&path]).until(Duration::from_millis(300), || {
+            looks += 1;
+            Ok::<Option<()>, Infallible>(std::fs::read_dir(&path).map(|_| None).unwrap_or_default())
+        });
+        assert_eq!(found, Ok(None));
+        assert!(
+            looks < 10,
+            "{looks} looks within 0.3 s: each look wakes the next"
+        );
+    }
+
+    #[test]
+    fn a_directory_that_is_made_later_rings_from_its_first_second_on() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (one, other) = (directory.path().join("one"), directory.path().join("other"));
+        let mut wakeup = Wakeup::at(&[&one, &other]);
+        std::fs::create_dir(&other).expect("a directory");
+        // Nothing is watched yet, so this is the second after which it is.
+        wakeup.wait();
+        std::fs::write(other.join("a.yaml"), "x").expect("a file");
+        assert_eq!(wakeup.events.recv_timeout(Duration::from_secs(60)), Ok(()));
+    }
+}

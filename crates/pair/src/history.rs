@@ -1,0 +1,50 @@
+//! Everything the ledger has of a pair.
+
+use std::path::Path;
+
+use review::{Event, PairId, PairStanding, PairStep, Record};
+use spool::SpoolError;
+use workspace::fold;
+
+/// Something that happened to a pair.
+#[derive(Debug)]
+pub struct Past {
+    /// The record's number.
+    pub seq: u64,
+    /// When, as the ledger has it.
+    pub at: String,
+    /// What.
+    pub step: PairStep,
+    /// Where the pair stood then.
+    pub standing: PairStanding,
+}
+
+/// What happened to the pair of that name, or to the one opened last, oldest first; nothing if there is none.
+pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
+    let mut found: Option<(PairId, Vec<Past>)> = None;
+    spool::read_ledger(root, &mut |entry| {
+        let (Record::Happened(happened), _) = fold::decision(entry)? else {
+            return Ok(());
+        };
+        let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) else {
+            return Ok(());
+        };
+        let is_new =
+            matches!(news.what, PairStep::Opened(_)) && id.is_none_or(|id| *id == news.pair);
+        if is_new {
+            found = Some((news.pair.clone(), Vec::new()));
+        }
+        if let Some((pair, past)) = &mut found
+            && *pair == news.pair
+        {
+            past.push(Past {
+                seq: entry.seq,
+                at: entry.at.clone(),
+                step: news.what.clone(),
+                standing,
+            });
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}

@@ -1,0 +1,348 @@
+//! `settled pair`: runs an author's and a reviewer's command in turn until the reviewer passes, one of them gives up, or
+//! the budget is spent. The rules decide where each run leads; the driver does nothing before the ledger has it. Nothing
+//! is printed here.
+//!
+//! One turn: the daemon judges the outboxes, the driver drains the agent's mail into a folder, records in the ledger that
+//! a run begins, runs the command under a keeper as the daemon runs its agents, has the daemon judge what it wrote, and
+//! records what it said. A killed driver leaves a run with a beginning and no end; the next `--resume` ends what is left
+//! of it and records that first.
+//!
+//! - `turn` runs a command once, `answer` reads its result; `mail` drains the inbox and waits for judgement;
+//! - `serving` starts a daemon where none serves, `places` names the folders, `stop` listens for signals;
+//! - `history` reads a pair back from the ledger, `view` puts it into words.
+
+mod answer;
+pub mod history;
+mod mail;
+mod places;
+mod serving;
+mod stop;
+mod turn;
+pub mod view;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use daemon::serve::DaemonError;
+use daemon::tell::{self, TellError};
+use message_schema::Code;
+use review::{
+    Event, OpenPair, PairId, PairReport, PairSetup, PairStanding, PairStep, Record, RunState,
+};
+use spool::SpoolError;
+use workspace::fold::Books;
+
+use self::places::{NoPlaces, Places};
+use self::serving::Serving;
+pub use self::stop::Stop;
+
+/// Whose command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The author's.
+    Author,
+    /// The reviewer's.
+    Reviewer,
+}
+
+impl Role {
+    /// Who has the turn in that state.
+    pub fn of(run: RunState) -> Option<Self> {
+        match run {
+            RunState::Working => Some(Self::Author),
+            RunState::Reviewing => Some(Self::Reviewer),
+            RunState::Init | RunState::Complete | RunState::Failed => None,
+        }
+    }
+
+    /// The word on the screen, in JSON and in names of files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Author => "author",
+            Self::Reviewer => "reviewer",
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Author => Self::Reviewer,
+            Self::Reviewer => Self::Author,
+        }
+    }
+}
+
+/// What becomes of a pair while it is driven.
+pub enum Progress<'a> {
+    /// The ledger has it.
+    Told(RecordedStep<'a>),
+    /// A command is at work, since so long and with so many turns.
+    Works(Role, Duration, u32),
+}
+
+/// What the ledger was told, and where the pair stands since.
+#[derive(Clone, Copy)]
+pub struct RecordedStep<'a> {
+    /// The pair.
+    pub pair: &'a PairId,
+    /// How it was set up.
+    pub setup: &'a PairSetup,
+    /// The step.
+    pub step: &'a PairStep,
+    /// Where it stood before.
+    pub was: PairStanding,
+    /// Where it stands now.
+    pub standing: &'a PairStanding,
+}
+
+/// Why a pair is not driven on. What the ledger has stands, and it can be resumed.
+#[derive(Debug, thiserror::Error)]
+pub enum PairError {
+    /// The ledger was not told.
+    #[error(transparent)]
+    Tell(#[from] TellError),
+    /// The rules do not take what was told.
+    #[error("{code}: {why}")]
+    Declined {
+        /// The code.
+        code: Code,
+        /// Why.
+        why: String,
+    },
+    /// No daemon serves, and none could in this place.
+    #[error(transparent)]
+    Serve(DaemonError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] SpoolError),
+    /// No such pair goes on or may go on.
+    #[error("no pair {0} goes on or can be resumed")]
+    Unknown(PairId),
+    /// Its folder is not had.
+    #[error("the pair {id}: {source}")]
+    Places {
+        /// The pair.
+        id: PairId,
+        /// Why.
+        source: NoPlaces,
+    },
+    /// The disk, or a process that cannot be started.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl PairError {
+    /// Whether another process drives the pair.
+    pub fn is_busy(&self) -> bool {
+        matches!(
+            self,
+            Self::Places {
+                source: NoPlaces::Busy,
+                ..
+            }
+        )
+    }
+}
+
+/// A pair that is driven by this process.
+pub struct Driver<'a> {
+    root: PathBuf,
+    id: PairId,
+    setup: PairSetup,
+    standing: PairStanding,
+    places: Places,
+    _serving: Serving,
+    stop: Stop,
+    progress: &'a mut dyn FnMut(&Progress<'_>),
+}
+
+impl<'a> Driver<'a> {
+    /// Sets a pair up.
+    pub fn open(
+        root: &Path,
+        setup: PairSetup,
+        stop: Stop,
+        progress: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Result<Self, PairError> {
+        let id = new_id();
+        let places = hold(root, &id)?;
+        let standing = PairStanding::new(&setup);
+        let _serving = Serving::see_to(root, &places.log());
+        let mut driver = Self {
+            root: root.to_owned(),
+            id,
+            setup,
+            standing,
+            places,
+            _serving,
+            stop,
+            progress,
+        };
+        let setup = Box::new(driver.setup.clone());
+        if let Err(error) = driver.tell(PairStep::Opened(setup)) {
+            driver.places.discard();
+            return Err(error);
+        }
+        driver.write_task()?;
+        Ok(driver)
+    }
+
+    /// Takes a pair up where it stood.
+    pub fn resume(
+        root: &Path,
+        id: &PairId,
+        stop: Stop,
+        progress: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Result<Self, PairError> {
+        let mut driver = Self::take_over(root, id, stop, progress)?;
+        driver.tell(PairStep::Resumed)?;
+        driver.write_task()?;
+        Ok(driver)
+    }
+
+    /// Lets a pair that was interrupted rest for good.
+    pub fn drop_it(
+        root: &Path,
+        id: &PairId,
+        stop: Stop,
+        progress: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Result<PairStanding, PairError> {
+        let mut driver = Self::take_over(root, id, stop, progress)?;
+        driver.tell(PairStep::Dropped)?;
+        Ok(driver.standing)
+    }
+
+    /// Holds a pair that was interrupted. One whose driver was killed is told to be interrupted first.
+    fn take_over(
+        root: &Path,
+        id: &PairId,
+        stop: Stop,
+        progress: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Result<Self, PairError> {
+        let places = hold(root, id)?;
+        // Only now: whoever drove it until then has told all it will.
+        let (books, _) = Books::read(root)?;
+        let known = books.state().pair(id).cloned();
+        let OpenPair {
+            setup, standing, ..
+        } = known.ok_or_else(|| PairError::Unknown(id.clone()))?;
+        let (id, _serving) = (id.clone(), Serving::see_to(root, &places.log()));
+        let mut driver = Self {
+            root: root.to_owned(),
+            id,
+            setup,
+            standing,
+            places,
+            _serving,
+            stop,
+            progress,
+        };
+        if !driver.standing.pair.run().is_terminal() {
+            let run = driver
+                .standing
+                .began_at
+                .map(|at| turn::cut_off(&driver, at));
+            driver.tell(PairStep::Interrupted {
+                why: "whoever drove it was ended".to_owned(),
+                run,
+            })?;
+        }
+        Ok(driver)
+    }
+
+    /// Which pair it is.
+    pub fn id(&self) -> &PairId {
+        &self.id
+    }
+
+    /// Runs the commands in turn until the pair is over, and says where it stands then.
+    pub fn drive(&mut self) -> Result<PairStanding, PairError> {
+        loop {
+            let run = self.standing.pair.run();
+            if run.is_terminal() {
+                return Ok(self.standing);
+            }
+            if let Some(why) = self.stop.heard() {
+                self.tell(PairStep::Interrupted {
+                    why: why.to_owned(),
+                    run: None,
+                })?;
+                continue;
+            }
+            match Role::of(run) {
+                Some(role) => self.turn(role)?,
+                None => self.start()?,
+            }
+        }
+    }
+
+    fn start(&mut self) -> Result<(), PairError> {
+        let workdir = Path::new(&self.setup.workdir);
+        let step = match std::fs::read_dir(workdir) {
+            Ok(_) => PairStep::Started,
+            Err(error) => PairStep::NotStarted {
+                why: format!("its folder cannot be worked in: {error}"),
+            },
+        };
+        self.tell(step)
+    }
+
+    /// Tells the ledger, and knows from it where the pair stands then.
+    fn tell(&mut self, what: PairStep) -> Result<(), PairError> {
+        let news = PairReport {
+            pair: self.id.clone(),
+            what,
+        };
+        let heard = tell::tell(&self.root, Event::Pair(news.clone()))?;
+        match heard.record {
+            Record::Happened(happened) => {
+                let was = self.standing;
+                self.standing = happened.pair.unwrap_or(self.standing);
+                let Self {
+                    setup,
+                    standing,
+                    progress,
+                    ..
+                } = self;
+                let told = RecordedStep {
+                    pair: &news.pair,
+                    setup,
+                    step: &news.what,
+                    was,
+                    standing,
+                };
+                progress(&Progress::Told(told));
+                Ok(())
+            }
+            Record::Declined { code, why, .. } => Err(PairError::Declined { code, why }),
+            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
+                unreachable!("an order leads to what happened, or to what was declined")
+            }
+        }
+    }
+
+    fn write_task(&self) -> Result<(), PairError> {
+        let failed = |source| PairError::Io {
+            what: "the task".to_owned(),
+            source,
+        };
+        places::write(&self.places.task(), &self.setup.task).map_err(failed)
+    }
+}
+
+fn hold(root: &Path, id: &PairId) -> Result<Places, PairError> {
+    Places::hold(root, id).map_err(|source| PairError::Places {
+        id: id.clone(),
+        source,
+    })
+}
+
+fn new_id() -> PairId {
+    let name = format!("pair-{}", workspace::clock::new_name());
+    PairId(message_schema::id::MessageId::new(name).expect("letters, digits and dashes"))
+}

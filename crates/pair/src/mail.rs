@@ -1,0 +1,98 @@
+//! The mail of a pair's agents: judged before and after each run, drained before it, and what was accepted meanwhile.
+
+use std::path::Path;
+use std::time::Duration;
+
+use daemon::tell;
+use mailbox::mailboxes::{AgentMailboxes, MailboxPlace, MoveError};
+use message_schema::envelope::MessageType;
+use message_schema::id::{AgentName, MessageId};
+use review::{Record, ReviewKey};
+use spool::{Digest, SpoolError, Tail};
+use workspace::fold;
+
+use super::{PairError, places};
+
+/// How long the daemon may take to judge what an agent wrote: a little longer than its longest patience with a file
+/// whose packet is missing.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The most messages that are handed over in one turn; the rest stays for the next.
+const DRAINED_MAX: usize = 100;
+
+/// Waits until what an agent wrote is judged and delivered, in the daemon's place where none serves. What is not
+/// judged in time is none of this turn.
+pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
+    let outbox = AgentMailboxes::new(root, agent);
+    let is_empty = || {
+        outbox
+            .names(MailboxPlace::Outbox)
+            .is_ok_and(|names| names.is_empty())
+    };
+    tell::wait_until(root, PATIENCE, is_empty)
+        .map(drop)
+        .map_err(PairError::Serve)
+}
+
+/// A message that was accepted, and the review it is about.
+pub(super) struct Sent {
+    pub(super) id: MessageId,
+    pub(super) kind: MessageType,
+    pub(super) review: Option<ReviewKey>,
+}
+
+/// Takes what lies in an agent's inbox, and puts a copy of each into the folder of the turn, under a name of ours: its
+/// own is its sender's. The copy comes first, so that a kill leaves no message taken and not handed over. What cannot be
+/// read stays where it is.
+pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize, PairError> {
+    let failed = |source| PairError::Io {
+        what: format!("the mail of {agent}"),
+        source,
+    };
+    let bag = AgentMailboxes::new(root, agent);
+    let (letters, _) = bag
+        .some_letters(MailboxPlace::Inbox, DRAINED_MAX)
+        .map_err(failed)?;
+    let mut taken = 0;
+    for letter in letters.into_iter().filter(|letter| !letter.text.is_empty()) {
+        let there: Vec<String> = std::fs::read_dir(into)
+            .map_err(failed)?
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        let digest: String = Digest::of(letter.text.as_bytes())
+            .to_string()
+            .chars()
+            .take(16)
+            .collect();
+        if !there.iter().any(|name| name.contains(&digest)) {
+            let name = format!("{:03}-{digest}.yaml", there.len() + 1);
+            places::write(&into.join(name), &letter.text).map_err(failed)?;
+        }
+        match bag.take(&letter) {
+            Ok(_) => taken += 1,
+            // Its reader was faster.
+            Err(MoveError::Gone(_)) => {}
+            Err(MoveError::Io { source, .. }) => return Err(failed(source)),
+        }
+    }
+    Ok(taken)
+}
+
+/// The messages of an agent that were accepted since.
+pub(super) fn accepted(tail: &mut Tail, agent: &AgentName) -> Result<Vec<Sent>, SpoolError> {
+    let mut found = Vec::new();
+    tail.read(&mut |entry| {
+        if let (Record::Accepted(accepted), _) = fold::decision(entry)?
+            && accepted.from == *agent
+        {
+            let review = accepted.step.as_ref().map(|step| step.review.clone());
+            found.push(Sent {
+                id: accepted.id.clone(),
+                kind: accepted.kind,
+                review,
+            });
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}

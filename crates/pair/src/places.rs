@@ -1,0 +1,153 @@
+//! `.settled/pairs/<id>/`: what the commands of a pair are given and what they printed. Only the owner of `.settled`
+//! can look into it. What counts is in the ledger; a folder that is lost costs the commands their reading.
+//!
+//! `task.md`; `mail/<iteration>-<role>/` with copies of the messages of one turn; what each side said last; and one
+//! numbered folder for every run, as the daemon's own runner has them.
+
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use review::PairId;
+use runner::folder::Folder;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use spool::Layout;
+
+use super::Role;
+
+/// How many pairs' folders are kept; older ones are removed.
+const KEPT_MAX: usize = 50;
+
+/// The folder of one pair, held by one process at a time.
+#[derive(Debug)]
+pub(super) struct Places {
+    at: PathBuf,
+    _lock: File,
+}
+
+/// Why a pair's folder is not had.
+#[derive(Debug, thiserror::Error)]
+pub enum NoPlaces {
+    /// Another process drives the pair.
+    #[error("another process drives the pair")]
+    Busy,
+    /// The disk.
+    #[error("{}: {source}", at.display())]
+    Io {
+        /// The folder.
+        at: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Places {
+    /// Makes the folder of a pair, if it is missing, and holds it.
+    pub(super) fn hold(root: &Path, id: &PairId) -> Result<Self, NoPlaces> {
+        let pairs = Layout::new(root).own().join("pairs");
+        let at = pairs.join(id.as_str());
+        let failed = |source| NoPlaces::Io {
+            at: at.clone(),
+            source,
+        };
+        make(&at.join("mail")).map_err(failed)?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(at.join("lock"))
+            .map_err(failed)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(NoPlaces::Busy),
+            Err(error) => return Err(failed(error.into())),
+        }
+        tidy(&pairs, &at);
+        Ok(Self { at, _lock: lock })
+    }
+
+    /// Removes the folder of a pair that was not opened. What cannot be removed stays.
+    pub(super) fn discard(&self) {
+        let _ = std::fs::remove_dir_all(&self.at);
+    }
+
+    /// The task.
+    pub(super) fn task(&self) -> PathBuf {
+        self.at.join("task.md")
+    }
+
+    /// The log of a daemon of the pair's own.
+    pub(super) fn log(&self) -> PathBuf {
+        self.at.join("serve.log")
+    }
+
+    /// What that side said last.
+    pub(super) fn said(&self, role: Role) -> PathBuf {
+        self.at.join(format!("{}.said", role.word()))
+    }
+
+    /// What is to be said to that side of its last answer.
+    pub(super) fn note(&self, role: Role) -> PathBuf {
+        self.at.join(format!("{}.note", role.word()))
+    }
+
+    /// The messages of a turn. The same folder for a run that is started once more.
+    pub(super) fn mail(&self, iteration: u8, role: Role) -> io::Result<PathBuf> {
+        let at = self
+            .at
+            .join("mail")
+            .join(format!("{iteration:03}-{}", role.word()));
+        make(&at)?;
+        Ok(at)
+    }
+
+    /// The folder of a run that is not begun yet. What lies there is of a run the ledger never heard of.
+    pub(super) fn new_run(&self, start: u16) -> io::Result<Folder> {
+        let at = self.run(start);
+        match std::fs::remove_dir_all(&at) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        Folder::make_at(&at)
+    }
+
+    /// Where a run's folder is.
+    pub(super) fn run(&self, start: u16) -> PathBuf {
+        self.at.join(format!("{start:03}"))
+    }
+}
+
+/// Writes a text whole, in the place of what is there.
+pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
+    let temporary = path.with_extension("tmp");
+    std::fs::write(&temporary, text)?;
+    std::fs::rename(temporary, path)
+}
+
+fn make(at: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).recursive(true).create(at)
+}
+
+/// Removes the oldest folders beyond those that are kept, but none that a process holds. What cannot be removed stays.
+fn tidy(pairs: &Path, own: &Path) {
+    let mut all: Vec<PathBuf> = std::fs::read_dir(pairs)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    // A pair's name begins with its time.
+    all.sort_unstable();
+    for old in all
+        .iter()
+        .take(all.len().saturating_sub(KEPT_MAX))
+        .filter(|old| *old != own)
+    {
+        let lock = File::options().write(true).open(old.join("lock"));
+        if lock.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
+            let _ = std::fs::remove_dir_all(old);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What ends a pair from outside: the signals of a terminal and of whoever stops processes. None of them ends this
+//! process: what runs is ended in order, and the ledger is told why.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rustix::process::Signal;
+use tokio::signal::unix::{self, SignalKind, signal};
+
+/// Whether the pair is to end, and by what.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<OnceLock<&'static str>>);
+
+impl Stop {
+    /// Listens from now on, on a thread of its own.
+    pub fn listen() -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        // Whoever is started by `nohup` is to outlive its terminal.
+        let hears_hangup = !is_ignored(Signal::HUP);
+        let (mut interrupt, mut terminate, mut hangup) = {
+            let _entered = runtime.enter();
+            (
+                signal(SignalKind::interrupt())?,
+                signal(SignalKind::terminate())?,
+                hears_hangup
+                    .then(|| signal(SignalKind::hangup()))
+                    .transpose()?,
+            )
+        };
+        let stop = Self::default();
+        let told = stop.clone();
+        std::thread::spawn(move || {
+            let why = runtime.block_on(async {
+                tokio::select! {
+                    _ = interrupt.recv() => "a person ended it with Ctrl-C",
+                    _ = terminate.recv() => "it was told to end by SIGTERM",
+                    () = hung_up(hangup.as_mut()) => "its terminal is gone",
+                }
+            });
+            // It is told once.
+            let _ = told.0.set(why);
+        });
+        Ok(stop)
+    }
+
+    /// By what it is to end, if it is.
+    pub fn heard(&self) -> Option<&'static str> {
+        self.0.get().copied()
+    }
+}
+
+async fn hung_up(hangup: Option<&mut unix::Signal>) {
+    match hangup {
+        Some(hangup) => {
+            hangup.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether this process was started deaf to a signal. Where there is no `/proc` it is taken to hear all.
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0);
+    ignored >> (signal.as_raw() - 1) & 1 == 1
+}

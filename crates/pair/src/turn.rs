@@ -1,0 +1,381 @@
+//! One run of a pair's command: what it is given, its keeper, and its end.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+use mailbox::compose::ask;
+use message_schema::id::{AgentName, MessageId};
+use message_schema::render_document;
+use review::{PairMember, PairStep, ReviewKey, TRANSCRIPT_MAX, Transcript};
+use runner::folder::{ExitReason, Folder, Launch, RunEnd};
+use runner::launch::{self, KeeperNote, RunIdentity};
+use runner::stream::{AgentOutput, OutputFormat};
+use runner::{prompt, tree};
+use spool::{Since, Tail};
+use workspace::clock;
+
+use super::answer::{self, FinishedRun, Word};
+use super::{Driver, PairError, Progress, Role, mail, places};
+
+/// How often the one who watches is told that a command is at work, and signals are looked for.
+const TICK: Duration = Duration::from_millis(100);
+
+/// How often is looked whether a keeper is gone: one that is silent ends at once.
+const LAST_LOOK: Duration = Duration::from_millis(2);
+
+/// How long a keeper may take to end its agent: longer than it gives the agent.
+const KEEPER: Duration = Duration::from_secs(8);
+
+/// What a command reads in place of a brief where nothing is asked of it.
+const NO_BRIEF: &str = "# No request is open: nothing is asked of you but what the task says.\n";
+
+const AUTHOR: &str = include_str!("author.md");
+const REVIEWER: &str = include_str!("reviewer.md");
+
+/// What a run is given.
+pub(super) struct Given {
+    /// The how manieth run it is.
+    pub(super) start: u16,
+    folder: Folder,
+    mail: PathBuf,
+    /// The request whose brief it can read.
+    pub(super) asked: Option<(ReviewKey, MessageId)>,
+}
+
+/// Why a run was ended by us.
+#[derive(Clone, Debug)]
+enum StopReason {
+    /// It is to end from outside.
+    Stopped(&'static str),
+    /// No turn is left.
+    NoTurns,
+}
+
+impl Driver<'_> {
+    /// Runs the command whose turn it is, once, and tells the ledger what came of it.
+    pub(super) fn turn(&mut self, role: Role) -> Result<(), PairError> {
+        let member = self.member(role).clone();
+        for member in self.setup.members() {
+            mail::judged(&self.root, &member.agent)?;
+        }
+        let start = self.standing.starts.saturating_add(1);
+        let given = self.prepare(role, &member, start)?;
+        let mut tail = Tail::open(&self.root, Since::End)?;
+        self.tell(PairStep::Began(start))?;
+
+        let began = Instant::now();
+        let (end, why) = match self.launch(&member, &given) {
+            Ok(keeper) => self.see_through(role, keeper, &given.folder, began),
+            Err(error) => (Some(not_started(&error)), None),
+        };
+        let ms = u64::try_from(began.elapsed().as_millis())
+            .unwrap_or(u64::MAX)
+            .max(1);
+        let said = said(&given.folder, end.as_ref(), &member);
+        let mut run = transcript(&said, start, ms);
+        self.keep_words(role, &said)?;
+        if let Some(StopReason::Stopped(why)) = why {
+            return self.tell(PairStep::Interrupted {
+                why: why.to_owned(),
+                run: Some(run),
+            });
+        }
+
+        mail::judged(&self.root, &member.agent)?;
+        let messages = mail::accepted(&mut tail, &member.agent)?;
+        let no_turns = matches!(why, Some(StopReason::NoTurns));
+        let ran = FinishedRun {
+            end,
+            no_turns,
+            messages,
+        };
+        let word = answer::read(self, role, &given, &ran)?;
+        let later = mail::accepted(&mut tail, &member.agent)?;
+        run.messages = ran
+            .messages
+            .iter()
+            .chain(&later)
+            .map(|sent| sent.id.clone())
+            .collect();
+        self.tell(match word {
+            Word::Signal(signal) => PairStep::Ended { signal, run },
+            Word::Crashed(why) => PairStep::Crashed { why, run },
+        })
+    }
+
+    pub(super) fn member(&self, role: Role) -> &PairMember {
+        match role {
+            Role::Author => &self.setup.author,
+            Role::Reviewer => self
+                .setup
+                .reviewer
+                .as_ref()
+                .expect("only a pair with a reviewer reviews"),
+        }
+    }
+
+    /// Drains the mail of whoever has the turn, and makes the folder with all it is given.
+    fn prepare(&self, role: Role, member: &PairMember, start: u16) -> Result<Given, PairError> {
+        let failed = |source| PairError::Io {
+            what: format!("the folder of run {start}"),
+            source,
+        };
+        let iteration = self.standing.pair.iteration();
+        let mail = self.places.mail(iteration, role).map_err(failed)?;
+        mail::drain(&self.root, &member.agent, &mail)?;
+        let folder = self.places.new_run(start).map_err(failed)?;
+        let asked = self.give(role, member, &folder, &mail).map_err(failed)?;
+        Ok(Given {
+            start,
+            folder,
+            mail,
+            asked,
+        })
+    }
+
+    fn give(
+        &self,
+        role: Role,
+        member: &PairMember,
+        folder: &Folder,
+        mail: &Path,
+    ) -> io::Result<Option<(ReviewKey, MessageId)>> {
+        for path in [self.places.said(role.other()), self.places.note(role)] {
+            if !path.exists() {
+                places::write(&path, "")?;
+            }
+        }
+        let (brief, asked) = self.brief(role, &member.agent);
+        Folder::write(&folder.brief(), &brief)?;
+        let words = &self.setup.words;
+        let seconds = self.seconds();
+        let other = match (role, &self.setup.reviewer) {
+            (Role::Author, Some(reviewer)) => format!("then `{}` reviews", reviewer.agent),
+            (Role::Author, None) => "nobody reviews".to_owned(),
+            (Role::Reviewer, _) => format!("the author is `{}`", self.setup.author.agent),
+        };
+        let shown = |path: &Path| path.display().to_string();
+        let values = [
+            ("agent", member.agent.to_string()),
+            ("other", other),
+            ("iteration", self.standing.pair.iteration().to_string()),
+            ("iterations", self.setup.iterations.to_string()),
+            ("seconds", seconds.to_string()),
+            ("task", shown(&self.places.task())),
+            ("mail", shown(mail)),
+            ("said", shown(&self.places.said(role.other()))),
+            ("note", shown(&self.places.note(role))),
+            ("brief", shown(&folder.brief())),
+            ("done", words.done.clone()),
+            ("pass", words.pass.clone()),
+            ("fail", words.fail.clone()),
+        ];
+        let template = match role {
+            Role::Author => AUTHOR,
+            Role::Reviewer => REVIEWER,
+        };
+        Folder::write(&folder.prompt(), &prompt::fill(template, &values))?;
+        folder.tell_run(&Launch {
+            command: ["/bin/sh", "-c", &member.command]
+                .map(str::to_owned)
+                .to_vec(),
+            workdir: PathBuf::from(&self.setup.workdir),
+            reads_prompt: true,
+            output: form(&member.output),
+            seconds_max: seconds,
+        })?;
+        Ok(asked)
+    }
+
+    /// What this round asks of a reviewer of whom something is asked, and by which request.
+    fn brief(&self, role: Role, me: &AgentName) -> (String, Option<(ReviewKey, MessageId)>) {
+        let asks = match role {
+            Role::Author => Vec::new(),
+            // Without a brief it may still look itself.
+            Role::Reviewer => ask::open(&self.root, me, clock::now()).unwrap_or_default(),
+        };
+        let ask = asks
+            .into_iter()
+            .find(|ask| ask.author == self.setup.author.agent);
+        let shown = ask.map(|ask| {
+            let text = render_document(&ask.whole);
+            (text, Some((ask.key(), ask.request)))
+        });
+        shown.unwrap_or_else(|| (NO_BRIEF.to_owned(), None))
+    }
+
+    /// The seconds the next run has, at least one.
+    fn seconds(&self) -> u64 {
+        u64::from(self.setup.run_seconds)
+            .min(self.standing.ms_left.div_ceil(1_000))
+            .max(1)
+    }
+
+    fn launch(&self, member: &PairMember, given: &Given) -> io::Result<Child> {
+        let Given { folder, mail, .. } = given;
+        let run = run_name(self, given.start);
+        let text = |path: PathBuf| path.display().to_string();
+        let env = BTreeMap::from([
+            ("SETTLED_PAIR".to_owned(), self.id.to_string()),
+            ("SETTLED_PROMPT".to_owned(), text(folder.prompt())),
+            ("SETTLED_TASK".to_owned(), text(self.places.task())),
+            ("SETTLED_MAIL".to_owned(), text(mail.to_owned())),
+        ]);
+        launch::keeper(
+            folder,
+            &RunIdentity {
+                root: &self.root,
+                agent: &member.agent,
+                run: &run,
+                env: &env,
+            },
+        )
+    }
+
+    /// Waits for the end of a run, and ends it where it is to end. Nothing of it runs when this returns.
+    fn see_through(
+        &mut self,
+        role: Role,
+        mut keeper: Child,
+        folder: &Folder,
+        began: Instant,
+    ) -> (Option<RunEnd>, Option<StopReason>) {
+        let mut control = keeper.stdin.take();
+        let (tell, heard) = channel();
+        // Nobody listens any more once the run is over.
+        launch::listen(keeper.stdout.take().expect("it was piped"), move |note| {
+            let _ = tell.send(note);
+        });
+        let last = began + Duration::from_secs(self.seconds()) + KEEPER;
+        let why = self.wait(role, &heard, began, last);
+        control.take();
+        let until = Instant::now() + KEEPER;
+        while matches!(keeper.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(LAST_LOOK);
+        }
+        // One that is gone cannot be killed; one that hangs is, and what it kept with it.
+        let _ = keeper.kill();
+        let _ = keeper.wait();
+        tree::end_strays(&[]);
+        (folder.end(), why)
+    }
+
+    /// Until the keeper is silent, or the run is to end.
+    fn wait(
+        &mut self,
+        role: Role,
+        heard: &Receiver<KeeperNote>,
+        began: Instant,
+        last: Instant,
+    ) -> Option<StopReason> {
+        let mut turns = 0;
+        while Instant::now() < last {
+            if let Some(why) = self.stop.heard() {
+                return Some(StopReason::Stopped(why));
+            }
+            if self
+                .standing
+                .turns_left
+                .is_some_and(|left| u32::from(turns) >= left)
+            {
+                return Some(StopReason::NoTurns);
+            }
+            match heard.recv_timeout(TICK) {
+                Ok(KeeperNote::Turns(count)) => turns = count,
+                Ok(KeeperNote::Silent) => return None,
+                Err(_) => (self.progress)(&Progress::Works(role, began.elapsed(), turns.into())),
+            }
+        }
+        None
+    }
+
+    /// Keeps what was said for the other side.
+    fn keep_words(&self, role: Role, said: &AgentOutput) -> Result<(), PairError> {
+        let failed = |source| PairError::Io {
+            what: "what was said".to_owned(),
+            source,
+        };
+        places::write(&self.places.said(role), &said.text).map_err(failed)
+    }
+}
+
+/// Ends what a driver that was killed left running, and says what is known of it. It is charged with the time until
+/// now, but with no more than a run may take.
+pub(super) fn cut_off(driver: &Driver<'_>, began_at: DateTime<Utc>) -> Transcript {
+    let start = driver.standing.starts;
+    let folder = Folder::at(&driver.places.run(start));
+    runner::orphans::end(&folder, &run_name(driver, start));
+    let run = driver.standing.pair.run();
+    let said = driver
+        .setup
+        .member(run)
+        .map(|member| said(&folder, folder.end().as_ref(), member));
+    let passed = u64::try_from((clock::now() - began_at).num_milliseconds())
+        .unwrap_or(0)
+        .max(1);
+    transcript(
+        &said.unwrap_or_else(nothing),
+        start,
+        passed.min(driver.seconds() * 1_000),
+    )
+}
+
+/// The name of a run in the environment of all it starts.
+pub(super) fn run_name(driver: &Driver<'_>, start: u16) -> String {
+    format!("{}-{start}", driver.id)
+}
+
+fn not_started(error: &io::Error) -> RunEnd {
+    RunEnd {
+        how: ExitReason::NotStarted(error.to_string()),
+        said: nothing(),
+    }
+}
+
+fn nothing() -> AgentOutput {
+    AgentOutput {
+        text: String::new(),
+        unreadable: None,
+        turns: 0,
+    }
+}
+
+/// What was said. Where the keeper was killed, it is what it had stored by then: turns that were used stay used.
+fn said(folder: &Folder, end: Option<&RunEnd>, member: &PairMember) -> AgentOutput {
+    end.map_or_else(
+        || {
+            folder
+                .printed(form(&member.output))
+                .unwrap_or_else(|_| nothing())
+        },
+        |end| end.said.clone(),
+    )
+}
+
+/// The last characters of what was said: what counts is at its end.
+fn transcript(said: &AgentOutput, start: u16, ms: u64) -> Transcript {
+    let text = &said.text;
+    let length = text.chars().count();
+    let kept = text
+        .chars()
+        .skip(length.saturating_sub(TRANSCRIPT_MAX))
+        .collect();
+    Transcript {
+        start,
+        ms,
+        turns: said.turns.into(),
+        said: kept,
+        length: length as u64,
+        messages: Vec::new(),
+    }
+}
+
+/// The form of an output by the word the ledger has of it; one that is not known is text.
+fn form(word: &str) -> OutputFormat {
+    serde_json::from_value(word.into()).unwrap_or_default()
+}

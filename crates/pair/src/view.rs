@@ -1,0 +1,351 @@
+//! A pair for whoever looks on: each step as a line for programs and a sentence for people, its end, and its transcript.
+
+use chrono::TimeDelta;
+use message_schema::id::MessageId;
+use message_schema::line::escaped;
+use review::{
+    PairFailure, PairId, PairSetup, PairStanding, PairStep, RunState, Signal, Transcript,
+};
+use serde::Serialize;
+use workspace::clock::span;
+
+use super::RecordedStep;
+use super::history::Past;
+
+/// One thing that happened to a pair. Fields are added, never changed.
+#[derive(Debug, Serialize)]
+pub struct PairLine {
+    /// `opened`, `started`, `began`, `ended`, `crashed`, `interrupted`, `resumed`, `dropped`, `not_started`, or at the end `over`.
+    step: &'static str,
+    /// The pair's name.
+    pair: String,
+    /// `init`, `working`, `reviewing`, `complete` or `failed`: where the pair stands then.
+    state: &'static str,
+    iteration: u8,
+    /// The how manieth run of a command it is, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<u16>,
+    /// `done`, `pass`, `fail` or `none`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// Why the pair failed, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<Used>,
+    seconds_left: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns_left: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    setup: Option<PairSetup>,
+}
+
+/// What a run used and said.
+#[derive(Debug, Serialize)]
+struct Used {
+    ms: u64,
+    turns: u32,
+    /// The end of what was said.
+    said: String,
+    /// How many characters were said in all.
+    length: u64,
+    /// The messages that were accepted of its agent meanwhile.
+    messages: Vec<String>,
+}
+
+impl PairLine {
+    /// The line of a step that the ledger has.
+    pub fn of(told: RecordedStep<'_>) -> Self {
+        let RecordedStep {
+            pair,
+            step,
+            standing,
+            ..
+        } = told;
+        let (signal, why, run) = match step {
+            PairStep::Ended { signal, run } => (Some(signal.word()), None, Some(run)),
+            PairStep::Crashed { why, run } => (None, Some(why), Some(run)),
+            PairStep::Interrupted { why, run } => (None, Some(why), run.as_ref()),
+            PairStep::NotStarted { why } => (None, Some(why), None),
+            PairStep::Opened(_)
+            | PairStep::Started
+            | PairStep::Began(_)
+            | PairStep::Resumed
+            | PairStep::Dropped => (None, None, None),
+        };
+        let begun = if let PairStep::Began(start) = step {
+            Some(*start)
+        } else {
+            None
+        };
+        let setup = if let PairStep::Opened(setup) = step {
+            Some((**setup).clone())
+        } else {
+            None
+        };
+        let bare = Self::bare(pair, step.word(), standing);
+        let run_number = run.map(|run| run.start).or(begun);
+        Self {
+            signal,
+            why: why.cloned(),
+            run: run_number,
+            used: run.map(Used::of),
+            setup,
+            ..bare
+        }
+    }
+
+    fn bare(id: &PairId, step: &'static str, standing: &PairStanding) -> Self {
+        let pair = standing.pair;
+        Self {
+            step,
+            pair: id.to_string(),
+            state: pair.run().word(),
+            iteration: pair.iteration(),
+            run: None,
+            signal: None,
+            why: None,
+            failure: pair.failure().map(PairFailure::word),
+            used: None,
+            seconds_left: standing.ms_left / 1_000,
+            turns_left: standing.turns_left,
+            setup: None,
+        }
+    }
+}
+
+impl Used {
+    fn of(run: &Transcript) -> Self {
+        let messages = run.messages.iter().map(ToString::to_string).collect();
+        Self {
+            ms: run.ms,
+            turns: run.turns,
+            said: run.said.clone(),
+            length: run.length,
+            messages,
+        }
+    }
+}
+
+/// A step in a line for people; nothing for one that the next says as well.
+pub fn said(told: RecordedStep<'_>) -> Option<String> {
+    let RecordedStep {
+        setup,
+        step,
+        was,
+        standing,
+        ..
+    } = told;
+    let name = |run: RunState| {
+        setup
+            .member(run)
+            .map_or("the pair", |member| member.agent.as_str())
+    };
+    let at = format!("{:>4}", was.pair.iteration());
+    let was = was.pair.run();
+    let took = |run: &Transcript| {
+        let turns = if run.turns > 0 {
+            format!(", {} turns", run.turns)
+        } else {
+            String::new()
+        };
+        let took = span(TimeDelta::milliseconds(
+            i64::try_from(run.ms).unwrap_or(i64::MAX),
+        ));
+        format!("{took}{turns}")
+    };
+    Some(match step {
+        PairStep::Opened(setup) => {
+            let reviewer = setup.reviewer.as_ref().map_or_else(
+                || "nobody reviews".to_owned(),
+                |reviewer| format!("{} reviews", reviewer.agent),
+            );
+            let whole = span(TimeDelta::seconds(setup.seconds.into()));
+            let author = &setup.author.agent;
+            format!(
+                "{author} works, {reviewer}: at most {} iterations and {whole} of running",
+                setup.iterations
+            )
+        }
+        PairStep::Started | PairStep::Began(_) => return None,
+        PairStep::Resumed => {
+            format!(
+                "{at}  it goes on where it stood: {}",
+                standing.pair.run().word()
+            )
+        }
+        PairStep::Dropped => format!("{at}  a person let it rest"),
+        PairStep::NotStarted { why } => format!("      it cannot be started: {}", escaped(why)),
+        PairStep::Ended { signal, run } => {
+            let signal = match signal {
+                Signal::None => "no signal".to_owned(),
+                Signal::Done | Signal::Pass | Signal::Fail => signal.word().to_owned(),
+            };
+            let sent = match run.messages.as_slice() {
+                [] => String::new(),
+                messages => {
+                    let ids: Vec<&str> = messages.iter().map(MessageId::as_str).collect();
+                    format!(", sent {}", ids.join(", "))
+                }
+            };
+            format!("{at}  {}: {signal}{sent}, {}", name(was), took(run))
+        }
+        PairStep::Crashed { why, run } => {
+            let then = if standing.pair.run().is_terminal() {
+                ""
+            } else {
+                "; it is started once more"
+            };
+            format!("{at}  {}: {}, {}{then}", name(was), escaped(why), took(run))
+        }
+        PairStep::Interrupted { why, .. } => format!("{at}  {}", escaped(why)),
+    })
+}
+
+/// The end of a pair.
+pub struct Last<'a> {
+    /// The pair.
+    pub id: &'a PairId,
+    /// Where it stands.
+    pub standing: PairStanding,
+}
+
+impl Last<'_> {
+    /// The last line for programs.
+    pub fn line(&self) -> PairLine {
+        PairLine::bare(self.id, "over", &self.standing)
+    }
+
+    /// The words of the command that comes next.
+    pub fn next(&self) -> Option<String> {
+        match self.standing.pair.failure()? {
+            PairFailure::Interrupted => Some(format!("pair --resume {}", self.id)),
+            PairFailure::WithAPerson => Some("problems".to_owned()),
+            PairFailure::NotStarted
+            | PairFailure::GaveUp
+            | PairFailure::Crashed
+            | PairFailure::IterationLimit
+            | PairFailure::BudgetSpent => Some(format!("pair --transcript {}", self.id)),
+        }
+    }
+
+    /// The last line for people.
+    pub fn sentence(&self) -> String {
+        let iterations = match self.standing.pair.iteration() {
+            1 => "1 iteration".to_owned(),
+            n => format!("{n} iterations"),
+        };
+        match self.standing.pair.failure() {
+            None => format!("{} is complete after {iterations}", self.id),
+            Some(failure) => {
+                format!("{} failed after {iterations}: {}", self.id, reason(failure))
+            }
+        }
+    }
+}
+
+fn reason(failure: PairFailure) -> &'static str {
+    match failure {
+        PairFailure::NotStarted => "its commands could not be started",
+        PairFailure::GaveUp => "one of the two gave up",
+        PairFailure::Crashed => "a command crashed twice in one turn",
+        PairFailure::IterationLimit => "no iteration is left",
+        PairFailure::Interrupted => "it was interrupted, and can go on",
+        PairFailure::BudgetSpent => "its seconds or its turns are used up",
+        PairFailure::WithAPerson => "a review between the two is with a person",
+    }
+}
+
+/// All that happened to a pair.
+#[derive(Debug, Serialize)]
+pub struct Transcripts {
+    steps: Vec<TranscriptStep>,
+    #[serde(skip)]
+    lines: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct TranscriptStep {
+    seq: u64,
+    at: String,
+    #[serde(flatten)]
+    line: PairLine,
+}
+
+/// The transcript of a pair, from what [`super::history`] found.
+pub fn transcript(id: &PairId, past: &[Past]) -> Transcripts {
+    let (mut lines, mut steps) = (Vec::new(), Vec::new());
+    let opened = past.iter().find_map(|past| match &past.step {
+        PairStep::Opened(setup) => Some(&**setup),
+        PairStep::Started
+        | PairStep::NotStarted { .. }
+        | PairStep::Began(_)
+        | PairStep::Ended { .. }
+        | PairStep::Crashed { .. }
+        | PairStep::Interrupted { .. }
+        | PairStep::Resumed
+        | PairStep::Dropped => None,
+    });
+    let mut was = past.first().map(|past| past.standing);
+    for Past {
+        seq,
+        at,
+        step,
+        standing,
+    } in past
+    {
+        let (setup, before) = opened
+            .zip(was)
+            .expect("what is found begins with its opening");
+        let told = RecordedStep {
+            pair: id,
+            setup,
+            step,
+            was: before,
+            standing,
+        };
+        if let Some(text) = said(told) {
+            lines.push(format!("{at}  {}", text.trim_start()));
+        }
+        lines.extend(words(step).into_iter().flat_map(marked));
+        steps.push(TranscriptStep {
+            seq: *seq,
+            at: at.clone(),
+            line: PairLine::of(told),
+        });
+        was = Some(*standing);
+    }
+    Transcripts { steps, lines }
+}
+
+/// The words that were given or said in a step.
+fn words(step: &PairStep) -> Option<&str> {
+    match step {
+        PairStep::Opened(setup) => Some(&setup.task),
+        PairStep::Ended { run, .. }
+        | PairStep::Crashed { run, .. }
+        | PairStep::Interrupted { run: Some(run), .. } => Some(&run.said),
+        PairStep::Interrupted { run: None, .. }
+        | PairStep::Started
+        | PairStep::NotStarted { .. }
+        | PairStep::Began(_)
+        | PairStep::Resumed
+        | PairStep::Dropped => None,
+    }
+}
+
+/// What others wrote, line by line, each marked and none that steers a terminal.
+fn marked(text: &str) -> Vec<String> {
+    text.lines()
+        .map(|line| format!("    | {}", escaped(line)))
+        .collect()
+}
+
+impl Transcripts {
+    /// The transcript for people, what the commands said marked line by line.
+    pub fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+}

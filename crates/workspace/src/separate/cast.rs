@@ -1,0 +1,126 @@
+//! Finds who is who when agents get users of their own, and writes their users into `settled.toml`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use message_schema::id::AgentName;
+use spool::{Layout, SpoolError};
+
+use super::{Cast, with_users};
+use crate::config::{self, Config, ConfigError};
+use crate::users::{Named, User};
+use crate::{directory, replaced};
+
+/// Why no user could be found for each part, or why they could not be written down.
+#[derive(Debug, thiserror::Error)]
+pub enum CastError {
+    /// A user that was named, or that an agent needs, does not exist.
+    #[error("{0}; nothing was changed")]
+    NoUser(String),
+    /// The config.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The workspace cannot be read.
+    #[error(transparent)]
+    Workspace(#[from] SpoolError),
+    /// The config has a form that no line can be added to.
+    #[error("{} cannot be extended by itself; write into it: {lines}", path.display())]
+    NotExtendable {
+        /// The config.
+        path: PathBuf,
+        /// The lines it needs.
+        lines: String,
+    },
+    /// The config cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Cast {
+    /// Finds the user of every agent that is named now or on the roll, and the daemon's: the one given, else the owner
+    /// of `.settled`, else root.
+    pub fn find(
+        root: &Path,
+        named: &[(AgentName, Option<Named>)],
+        daemon: Option<&Named>,
+    ) -> Result<Self, CastError> {
+        let known = Config::load(root)?.users();
+        let on_the_roll = match directory::is_workspace(root)? {
+            true => directory::agents(root)?,
+            false => Vec::new(),
+        };
+        let layout = Layout::new(root);
+        let mut agents = BTreeMap::new();
+        for name in named.iter().map(|(name, _)| name).chain(&on_the_roll) {
+            let asked = named
+                .iter()
+                .find(|(other, _)| other == name)
+                .and_then(|(_, user)| user.clone());
+            let user = match (asked, known.get(name)) {
+                (Some(asked), _) => asked.find().map_err(CastError::NoUser)?,
+                (None, Some(uid)) => known_user(&layout, name, *uid)?,
+                (None, None) => Named::Name(name.to_string()).find().map_err(|why| {
+                    CastError::NoUser(format!(
+                        "{why}: make one for the agent (useradd {name}), or say --agents {name}=UID"
+                    ))
+                })?,
+            };
+            agents.insert(name.clone(), user);
+        }
+        let daemon = match daemon {
+            Some(named) => named.find().map_err(CastError::NoUser)?,
+            None => layout
+                .own()
+                .symlink_metadata()
+                .map_or(User { uid: 0, gid: 0 }, |data| User {
+                    uid: data.uid(),
+                    gid: data.gid(),
+                }),
+        };
+        Ok(Self { daemon, agents })
+    }
+
+    /// Writes the users into `settled.toml`, whole or not at all.
+    pub fn write_users(&self, root: &Path) -> Result<(), CastError> {
+        let path = root.join(config::FILE);
+        let before = std::fs::read_to_string(&path)?;
+        let text = with_users(&before, &self.agents);
+        let users = Config::parse(&text, &path).map(|config| config.users());
+        let is_said = |(name, user): (&AgentName, &User)| {
+            users
+                .as_ref()
+                .is_ok_and(|users| users.get(name) == Some(&user.uid))
+        };
+        if !self.agents.iter().all(is_said) {
+            let lines = self
+                .agents
+                .iter()
+                .map(|(name, user)| format!("agents.{name}.uid = {}", user.uid));
+            let lines = lines.collect::<Vec<_>>().join(", ");
+            return Err(CastError::NotExtendable { path, lines });
+        }
+        if text == before {
+            return Ok(());
+        }
+        Ok(replaced::replace(&path, &text)?)
+    }
+}
+
+/// The user of an agent that has one already. Its directory says which group it was given; a user that no file of the
+/// system names has no other record of it.
+fn known_user(layout: &Layout, name: &AgentName, uid: u32) -> Result<User, CastError> {
+    let home = layout.agents().join(name.as_str()).symlink_metadata();
+    let is_given = layout
+        .outbox(name.as_str())
+        .symlink_metadata()
+        .is_ok_and(|data| data.uid() == uid);
+    match home {
+        Ok(home) if is_given => Ok(User {
+            uid,
+            gid: home.gid(),
+        }),
+        Ok(_) | Err(_) => Named::Number(uid, None).find().map_err(CastError::NoUser),
+    }
+}

@@ -7,6 +7,7 @@ pub mod invocation;
 pub mod logs;
 pub mod mailroom;
 mod metrics;
+mod schedule;
 pub mod serve;
 pub mod service;
 mod stderr;

@@ -17,6 +17,7 @@ use self::signals::{Heard, Signals};
 use crate::invocation::Runner;
 use crate::mailroom::{Mailroom, MailroomError, Pass};
 use crate::metrics::Exporter;
+use crate::schedule::{Duty, Schedule};
 use crate::supervisor::Supervisor;
 use crate::watch::{Hint, Watch};
 
@@ -94,7 +95,9 @@ pub fn serve(root: &Path, until: Until, ready: impl FnOnce(&Mailroom)) -> Result
     runtime.map_err(DaemonError::Setup)?.block_on(async {
         // Before the workspace is opened: a signal during the recovery ends the daemon after it.
         let signals = Signals::listen(until).map_err(DaemonError::Setup)?;
-        Daemon::open(root)?.run(signals, ready).await
+        let mut daemon = Daemon::open(root)?;
+        daemon.ready = Some(Box::new(ready));
+        daemon.run(signals).await
     })
 }
 
@@ -139,7 +142,7 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     Ok(tally)
 }
 
-struct Daemon {
+struct Daemon<'r> {
     clock: Clock,
     mailroom: Mailroom,
     runner: Runner,
@@ -152,12 +155,15 @@ struct Daemon {
     orders: PathBuf,
     /// When every outbox was last looked through.
     swept_at: DateTime<Utc>,
+    schedule: Schedule,
+    /// Called once every outbox was looked through for the first time.
+    ready: Option<Box<dyn FnOnce(&Mailroom) + 'r>>,
     supervisor: Supervisor,
     /// Where the counts can be read, if anywhere.
     exporter: Option<Exporter>,
 }
 
-impl Daemon {
+impl<'r> Daemon<'r> {
     fn open(root: &Path) -> Result<Self, DaemonError> {
         let clock = Clock::start();
         // The watcher reports absolute paths as it was given them, and a relative root would
@@ -175,6 +181,8 @@ impl Daemon {
             findings,
             orders,
             swept_at: DateTime::UNIX_EPOCH,
+            schedule: Schedule::default(),
+            ready: None,
             supervisor: Supervisor::from_environment(),
             exporter: None,
         })
@@ -194,84 +202,97 @@ impl Daemon {
         [look, deliver, sweep].into_iter().flatten().min()
     }
 
-    async fn run(
-        mut self,
-        mut signals: Signals,
-        ready: impl FnOnce(&Mailroom),
-    ) -> Result<(), DaemonError> {
+    async fn run(mut self, mut signals: Signals) -> Result<(), DaemonError> {
         self.start_watching();
         self.exporter = self.listen(self.mailroom.config())?;
-        let mut ready = Some(ready);
-        let mut next_sweep = 0;
-        let mut next_look = 0;
-        let mut resting_until = 0;
-        let mut checkpoint_at = None;
+        self.schedule.set(Duty::Sweep, Some(0));
+        self.schedule.set(Duty::Report, Some(0));
         loop {
             let now = self.clock.read();
-            let is_overdue = self
-                .mailroom
-                .next_deadline()
-                .is_some_and(|at| at <= now.utc && at > self.swept_at);
-            if now.mono >= next_sweep || is_overdue {
-                if self.sweep()?
-                    && let Some(ready) = ready.take()
-                {
-                    ready(&self.mailroom);
-                    self.supervisor.ready(&self.mailroom.standing());
-                }
-                if now.mono >= next_look {
-                    self.mailroom.look_for_unproven();
-                    next_look = now.mono + SWEEP_MS;
-                    self.report();
-                }
-                next_sweep = now.mono + SWEEP_MS;
-                self.swept_at = now.utc;
-            }
-            if now.mono >= resting_until {
-                match self.pass(now) {
-                    Ok(pass) if pass.is_empty() => {}
-                    Ok(_) => checkpoint_at = Some(now.mono + IDLE_MS),
-                    Err(error) if error.is_retryable() => {
-                        tracing::error!(error = %chain(&error), "the ledger cannot be written; nothing is lost, it is tried again");
-                        resting_until = now.mono + RETRY_MS;
-                        next_sweep = next_sweep.min(resting_until);
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            if checkpoint_at.is_some_and(|at| self.clock.read().mono >= at) {
-                checkpoint_at = self.checkpoint()?;
-            }
-            if checkpoint_at.is_none() {
-                self.mailroom.rest(now);
+            self.plan(now);
+            for duty in self.schedule.due(now.mono) {
+                self.perform(duty, now)?;
             }
             self.turned(now);
-
-            let due = [
-                Some(next_sweep),
-                self.mailroom.next_wakeup().map(|at| at.max(resting_until)),
-                checkpoint_at,
-                self.next_deadline(now),
-                self.supervisor.next_beat(),
-                self.runner.next_wakeup().map(|at| at.max(resting_until)),
-            ];
-            let due = due.into_iter().flatten().min().unwrap_or(next_sweep);
-            let wait = Duration::from_millis(due.saturating_sub(self.clock.read().mono));
+            let wait = self.pause(now);
             tokio::select! {
                 biased;
                 heard = signals.next() => match heard {
-                    Heard::Stop => break,
+                    Heard::Stop => return self.stop(),
                     Heard::Reload => self.reload(),
                 },
-                () = self.watch.rings() => {
-                    if self.take_hints() {
-                        next_sweep = 0;
-                    }
-                }
+                () = self.watch.rings() => self.take_hints(),
                 () = self.runner.rings() => {}
                 () = tokio::time::sleep(wait) => {}
             }
         }
+    }
+
+    /// Whatever woke the daemon may have left something to judge. A deadline that has come is kept only
+    /// once every outbox was looked through: whoever answered in time is heard.
+    fn plan(&mut self, now: Moment) {
+        self.schedule.no_later(Duty::Pass, now.mono);
+        let deadline = self.mailroom.next_deadline();
+        if deadline.is_some_and(|at| at <= now.utc && at > self.swept_at) {
+            self.schedule.no_later(Duty::Sweep, now.mono);
+        }
+    }
+
+    fn perform(&mut self, duty: Duty, now: Moment) -> Result<(), DaemonError> {
+        match duty {
+            Duty::Sweep => {
+                if self.sweep()?
+                    && let Some(ready) = self.ready.take()
+                {
+                    ready(&self.mailroom);
+                    self.supervisor.ready(&self.mailroom.standing());
+                }
+                self.swept_at = now.utc;
+                self.schedule.set(duty, Some(now.mono + SWEEP_MS));
+            }
+            Duty::Report => {
+                self.mailroom.look_for_unproven();
+                self.report();
+                self.schedule.set(duty, Some(now.mono + SWEEP_MS));
+            }
+            Duty::Pass => match self.pass(now) {
+                Ok(pass) if pass.is_empty() => {}
+                Ok(_) => self
+                    .schedule
+                    .set(Duty::Checkpoint, Some(now.mono + IDLE_MS)),
+                Err(error) if error.is_retryable() => {
+                    tracing::error!(error = %chain(&error), "the ledger cannot be written; nothing is lost, it is tried again");
+                    self.schedule.rest_until(now.mono + RETRY_MS);
+                }
+                Err(error) => return Err(error.into()),
+            },
+            Duty::Checkpoint => {
+                let again = self.checkpoint()?;
+                self.schedule.set(duty, again);
+            }
+            Duty::Beat => self.supervisor.beat(now.mono),
+        }
+        Ok(())
+    }
+
+    /// How long nothing has to be done, unless something happens.
+    fn pause(&mut self, now: Moment) -> Duration {
+        if self.schedule.at(Duty::Checkpoint).is_none() {
+            self.mailroom.rest(now);
+        }
+        let wakeups = [
+            self.mailroom.next_wakeup(),
+            self.next_deadline(now),
+            self.runner.next_wakeup(),
+        ];
+        let pass = wakeups.into_iter().flatten().min();
+        self.schedule.set(Duty::Pass, pass);
+        self.schedule.set(Duty::Beat, self.supervisor.next_beat());
+        let next = self.schedule.next().expect("the next sweep is always due");
+        Duration::from_millis(next.saturating_sub(self.clock.read().mono))
+    }
+
+    fn stop(mut self) -> Result<(), DaemonError> {
         tracing::info!("stopping");
         self.supervisor.stopping();
         self.runner.stop();
@@ -368,8 +389,8 @@ impl Daemon {
         any
     }
 
-    /// Passes the watcher's hints on; says whether only a sweep can tell.
-    fn take_hints(&mut self) -> bool {
+    /// Passes the watcher's hints on. Where it lost some, only a sweep can tell what happened.
+    fn take_hints(&mut self) {
         let seen = self.watch.take();
         for (directory, name, hint) in seen.hints {
             let hint = match hint {
@@ -390,8 +411,8 @@ impl Daemon {
         }
         if seen.sweep {
             self.mailroom.doubt_hints();
+            self.schedule.set(Duty::Sweep, Some(0));
         }
-        seen.sweep
     }
 }
 

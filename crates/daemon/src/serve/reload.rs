@@ -7,7 +7,7 @@ use workspace::error::chain;
 use super::{Daemon, DaemonError};
 use crate::metrics::Exporter;
 
-impl Daemon {
+impl Daemon<'_> {
     /// Reads `settled.toml` and applies it whole, or not at all: then the old one stays, and whoever supervises the
     /// daemon is told why.
     pub(super) fn reload(&mut self) {

@@ -42,7 +42,7 @@ pub use crate::digest::{Digest, NotADigest};
 pub use crate::disk::{Arrival, Fault, FaultyDisk, Notes, VolatileDisk};
 pub use crate::disk::{Disk, Handle, Kind, Open, Os, Stat};
 pub use crate::entry::{Away, Content, Delivery, Draft, Entry, NotAway, Original, Stamp};
-pub use crate::error::{SpoolError, VisitError};
+pub use crate::error::{SpoolError, VisitError, chain};
 pub use crate::intake::{Body, Found, Hint, Intake, Mark, Now, QUIET_MS, Taken, Unfit};
 pub use crate::layout::Layout;
 pub use crate::ledger::{

@@ -78,7 +78,7 @@ fn an_inbox_is_listed_the_most_urgent_first() {
         0,
     );
     assert_eq!(
-        (&answer["data"]["waiting"], &answer["data"]["in_hand"]),
+        (&answer["data"]["waiting"], &answer["data"]["taken"]),
         (&json!(3), &json!(0))
     );
     let ids: Vec<_> = answer["data"]["letters"]

@@ -392,7 +392,7 @@ fn what_is_wrong_is_told_before_anything_is_written() {
     );
     let nobody = run(&mailroom, "claude", &["send", "question", "--body", "?"]);
     assert!(
-        ended(&nobody, 2).contains("say --to with one of codex"),
+        ended(&nobody, 2).contains("use --to with one of codex"),
         "{}",
         said(&nobody)
     );

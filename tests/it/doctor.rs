@@ -92,7 +92,7 @@ fn a_missing_directory_is_made_again() {
     );
     assert_eq!(
         of(&mailroom, "workspace", &["--fix"]),
-        [("mended".to_owned(), "made agents/codex/archive".to_owned())]
+        [("fixed".to_owned(), "made agents/codex/archive".to_owned())]
     );
     assert_eq!(state(&mailroom, "workspace", &[]), "ok");
 }
@@ -145,7 +145,7 @@ fn a_temporary_file_goes_only_if_nothing_depends_on_it() {
     let mended = of(&mailroom, "leftovers", &["--fix"]);
     let removed =
         "removed agents/codex/outbox/.settled-retry-7.tmp, agents/codex/inbox/.settled-1.tmp";
-    assert_eq!(mended, [("mended".to_owned(), removed.to_owned())]);
+    assert_eq!(mended, [("fixed".to_owned(), removed.to_owned())]);
     assert!(
         mailroom
             .agent("codex", "inbox")

@@ -419,7 +419,7 @@ fn what_was_answered_is_put_away_by_the_command_that_comes_next() {
     ask(&mailroom, "claude", &["done", "fb-1"]);
     ask(&mailroom, "codex", &["done", "req-1"]);
     assert_eq!(
-        ask(&mailroom, "codex", &["robot", "triage"])["data"]["inbox"]["in_hand"],
+        ask(&mailroom, "codex", &["robot", "triage"])["data"]["inbox"]["taken"],
         0
     );
 }

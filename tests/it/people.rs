@@ -150,7 +150,7 @@ fn why_as_json_names_who_moves_and_commands_that_run_as_they_stand() {
     let answer = mailroom.json(&["why", "86"]);
     let why = &answer["data"]["reviews"][0];
     assert_eq!(
-        (&why["kind"], &why["by"]),
+        (&why["kind"], &why["actor"]),
         (&"correction".into(), &"claude".into())
     );
     let keys: Vec<_> = why
@@ -175,7 +175,7 @@ fn why_as_json_names_who_moves_and_commands_that_run_as_they_stand() {
         "only the author knows the commit"
     );
     assert_eq!(
-        answer["data"]["reviews"][0]["mends"][0]["fill"],
+        answer["data"]["reviews"][0]["fixes"][0]["fill"],
         serde_json::json!(["SHA", "TEXT"])
     );
     assert_eq!(mailroom.json(&["why", "87"])["error"]["exit"], 3);
@@ -226,7 +226,7 @@ fn threads_tell_what_may_be_done_now_and_by_what_it_came_there() {
         thread["legal"]["seeks_change"],
         serde_json::json!(["resolve", "veto", "escalate"])
     );
-    assert_eq!(thread["person"][0]["by"], "person");
+    assert_eq!(thread["person"][0]["actor"], "person");
 
     let settled = after(5);
     let held = after(2);
@@ -550,7 +550,7 @@ fn an_approval_that_holds_misses_nothing_and_is_checked_by_its_commit() {
         (&why["kind"], &why["missing"]),
         (&"nothing".into(), &Value::Null)
     );
-    let run = why["mends"][0]["run"].as_str().expect("a command");
+    let run = why["fixes"][0]["run"].as_str().expect("a command");
     assert!(
         run.contains(&format!("--head {}", approved_commit(&mailroom))),
         "{run}"

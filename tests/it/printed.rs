@@ -204,7 +204,7 @@ fn what_is_printed_of_one_of_two_repositories_means_that_one() {
         let output = mailroom.once();
         assert!(output.status.success(), "{}", said(&output));
     }
-    let mends = mailroom.json(&["why", "86"])["data"]["reviews"][0]["mends"].take();
+    let mends = mailroom.json(&["why", "86"])["data"]["reviews"][0]["fixes"].take();
     let brief = mends.as_array().expect("a list").iter().find_map(|mend| {
         mend["run"]
             .as_str()
@@ -228,7 +228,7 @@ fn what_is_printed_of_one_of_two_repositories_means_that_one() {
     for review in why["data"]["reviews"].as_array().expect("a list") {
         let (of, run) = (
             review["review"].as_str(),
-            review["mends"][0]["run"].as_str(),
+            review["fixes"][0]["run"].as_str(),
         );
         let repo = if of.is_some_and(|of| of.contains("here"))
             && of.is_some_and(|of| !of.contains("there"))

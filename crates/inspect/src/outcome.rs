@@ -26,7 +26,7 @@ pub struct OrderOutcome {
     /// What was handed off.
     tasks: Vec<DispatchedTask>,
     /// Findings that were judged for handoff and stay, with the reason.
-    left: Vec<KeptFinding>,
+    kept: Vec<KeptFinding>,
     /// Findings that were queued and whose pull request did not land.
     dropped: usize,
     /// Why it changes nothing.
@@ -84,7 +84,7 @@ impl OrderOutcome {
             reviews: Vec::new(),
             delivered: places,
             tasks: Vec::new(),
-            left: Vec::new(),
+            kept: Vec::new(),
             dropped: 0,
             code: None,
             why: None,
@@ -95,7 +95,7 @@ impl OrderOutcome {
                 outcome.reviews = happened.steps.iter().map(moved).collect();
                 if let Some(handoff) = &happened.handoff {
                     outcome.tasks = handoff.tasks.iter().map(dispatched).collect();
-                    outcome.left = handoff.left.iter().map(stays).collect();
+                    outcome.kept = handoff.left.iter().map(stays).collect();
                     outcome.dropped = handoff.dropped;
                 }
             }
@@ -164,7 +164,7 @@ impl OrderOutcome {
             review,
             finding,
             why,
-        } in &self.left
+        } in &self.kept
         {
             lines.push(format!("  not handed off: {finding} of {review} ({why})"));
         }

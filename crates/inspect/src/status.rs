@@ -37,7 +37,7 @@ pub struct WorkspaceStatus {
     pub unjudged: PendingMail,
     /// What was refused and is open, oldest first.
     pub dead: Vec<Refusal>,
-    /// What the daemon noted and only an operator can mend.
+    /// What the daemon noted and only an operator can fix.
     pub troubles: Vec<Trouble>,
 }
 

@@ -30,8 +30,8 @@ pub use malformed::Malformed;
 pub use message::{Message, ReadBody, parse, parse_packet};
 pub use place::Place;
 pub use render::{
-    escaped_json, read_document, render_document, render_draft, render_lines, render_message,
-    render_packet, stands_in_a_block,
+    double_quoted, escaped_json, read_document, render_document, render_draft, render_lines,
+    render_message, render_packet, stands_in_a_block,
 };
 pub use report::{Level, Report, ReportedViolation};
 pub use schema::Schema;

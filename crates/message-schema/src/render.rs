@@ -159,6 +159,11 @@ fn is_unprintable(c: char) -> bool {
     matches!(c, '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
+/// The text in double quotes, as YAML, JSON and TOML all read it: every control character is escaped.
+pub fn double_quoted(text: &str) -> String {
+    escaped_json(&serde_json::to_string(text).expect("a text is JSON"))
+}
+
 /// JSON whose strings show no character that some YAML reader would not take bare.
 pub fn escaped_json(json: &str) -> String {
     // Most is plain, and this is asked of much: one look at the bytes is cheap.

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use message_schema::Place;
 use message_schema::yaml::{Content, Node, Style};
+use message_schema::{Place, double_quoted};
 use workspace::config::{Config, ConfigError};
 
 use super::reader::Wrong;
@@ -48,11 +48,15 @@ impl Toml {
             .iter()
             .partition(|field| matches!(field.value.content, Content::Map(_)));
         for field in values {
-            let line = format!("{} = {}", quoted(&field.key), inline(&field.value)?);
+            let line = format!("{} = {}", double_quoted(&field.key), inline(&field.value)?);
             self.line(&line, field.key_place);
         }
         for field in tables {
-            let path: Vec<String> = path.iter().cloned().chain([quoted(&field.key)]).collect();
+            let path: Vec<String> = path
+                .iter()
+                .cloned()
+                .chain([double_quoted(&field.key)])
+                .collect();
             self.line(&format!("[{}]", path.join(".")), field.key_place);
             self.table(&field.value, &path)?;
         }
@@ -65,7 +69,7 @@ fn inline(node: &Node) -> Result<String, Wrong> {
         Content::Scalar(scalar) if scalar.style == Style::Plain && is_bare(&scalar.text) => {
             Ok(scalar.text.clone())
         }
-        Content::Scalar(scalar) => Ok(quoted(&scalar.text)),
+        Content::Scalar(scalar) => Ok(double_quoted(&scalar.text)),
         Content::List(items) => {
             let items: Result<Vec<String>, Wrong> = items.iter().map(inline).collect();
             Ok(format!("[{}]", items?.join(", ")))
@@ -82,12 +86,6 @@ fn is_bare(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let is_integer = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     matches!(text, "true" | "false") || (is_integer && (digits == "0" || !digits.starts_with('0')))
-}
-
-/// A JSON text is a basic string of TOML, but for one character that TOML wants escaped.
-fn quoted(text: &str) -> String {
-    let json = serde_json::to_string(text).expect("a text is JSON");
-    json.replace('\u{7f}', "\\u007f")
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Trees written as YAML again, letter for letter as their author wrote them: a scalar without
 //! quotes stays one, so that what a message says is not decided here.
 
+use message_schema::double_quoted;
 use message_schema::yaml::{Content, Field, Node, Style};
 
 /// Lines of a document under construction.
@@ -42,7 +43,7 @@ impl Writer {
     pub(super) fn literal(&mut self, key: &str, text: &str) {
         let is_plain = |c: char| c == '\n' || !c.is_control();
         if text.trim().is_empty() || text.starts_with([' ', '\n']) || !text.chars().all(is_plain) {
-            return self.push("", &format!("{key}: {}", quoted(text)));
+            return self.push("", &format!("{key}: {}", double_quoted(text)));
         }
         let chomp = if text.ends_with('\n') { "|" } else { "|-" };
         self.push("", &format!("{key}: {chomp}"));
@@ -87,7 +88,11 @@ fn name(key: &str) -> String {
         && key
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
-    if is_bare { key.to_owned() } else { quoted(key) }
+    if is_bare {
+        key.to_owned()
+    } else {
+        double_quoted(key)
+    }
 }
 
 fn scalar(node: &Node) -> String {
@@ -95,13 +100,9 @@ fn scalar(node: &Node) -> String {
         Some(scalar) if scalar.style == Style::Plain && !scalar.text.contains('\n') => {
             scalar.text.clone()
         }
-        Some(scalar) => quoted(&scalar.text),
+        Some(scalar) => double_quoted(&scalar.text),
         None => String::new(),
     }
-}
-
-fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a text is JSON")
 }
 
 #[cfg(test)]

@@ -126,13 +126,7 @@ impl SpoolError {
 
     /// Gives the error and its causes in one line.
     pub(crate) fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(next) = cause {
-            text.push_str(&format!(": {next}"));
-            cause = next.source();
-        }
-        text
+        chain(self)
     }
 
     /// Makes a function for `map_err` that adds what failed for good, and where.
@@ -158,4 +152,15 @@ impl SpoolError {
             source,
         }
     }
+}
+
+/// Gives an error and its causes in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(&format!(": {cause}"));
+        source = cause.source();
+    }
+    text
 }

@@ -51,7 +51,7 @@ pub use crate::disk::os::Os;
 pub use crate::disk::volatile::VolatileDisk;
 pub use crate::disk::{Disk, FileKind, Handle, OpenMode, Stat};
 pub use crate::entry::{Away, Content, Delivery, Entry, EntryDraft, NotAway, Original, Stamp};
-pub use crate::error::{SpoolError, VisitError};
+pub use crate::error::{SpoolError, VisitError, chain};
 pub use crate::intake::{Body, Hint, Intake, OutboxFile, QUIET_MS, QueueMark, Taken, Unfit};
 pub use crate::layout::Layout;
 pub use crate::ledger::{FORMAT_VERSION, NotALine, TornTail, Verified};

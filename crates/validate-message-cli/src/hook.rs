@@ -164,7 +164,7 @@ fn present(hook: &Path) -> Result<Option<String>, Trouble> {
 
 /// The hook: this very program, else the one on the `PATH`, else a commit that is stopped and says why.
 fn text(program: &Path) -> String {
-    let program = quoted(&program.to_string_lossy());
+    let program = shell_word(&program.to_string_lossy());
     format!(
         "#!/bin/sh\n{MARK}\nprogram={program}\n[ -x \"$program\" ] || program=$(command -v validate-message) || {{\n    \
          echo \"${{0##*/}}: validate-message is neither at $program nor on the PATH; the messages are not checked.\" >&2\n    \
@@ -174,7 +174,7 @@ fn text(program: &Path) -> String {
 }
 
 /// The text as one word of a shell.
-fn quoted(text: &str) -> String {
+fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

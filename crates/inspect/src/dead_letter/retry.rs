@@ -24,11 +24,11 @@ const NAMES_MAX: u32 = 1_000;
 #[derive(Debug, Serialize)]
 pub struct Outlook {
     /// What still refuses it, by file and place; empty if nothing a file can show does.
-    pub still: Vec<String>,
+    pub still_refused: Vec<String>,
     /// Codes it was refused for that depend on where the review and the workspace stand.
     pub may_pass: Vec<Code>,
     /// Codes of these that a person has to do something about first.
-    pub not_by_itself: Vec<Code>,
+    pub needs_person: Vec<Code>,
 }
 
 /// Why nothing was put back.
@@ -99,15 +99,15 @@ pub fn outlook(root: &Path, letter: &DeadLetter, original: &[u8]) -> Outlook {
         .collect();
     may_pass.sort_unstable_by_key(|code| code.as_str());
     may_pass.dedup();
-    let not_by_itself = may_pass
+    let needs_person = may_pass
         .iter()
         .copied()
         .filter(|code| !code.is_retryable())
         .collect();
     Outlook {
-        still,
+        still_refused: still,
         may_pass,
-        not_by_itself,
+        needs_person,
     }
 }
 

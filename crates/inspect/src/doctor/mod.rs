@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use serde::Serialize;
 
-/// Whose workspace is looked at, as whom, and whether what can be mended is.
+/// Whose workspace is looked at, as whom, and whether what can be fixed is.
 pub struct CheckContext<'a> {
     /// The workspace.
     pub root: &'a Path,
@@ -21,8 +21,8 @@ pub struct CheckContext<'a> {
     pub agents: &'a [AgentName],
     /// When it is checked.
     pub now: DateTime<Utc>,
-    /// Whether what can be mended safely is mended.
-    pub mends: bool,
+    /// Whether what can be fixed safely is fixed.
+    pub fixes: bool,
     /// Writes a command of ours as it is run for this workspace.
     pub spell: &'a dyn Fn(&str) -> String,
 }
@@ -36,7 +36,7 @@ pub struct CheckResult {
     pub state: CheckState,
     /// What was found, in one sentence.
     pub what: String,
-    /// What mends it: a command, or what to do.
+    /// What fixes it: a command, or what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
@@ -50,7 +50,7 @@ pub enum CheckState {
     /// To be known; nobody has to do anything.
     Note,
     /// It was not as it should be, and is now.
-    Mended,
+    Fixed,
     /// Somebody has to do something.
     Wrong,
     /// The check itself failed, so nothing is known.
@@ -63,7 +63,7 @@ impl CheckState {
         match self {
             Self::Ok => "ok",
             Self::Note => "note",
-            Self::Mended => "mended",
+            Self::Fixed => "fixed",
             Self::Wrong => "wrong",
             Self::Failed => "failed",
         }
@@ -94,9 +94,9 @@ impl CheckOutcome {
         }
     }
 
-    fn mended(what: impl Into<String>) -> Self {
+    fn fixed(what: impl Into<String>) -> Self {
         Self {
-            state: CheckState::Mended,
+            state: CheckState::Fixed,
             what: what.into(),
             fix: None,
         }

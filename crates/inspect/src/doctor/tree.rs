@@ -57,10 +57,10 @@ pub(super) fn complete(case: &CheckContext<'_>) -> Checked {
             (case.spell)("ledger verify"),
         )]);
     }
-    if case.mends {
+    if case.fixes {
         directory::init(case.root, case.agents)
             .map_err(|error| format!("cannot make {listed}: {error}"))?;
-        return Ok(vec![CheckOutcome::mended(format!("made {listed}"))]);
+        return Ok(vec![CheckOutcome::fixed(format!("made {listed}"))]);
     }
     Ok(vec![CheckOutcome::wrong(
         format!("missing: {listed}"),
@@ -265,7 +265,7 @@ pub(super) fn leftovers(case: &CheckContext<'_>) -> Checked {
                     .unwrap_or(&path)
                     .display()
                     .to_string();
-                if case.mends {
+                if case.fixes {
                     std::fs::remove_file(&path)
                         .map_err(|error| format!("cannot remove {shown}: {error}"))?;
                     removed.push(shown);
@@ -277,7 +277,7 @@ pub(super) fn leftovers(case: &CheckContext<'_>) -> Checked {
     }
     Ok(match (removed.is_empty(), left.is_empty()) {
         (true, true) => vec![CheckOutcome::ok("no temporary file was left behind")],
-        (false, _) => vec![CheckOutcome::mended(format!(
+        (false, _) => vec![CheckOutcome::fixed(format!(
             "removed {}",
             removed.join(", ")
         ))],

@@ -1,4 +1,4 @@
-//! The command that mends something, and who is to run it.
+//! The command that fixes something, and who has to run it.
 
 use message_schema::id::AgentName;
 use review::ReviewKey;
@@ -11,11 +11,11 @@ pub(crate) type Spell<'a> = dyn Fn(Option<&AgentName>, &str) -> String + 'a;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FixCommand {
     /// An agent's name, `person` (a decision), or `operator` (whoever keeps the daemon).
-    pub by: String,
+    pub actor: String,
     /// The command.
     pub run: String,
     /// What it does.
-    pub what: String,
+    pub effect: String,
     /// The words in it that have to be replaced first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fill: Vec<&'static str>,
@@ -24,7 +24,7 @@ pub struct FixCommand {
 /// Words that stand for something only whoever runs the command knows.
 const BLANKS: [&str; 4] = ["FILE", "SHA", "TEXT", "BRANCH"];
 
-/// Makes mends of one workspace.
+/// Spells the commands of one workspace.
 pub(crate) struct FixCommands<'a>(pub(crate) &'a Spell<'a>);
 
 impl FixCommands<'_> {
@@ -33,34 +33,38 @@ impl FixCommands<'_> {
         &self,
         agent: &AgentName,
         words: &str,
-        what: impl Into<String>,
+        effect: impl Into<String>,
     ) -> FixCommand {
-        mend(agent.to_string(), (self.0)(Some(agent), words), what.into())
+        fix(
+            agent.to_string(),
+            (self.0)(Some(agent), words),
+            effect.into(),
+        )
     }
 
     /// A command for the person who decides.
-    pub(crate) fn person(&self, words: &str, what: impl Into<String>) -> FixCommand {
-        mend("person".to_owned(), (self.0)(None, words), what.into())
+    pub(crate) fn person(&self, words: &str, effect: impl Into<String>) -> FixCommand {
+        fix("person".to_owned(), (self.0)(None, words), effect.into())
     }
 
     /// Something else than a command of ours, for whoever keeps the daemon.
-    pub(crate) fn by_hand(run: String, what: impl Into<String>) -> FixCommand {
-        mend("operator".to_owned(), run, what.into())
+    pub(crate) fn by_hand(run: String, effect: impl Into<String>) -> FixCommand {
+        fix("operator".to_owned(), run, effect.into())
     }
 
     /// A command for whoever keeps the daemon.
-    pub(crate) fn operator(&self, words: &str, what: impl Into<String>) -> FixCommand {
-        mend("operator".to_owned(), (self.0)(None, words), what.into())
+    pub(crate) fn operator(&self, words: &str, effect: impl Into<String>) -> FixCommand {
+        fix("operator".to_owned(), (self.0)(None, words), effect.into())
     }
 }
 
-fn mend(by: String, run: String, what: String) -> FixCommand {
+fn fix(actor: String, run: String, effect: String) -> FixCommand {
     let blank = |word: &str| BLANKS.into_iter().find(|blank| *blank == word);
     let fill = run.split(' ').filter_map(blank).collect();
     FixCommand {
-        by,
+        actor,
         run,
-        what,
+        effect,
         fill,
     }
 }

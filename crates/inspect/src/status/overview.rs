@@ -36,7 +36,7 @@ pub struct Status {
     /// Pairs of commands that go on or can be resumed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairRow>,
-    /// What only an operator can mend.
+    /// What only an operator can fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub troubles: Vec<Trouble>,
 }

@@ -1,4 +1,4 @@
-//! Everything that needs somebody, worst first, each with the command that mends it.
+//! Everything that needs somebody, worst first, each with the command that fixes it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,8 +35,8 @@ pub struct Problem {
     /// The file or directory it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// What mends it, and who is to run it.
-    pub mend: FixCommand,
+    /// What fixes it, and who is to run it.
+    pub fix: FixCommand,
 }
 
 /// The kinds, the worst first: what stops everything, what stops a review, what stops a message.
@@ -83,30 +83,30 @@ impl ProblemKind {
 impl WorkspaceStatus {
     /// All problems, the worst kind first and within a kind the oldest.
     pub fn problems(&self, now: DateTime<Utc>, spell: &Spell<'_>) -> Vec<Problem> {
-        let mending = FixCommands(spell);
+        let commands = FixCommands(spell);
         // A daemon keeps a deadline within seconds, not at the instant.
         let grace = if self.is_unserved() {
             TimeDelta::zero()
         } else {
             GRACE
         };
-        let mut problems: Vec<Problem> = self.mail(&mending).into_iter().collect();
+        let mut problems: Vec<Problem> = self.mail(&commands).into_iter().collect();
         for (key, review) in self.books.state().reviews() {
-            // What `why` says first is what mends it.
+            // What `why` says first is what fixes it.
             let problem = |kind, what: String, since| {
-                let mend = self
+                let fix = self
                     .why(key, review, &[], now, spell)
-                    .mends
+                    .fixes
                     .into_iter()
                     .next();
-                let why = || mending.person(&format!("why {}", key.pr), "what is missing");
+                let why = || commands.person(&format!("why {}", key.pr), "what is missing");
                 Problem {
                     kind,
                     what,
                     since,
                     review: Some(key.to_string()),
                     path: None,
-                    mend: mend.unwrap_or_else(why),
+                    fix: fix.unwrap_or_else(why),
                 }
             };
             if let Some((at, which)) = review.deadline().filter(|(at, _)| *at + grace <= now) {
@@ -114,12 +114,12 @@ impl WorkspaceStatus {
                     "{key}: the deadline {} has come and is not kept",
                     which.word()
                 );
-                let mend = match self.serving {
-                    Some(true) => mending.operator("doctor", "what keeps the daemon from it"),
-                    Some(false) | None => mending.operator("serve", "keeps it"),
+                let fix = match self.serving {
+                    Some(true) => commands.operator("doctor", "what keeps the daemon from it"),
+                    Some(false) | None => commands.operator("serve", "keeps it"),
                 };
                 problems.push(Problem {
-                    mend,
+                    fix,
                     ..problem(ProblemKind::DeadlineOverdue, what, Some(at))
                 });
             }
@@ -149,17 +149,21 @@ impl WorkspaceStatus {
                         .iter()
                         .find(|(_, thread)| thread.blocking && thread.is_held());
                     if let Some((id, _)) = held {
-                        problems.push(held_blocker(key, id, self.is_alone(key), &mending));
+                        problems.push(held_blocker(key, id, self.is_alone(key), &commands));
                     }
                 }
                 Phase::Closed(_) => {}
             }
         }
-        problems.extend(self.dead.iter().map(|letter| dead_letter(letter, &mending)));
+        problems.extend(
+            self.dead
+                .iter()
+                .map(|letter| dead_letter(letter, &commands)),
+        );
         problems.extend(
             self.troubles
                 .iter()
-                .map(|trouble| of_trouble(trouble, &mending)),
+                .map(|trouble| of_trouble(trouble, &commands)),
         );
         // What is not dated comes last of its kind.
         problems.sort_by_key(|problem| (problem.kind, problem.since.is_none(), problem.since));
@@ -176,7 +180,7 @@ impl WorkspaceStatus {
             == 1
     }
 
-    fn mail(&self, mending: &FixCommands<'_>) -> Option<Problem> {
+    fn mail(&self, commands: &FixCommands<'_>) -> Option<Problem> {
         if !self.is_unserved() || self.unjudged.counts.is_empty() {
             return None;
         }
@@ -195,7 +199,7 @@ impl WorkspaceStatus {
             since: self.unjudged.oldest(),
             review: None,
             path: None,
-            mend: mending.operator("serve", "judges and delivers it"),
+            fix: commands.operator("serve", "judges and delivers it"),
         })
     }
 }
@@ -213,7 +217,7 @@ fn held_blocker(
     key: &ReviewKey,
     id: &FindingId,
     is_alone: bool,
-    mending: &FixCommands<'_>,
+    commands: &FixCommands<'_>,
 ) -> Problem {
     let words = format!("release {} {id}", super::fix::named(key, is_alone));
     Problem {
@@ -222,14 +226,14 @@ fn held_blocker(
         since: None,
         review: Some(key.to_string()),
         path: None,
-        mend: mending.person(
+        fix: commands.person(
             &words,
             "gives it back to the agents; `resolve` and `wont-fix` end it",
         ),
     }
 }
 
-fn dead_letter(letter: &Refusal, mending: &FixCommands<'_>) -> Problem {
+fn dead_letter(letter: &Refusal, commands: &FixCommands<'_>) -> Problem {
     let Refusal {
         agent, file, code, ..
     } = letter;
@@ -248,32 +252,32 @@ fn dead_letter(letter: &Refusal, mending: &FixCommands<'_>) -> Problem {
             ))
             .join(file),
         ),
-        mend: mending.agent(agent, &letter.show(), "what was refused, and why"),
+        fix: commands.agent(agent, &letter.show(), "what was refused, and why"),
     }
 }
 
-fn of_trouble(trouble: &Trouble, mending: &FixCommands<'_>) -> Problem {
-    let (kind, mend) = match trouble.kind {
+fn of_trouble(trouble: &Trouble, commands: &FixCommands<'_>) -> Problem {
+    let (kind, fix) = match trouble.kind {
         troubles::Kind::Unreadable => (
             ProblemKind::Unreadable,
-            mending.operator("doctor --fix", "mends what can be mended safely"),
+            commands.operator("doctor --fix", "fixes what can be fixed safely"),
         ),
         troubles::Kind::OutboxOwner => (
             ProblemKind::OutboxOwner,
-            mending.operator(
+            commands.operator(
                 "init --separate-users",
                 "gives each agent what is its own, as root",
             ),
         ),
         troubles::Kind::SenderUnproven => {
             let what = "look at the file; if it is wanted, its sender sends it through an outbox";
-            let mend = match trouble.path.to_str().filter(|path| is_one_line(path)) {
+            let fix = match trouble.path.to_str().filter(|path| is_one_line(path)) {
                 Some(path) => {
                     FixCommands::by_hand(format!("ls -l {}", quoted(path.as_ref())), what)
                 }
-                None => mending.operator("status", what),
+                None => commands.operator("status", what),
             };
-            (ProblemKind::SenderUnproven, mend)
+            (ProblemKind::SenderUnproven, fix)
         }
     };
     Problem {
@@ -282,6 +286,6 @@ fn of_trouble(trouble: &Trouble, mending: &FixCommands<'_>) -> Problem {
         since: None,
         review: None,
         path: Some(trouble.path.clone()),
-        mend,
+        fix,
     }
 }

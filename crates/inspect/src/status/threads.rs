@@ -80,7 +80,7 @@ pub struct Act {
     /// In which round.
     pub round: u32,
     /// Who did it: an agent, or what happened instead.
-    pub by: String,
+    pub actor: String,
     /// The message that did it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -117,7 +117,7 @@ impl Histories {
                     at: entry.at.clone(),
                     act: act(before, thread),
                     round: step.round,
-                    by: by(&record),
+                    actor: actor(&record),
                     message: entry.id.clone().filter(|_| entry.original.is_some()),
                 };
                 let (now, history) = threads
@@ -154,7 +154,7 @@ impl Histories {
                 *id,
             )
         });
-        let mending = FixCommands(spell);
+        let commands = FixCommands(spell);
         let name = named(key, is_alone);
         let told = |(id, thread): (&FindingId, &Thread)| ThreadView {
             id: id.to_string(),
@@ -174,7 +174,7 @@ impl Histories {
             person: persons(thread.state)
                 .iter()
                 .map(|word| {
-                    mending.person(&format!("{word} {name} {id}"), what_a_person_does(word))
+                    commands.person(&format!("{word} {name} {id}"), what_a_person_does(word))
                 })
                 .collect(),
             history: history(id),
@@ -268,7 +268,7 @@ fn steps(record: &Record) -> &[ReviewStep] {
     }
 }
 
-fn by(record: &Record) -> String {
+fn actor(record: &Record) -> String {
     match record {
         Record::Accepted(accepted) => accepted.from.to_string(),
         Record::Duplicate { from, .. } | Record::Refused { from, .. } => from.to_string(),

@@ -34,11 +34,11 @@ pub struct Why {
     pub missing: Option<String>,
     /// Who can bring it: an agent, `person` or `operator`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    pub actor: Option<String>,
     /// Since when it is in this phase.
     pub since: DateTime<Utc>,
     /// The commands that bring it, the first one first.
-    pub mends: Vec<FixCommand>,
+    pub fixes: Vec<FixCommand>,
     /// What stands between the review and an approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gate: Vec<String>,
@@ -79,7 +79,7 @@ pub enum Missing {
 struct Diagnosis {
     kind: Missing,
     missing: Option<String>,
-    mends: Vec<FixCommand>,
+    fixes: Vec<FixCommand>,
 }
 
 impl WorkspaceStatus {
@@ -97,12 +97,12 @@ impl WorkspaceStatus {
             key,
             review,
             now,
-            mending: FixCommands(spell),
+            commands: FixCommands(spell),
         };
         let Diagnosis {
             kind,
             missing,
-            mends,
+            fixes,
         } = look.answer();
         let (otherwise, otherwise_at) = look.otherwise();
         Why {
@@ -112,13 +112,13 @@ impl WorkspaceStatus {
             round_of_generation: review.round_of_generation(),
             rounds: review.rounds.get() + review.granted,
             kind,
-            by: mends
+            actor: fixes
                 .first()
                 .filter(|_| missing.is_some())
-                .map(|mend| mend.by.clone()),
+                .map(|fix| fix.actor.clone()),
             missing,
             since: review.since,
-            mends,
+            fixes,
             gate: look.gate(validation),
             otherwise,
             otherwise_at,
@@ -131,7 +131,7 @@ struct Look<'a> {
     key: &'a ReviewKey,
     review: &'a Review,
     now: DateTime<Utc>,
-    mending: FixCommands<'a>,
+    commands: FixCommands<'a>,
 }
 
 impl Look<'_> {
@@ -163,13 +163,13 @@ impl Look<'_> {
             }
             (None, None) => return None,
         };
-        let mend = self
-            .mending
+        let fix = self
+            .commands
             .operator("serve", "judges what lies there and keeps the deadlines");
         Some(Diagnosis {
             kind: Missing::Daemon,
             missing: Some(missing),
-            mends: vec![mend],
+            fixes: vec![fix],
         })
     }
 
@@ -189,10 +189,10 @@ impl Look<'_> {
                 .as_deref()
                 .unwrap_or_else(|| letter.code.sentence().trim_end_matches('.'))
         );
-        let mends = vec![
-            self.mending
+        let fixes = vec![
+            self.commands
                 .agent(mover, &letter.show(), "what was refused, and why"),
-            self.mending.agent(
+            self.commands.agent(
                 mover,
                 &format!("explain {}", letter.code),
                 "the rule, with an example done right",
@@ -201,7 +201,7 @@ impl Look<'_> {
         Some(Diagnosis {
             kind: Missing::Correction,
             missing: Some(missing),
-            mends,
+            fixes,
         })
     }
 
@@ -253,14 +253,14 @@ impl Look<'_> {
     }
 
     fn author(&self, kind: Missing, missing: String, words: &[(String, &str)]) -> Diagnosis {
-        let mends = words
+        let fixes = words
             .iter()
-            .map(|(words, what)| self.mending.agent(&self.key.author, words, *what))
+            .map(|(words, what)| self.commands.agent(&self.key.author, words, *what))
             .collect();
         Diagnosis {
             kind,
             missing: Some(missing),
-            mends,
+            fixes,
         }
     }
 
@@ -314,13 +314,13 @@ impl Look<'_> {
         };
         let pr = self.of_reviewer();
         let agent =
-            |words: String, what: &str| self.mending.agent(&self.key.reviewer, &words, what);
+            |words: String, what: &str| self.commands.agent(&self.key.reviewer, &words, what);
         let take = (kind == Missing::Take).then(|| {
             let words = format!("take {}", quoted(open.request.as_str().as_ref()));
             agent(words, "takes it; from then on its seconds count")
         });
-        let mut mends: Vec<FixCommand> = take.into_iter().collect();
-        mends.extend([
+        let mut fixes: Vec<FixCommand> = take.into_iter().collect();
+        fixes.extend([
             agent(
                 format!("brief {pr}"),
                 "what this round asks, and the legal actions",
@@ -334,7 +334,7 @@ impl Look<'_> {
         Diagnosis {
             kind,
             missing: Some(missing),
-            mends,
+            fixes,
         }
     }
 

@@ -81,7 +81,7 @@ pub struct CheckedReview {
     /// Why not; empty if it does.
     pub reasons: BTreeSet<Reason>,
     /// The answer in one sentence.
-    pub said: String,
+    pub summary: String,
     /// The commit that was approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved_commit: Option<CommitSha>,
@@ -277,7 +277,7 @@ impl CheckedReview {
             phase: review.phase.word(),
             passes: false,
             reasons,
-            said: String::new(),
+            summary: String::new(),
             approved_commit: approval.and_then(|approval| approval.commit.clone()),
             approved_at: approval.map(|approval| approval.at),
             remap: None,
@@ -357,7 +357,7 @@ impl CheckedReview {
             None if self.passes => said.push(format!("approved {commit}")),
             None => {}
         }
-        self.said = said.join("; ");
+        self.summary = said.join("; ");
     }
 }
 

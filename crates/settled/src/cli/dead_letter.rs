@@ -210,8 +210,12 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
     let original = retry::original(root, &letter).map_err(|error| not_sent(&error))?;
     let outlook = retry::outlook(root, &letter, &original);
     let id = letter.report.message_id.as_ref().map(ToString::to_string);
-    if !outlook.still.is_empty() && !args.force {
-        let still: Vec<String> = outlook.still.iter().map(|line| escaped(line)).collect();
+    if !outlook.still_refused.is_empty() && !args.force {
+        let still: Vec<String> = outlook
+            .still_refused
+            .iter()
+            .map(|line| escaped(line))
+            .collect();
         let message = format!(
             "it would be refused again, and was not sent:\n  {}",
             still.join("\n  ")
@@ -262,11 +266,11 @@ fn send_again(args: &RetryArgs, context: &Context) -> Result<Exit, Failure> {
 
 fn sent(sent: &Sent) -> String {
     let mut text = escaped(&format!("put back as {}", sent.path)) + "\n";
-    for still in &sent.outlook.still {
+    for still in &sent.outlook.still_refused {
         text += &format!("  still refused: {}\n", escaped(still));
     }
     for code in &sent.outlook.may_pass {
-        text += &if sent.outlook.not_by_itself.contains(code) {
+        text += &if sent.outlook.needs_person.contains(code) {
             format!(
                 "  {code}: depends on the review, and passes only if a person changed something there\n"
             )

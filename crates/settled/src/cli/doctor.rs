@@ -20,7 +20,7 @@ use crate::exit::Exit;
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// Mend what can be mended safely: missing directories, temporary files that were left behind
+    /// Fix what can be fixed safely: missing directories, temporary files that were left behind
     #[arg(long)]
     fix: bool,
 }
@@ -29,7 +29,7 @@ pub(super) struct Args {
 struct DoctorView {
     findings: Vec<CheckResult>,
     wrong: usize,
-    mended: usize,
+    fixed: usize,
     failed: usize,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         agent,
         agents: &agents,
         now: clock::now(),
-        mends: args.fix,
+        fixes: args.fix,
         spell: &spell,
     };
     let findings = doctor::examine(&case);
@@ -55,9 +55,9 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
             .filter(|finding| finding.state == state)
             .count()
     };
-    let (wrong, mended, failed) = (
+    let (wrong, fixed, failed) = (
         count(CheckState::Wrong),
-        count(CheckState::Mended),
+        count(CheckState::Fixed),
         count(CheckState::Failed),
     );
     let exit = match (wrong, failed) {
@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
         &CommandOutput::new(DoctorView {
             findings,
             wrong,
-            mended,
+            fixed,
             failed,
         }),
         text,
@@ -93,9 +93,9 @@ fn text(found: &DoctorView) -> String {
     }
     let DoctorView {
         wrong,
-        mended,
+        fixed,
         failed,
         ..
     } = found;
-    text + &format!("{wrong} wrong, {mended} mended, {failed} not known\n")
+    text + &format!("{wrong} wrong, {fixed} fixed, {failed} not known\n")
 }

@@ -164,7 +164,7 @@ impl At {
             .collect();
         let said: Vec<String> = void
             .iter()
-            .map(|one| format!("{}: {}", one.review, one.said))
+            .map(|one| format!("{}: {}", one.review, one.summary))
             .collect();
         let failure = Failure::plain(Exit::GateRefused, said.join("\n  ")).data(data);
         let remedy = void
@@ -230,7 +230,7 @@ pub(super) fn text(verdict: &ApprovalVerdict) -> String {
     } = verdict;
     let all = reviews
         .iter()
-        .map(|one| format!("  {}: {}\n", one.review, one.said));
+        .map(|one| format!("  {}: {}\n", one.review, one.summary));
     std::iter::once(format!("pull request {pr} is approved at {head}\n"))
         .chain(all)
         .collect()

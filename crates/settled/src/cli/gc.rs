@@ -51,11 +51,11 @@ struct Keep {
 struct Row {
     agent: String,
     directory: &'static str,
-    there: Files,
+    present: Files,
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest: Option<String>,
     /// Removed, or with `--dry-run` to be removed.
-    gone: Files,
+    removed: Files,
     /// Old, and a power cut might still undo their delivery.
     uncertain: Files,
     /// Old, and no record knows them.
@@ -122,11 +122,11 @@ fn row(shelved: &FolderReport) -> Row {
     Row {
         agent: shelved.agent.clone(),
         directory: shelved.folder.directory(),
-        there: shelved.there.into(),
+        present: shelved.there.into(),
         oldest: shelved
             .oldest_ns
             .map(|ns| instant(ns).to_rfc3339_opts(SecondsFormat::Secs, true)),
-        gone: shelved.gone.into(),
+        removed: shelved.gone.into(),
         uncertain: shelved.uncertain.into(),
         unknown: shelved.unknown.into(),
         failed: shelved.failed.clone(),

@@ -54,7 +54,7 @@ pub(super) struct Waiting {
     /// How many lie in the inbox.
     waiting: usize,
     /// How many the agent works on.
-    in_hand: usize,
+    taken: usize,
     /// Those in hand first, then the most urgent, of the same priority the oldest.
     letters: Vec<MailboxEntry>,
 }
@@ -114,7 +114,7 @@ pub(super) fn waiting(me: &Me, limit: usize) -> Result<Waiting, Failure> {
     Ok(Waiting {
         agent: me.agent.to_string(),
         waiting,
-        in_hand,
+        taken: in_hand,
         letters,
     })
 }
@@ -129,18 +129,18 @@ impl Waiting {
         let Self {
             agent,
             waiting,
-            in_hand,
+            taken,
             letters,
         } = self;
-        let mut text = match (waiting, in_hand) {
+        let mut text = match (waiting, taken) {
             (0, 0) => format!("nothing waits for {agent}\n"),
             (_, 0) => format!("{waiting} waiting for {agent}\n"),
-            (_, _) => format!("{waiting} waiting for {agent}, {in_hand} in hand\n"),
+            (_, _) => format!("{waiting} waiting for {agent}, {taken} in hand\n"),
         };
         letters.iter().for_each(|letter| text += &line(letter));
-        let left = waiting + in_hand - letters.len();
+        let left = waiting + taken - letters.len();
         if left > 0 {
-            let _ = writeln!(text, "  and {left} more: --limit {}", waiting + in_hand);
+            let _ = writeln!(text, "  and {left} more: --limit {}", waiting + taken);
         }
         text
     }

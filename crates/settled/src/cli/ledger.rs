@@ -47,12 +47,12 @@ struct Snapshot {
     /// The last record it stands for.
     at: u64,
     agrees: bool,
-    said: String,
+    summary: String,
 }
 
 impl Snapshot {
     fn of(at: u64, agreement: &Agreement) -> Self {
-        let said = match agreement {
+        let summary = match agreement {
             Agreement::Agrees => "agrees with the records".to_owned(),
             Agreement::Differs => "says something else than the records".to_owned(),
             Agreement::PassedOver(why) => format!("is passed over: {why}"),
@@ -60,7 +60,7 @@ impl Snapshot {
         Self {
             at,
             agrees: *agreement == Agreement::Agrees,
-            said,
+            summary,
         }
     }
 }
@@ -77,8 +77,8 @@ impl LedgerView {
         let text = format!("ok: {records} records in {segments} segments, the last is {last}\n");
         snapshots
             .iter()
-            .fold(text, |text, Snapshot { at, said, .. }| {
-                text + &format!("the snapshot at {at} {said}\n")
+            .fold(text, |text, Snapshot { at, summary, .. }| {
+                text + &format!("the snapshot at {at} {summary}\n")
             })
     }
 }

@@ -45,10 +45,10 @@ pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {
     // In the text each stands below its problem.
     if context.json {
         let mut known: Vec<String> = Vec::new();
-        for Problem { mend, .. } in answer.data.problems.clone() {
-            if mend.fill.is_empty() && !known.contains(&mend.run) {
-                known.push(mend.run.clone());
-                answer.next(mend.run, format!("{}: {}", mend.by, mend.what));
+        for Problem { fix, .. } in answer.data.problems.clone() {
+            if fix.fill.is_empty() && !known.contains(&fix.run) {
+                known.push(fix.run.clone());
+                answer.next(fix.run, format!("{}: {}", fix.actor, fix.effect));
             }
         }
     }
@@ -67,8 +67,8 @@ fn text(problems: &[Problem], now: DateTime<Utc>, screen: Screen) -> String {
             .since
             .map_or_else(String::new, |since| format!("  {}", ago(now - since)));
         let kind = screen.paint(Tone::Alarm, problem.kind.word());
-        let mend = &problem.mend;
+        let fix = &problem.fix;
         text + &format!("{kind}{since}\n  {}\n", escaped(&problem.what))
-            + &format!("  {}: {}\n      {}\n", mend.by, mend.run, mend.what)
+            + &format!("  {}: {}\n      {}\n", fix.actor, fix.run, fix.effect)
     })
 }

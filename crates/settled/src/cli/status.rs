@@ -62,10 +62,10 @@ pub(super) fn look(
     }
     let mut named: Vec<&str> = Vec::new();
     for (_, problem) in kinds.values() {
-        let mend = &problem.mend;
-        if mend.fill.is_empty() && !named.contains(&mend.run.as_str()) && named.len() < NAMED_MAX {
-            answer.next(mend.run.clone(), format!("{}: {}", mend.by, mend.what));
-            named.push(&mend.run);
+        let fix = &problem.fix;
+        if fix.fill.is_empty() && !named.contains(&fix.run.as_str()) && named.len() < NAMED_MAX {
+            answer.next(fix.run.clone(), format!("{}: {}", fix.actor, fix.effect));
+            named.push(&fix.run);
         }
     }
     if problems.len() > named.len() {

@@ -108,7 +108,7 @@ fn of_thread(thread: &ThreadView, screen: Screen) -> String {
         at,
         act,
         round,
-        by,
+        actor,
         message,
     } in &thread.history
     {
@@ -117,13 +117,13 @@ fn of_thread(thread: &ThreadView, screen: Screen) -> String {
             .map_or_else(String::new, |id| format!(" in {}", escaped(id)));
         text += &format!(
             "      {at}  round {round}  {act} by {}{message} (record {seq})\n",
-            escaped(by)
+            escaped(actor)
         );
     }
     text
 }
 
-/// What may be done with a thread now, by the reviewer and by a person.
+/// What may be done with a thread now, actor the reviewer and actor a person.
 fn may_be_done(thread: &ThreadView) -> String {
     let mut text = String::new();
     let mut legal = thread.legal.values();
@@ -143,7 +143,7 @@ fn may_be_done(thread: &ThreadView) -> String {
     let words: Vec<&str> = thread
         .person
         .iter()
-        .filter_map(|mend| mend.run.split(' ').nth(1))
+        .filter_map(|fix| fix.run.split(' ').nth(1))
         .collect();
     if !words.is_empty() {
         text += &format!("      a person may: {}\n", words.join(", "));

@@ -101,7 +101,7 @@ struct Proven {
     seal: Digest,
     ledger: Anchor,
     exported_at: String,
-    by: String,
+    exported_by: String,
 }
 
 pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
@@ -212,7 +212,7 @@ fn verify(args: &Verify, context: &Context) -> Result<Exit, Failure> {
         seal: file.seal,
         ledger: header.ledger,
         exported_at: header.exported_at,
-        by: header.by,
+        exported_by: header.by,
     };
     if !proven.verdict.passes {
         return Err(at.refusal(&proven.verdict, &proven, &asked, context));

@@ -57,13 +57,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let next: Vec<FixCommand> = whys
         .reviews
         .iter()
-        .flat_map(|why| runnable(&why.mends))
+        .flat_map(|why| runnable(&why.fixes))
         .cloned()
         .collect();
     let mut answer = CommandOutput::new(whys);
     if context.json {
         next.into_iter()
-            .for_each(|mend| answer.next(mend.run, mend.what));
+            .for_each(|fix| answer.next(fix.run, fix.effect));
     }
     context.say(&answer, |whys| {
         let screen = Screen::of_output();
@@ -77,8 +77,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// The commands that can be run as they stand.
-fn runnable(mends: &[FixCommand]) -> impl Iterator<Item = &FixCommand> {
-    mends.iter().filter(|mend| mend.fill.is_empty())
+fn runnable(fixes: &[FixCommand]) -> impl Iterator<Item = &FixCommand> {
+    fixes.iter().filter(|fix| fix.fill.is_empty())
 }
 
 /// No review, which may be because nobody has judged its request.
@@ -138,13 +138,13 @@ fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen) ->
         Some(missing) => text += &format!("missing:   {}\n", escaped(missing)),
         None => text += "missing:   nothing\n",
     }
-    for mend in &why.mends {
+    for fix in &why.fixes {
         text += &format!(
             "{:<10} {}\n             {}{}\n",
-            mend.by.clone() + ":",
-            mend.run,
-            mend.what,
-            blanks(mend)
+            fix.actor.clone() + ":",
+            fix.run,
+            fix.effect,
+            blanks(fix)
         );
     }
     for condition in &why.gate {
@@ -167,10 +167,10 @@ fn text(why: &Why, serving: Option<bool>, now: DateTime<Utc>, screen: Screen) ->
     text
 }
 
-fn blanks(mend: &FixCommand) -> String {
-    if mend.fill.is_empty() {
+fn blanks(fix: &FixCommand) -> String {
+    if fix.fill.is_empty() {
         String::new()
     } else {
-        format!("; {} to be filled in", mend.fill.join(" and "))
+        format!("; {} to be filled in", fix.fill.join(" and "))
     }
 }

@@ -30,7 +30,7 @@ pub fn svg(text: &str) -> String {
         let style = style(line);
         svg += &format!(
             "<text x=\"{EDGE}\" y=\"{y}\"{style}>{}</text>\n",
-            escaped(line)
+            xml_text(line)
         );
     }
     svg + "</g>\n</svg>\n"
@@ -57,7 +57,7 @@ fn style(line: &str) -> &'static str {
     }
 }
 
-fn escaped(line: &str) -> String {
+fn xml_text(line: &str) -> String {
     line.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -201,19 +201,19 @@ fn filled(args: &Args, now: Timestamp, chance: &str) -> String {
         PACKET => "../../schemas/findings_packet.schema.json".to_owned(),
         _ => "../../../schemas/envelope.schema.json".to_owned(),
     });
-    let subject = args.subject.as_deref().map(quoted);
+    let subject = args.subject.as_deref().map(yaml_scalar);
     let values = [
-        ("id", quoted(&id)),
-        ("from", quoted(from)),
-        ("to", quoted(args.to.as_deref().unwrap_or(reader))),
+        ("id", yaml_scalar(&id)),
+        ("from", yaml_scalar(from)),
+        ("to", yaml_scalar(args.to.as_deref().unwrap_or(reader))),
         ("type", kind.to_owned()),
         ("priority", args.priority.clone()),
-        ("now", quoted(&now.to_string())),
-        ("pr", quoted(&args.pr)),
+        ("now", yaml_scalar(&now.to_string())),
+        ("pr", yaml_scalar(&args.pr)),
         ("round", args.round.to_string()),
-        ("branch", quoted(&args.branch)),
-        ("commit", quoted(&args.commit)),
-        ("packet", quoted(&packet)),
+        ("branch", yaml_scalar(&args.branch)),
+        ("commit", yaml_scalar(&args.commit)),
+        ("packet", yaml_scalar(&packet)),
         ("schema", schema),
         ("body", body.to_owned()),
     ];
@@ -230,7 +230,7 @@ fn filled(args: &Args, now: Timestamp, chance: &str) -> String {
 }
 
 /// A text of one line as `fmt` writes it.
-fn quoted(text: &str) -> String {
+fn yaml_scalar(text: &str) -> String {
     let field = render_document(&serde_json::json!({ "x": text }));
     field.trim_start_matches("x: ").trim_end().to_owned()
 }

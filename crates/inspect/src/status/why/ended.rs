@@ -21,27 +21,27 @@ impl Look<'_> {
             .unwrap_or_default();
         let check = format!("gate check {} --head {commit}", of_pr(self.key));
         let check = self
-            .mending
+            .commands
             .operator(&check, "whether the approval holds for that commit");
         if approval.merge_ready {
             return Diagnosis {
                 kind: Missing::Nothing,
                 missing: None,
-                mends: vec![check],
+                fixes: vec![check],
             };
         }
         let missing = format!(
             "leave to merge: {} approved {commit} with merge_ready: false",
             self.key.reviewer
         );
-        let reopen = self.mending.person(
+        let reopen = self.commands.person(
             &self.named("reopen"),
             "has the agents go on, in a new generation",
         );
         Diagnosis {
             kind: Missing::MergeReady,
             missing: Some(missing),
-            mends: vec![reopen],
+            fixes: vec![reopen],
         }
     }
 
@@ -97,7 +97,7 @@ impl Look<'_> {
             self.named("grant") + " --rounds 1",
             "one more round: the author goes on fixing",
         );
-        let mut mends = match why {
+        let mut fixes = match why {
             EscalationReason::MaxRoundsExceeded => vec![grant, reopen],
             EscalationReason::ReviewerBudgetExceeded
             | EscalationReason::ReviewerTimeout
@@ -114,23 +114,23 @@ impl Look<'_> {
             .iter()
             .find(|(_, thread)| thread.blocking && thread.is_held());
         if let Some((id, _)) = held {
-            mends.push((
+            fixes.push((
                 format!("{} {id}", self.named("resolve")),
                 "declares a held thread done with, if it is",
             ));
         }
-        self.decision(missing, mends)
+        self.decision(missing, fixes)
     }
 
-    fn decision(&self, missing: String, mends: Vec<(String, &str)>) -> Diagnosis {
-        let mends = mends
+    fn decision(&self, missing: String, fixes: Vec<(String, &str)>) -> Diagnosis {
+        let fixes = fixes
             .into_iter()
-            .map(|(words, what)| self.mending.person(&words, what))
+            .map(|(words, what)| self.commands.person(&words, what))
             .collect();
         Diagnosis {
             kind: Missing::Decision,
             missing: Some(missing),
-            mends,
+            fixes,
         }
     }
 
@@ -159,17 +159,17 @@ impl Look<'_> {
             CloseReason::Merged | CloseReason::NotMerged => Diagnosis {
                 kind: Missing::Nothing,
                 missing: None,
-                mends: Vec::new(),
+                fixes: Vec::new(),
             },
             CloseReason::Commented => {
-                let reopen = self.mending.person(
+                let reopen = self.commands.person(
                     &self.named("reopen"),
                     "has the agents go on, if that is wanted",
                 );
                 Diagnosis {
                     kind: Missing::Nothing,
                     missing: None,
-                    mends: vec![reopen],
+                    fixes: vec![reopen],
                 }
             }
         }

@@ -94,7 +94,7 @@ fn ask(standing: &WorkspaceStatus, review: &Review) -> Why {
 /// The kind, and the first command.
 fn short(review: &Review, pull: Option<PullAction>) -> (Missing, Option<String>) {
     let why = ask(&standing(review, pull, true), review);
-    (why.kind, why.mends.into_iter().next().map(|mend| mend.run))
+    (why.kind, why.fixes.into_iter().next().map(|fix| fix.run))
 }
 
 fn approval(commit: Option<&str>) -> Approval {
@@ -116,7 +116,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
     let unserved = standing(&overdue, None, false);
     let why = ask(&unserved, &overdue);
     assert_eq!(
-        (why.kind, why.by.as_deref()),
+        (why.kind, why.actor.as_deref()),
         (Missing::Daemon, Some("operator"))
     );
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_deadline_that_has_come_misses_a_daemon_only_where_none_serves() {
     assert_eq!(ask(&served, &overdue).kind, Missing::Request);
     let problems = served.problems(now(), &spell);
     assert_eq!(
-        (problems[0].kind, problems[0].mend.run.as_str()),
+        (problems[0].kind, problems[0].fix.run.as_str()),
         (ProblemKind::DeadlineOverdue, "settled doctor")
     );
     let just_now = review(Phase::Fixing {
@@ -249,7 +249,7 @@ fn a_reviewer_is_named_where_the_pull_request_has_several() {
     let mut two = standing(&one, None, true);
     two.books.state = State::of([(&key(), &one), (&other, &one)], [], []);
     assert_eq!(
-        ask(&two, &one).mends[0].run,
+        ask(&two, &one).fixes[0].run,
         "settled reopen 86 --reviewer codex"
     );
 }

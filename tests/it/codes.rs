@@ -6,7 +6,6 @@ use message_schema::Code;
 use serde_json::Value;
 use settled_tests::mailroom::{said, settled};
 use settled_tests::{golden, names, read, repository};
-use simulate;
 use simulate::{Outcome, Played, Weight};
 use validate_message::explain::{self, Explained};
 

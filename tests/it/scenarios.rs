@@ -8,7 +8,6 @@ use message_schema::Code;
 use serde_json::Value;
 use settled_tests::mailroom::said;
 use settled_tests::{binaries, golden, list, repository, write};
-use simulate;
 use simulate::Transcript;
 
 /// Every scenario, in order.

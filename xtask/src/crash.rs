@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> bool {
     if is_asked("storm") && args.kills > 0 {
         let began = Instant::now();
         let damage = storm::storm(args.kills, args.seed, &|done| {
-            tell("storm", done, args.kills)
+            tell("storm", done, args.kills);
         });
         print_damage(&damage, began.elapsed().as_secs());
         wrong.extend(damage.wrong);

@@ -84,7 +84,7 @@ impl Batch {
 
 /// What becomes of a file: a record to commit, or another look.
 enum Next {
-    Commit(EntryDraft, Record),
+    Commit(Box<(EntryDraft, Record)>),
     LookAgain { at: u64 },
 }
 
@@ -165,7 +165,8 @@ impl Docket {
         for found in &taken.found {
             let seq = batch.next_seq(view.next_seq());
             match self.judge(found, view, seq, moment) {
-                Ok(Next::Commit(draft, record)) => {
+                Ok(Next::Commit(decided)) => {
+                    let (draft, record) = *decided;
                     let key = key(found);
                     self.waits.remove(&key);
                     self.held.remove(&key);
@@ -237,7 +238,7 @@ impl Docket {
                 let draft = self
                     .tentative
                     .add_decided(submission, &read.message, &decided, at);
-                Ok(Next::Commit(draft, decided.record))
+                Ok(Next::Commit(Box::new((draft, decided.record))))
             }
             Err(stop) => Ok(self.stopped(submission, Some(&read.message), stop, (seq, moment))),
         }
@@ -264,7 +265,7 @@ impl Docket {
         let draft = self
             .tentative
             .add_refused(submission, message, &refused, at);
-        Next::Commit(draft, refused.record)
+        Next::Commit(Box::new((draft, refused.record)))
     }
 
     /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait

@@ -142,6 +142,8 @@ pub fn serve_once(root: &Path) -> Result<Tally, DaemonError> {
     Ok(tally)
 }
 
+type Ready<'r> = Box<dyn FnOnce(&Mailroom) + 'r>;
+
 struct Daemon<'r> {
     clock: Clock,
     mailroom: Mailroom,
@@ -157,7 +159,7 @@ struct Daemon<'r> {
     swept_at: DateTime<Utc>,
     schedule: Schedule,
     /// Called once every outbox was looked through for the first time.
-    ready: Option<Box<dyn FnOnce(&Mailroom) + 'r>>,
+    ready: Option<Ready<'r>>,
     supervisor: Supervisor,
     /// Where the counts can be read, if anywhere.
     exporter: Option<Exporter>,

@@ -22,10 +22,10 @@ impl Writer {
         match &value.content {
             Content::Scalar(_) => self.push(&pad, &format!("{}: {}", name(key), scalar(value))),
             Content::List(items) if items.is_empty() => {
-                self.push(&pad, &format!("{}: []", name(key)))
+                self.push(&pad, &format!("{}: []", name(key)));
             }
             Content::Map(fields) if fields.is_empty() => {
-                self.push(&pad, &format!("{}: {{}}", name(key)))
+                self.push(&pad, &format!("{}: {{}}", name(key)));
             }
             Content::List(_) | Content::Map(_) => {
                 self.push(&pad, &format!("{}:", name(key)));

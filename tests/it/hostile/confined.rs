@@ -84,7 +84,7 @@ fn besieged(outside: &Outside) -> Mailroom {
     replace(mailroom.agent("mallory", "dead_letter"), "dead_letter");
 
     let link = |to: PathBuf, at: &str| {
-        std::os::unix::fs::symlink(to, mailroom.root().join(at)).expect("a link")
+        std::os::unix::fs::symlink(to, mailroom.root().join(at)).expect("a link");
     };
     link(outside.path("packets/f.yaml"), "packets/findings/link.yaml");
     link(outside.path("packets"), "packets/door");

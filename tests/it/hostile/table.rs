@@ -137,7 +137,7 @@ fn writers() -> Vec<Writer> {
         |at, _, _| files::put_old(at, b""),
     );
     table.add("a FIFO", b"fifo.yaml", Refused("not_a_file"), |at, _, _| {
-        files::run("mkfifo", &[at])
+        files::run("mkfifo", &[at]);
     });
     table.add(
         "a socket",

@@ -331,7 +331,7 @@ fn an_old_ledger_adds_up_to_what_it_did() {
 #[test]
 fn a_snapshot_after_any_record_and_the_rest_are_the_whole() {
     SAMPLES.iter().for_each(|(name, make)| {
-        every_snapshot_of(&kept(&samples().join(format!("{name}.jsonl")), make))
+        every_snapshot_of(&kept(&samples().join(format!("{name}.jsonl")), make));
     });
 }
 

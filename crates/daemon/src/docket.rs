@@ -15,7 +15,7 @@ use spool::{
 use workspace::clock::{self, Moment};
 use workspace::config::Config;
 use workspace::error::chain;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 use workspace::proofs::Proofs;
 use workspace::troubles::Troubles;
 use workspace::untaken::Untaken;
@@ -89,14 +89,14 @@ enum Next {
 }
 
 impl Docket {
-    pub(crate) fn new(config: &Config, books: Books, troubles: Troubles) -> Self {
-        let Books {
+    pub(crate) fn new(config: &Config, index: LedgerIndex, troubles: Troubles) -> Self {
+        let LedgerIndex {
             state,
             names,
             untaken,
             proofs,
             ..
-        } = books;
+        } = index;
         Self {
             intake: Intake::new(SIZE_MAX, QUIET_MS),
             tentative: Tentative::new(state, names, config.policy([])),

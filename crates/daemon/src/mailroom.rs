@@ -20,7 +20,7 @@ use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
 use workspace::clock::Moment;
 use workspace::config::{Config, ConfigError};
 use workspace::error::chain;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 use workspace::troubles::Troubles;
 use workspace::{directory, orders};
 
@@ -98,8 +98,8 @@ impl Mailroom {
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
-        let mut books = Books::default();
-        let mut opened = Spool::resume(root, disk, &mut books)?;
+        let mut index = LedgerIndex::default();
+        let mut opened = Spool::resume(root, disk, &mut index)?;
         opened
             .spool
             .limit_segments(config.ledger.segment_mib * 1024 * 1024);
@@ -111,7 +111,7 @@ impl Mailroom {
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
-        let docket = Docket::new(&config, books, Troubles::open(root));
+        let docket = Docket::new(&config, index, Troubles::open(root));
         let mut mailroom = Self {
             root: root.to_owned(),
             config,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use message_schema::id::MessageId;
 use review::{Event, Record};
 use spool::{Entry, Since, SpoolError, Tail};
-use workspace::fold;
+use workspace::index;
 use workspace::orders::{self, Order};
 
 use crate::mailroom::MailroomError;
@@ -93,7 +93,7 @@ pub fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
     let mut found = None;
     tail.read(&mut |entry| {
         if entry.id.as_deref() == Some(id.as_str()) {
-            let (record, _) = fold::decision(entry)?;
+            let (record, _) = index::decision(entry)?;
             found = Some((entry.clone(), record));
         }
         Ok(())

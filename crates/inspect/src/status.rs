@@ -16,7 +16,7 @@ use message_schema::id::AgentName;
 use review::{Review, ReviewKey, Which};
 use spool::{Folded, SpoolError};
 use workspace::directory;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 use workspace::troubles::{self, Trouble};
 
 use self::pending::PendingMail;
@@ -26,7 +26,7 @@ use crate::dead_letter::refusals::{self, Refusal};
 #[derive(Debug)]
 pub struct WorkspaceStatus {
     /// The ledger added up.
-    pub books: Books,
+    pub books: LedgerIndex,
     /// How far the ledger reaches.
     pub folded: Folded,
     /// Whether a daemon serves; `None` where this user cannot see it.
@@ -47,7 +47,7 @@ impl WorkspaceStatus {
         // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
         let agents = directory::agents(root)?;
         let unjudged = PendingMail::look(root, &agents);
-        let (books, folded) = Books::read(root)?;
+        let (books, folded) = LedgerIndex::read(root)?;
         let dead = if refusals::is_any(root, &agents) {
             refusals::read(root)?
         } else {

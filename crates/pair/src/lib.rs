@@ -31,7 +31,7 @@ use review::{
     Event, OpenPair, PairId, PairReport, PairSetup, PairStanding, PairStep, Record, RunState,
 };
 use spool::SpoolError;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use self::places::{NoPlaces, Places};
 use self::serving::Serving;
@@ -226,7 +226,7 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, PairError> {
         let places = hold(root, id)?;
         // Only now: whoever drove it until then has told all it will.
-        let (books, _) = Books::read(root)?;
+        let (books, _) = LedgerIndex::read(root)?;
         let known = books.state().pair(id).cloned();
         let OpenPair {
             setup, standing, ..

@@ -12,7 +12,7 @@ use review::{
     State,
 };
 use spool::{Entry, PacketRead};
-use workspace::fold;
+use workspace::index;
 
 use super::table::Ids;
 use super::{outcome, submit};
@@ -206,7 +206,7 @@ impl Unlike {
 }
 
 fn readable(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unlike> {
-    fold::decision(entry).map_err(|error| Unlike::bare("a record", &error.to_string()))
+    index::decision(entry).map_err(|error| Unlike::bare("a record", &error.to_string()))
 }
 
 fn lines(record: &Record) -> String {

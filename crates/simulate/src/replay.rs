@@ -13,7 +13,7 @@ use message_schema::id::{AgentName, MessageId};
 use review::{Accepted, Event, Policy, Record, ReportedEvent, ReviewKey, State};
 use serde::Serialize;
 use spool::{Away, Digest, Entry, Layout, Mailbox, Original, PacketRead, SpoolError};
-use workspace::fold::{self, Unreadable};
+use workspace::index::{self, Unreadable};
 
 use super::table::Ids;
 use super::{outcome, submit};
@@ -99,7 +99,7 @@ impl Twice {
     }
 
     fn entry(&mut self, entry: &Entry) -> Result<(), Unreadable> {
-        let (then, at) = fold::decision(entry)?;
+        let (then, at) = index::decision(entry)?;
         self.keep_own_deadlines(at);
         self.replay.records += 1;
         let now = self.again(entry, &then, at);

@@ -1,11 +1,11 @@
-//! What a mailroom's directory holds and allows: its config, the index folded from its ledger, the
-//! orders that wait, its agents and their users. Judges nothing and serves nobody.
+//! Reads what a workspace holds and allows: its config, the index folded from its ledger, the orders
+//! that wait, its agents and their users. Judges nothing and serves nobody.
 
 pub mod clock;
 pub mod config;
 pub mod directory;
 pub mod error;
-pub mod fold;
+pub mod index;
 pub mod orders;
 pub mod proofs;
 pub mod replaced;

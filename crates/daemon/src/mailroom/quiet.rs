@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use spool::{SnapshotInfo, SpoolError};
 use workspace::clock::Moment;
 use workspace::config::Config;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use super::Mailroom;
 use crate::gc::{self, Sweep};
@@ -106,7 +106,7 @@ impl Mailroom {
             self.spool.next_seq() - 1,
             self.spool.ledger_bytes().unwrap_or(0),
         );
-        spawn(move || Done::Snapshot(maker.make(&mut Books::default())))
+        spawn(move || Done::Snapshot(maker.make(&mut LedgerIndex::default())))
     }
 }
 

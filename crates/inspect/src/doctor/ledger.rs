@@ -4,7 +4,7 @@ use std::io;
 
 use spool::SpoolError;
 use workspace::error::chain;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 use workspace::troubles;
 
 use super::{CheckContext, CheckOutcome, Checked};
@@ -44,7 +44,7 @@ pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
 
 /// Whether a start would go on from the newest snapshot.
 pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
-    let folded = match Books::read(case.root) {
+    let folded = match LedgerIndex::read(case.root) {
         Ok((_, folded)) => folded,
         Err(error) if is_denied(&error) => {
             return Ok(vec![CheckOutcome::note(

@@ -16,8 +16,8 @@ use workspace::clock::{self, Moment};
 use workspace::config::Config;
 use workspace::error::chain;
 use workspace::index::LedgerIndex;
+use workspace::operator_alerts::Alerts;
 use workspace::proofs::Proofs;
-use workspace::troubles::Troubles;
 use workspace::untaken::Untaken;
 
 /// The largest message and the largest packet, in bytes.
@@ -43,7 +43,7 @@ pub(crate) struct Docket {
     pub(crate) tentative: Tentative,
     pub(crate) untaken: Untaken,
     pub(crate) proofs: Proofs,
-    pub(crate) troubles: Troubles,
+    pub(crate) alerts: Alerts,
     /// The user of each agent that has one of its own.
     users: BTreeMap<AgentName, u32>,
     /// Files that were given time, and since when they have been the same.
@@ -89,7 +89,7 @@ enum Next {
 }
 
 impl Docket {
-    pub(crate) fn new(config: &Config, index: LedgerIndex, troubles: Troubles) -> Self {
+    pub(crate) fn new(config: &Config, index: LedgerIndex, alerts: Alerts) -> Self {
         let LedgerIndex {
             state,
             names,
@@ -102,7 +102,7 @@ impl Docket {
             tentative: Tentative::new(state, names, config.policy([])),
             untaken,
             proofs,
-            troubles,
+            alerts,
             users: config.users(),
             waits: HashMap::new(),
             held: HashMap::new(),
@@ -157,9 +157,9 @@ impl Docket {
             };
             taken.found.sort_by_cached_key(place);
         }
-        for trouble in &taken.troubles {
-            if !self.troubles.tell_unreadable(trouble) {
-                tracing::warn!(error = %chain(trouble), "a file cannot be read; it is tried again");
+        for error in &taken.troubles {
+            if !self.alerts.raise_unreadable(error) {
+                tracing::warn!(error = %chain(error), "a file cannot be read; it is tried again");
             }
         }
         for found in &taken.found {
@@ -174,7 +174,7 @@ impl Docket {
                 Ok(Next::LookAgain { at }) => self.intake.give_time(found, at),
                 // An I/O error is nobody's refusal.
                 Err(error) => {
-                    if !self.troubles.tell_unreadable(&error) {
+                    if !self.alerts.raise_unreadable(&error) {
                         tracing::warn!(error = %chain(&error), "a packet cannot be read; it is tried again");
                     }
                     self.intake.give_time(found, moment.mono + RETRY_MS);

@@ -3,10 +3,10 @@
 //! is in `turn`.
 
 mod events;
+mod operator_alerts;
 mod quiet;
 mod reload;
 mod runs;
-mod troubles;
 mod turn;
 
 use std::os::unix::fs::MetadataExt as _;
@@ -21,7 +21,7 @@ use workspace::clock::Moment;
 use workspace::config::{Config, ConfigError};
 use workspace::error::chain;
 use workspace::index::LedgerIndex;
-use workspace::troubles::Troubles;
+use workspace::operator_alerts::Alerts;
 use workspace::{directory, orders};
 
 use crate::docket::{Batch, Docket};
@@ -111,7 +111,7 @@ impl Mailroom {
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
-        let docket = Docket::new(&config, index, Troubles::open(root));
+        let docket = Docket::new(&config, index, Alerts::open(root));
         let mut mailroom = Self {
             root: root.to_owned(),
             config,
@@ -141,15 +141,15 @@ impl Mailroom {
             .iter()
             .map(ToString::to_string)
             .collect();
-        let troubles = self.docket.intake.scan(&self.spool.view(), &agents);
-        self.unlisted = troubles.len();
-        for trouble in troubles {
-            if self.docket.troubles.tell_unreadable(&trouble) {
+        let errors = self.docket.intake.scan(&self.spool.view(), &agents);
+        self.unlisted = errors.len();
+        for error in errors {
+            if self.docket.alerts.raise_unreadable(&error) {
                 continue;
             }
-            tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
+            tracing::warn!(error = %chain(&error), "an outbox cannot be listed; it is tried again");
         }
-        self.look_for_troubles();
+        self.check_alert_conditions();
         self.waits.any_orders = true;
         // An earlier mark stands: newer files put the look for takes off no longer.
         self.waits.takes.get_or_insert(self.docket.intake.mark());
@@ -219,7 +219,7 @@ impl Mailroom {
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
-        self.docket.troubles.keep();
+        self.docket.alerts.save();
         Ok(pass)
     }
 

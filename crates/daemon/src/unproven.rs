@@ -6,13 +6,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use message_schema::id::AgentName;
 use spool::{FileName, Layout, SpoolError, View};
+use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 use workspace::proofs::Proofs;
-use workspace::troubles::{Kind, Trouble, Troubles};
 
 /// So many files of one inbox are read in one sweep; the others have their turn in the next ones.
 const READS_PER_SWEEP: usize = 256;
 
-/// So many names of one inbox are looked at. Beyond, whoever reads it has other troubles.
+/// So many names of one inbox are looked at. Beyond, whoever reads it has other problems.
 const NAMES_MAX: usize = 65_536;
 
 fn hash(value: &impl Hash) -> u64 {
@@ -47,7 +47,7 @@ impl Unproven {
         for agent in agents {
             let inbox = self.0.entry(agent.clone()).or_default();
             if let Err(error) = inbox.look(agent, agents, view, layout, desk)
-                && !desk.troubles.tell_unreadable(&error)
+                && !desk.alerts.raise_unreadable(&error)
             {
                 tracing::debug!(%agent, error = %workspace::error::chain(&error), "an inbox cannot be looked through");
             }
@@ -58,7 +58,7 @@ impl Unproven {
 /// What a look compares with, and where it tells.
 pub(crate) struct Desk<'a> {
     pub(crate) proofs: &'a Proofs,
-    pub troubles: &'a mut Troubles,
+    pub alerts: &'a mut Alerts,
 }
 
 impl Inbox {
@@ -92,8 +92,8 @@ impl Inbox {
                 let what = "sender_unproven: no outbox held this file, so nobody is proven to have sent it; it moves no \
                             review. Whoever wants to send something writes it into its own outbox"
                     .to_owned();
-                desk.troubles.tell(Trouble {
-                    kind: Kind::SenderUnproven,
+                desk.alerts.raise(Alert {
+                    kind: AlertKind::SenderUnproven,
                     path,
                     what,
                 });

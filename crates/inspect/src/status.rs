@@ -17,7 +17,7 @@ use review::{Review, ReviewKey, Which};
 use spool::{Folded, SpoolError};
 use workspace::directory;
 use workspace::index::LedgerIndex;
-use workspace::troubles::{self, Trouble};
+use workspace::operator_alerts::{self, Alert};
 
 use self::pending::PendingMail;
 use crate::dead_letter::refusals::{self, Refusal};
@@ -38,7 +38,7 @@ pub struct WorkspaceStatus {
     /// What was refused and is open, oldest first.
     pub dead: Vec<Refusal>,
     /// What the daemon noted and only an operator can mend.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<Alert>,
 }
 
 impl WorkspaceStatus {
@@ -57,7 +57,7 @@ impl WorkspaceStatus {
             .into_iter()
             .filter(|refusal| refusal.is_open(books.state()))
             .collect();
-        let (serving, troubles) = (spool::is_served(root), troubles::noted(root));
+        let (serving, troubles) = (spool::is_served(root), operator_alerts::read(root));
         Ok(Self {
             books,
             folded,

@@ -8,8 +8,8 @@ use message_schema::id::FindingId;
 use message_schema::line::{escaped, is_one_line};
 use review::{Phase, ReviewKey};
 use serde::Serialize;
+use workspace::operator_alerts::{self, Alert};
 use workspace::shell::quoted;
-use workspace::troubles::{self, Trouble};
 
 use super::WorkspaceStatus;
 use super::fix::{FixCommand, FixCommands, Spell};
@@ -252,20 +252,20 @@ fn dead_letter(letter: &Refusal, mending: &FixCommands<'_>) -> Problem {
     }
 }
 
-fn of_trouble(trouble: &Trouble, mending: &FixCommands<'_>) -> Problem {
+fn of_trouble(trouble: &Alert, mending: &FixCommands<'_>) -> Problem {
     let (kind, mend) = match trouble.kind {
-        troubles::Kind::Unreadable => (
+        operator_alerts::AlertKind::Unreadable => (
             ProblemKind::Unreadable,
             mending.operator("doctor --fix", "mends what can be mended safely"),
         ),
-        troubles::Kind::OutboxOwner => (
+        operator_alerts::AlertKind::OutboxOwner => (
             ProblemKind::OutboxOwner,
             mending.operator(
                 "init --separate-users",
                 "gives each agent what is its own, as root",
             ),
         ),
-        troubles::Kind::SenderUnproven => {
+        operator_alerts::AlertKind::SenderUnproven => {
             let what = "look at the file; if it is wanted, its sender sends it through an outbox";
             let mend = match trouble.path.to_str().filter(|path| is_one_line(path)) {
                 Some(path) => {

@@ -1,19 +1,19 @@
-//! What the mailroom finds in its way and cannot mend itself: outboxes of the wrong owner, files it may not
-//! read, mail that nobody is proven to have sent.
+//! Raises alerts for what the mailroom cannot fix itself: outboxes of the wrong owner, files it may not read, and mail
+//! from unknown senders.
 
 use std::os::unix::fs::MetadataExt as _;
 
-use workspace::troubles::{Kind, Trouble, is_unreadable};
+use workspace::operator_alerts::{Alert, AlertKind, is_unreadable};
 
 use super::Mailroom;
 use crate::unproven;
 
 impl Mailroom {
-    /// Tells which outboxes belong to another user than the config says, and forgets what is mended.
-    pub(super) fn look_for_troubles(&mut self) {
+    /// Alerts the operator to outboxes whose owner is not the configured user, and clears the alerts of fixed conditions.
+    pub(super) fn check_alert_conditions(&mut self) {
         let users = self.config.users();
         let layout = self.spool.layout();
-        let mut doubtful = Vec::new();
+        let mut mismatches = Vec::new();
         for (agent, user) in users {
             let path = layout.outbox(agent.as_str());
             let Some(owner) = path
@@ -28,22 +28,20 @@ impl Mailroom {
                 "this outbox belongs to uid {owner}, and settled.toml says that {agent} is uid {user}: its owner can \
                  remove and withhold what {agent} sends; `settled init --separate-users` mends it"
             );
-            doubtful.push(Trouble {
-                kind: Kind::OutboxOwner,
+            mismatches.push(Alert {
+                kind: AlertKind::OutboxOwner,
                 path,
                 what,
             });
         }
-        let troubles = &mut self.docket.troubles;
-        troubles.review(|trouble| match trouble.kind {
-            Kind::OutboxOwner => !doubtful.contains(trouble),
-            Kind::Unreadable => !is_unreadable(&trouble.path),
-            Kind::SenderUnproven => trouble.path.symlink_metadata().is_err(),
+        let alerts = &mut self.docket.alerts;
+        alerts.clear(|alert| match alert.kind {
+            AlertKind::OutboxOwner => !mismatches.contains(alert),
+            AlertKind::Unreadable => !is_unreadable(&alert.path),
+            AlertKind::SenderUnproven => alert.path.symlink_metadata().is_err(),
         });
-        doubtful
-            .into_iter()
-            .for_each(|trouble| troubles.tell(trouble));
-        troubles.keep();
+        mismatches.into_iter().for_each(|alert| alerts.raise(alert));
+        alerts.save();
     }
 
     /// Looks through the inboxes for files that nothing accounts for. For the sweep by time: a file is told
@@ -52,10 +50,10 @@ impl Mailroom {
         let agents = std::sync::Arc::clone(self.docket.agents());
         let mut desk = unproven::Desk {
             proofs: &self.docket.proofs,
-            troubles: &mut self.docket.troubles,
+            alerts: &mut self.docket.alerts,
         };
         self.unproven
             .look(&agents, &self.spool.view(), self.spool.layout(), &mut desk);
-        self.docket.troubles.keep();
+        self.docket.alerts.save();
     }
 }

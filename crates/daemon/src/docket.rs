@@ -16,9 +16,9 @@ use workspace::clock::{self, Moment};
 use workspace::config::Config;
 use workspace::error::chain;
 use workspace::index::LedgerIndex;
+use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::Alerts;
-use workspace::proofs::Proofs;
-use workspace::untaken::Untaken;
+use workspace::untaken_requests::UntakenRequests;
 
 /// The largest message and the largest packet, in bytes.
 const SIZE_MAX: u64 = 256 * 1024;
@@ -41,8 +41,8 @@ pub(crate) struct Docket {
     pub(crate) intake: Intake,
     /// What messages are judged on.
     pub(crate) tentative: Tentative,
-    pub(crate) untaken: Untaken,
-    pub(crate) proofs: Proofs,
+    pub(crate) untaken: UntakenRequests,
+    pub(crate) known_deliveries: KnownDeliveries,
     pub(crate) alerts: Alerts,
     /// The user of each agent that has one of its own.
     users: BTreeMap<AgentName, u32>,
@@ -94,14 +94,14 @@ impl Docket {
             state,
             names,
             untaken,
-            proofs,
+            known_deliveries,
             ..
         } = index;
         Self {
             intake: Intake::new(SIZE_MAX, QUIET_MS),
             tentative: Tentative::new(state, names, config.policy([])),
             untaken,
-            proofs,
+            known_deliveries,
             alerts,
             users: config.users(),
             waits: HashMap::new(),

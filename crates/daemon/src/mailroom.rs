@@ -235,7 +235,7 @@ impl Mailroom {
                 for (entry, record) in committed.iter().zip(&batch.records) {
                     log(entry, record, self.docket.agents());
                     self.docket.untaken.note(entry, record);
-                    self.docket.proofs.note(entry);
+                    self.docket.known_deliveries.note(entry);
                     self.meter.committed(record);
                     pass.count(record);
                 }

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use message_schema::id::AgentName;
 use spool::{FileName, Layout, SpoolError, View};
+use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::{Alert, AlertKind, Alerts};
-use workspace::proofs::Proofs;
 
 /// So many files of one inbox are read in one sweep; the others have their turn in the next ones.
 const READS_PER_SWEEP: usize = 256;
@@ -57,7 +57,7 @@ impl Unproven {
 
 /// What a look compares with, and where it tells.
 pub(crate) struct Desk<'a> {
-    pub(crate) proofs: &'a Proofs,
+    pub(crate) known_deliveries: &'a KnownDeliveries,
     pub alerts: &'a mut Alerts,
 }
 
@@ -83,7 +83,7 @@ impl Inbox {
             let Some(digest) = view.inbox_digest(agent.as_str(), &name)? else {
                 continue;
             };
-            if desk.proofs.has(agent.as_str(), &digest) {
+            if desk.known_deliveries.contains(agent.as_str(), &digest) {
                 self.known.insert(key);
             } else if !before.contains(&name) || has_original(agents, layout, &name) {
                 self.suspects.insert(name);

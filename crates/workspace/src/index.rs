@@ -9,8 +9,8 @@ use judgement::UsedNames;
 use review::{Record, Restore, ReviewKey, State};
 use spool::{Entry, Fold, Folded, SpoolError, VisitError};
 
-use crate::proofs::Proofs;
-use crate::untaken::{Delivered, Untaken};
+use crate::known_deliveries::KnownDeliveries;
+use crate::untaken_requests::{Delivered, UntakenRequests};
 
 /// The form of the snapshot lines below and of everything in them. Raise it with every change of a line or of how a
 /// record is folded; the daemon's `tests/it/ledgers.rs` fails if you forget.
@@ -24,12 +24,12 @@ const NAMES_PER_LINE: usize = 1024;
 pub struct LedgerIndex {
     /// The state of every review.
     pub state: State,
-    /// The names used in every mailbox.
+    /// The file names used in every mailbox.
     pub names: UsedNames,
     /// The requests nobody has taken yet.
-    pub untaken: Untaken,
-    /// What was delivered to every inbox.
-    pub proofs: Proofs,
+    pub untaken: UntakenRequests,
+    /// The deliveries to every inbox.
+    pub known_deliveries: KnownDeliveries,
     /// How many messages were refused.
     refused: u64,
 }
@@ -66,7 +66,7 @@ impl Fold for LedgerIndex {
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
         let (record, at) = decision(entry)?;
         self.names.note(entry);
-        self.proofs.note(entry);
+        self.known_deliveries.note(entry);
         self.untaken.note(entry, &record);
         self.refused += u64::from(matches!(record, Record::Refused { .. }));
         review::apply(&mut self.state, &record, at);
@@ -78,7 +78,7 @@ impl Fold for LedgerIndex {
             state,
             names,
             untaken,
-            proofs,
+            known_deliveries,
             refused,
         } = self;
         let mut write = |word: &str, json: &[u8]| line(&[word.as_bytes(), b" ", json].concat());
@@ -86,7 +86,7 @@ impl Fold for LedgerIndex {
         for hashes in names.hashes().chunks(NAMES_PER_LINE) {
             write(NAMES, &serde_json::to_vec(hashes)?)?;
         }
-        for hashes in proofs.hashes().chunks(NAMES_PER_LINE) {
+        for hashes in known_deliveries.hashes().chunks(NAMES_PER_LINE) {
             write(PROOFS, &serde_json::to_vec(hashes)?)?;
         }
         for waiting in untaken.iter() {
@@ -108,7 +108,7 @@ impl Fold for LedgerIndex {
                 Ok(STATE) => state.take(json)?,
                 Ok(NAMES) => self.names.extend(serde_json::from_slice::<Vec<u64>>(json)?),
                 Ok(PROOFS) => self
-                    .proofs
+                    .known_deliveries
                     .extend(serde_json::from_slice::<Vec<u64>>(json)?),
                 Ok(UNTAKEN) => {
                     let (review, delivered): (ReviewKey, Vec<Delivered>) =

@@ -49,7 +49,7 @@ impl Mailroom {
     pub fn look_for_unproven(&mut self) {
         let agents = std::sync::Arc::clone(self.docket.agents());
         let mut desk = unproven::Desk {
-            proofs: &self.docket.proofs,
+            known_deliveries: &self.docket.known_deliveries,
             alerts: &mut self.docket.alerts,
         };
         self.unproven

@@ -1,6 +1,7 @@
 //! Reads what a workspace holds and allows: its config, the index folded from its ledger, the orders
 //! that wait, its agents and their users. Judges nothing and serves nobody.
 
+pub mod atomic_file;
 pub mod clock;
 pub mod config;
 pub mod directory;
@@ -9,8 +10,7 @@ pub mod index;
 pub mod known_deliveries;
 pub mod operator_alerts;
 pub mod orders;
-pub mod replaced;
-pub mod separate;
 pub mod shell;
 pub mod untaken_requests;
+pub mod user_isolation;
 pub mod users;

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use workspace::replaced;
+use workspace::atomic_file;
 
 use super::{Kind, Service, text};
 
@@ -98,8 +98,8 @@ impl Service {
             Found::Nothing => Written::Made,
         };
         let path = self.path();
-        let make =
-            std::fs::create_dir_all(&self.directory).and_then(|()| replaced::replace(&path, &text));
+        let make = std::fs::create_dir_all(&self.directory)
+            .and_then(|()| atomic_file::replace(&path, &text));
         make.map(|()| written)
             .map_err(|source| ServiceError::Io { path, source })
     }

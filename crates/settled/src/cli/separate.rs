@@ -7,7 +7,7 @@ use message_schema::id::AgentName;
 use serde::Serialize;
 use spool::{OwnedTree, Ownership};
 use workspace::directory;
-use workspace::separate::{Cast, CastError, Line};
+use workspace::user_isolation::{DirectoryRule, IsolatedUsers, IsolationError};
 use workspace::users::{self, Named, User};
 
 use super::answer::CommandOutput;
@@ -45,7 +45,8 @@ pub(super) fn run(
         let message = "only root can give directories to other users, and anybody say --dry-run; nothing was changed";
         return Err(Failure::plain(Exit::Identity, message.to_owned()));
     }
-    let cast = Cast::find(root, agents, args.daemon.as_ref()).map_err(|error| failure(&error))?;
+    let cast =
+        IsolatedUsers::find(root, agents, args.daemon.as_ref()).map_err(|error| failure(&error))?;
     if cast.agents.is_empty() {
         let message = "no agents were named, and the workspace has none".to_owned();
         return Err(Failure::plain(Exit::Usage, message));
@@ -66,7 +67,12 @@ pub(super) fn run(
 }
 
 /// Prints the scheme, and with `change` makes it so.
-fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exit, Failure> {
+fn show(
+    root: &Path,
+    cast: &IsolatedUsers,
+    change: bool,
+    context: &Context,
+) -> Result<Exit, Failure> {
     let failed = |error: spool::SpoolError| Failure::new(Exit::Failed, &error);
     let tree = if root.is_dir() {
         Some(OwnedTree::open(root).map_err(failed)?)
@@ -75,9 +81,9 @@ fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exi
     };
     let mut entries = Vec::new();
     let mut count = 0;
-    for line in cast.lines() {
+    for line in cast.rules() {
         count += match &tree {
-            Some(tree) => line.settle(tree, change).map_err(failed)?,
+            Some(tree) => line.apply(tree, change).map_err(failed)?,
             None => 1,
         };
         entries.push(SchemeEntry::of(&line));
@@ -122,7 +128,7 @@ struct SchemeEntry {
 }
 
 impl SchemeEntry {
-    fn of(line: &Line) -> Self {
+    fn of(line: &DirectoryRule) -> Self {
         let path = if line.path.as_os_str().is_empty() {
             ".".to_owned()
         } else {
@@ -142,17 +148,17 @@ impl SchemeEntry {
     }
 }
 
-fn failure(error: &CastError) -> Failure {
+fn failure(error: &IsolationError) -> Failure {
     let exit = match error {
-        CastError::NoUser(_) | CastError::Config(_) | CastError::NotExtendable { .. } => {
-            Exit::Usage
-        }
-        CastError::Workspace(_) | CastError::Io(_) => Exit::Failed,
+        IsolationError::NoUser(_)
+        | IsolationError::Config(_)
+        | IsolationError::NotExtendable { .. } => Exit::Usage,
+        IsolationError::Workspace(_) | IsolationError::Io(_) => Exit::Failed,
     };
     Failure::new(exit, error)
 }
 
-fn next(root: &Path, cast: &Cast) -> String {
+fn next(root: &Path, cast: &IsolatedUsers) -> String {
     let User { uid, gid } = cast.daemon;
     format!(
         "next: setpriv --reuid={uid} --regid={gid} --clear-groups settled serve {}\n\

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use judgement::{Patience, Read, Stop, Submission, Tentative, named_recipients};
+use judgement::{Patience, ReadMessage, Stop, Submission, Tentative, named_recipients};
 use message_schema::Message;
 use message_schema::id::AgentName;
 use review::Record;
@@ -352,7 +352,7 @@ fn packet_bytes(packet: &PacketRead) -> usize {
 
 fn packet_of(
     view: &View<'_>,
-    read: &Read<'_>,
+    read: &ReadMessage<'_>,
     moment: Moment,
 ) -> Result<Option<PacketRead>, SpoolError> {
     let Some(path) = read.message.packet_path() else {

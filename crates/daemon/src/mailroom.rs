@@ -1,10 +1,9 @@
-//! The way of a message, on one page: found, judged, committed to
-//! the ledger, delivered by the spool. What comes besides messages is in `events`, and when its turn
-//! is in `turn`.
+//! Takes each message through all its steps on one page: found, judged, committed to the ledger, delivered by the spool.
+//! `events` handles everything besides messages, and `turn` says when.
 
 mod events;
+mod housekeeping;
 mod operator_alerts;
-mod quiet;
 mod reload;
 mod runs;
 mod turn;
@@ -25,8 +24,8 @@ use workspace::operator_alerts::Alerts;
 use workspace::{directory, orders};
 
 use crate::docket::{Batch, Docket};
-use crate::metrics::{Meter, Work};
-use crate::unproven::Unproven;
+use crate::metrics::{Meter, TimedTask};
+use crate::unknown_sender::UnknownSenders;
 
 /// What stops the mailroom.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +56,8 @@ pub struct Mailroom {
     spool: Spool,
     docket: Docket,
     waits: turn::Waits,
-    unproven: Unproven,
-    quiet: quiet::Quiet,
+    unknown_senders: UnknownSenders,
+    housekeeping: housekeeping::Housekeeping,
     /// How many outboxes the last sweep could not list.
     unlisted: usize,
     pub(crate) meter: Meter,
@@ -107,7 +106,7 @@ impl Mailroom {
             opened.recovery.snapshot.unwrap_or(0),
             opened.recovery.snapshot_bytes,
         );
-        let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
+        let housekeeping = housekeeping::Housekeeping::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
@@ -118,8 +117,8 @@ impl Mailroom {
             spool: opened.spool,
             docket,
             waits: turn::Waits::default(),
-            unproven: Unproven::default(),
-            quiet,
+            unknown_senders: UnknownSenders::default(),
+            housekeeping,
             unlisted: 0,
             meter: Meter::start(),
         };
@@ -153,7 +152,7 @@ impl Mailroom {
         self.waits.any_orders = true;
         // An earlier mark stands: newer files put the look for takes off no longer.
         self.waits.takes.get_or_insert(self.docket.intake.mark());
-        self.meter.took(Work::Sweep, began);
+        self.meter.took(TimedTask::Sweep, began);
         Ok(())
     }
 
@@ -231,7 +230,7 @@ impl Mailroom {
         match self.spool.commit(self.spool.next_seq(), batch.drafts) {
             Ok(committed) => {
                 self.docket.tentative.commit();
-                self.meter.took(Work::Commit, began);
+                self.meter.took(TimedTask::Commit, began);
                 for (entry, record) in committed.iter().zip(&batch.records) {
                     log(entry, record, self.docket.agents());
                     self.docket.untaken.note(entry, record);
@@ -285,7 +284,7 @@ impl Mailroom {
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         let began = self.meter.now();
         self.spool.checkpoint()?;
-        self.meter.took(Work::Checkpoint, began);
+        self.meter.took(TimedTask::Checkpoint, began);
         Ok(())
     }
 

@@ -220,7 +220,7 @@ impl Daemon {
                     self.supervisor.ready(&self.mailroom.standing());
                 }
                 if now.mono >= next_look {
-                    self.mailroom.look_for_unproven();
+                    self.mailroom.look_for_unknown_senders();
                     next_look = now.mono + SWEEP_MS;
                     self.report();
                 }

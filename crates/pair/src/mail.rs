@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use daemon::tell;
+use daemon::submit_order;
 use mailbox::mailboxes::{AgentMailboxes, MailboxPlace, MoveError};
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
@@ -29,7 +29,7 @@ pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
             .names(MailboxPlace::Outbox)
             .is_ok_and(|names| names.is_empty())
     };
-    tell::wait_until(root, PATIENCE, is_empty)
+    submit_order::wait_until(root, PATIENCE, is_empty)
         .map(drop)
         .map_err(PairError::Serve)
 }

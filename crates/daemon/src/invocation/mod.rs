@@ -203,8 +203,8 @@ impl Runner {
         let mut left = Vec::new();
         while let Some(mut settling) = self.settling.pop() {
             match settling.go_on(mailroom, now) {
-                Ok(settle::Step::Wait) => left.push(settling),
-                Ok(settle::Step::Done(count)) => {
+                Ok(settle::Settlement::Wait) => left.push(settling),
+                Ok(settle::Settlement::Done(count)) => {
                     told += count;
                     if !is_open(mailroom, &settling.run) {
                         start::put_away(mailroom.root(), &settling.run);

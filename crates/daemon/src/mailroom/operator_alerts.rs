@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use workspace::operator_alerts::{Alert, AlertKind, is_unreadable};
 
 use super::Mailroom;
-use crate::unproven;
+use crate::unknown_sender::ScanContext;
 
 impl Mailroom {
     /// Alerts the operator to outboxes whose owner is not the configured user, and clears the alerts of fixed conditions.
@@ -44,16 +44,20 @@ impl Mailroom {
         alerts.save();
     }
 
-    /// Looks through the inboxes for files that nothing accounts for. For the sweep by time: a file is told
-    /// if it is found by two looks, between which its original had the time to come.
-    pub fn look_for_unproven(&mut self) {
+    /// Scans the inboxes for files of unknown senders. Only the timed sweep does so: a file has to be found by two scans,
+    /// with time between them for its original to arrive.
+    pub fn look_for_unknown_senders(&mut self) {
         let agents = std::sync::Arc::clone(self.docket.agents());
-        let mut desk = unproven::Desk {
+        let mut context = ScanContext {
             known_deliveries: &self.docket.known_deliveries,
             alerts: &mut self.docket.alerts,
         };
-        self.unproven
-            .look(&agents, &self.spool.view(), self.spool.layout(), &mut desk);
+        self.unknown_senders.scan(
+            &agents,
+            &self.spool.view(),
+            self.spool.layout(),
+            &mut context,
+        );
         self.docket.alerts.save();
     }
 }

@@ -13,14 +13,14 @@ use crate::judge::{Decided, Refused, Submission, named_recipients};
 use crate::notice_files::{NoticeFiles, Occasion};
 use crate::notices;
 use crate::rejection::RefusedFile;
-use crate::used_names::{Folder, UsedNames};
+use crate::used_names::{NameScope, UsedNames};
 
-/// A judgement on its way into the ledger, and what its files depend on.
+/// Drafts the entry of one judgement, from the values its files depend on.
 #[derive(Debug)]
 pub(crate) struct Drafting<'a> {
-    /// The number its record will get.
+    /// The number of its record.
     pub(crate) seq: u64,
-    /// When it was decided.
+    /// The time of the decision.
     pub(crate) now: DateTime<Utc>,
     /// The state it was decided on: the record is not applied yet.
     pub(crate) state: &'a State,
@@ -48,7 +48,7 @@ impl<'a> Drafting<'a> {
         };
         let deliveries = to.iter().map(|to| {
             let mailbox = Mailbox::Inbox(to.to_string());
-            let file = self.choose(Folder::Mailbox(&mailbox), &found.file);
+            let file = self.choose(NameScope::Mailbox(&mailbox), &found.file);
             Delivery {
                 mailbox,
                 file,
@@ -56,7 +56,7 @@ impl<'a> Drafting<'a> {
             }
         });
         let deliveries = deliveries.collect();
-        let sent = self.choose(Folder::Sent(outbox.as_str()), &found.file);
+        let sent = self.choose(NameScope::Sent(outbox.as_str()), &found.file);
         EntryDraft {
             id: message.id().map(String::from),
             original: Some(original(submission, Away::Sent(sent), text)),
@@ -80,8 +80,8 @@ impl<'a> Drafting<'a> {
             | Record::Declined { .. } => (None, &Notice::Never),
         };
         let dead_letter = Mailbox::DeadLetter(outbox.to_string());
-        let kept = self.choose(Folder::Mailbox(&dead_letter), &found.file);
-        let report_file = self.choose(Folder::Mailbox(&dead_letter), &kept.report());
+        let kept = self.choose(NameScope::Mailbox(&dead_letter), &found.file);
+        let report_file = self.choose(NameScope::Mailbox(&dead_letter), &kept.report());
         let report = refused.rejection.report(&RefusedFile {
             file: &found.file,
             digest: digest(found).map(|digest| digest.to_string()),
@@ -114,7 +114,7 @@ impl<'a> Drafting<'a> {
         }
     }
 
-    /// An event: its letters with their packets, and the snapshot of a pull request.
+    /// An event: its notices with their packets, and the file about an event of a pull request.
     pub(crate) fn event(&mut self, record: &Record) -> EntryDraft {
         let files = self.files();
         let (deliveries, order) = match record {
@@ -150,7 +150,7 @@ impl<'a> Drafting<'a> {
         }
     }
 
-    fn choose(&mut self, folder: Folder<'_>, wanted: &FileName) -> FileName {
+    fn choose(&mut self, folder: NameScope<'_>, wanted: &FileName) -> FileName {
         self.names.choose(folder, wanted, self.seq)
     }
 
@@ -198,7 +198,7 @@ fn withdrawn(
         .filter_map(|to| AgentName::new(to).ok())
         .filter(|to| agents.contains(to))
         .map(|to| Mailbox::Inbox(to.to_string()))
-        .filter(|mailbox| !names.has_used(Folder::Mailbox(mailbox), &found.file))
+        .filter(|mailbox| !names.has_used(NameScope::Mailbox(mailbox), &found.file))
         .map(|mailbox| Delivery {
             mailbox,
             file: found.file.clone(),

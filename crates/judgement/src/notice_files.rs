@@ -12,7 +12,7 @@ use spool::{Content, Delivery, FileName, Mailbox, dirs};
 
 use crate::notices::{self, budget, handoff, news};
 use crate::pull_event_file;
-use crate::used_names::{Folder, UsedNames};
+use crate::used_names::{NameScope, UsedNames};
 
 /// A record whose notices become files, and the values they depend on.
 #[derive(Clone, Copy, Debug)]
@@ -244,7 +244,7 @@ fn delivery(
 ) -> Delivery {
     let wanted =
         FileName::new(name).expect("digits, words and the daemon's own ids are a file name");
-    let file = names.choose(Folder::Mailbox(&mailbox), &wanted, seq);
+    let file = names.choose(NameScope::Mailbox(&mailbox), &wanted, seq);
     Delivery {
         mailbox,
         file,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use spool::{OwnedTree, Ownership};
 use workspace::directory;
 use workspace::user_isolation::{DirectoryRule, IsolatedUsers, IsolationError};
-use workspace::users::{self, Named, User};
+use workspace::users::{self, User, UserSpec};
 
 use super::answer::CommandOutput;
 use super::context::Context;
@@ -23,7 +23,7 @@ pub(super) struct Separate {
     separate_users: bool,
     /// The user the daemon runs as: a name, UID or UID:GID [default: the owner of .settled, in a new workspace root]
     #[arg(long, value_name = "USER", requires = "separate_users")]
-    daemon: Option<Named>,
+    daemon: Option<UserSpec>,
     /// Print what would be, and change nothing
     #[arg(long, requires = "separate_users")]
     dry_run: bool,
@@ -37,7 +37,7 @@ impl Separate {
 
 pub(super) fn run(
     root: &Path,
-    agents: &[(AgentName, Option<Named>)],
+    agents: &[(AgentName, Option<UserSpec>)],
     args: &Separate,
     context: &Context,
 ) -> Result<Exit, Failure> {

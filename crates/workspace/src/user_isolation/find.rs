@@ -10,7 +10,7 @@ use spool::{Layout, SpoolError};
 
 use super::{IsolatedUsers, with_users};
 use crate::config::{self, Config, ConfigError};
-use crate::users::{Named, User};
+use crate::users::{User, UserSpec};
 use crate::{atomic_file, directory};
 
 /// Why the users could not be found or written.
@@ -43,8 +43,8 @@ impl IsolatedUsers {
     /// `.settled`, else root.
     pub fn find(
         root: &Path,
-        named: &[(AgentName, Option<Named>)],
-        daemon: Option<&Named>,
+        named: &[(AgentName, Option<UserSpec>)],
+        daemon: Option<&UserSpec>,
     ) -> Result<Self, IsolationError> {
         let known = Config::load(root)?.users();
         let on_the_roll = match directory::is_workspace(root)? {
@@ -61,7 +61,7 @@ impl IsolatedUsers {
             let user = match (asked, known.get(name)) {
                 (Some(asked), _) => asked.find().map_err(IsolationError::NoUser)?,
                 (None, Some(uid)) => known_user(&layout, name, *uid)?,
-                (None, None) => Named::Name(name.to_string()).find().map_err(|why| {
+                (None, None) => UserSpec::Name(name.to_string()).find().map_err(|why| {
                     IsolationError::NoUser(format!(
                         "{why}: make one for the agent (useradd {name}), or say --agents {name}=UID"
                     ))
@@ -121,7 +121,7 @@ fn known_user(layout: &Layout, name: &AgentName, uid: u32) -> Result<User, Isola
             uid,
             gid: home.gid(),
         }),
-        Ok(_) | Err(_) => Named::Number(uid, None)
+        Ok(_) | Err(_) => UserSpec::Number(uid, None)
             .find()
             .map_err(IsolationError::NoUser),
     }

@@ -6,7 +6,7 @@ use message_schema::Code;
 use serde_json::Value;
 use settled_tests::mailroom::{said, settled};
 use settled_tests::{golden, names, read, repository};
-use simulate::{Outcome, Played, Weight};
+use simulate::{Fact, FactKind, Played};
 use validate_message::explain::{self, Explained};
 
 /// The lines of the comment that opens a page.
@@ -58,8 +58,8 @@ fn play(code: Code) -> Parts {
     }
 }
 
-fn outcomes(steps: &[Played]) -> impl Iterator<Item = &Outcome> {
-    steps.iter().flat_map(|step| &step.outcomes)
+fn outcomes(steps: &[Played]) -> impl Iterator<Item = &Fact> {
+    steps.iter().flat_map(|step| &step.facts)
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn the_fixed_example_is_accepted() {
     for &code in Code::ALL {
         let Parts { fixed, .. } = play(code);
         let wrong =
-            outcomes(&fixed).find(|outcome| outcome.weight == Weight::No || outcome.code.is_some());
+            outcomes(&fixed).find(|outcome| outcome.kind == FactKind::No || outcome.code.is_some());
         assert!(wrong.is_none(), "{code}: {wrong:?}");
         assert!(
-            outcomes(&fixed).any(|outcome| outcome.weight == Weight::Yes),
+            outcomes(&fixed).any(|outcome| outcome.kind == FactKind::Yes),
             "{code}: {fixed:#?}"
         );
     }

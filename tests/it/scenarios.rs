@@ -115,7 +115,7 @@ fn every_code_is_reached_by_a_scenario() {
     let outcomes = transcripts
         .iter()
         .flat_map(|played| &played.steps)
-        .flat_map(|step| &step.outcomes);
+        .flat_map(|step| &step.facts);
     let reached: BTreeSet<Code> = outcomes.filter_map(|outcome| outcome.code).collect();
     let unreached = Code::ALL
         .iter()

@@ -1,10 +1,10 @@
-//! The files that wait to be judged: which goes next, which is given more time, and which waits behind
-//! another. What a judgement is made of is the business of `judgement`.
+//! Keeps the files that wait to be judged: picks the next one, gives a file more time, and holds a file back behind
+//! another. The crate `judgement` judges them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use judgement::{Patience, Read, Stop, Submission, Tentative, named_recipients};
+use judgement::{Patience, ReadMessage, Stop, Submission, Tentative, named_recipients};
 use message_schema::Message;
 use message_schema::id::AgentName;
 use review::Record;
@@ -15,10 +15,10 @@ use spool::{
 use workspace::clock::{self, Moment};
 use workspace::config::Config;
 use workspace::error::chain;
-use workspace::fold::Books;
-use workspace::proofs::Proofs;
-use workspace::troubles::Troubles;
-use workspace::untaken::Untaken;
+use workspace::index::LedgerIndex;
+use workspace::known_deliveries::KnownDeliveries;
+use workspace::operator_alerts::Alerts;
+use workspace::untaken_requests::UntakenRequests;
 
 /// The largest message and the largest packet, in bytes.
 const SIZE_MAX: u64 = 256 * 1024;
@@ -26,33 +26,33 @@ const SIZE_MAX: u64 = 256 * 1024;
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
 
-/// After so many bytes of messages and packets a batch is full: what is large takes long, and nobody
-/// else's mail waits for more than one batch.
+/// A batch is full after so many bytes of messages and packets: large files take long, and no one's mail should wait for
+/// more than one batch.
 const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// So many messages are in memory at once before they are judged.
+/// The most messages in memory at once before they are judged.
 const PORTION: usize = 4;
 
-/// How long, in milliseconds, a file is left alone whose agent or packet cannot be looked at right now.
+/// The time before another look at a file whose agent or packet cannot be read now, in milliseconds.
 const RETRY_MS: u64 = 500;
 
-/// Everything a judgement looks at, and the files that wait for one.
+/// The files that wait to be judged, and everything their judgement depends on.
 pub(crate) struct Docket {
     pub(crate) intake: Intake,
-    /// What messages are judged on.
+    /// The state messages are judged on.
     pub(crate) tentative: Tentative,
-    pub(crate) untaken: Untaken,
-    pub(crate) proofs: Proofs,
-    pub(crate) troubles: Troubles,
+    pub(crate) untaken: UntakenRequests,
+    pub(crate) known_deliveries: KnownDeliveries,
+    pub(crate) alerts: Alerts,
     /// The user of each agent that has one of its own.
     users: BTreeMap<AgentName, u32>,
-    /// Files that were given time, and since when they have been the same.
+    /// Files that got more time, and since when they have not changed.
     waits: HashMap<(String, FileName), (Stamp, u64)>,
     /// Review messages that wait for a packet, or behind one that does.
     held: HashMap<(String, FileName), Held>,
-    /// How many were held so far.
+    /// The number of messages held so far.
     held_count: u64,
-    /// How many bytes of messages and packets were read for this batch.
+    /// The bytes of messages and packets read for this batch.
     batch_bytes: usize,
 }
 
@@ -63,7 +63,7 @@ struct Held {
     to: Vec<String>,
 }
 
-/// What was decided and is to be committed together; the records in the same order.
+/// Decisions to be committed together; drafts and records are in the same order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) drafts: Vec<EntryDraft>,
@@ -76,33 +76,33 @@ impl Batch {
         self.records.push(record);
     }
 
-    /// The number the next record of the batch gets, if its first gets `first`.
+    /// The number of the batch's next record, if its first has number `first`.
     pub(crate) fn next_seq(&self, first: u64) -> u64 {
         first + self.drafts.len() as u64
     }
 }
 
-/// What becomes of a file: a record to commit, or another look.
-enum Next {
+/// The next step for a file: commit its record, or look again.
+enum NextStep {
     Commit(Box<(EntryDraft, Record)>),
     LookAgain { at: u64 },
 }
 
 impl Docket {
-    pub(crate) fn new(config: &Config, books: Books, troubles: Troubles) -> Self {
-        let Books {
+    pub(crate) fn new(config: &Config, index: LedgerIndex, alerts: Alerts) -> Self {
+        let LedgerIndex {
             state,
             names,
             untaken,
-            proofs,
+            known_deliveries,
             ..
-        } = books;
+        } = index;
         Self {
             intake: Intake::new(SIZE_MAX, QUIET_MS),
             tentative: Tentative::new(state, names, config.policy([])),
             untaken,
-            proofs,
-            troubles,
+            known_deliveries,
+            alerts,
             users: config.users(),
             waits: HashMap::new(),
             held: HashMap::new(),
@@ -123,8 +123,8 @@ impl Docket {
         self.users = config.users();
     }
 
-    /// Judges what is ready, at most one batch. Each message is judged on the state the one before it
-    /// leaves; whoever cannot commit the batch rolls the state back.
+    /// Judges the finished files, at most one batch, each on the state the one before it leaves. The caller rolls the
+    /// state back if it cannot commit the batch.
     pub(crate) fn judge_batch(&mut self, view: &View<'_>, moment: Moment) -> Batch {
         let mut batch = Batch::default();
         self.batch_bytes = 0;
@@ -138,8 +138,8 @@ impl Docket {
         batch
     }
 
-    /// Judges the next few files, and says how many there were. Nothing puts one of them back into the
-    /// queue before the batch is done: neither a sweep nor a hint comes in between.
+    /// Judges the next few files and counts them. None of them returns to the queue before the batch is done, since no
+    /// sweep or hint comes in between.
     fn judge_portion(
         &mut self,
         batch: &mut Batch,
@@ -149,7 +149,7 @@ impl Docket {
     ) -> usize {
         let mut taken = self.intake.take(view, moment.spool(), limit);
         if !self.held.is_empty() {
-            // Who waited came first; the others keep their order.
+            // A held file came first; the others keep their order.
             let place = |found: &OutboxFile| {
                 self.held
                     .get(&key(found))
@@ -157,25 +157,25 @@ impl Docket {
             };
             taken.found.sort_by_cached_key(place);
         }
-        for trouble in &taken.troubles {
-            if !self.troubles.tell_unreadable(trouble) {
-                tracing::warn!(error = %chain(trouble), "a file cannot be read; it is tried again");
+        for error in &taken.troubles {
+            if !self.alerts.raise_unreadable(error) {
+                tracing::warn!(error = %chain(error), "a file cannot be read; it is tried again");
             }
         }
         for found in &taken.found {
             let seq = batch.next_seq(view.next_seq());
             match self.judge(found, view, seq, moment) {
-                Ok(Next::Commit(decided)) => {
+                Ok(NextStep::Commit(decided)) => {
                     let (draft, record) = *decided;
                     let key = key(found);
                     self.waits.remove(&key);
                     self.held.remove(&key);
                     batch.add(draft, record);
                 }
-                Ok(Next::LookAgain { at }) => self.intake.give_time(found, at),
-                // An I/O error is nobody's refusal.
+                Ok(NextStep::LookAgain { at }) => self.intake.give_time(found, at),
+                // An I/O error refuses no message.
                 Err(error) => {
-                    if !self.troubles.tell_unreadable(&error) {
+                    if !self.alerts.raise_unreadable(&error) {
                         tracing::warn!(error = %chain(&error), "a packet cannot be read; it is tried again");
                     }
                     self.intake.give_time(found, moment.mono + RETRY_MS);
@@ -185,26 +185,26 @@ impl Docket {
         taken.found.len()
     }
 
-    /// Notes what was seen of a file in the outbox of an agent on the roll; a sweep finds the others.
+    /// Passes on a hint about a file in the outbox of an agent on the roll; a sweep finds the other files.
     pub(crate) fn hint(&mut self, agent: &str, file: &FileName, hint: Hint) {
         if on_the_roll(self.agents(), agent).is_some() {
             self.intake.hint(agent, file, hint);
         }
     }
 
-    /// From a file to what the ledger will say of it.
+    /// Judges a file.
     fn judge(
         &mut self,
         found: &OutboxFile,
         view: &View<'_>,
         seq: u64,
         moment: Moment,
-    ) -> Result<Next, SpoolError> {
+    ) -> Result<NextStep, SpoolError> {
         let agents = Arc::clone(self.agents());
         let Some(outbox) = on_the_roll(&agents, &found.agent) else {
-            // It left the roll since the last sweep; the next one forgets its files, or finds it back.
+            // The agent left the roll since the last sweep; the next one drops its files, or finds the agent again.
             let at = moment.mono.saturating_add(RETRY_MS);
-            return Ok(Next::LookAgain { at });
+            return Ok(NextStep::LookAgain { at });
         };
         let user = self.users.get(outbox).copied();
         let submission = Submission {
@@ -223,7 +223,7 @@ impl Docket {
             if self.is_behind(found, &read.message) {
                 self.hold(found, &read.message);
                 let at = moment.mono.saturating_add(Patience::Packet.retry_ms());
-                return Ok(Next::LookAgain { at });
+                return Ok(NextStep::LookAgain { at });
             }
             packet = packet_of(view, &read, moment)?;
             self.batch_bytes += packet.as_ref().map_or(0, packet_bytes);
@@ -238,25 +238,25 @@ impl Docket {
                 let draft = self
                     .tentative
                     .add_decided(submission, &read.message, &decided, at);
-                Ok(Next::Commit(Box::new((draft, decided.record))))
+                Ok(NextStep::Commit(Box::new((draft, decided.record))))
             }
             Err(stop) => Ok(self.stopped(submission, Some(&read.message), stop, (seq, moment))),
         }
     }
 
-    /// More time for a file whose writer may still be at work, or its refusal.
+    /// Gives more time to a file whose writer may still be at work, or refuses it.
     fn stopped(
         &mut self,
         submission: Submission<'_>,
         message: Option<&Message>,
         stop: Stop,
         (seq, moment): (u64, Moment),
-    ) -> Next {
+    ) -> NextStep {
         if let Some(at) = self.not_yet(submission.found, stop.patience, moment) {
             if let (Patience::Packet, Some(message)) = (stop.patience, message) {
                 self.hold(submission.found, message);
             }
-            return Next::LookAgain { at };
+            return NextStep::LookAgain { at };
         }
         let judge = self.tentative.judge(moment.utc);
         let ids = &mut clock::new_message_id;
@@ -265,11 +265,11 @@ impl Docket {
         let draft = self
             .tentative
             .add_refused(submission, message, &refused, at);
-        Next::Commit(Box::new((draft, refused.record)))
+        NextStep::Commit(Box::new((draft, refused.record)))
     }
 
-    /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait
-    /// for a packet has its end, and a file that its writer took back waits no more.
+    /// Whether an earlier review message of this outbox to the same recipient still waits. That ends: every wait for a
+    /// packet is limited, and a file its writer removes stops waiting.
     fn is_behind(&mut self, found: &OutboxFile, message: &Message) -> bool {
         if self.held.is_empty() || !is_review(message) {
             return false;
@@ -298,7 +298,7 @@ impl Docket {
         }
     }
 
-    /// When a file is looked at again that has not been still for as long as it may take to finish it.
+    /// The time of another look at a file that changed too recently to be refused; none if its time is up.
     fn not_yet(&mut self, found: &OutboxFile, patience: Patience, moment: Moment) -> Option<u64> {
         let written_ago = moment.utc.timestamp_millis() - found.stamp.mtime_ns / 1_000_000;
         if u64::try_from(written_ago).is_ok_and(|ago| ago >= patience.still_ms()) {
@@ -353,7 +353,7 @@ fn packet_bytes(packet: &PacketRead) -> usize {
 
 fn packet_of(
     view: &View<'_>,
-    read: &Read<'_>,
+    read: &ReadMessage<'_>,
     moment: Moment,
 ) -> Result<Option<PacketRead>, SpoolError> {
     let Some(path) = read.message.packet_path() else {

@@ -1,4 +1,4 @@
-//! How long what agents are done with is kept: from days in the config to instants, and what came of it.
+//! Removes the files agents are done with once they are older than the config says, or counts them.
 
 use std::path::Path;
 
@@ -9,18 +9,18 @@ use workspace::config::RetentionSection;
 /// Whether old files are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// They are.
+    /// Old files are removed.
     Remove,
-    /// They are only counted.
+    /// Old files are only counted.
     DryRun,
 }
 
-/// What lies in the shelves of all agents, and what was removed or would be.
+/// The files in all agents' folders, and those removed or due for removal.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     /// One for each agent and directory.
     pub shelves: Vec<FolderReport>,
-    /// Copies of torn batches, which nobody removes.
+    /// Copies of torn batches, which are never removed.
     pub torn: Count,
 }
 

@@ -1,5 +1,5 @@
-//! When: the loop that serves a workspace, what wakes it, the commands of agents it starts, and what
-//! it tells supervisors and metrics. No rule of reviews, no parsing of arguments, no printing.
+//! Serves a workspace: the main loop and what wakes it, the agents' commands it starts, and the reports to supervisors
+//! and metrics. It knows no review rules, parses no arguments and prints nothing.
 
 mod docket;
 pub mod gc;
@@ -11,7 +11,7 @@ mod schedule;
 pub mod serve;
 pub mod service;
 mod stderr;
+pub mod submit_order;
 mod supervisor;
-pub mod tell;
-mod unproven;
+mod unknown_sender;
 pub mod watch;

@@ -1,5 +1,5 @@
-//! The form of the log: for people, for programs, or for the journal. One line a fact, whatever the names in it hold;
-//! what a message says in its subject and its body is in none of them.
+//! Formats the log for people, for programs or for the journal: one line a fact, whatever a name in it contains, and never
+//! the subject or body of a message.
 
 use std::fmt::{self, Write as _};
 use std::io::IsTerminal as _;
@@ -17,9 +17,9 @@ use workspace::clock;
 
 use crate::stderr::Log;
 
-/// How a line looks.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum LogFormat {
     /// For people, with the time, in colours at a terminal.
     Text,
     /// One JSON object a line.
@@ -30,12 +30,12 @@ pub enum Form {
 
 /// Begins to log to standard error; where no form was asked for, in the journal's if it is the journal that reads. A
 /// second daemon in one process (a test) keeps the first one's log.
-pub fn start(asked: Option<Form>) {
+pub fn start(asked: Option<LogFormat>) {
     let form = asked.unwrap_or_else(|| {
         if is_journal() {
-            Form::Journald
+            LogFormat::Journald
         } else {
-            Form::Text
+            LogFormat::Text
         }
     });
     let filter = EnvFilter::try_from_env("SETTLED_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
@@ -45,28 +45,28 @@ pub fn start(asked: Option<Form>) {
         // A log that cannot be written, on a full disk above all, ends nothing.
         .log_internal_errors(false);
     let _ = match form {
-        Form::Text => subscriber
+        LogFormat::Text => subscriber
             .with_ansi(std::io::stderr().is_terminal())
             .with_target(false)
             .try_init(),
-        Form::Json => subscriber.event_format(Json).try_init(),
-        Form::Journald => subscriber.event_format(Journald).try_init(),
+        LogFormat::Json => subscriber.event_format(Json).try_init(),
+        LogFormat::Journald => subscriber.event_format(Journald).try_init(),
     };
 }
 
 /// The line that says how many were lost before it.
-pub fn lost(form: Form, count: u64) -> String {
+pub fn lost(form: LogFormat, count: u64) -> String {
     let said = "lines of the log were lost: nobody read them";
     match form {
-        Form::Text => format!("{count} {said}\n"),
-        Form::Json => {
+        LogFormat::Text => format!("{count} {said}\n"),
+        LogFormat::Json => {
             let facts = [("message", said.into()), ("lost", count.into())];
             json(
                 Level::WARN,
                 facts.map(|(name, value): (&str, Value)| (name.to_owned(), value)),
             )
         }
-        Form::Journald => format!("<{}>{count} {said}\n", priority(Level::WARN)),
+        LogFormat::Journald => format!("<{}>{count} {said}\n", priority(Level::WARN)),
     }
 }
 

@@ -1,12 +1,11 @@
-//! The way of a message, on one page: found, judged, committed to
-//! the ledger, delivered by the spool. What comes besides messages is in `events`, and when its turn
-//! is in `turn`.
+//! Takes each message through all its steps on one page: found, judged, committed to the ledger, delivered by the spool.
+//! `events` handles everything besides messages, and `turn` says when.
 
 mod events;
-mod quiet;
+mod housekeeping;
+mod operator_alerts;
 mod reload;
 mod runs;
-mod troubles;
 mod turn;
 
 use std::os::unix::fs::MetadataExt as _;
@@ -20,13 +19,13 @@ use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
 use workspace::clock::Moment;
 use workspace::config::{Config, ConfigError};
 use workspace::error::chain;
-use workspace::fold::Books;
-use workspace::troubles::Troubles;
+use workspace::index::LedgerIndex;
+use workspace::operator_alerts::Alerts;
 use workspace::{directory, orders};
 
 use crate::docket::{Batch, Docket};
-use crate::metrics::{Meter, Work};
-use crate::unproven::Unproven;
+use crate::metrics::{Meter, TimedTask};
+use crate::unknown_sender::UnknownSenders;
 
 /// What stops the mailroom.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +56,8 @@ pub struct Mailroom {
     spool: Spool,
     docket: Docket,
     waits: turn::Waits,
-    unproven: Unproven,
-    quiet: quiet::Quiet,
+    unknown_senders: UnknownSenders,
+    housekeeping: housekeeping::Housekeeping,
     /// How many outboxes the last sweep could not list.
     unlisted: usize,
     pub(crate) meter: Meter,
@@ -98,8 +97,8 @@ impl Mailroom {
         if !config.users().is_empty() {
             keep_apart(root)?;
         }
-        let mut books = Books::default();
-        let mut opened = Spool::resume(root, disk, &mut books)?;
+        let mut index = LedgerIndex::default();
+        let mut opened = Spool::resume(root, disk, &mut index)?;
         opened
             .spool
             .limit_segments(config.ledger.segment_mib * 1024 * 1024);
@@ -107,19 +106,19 @@ impl Mailroom {
             opened.recovery.snapshot.unwrap_or(0),
             opened.recovery.snapshot_bytes,
         );
-        let quiet = quiet::Quiet::new(root.to_owned(), config.clone(), kept);
+        let housekeeping = housekeeping::Housekeeping::new(root.to_owned(), config.clone(), kept);
         if let Err(error) = orders::make(root) {
             tracing::warn!(error = %chain(&error), "the place for orders cannot be made, or not safe from other users");
         }
-        let docket = Docket::new(&config, books, Troubles::open(root));
+        let docket = Docket::new(&config, index, Alerts::open(root));
         let mut mailroom = Self {
             root: root.to_owned(),
             config,
             spool: opened.spool,
             docket,
             waits: turn::Waits::default(),
-            unproven: Unproven::default(),
-            quiet,
+            unknown_senders: UnknownSenders::default(),
+            housekeeping,
             unlisted: 0,
             meter: Meter::start(),
         };
@@ -141,19 +140,19 @@ impl Mailroom {
             .iter()
             .map(ToString::to_string)
             .collect();
-        let troubles = self.docket.intake.scan(&self.spool.view(), &agents);
-        self.unlisted = troubles.len();
-        for trouble in troubles {
-            if self.docket.troubles.tell_unreadable(&trouble) {
+        let errors = self.docket.intake.scan(&self.spool.view(), &agents);
+        self.unlisted = errors.len();
+        for error in errors {
+            if self.docket.alerts.raise_unreadable(&error) {
                 continue;
             }
-            tracing::warn!(error = %chain(&trouble), "an outbox cannot be listed; it is tried again");
+            tracing::warn!(error = %chain(&error), "an outbox cannot be listed; it is tried again");
         }
-        self.look_for_troubles();
+        self.check_alert_conditions();
         self.waits.any_orders = true;
         // An earlier mark stands: newer files put the look for takes off no longer.
         self.waits.takes.get_or_insert(self.docket.intake.mark());
-        self.meter.took(Work::Sweep, began);
+        self.meter.took(TimedTask::Sweep, began);
         Ok(())
     }
 
@@ -219,7 +218,7 @@ impl Mailroom {
             let after = self.spool.deliver(moment.mono)?;
             self.delivered(&after, &mut pass);
         }
-        self.docket.troubles.keep();
+        self.docket.alerts.save();
         Ok(pass)
     }
 
@@ -231,11 +230,11 @@ impl Mailroom {
         match self.spool.commit(self.spool.next_seq(), batch.drafts) {
             Ok(committed) => {
                 self.docket.tentative.commit();
-                self.meter.took(Work::Commit, began);
+                self.meter.took(TimedTask::Commit, began);
                 for (entry, record) in committed.iter().zip(&batch.records) {
                     log(entry, record, self.docket.agents());
                     self.docket.untaken.note(entry, record);
-                    self.docket.proofs.note(entry);
+                    self.docket.known_deliveries.note(entry);
                     self.meter.committed(record);
                     pass.count(record);
                 }
@@ -285,7 +284,7 @@ impl Mailroom {
     pub fn checkpoint(&mut self) -> Result<(), SpoolError> {
         let began = self.meter.now();
         self.spool.checkpoint()?;
-        self.meter.took(Work::Checkpoint, began);
+        self.meter.took(TimedTask::Checkpoint, began);
         Ok(())
     }
 

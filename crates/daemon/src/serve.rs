@@ -253,7 +253,7 @@ impl<'r> Daemon<'r> {
                 self.schedule.set(duty, Some(now.mono + SWEEP_MS));
             }
             Duty::Report => {
-                self.mailroom.look_for_unproven();
+                self.mailroom.look_for_unknown_senders();
                 self.report();
                 self.schedule.set(duty, Some(now.mono + SWEEP_MS));
             }

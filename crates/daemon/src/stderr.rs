@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::logs::{self, Form};
+use crate::logs::{self, LogFormat};
 
 /// How long a reader that has kept up so far is waited for, in nanoseconds.
 const PATIENCE_NS: i64 = 100_000_000;
@@ -18,12 +18,12 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 /// is preceded by how many were. Errors are for the caller to ignore: a log ends no daemon.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Log {
-    form: Form,
+    form: LogFormat,
 }
 
 impl Log {
     /// A log whose own lines have this form.
-    pub(crate) fn of(form: Form) -> Self {
+    pub(crate) fn of(form: LogFormat) -> Self {
         Self { form }
     }
 }

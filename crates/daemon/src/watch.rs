@@ -1,5 +1,5 @@
-//! Hints from the file system: which message or packet was just finished or begun. Hints make delivery
-//! fast; the sweep makes it certain. A lost or false hint costs time, never a message.
+//! Watches directories for hints that a message or packet was just started or finished. Hints make delivery fast, the
+//! sweep makes it certain: a lost or false hint costs time, never a message.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;

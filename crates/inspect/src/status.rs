@@ -16,8 +16,8 @@ use message_schema::id::AgentName;
 use review::{Review, ReviewKey, Which};
 use spool::{Folded, SpoolError};
 use workspace::directory;
-use workspace::fold::Books;
-use workspace::troubles::{self, Trouble};
+use workspace::index::LedgerIndex;
+use workspace::operator_alerts::{self, Alert};
 
 use self::pending::PendingMail;
 use crate::dead_letter::refusals::{self, Refusal};
@@ -26,7 +26,7 @@ use crate::dead_letter::refusals::{self, Refusal};
 #[derive(Debug)]
 pub struct WorkspaceStatus {
     /// The ledger added up.
-    pub books: Books,
+    pub books: LedgerIndex,
     /// How far the ledger reaches.
     pub folded: Folded,
     /// Whether a daemon serves; `None` where this user cannot see it.
@@ -38,7 +38,7 @@ pub struct WorkspaceStatus {
     /// What was refused and is open, oldest first.
     pub dead: Vec<Refusal>,
     /// What the daemon noted and only an operator can fix.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<Alert>,
 }
 
 impl WorkspaceStatus {
@@ -47,7 +47,7 @@ impl WorkspaceStatus {
         // First what waits, then what was judged: a message that is judged in between is counted twice, not never.
         let agents = directory::agents(root)?;
         let unjudged = PendingMail::look(root, &agents);
-        let (books, folded) = Books::read(root)?;
+        let (books, folded) = LedgerIndex::read(root)?;
         let dead = if refusals::is_any(root, &agents) {
             refusals::read(root)?
         } else {
@@ -57,7 +57,7 @@ impl WorkspaceStatus {
             .into_iter()
             .filter(|refusal| refusal.is_open(books.state()))
             .collect();
-        let (serving, troubles) = (spool::is_served(root), troubles::noted(root));
+        let (serving, troubles) = (spool::is_served(root), operator_alerts::read(root));
         Ok(Self {
             books,
             folded,

@@ -1,5 +1,5 @@
-//! The brief that lies beside a delivered request, and the one that takes its place when a person decides
-//! meanwhile: its file's name and its text.
+//! Writes the brief beside a delivered request, and the one that replaces it when a person decides meanwhile: the file's
+//! name and text.
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::MessageType;
@@ -7,11 +7,11 @@ use message_schema::{escaped_json, flow, render_lines};
 use review::{Brief, Event, Policy, Record, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
-use crate::used_names::{Folder, UsedNames};
+use crate::used_names::{NameScope, UsedNames};
 
-/// The file a record makes beside a request it accepts, or for an open one when a person decides about
-/// its review, for the schema of the old one would ask for a thread that is settled, or forbid one that
-/// is open again. `state` is the state after the record.
+/// The brief of a record that accepts a request, or of one by which a person decides about a review with an open request:
+/// the schema of the old brief would ask for a settled thread, or forbid a reopened one. `state` is the state after the
+/// record.
 pub fn of(
     record: &Record,
     state: &State,
@@ -40,7 +40,7 @@ pub fn of(
     };
     let brief = review::brief(state, policy, &step?.review, now)?;
     let mailbox = Mailbox::Packets(spool::dirs::BRIEFS.to_owned());
-    let file = names.choose(Folder::Mailbox(&mailbox), &name(&brief), seq);
+    let file = names.choose(NameScope::Mailbox(&mailbox), &name(&brief), seq);
     Some(Delivery {
         mailbox,
         file,

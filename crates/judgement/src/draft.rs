@@ -1,5 +1,4 @@
-//! From a judgement to what the ledger keeps of it: the record with every file it makes, each with its
-//! name and its text.
+//! Drafts the ledger entry of a judgement: the record with the name and the text of every file it makes.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Message;
@@ -11,17 +10,17 @@ use spool::{
 };
 
 use crate::judge::{Decided, Refused, Submission, named_recipients};
-use crate::letters;
-use crate::outgoing::{Occasion, Outgoing};
-use crate::rejection::About;
-use crate::used_names::{Folder, UsedNames};
+use crate::notice_files::{NoticeFiles, Occasion};
+use crate::notices;
+use crate::rejection::RefusedFile;
+use crate::used_names::{NameScope, UsedNames};
 
-/// A judgement on its way into the ledger, and what its files depend on.
+/// Drafts the entry of one judgement, from the values its files depend on.
 #[derive(Debug)]
 pub(crate) struct Drafting<'a> {
-    /// The number its record will get.
+    /// The number of its record.
     pub(crate) seq: u64,
-    /// When it was decided.
+    /// The time of the decision.
     pub(crate) now: DateTime<Utc>,
     /// The state it was decided on: the record is not applied yet.
     pub(crate) state: &'a State,
@@ -49,7 +48,7 @@ impl<'a> Drafting<'a> {
         };
         let deliveries = to.iter().map(|to| {
             let mailbox = Mailbox::Inbox(to.to_string());
-            let file = self.choose(Folder::Mailbox(&mailbox), &found.file);
+            let file = self.choose(NameScope::Mailbox(&mailbox), &found.file);
             Delivery {
                 mailbox,
                 file,
@@ -57,7 +56,7 @@ impl<'a> Drafting<'a> {
             }
         });
         let deliveries = deliveries.collect();
-        let sent = self.choose(Folder::Sent(outbox.as_str()), &found.file);
+        let sent = self.choose(NameScope::Sent(outbox.as_str()), &found.file);
         EntryDraft {
             id: message.id().map(String::from),
             original: Some(original(submission, Away::Sent(sent), text)),
@@ -81,9 +80,9 @@ impl<'a> Drafting<'a> {
             | Record::Declined { .. } => (None, &Notice::Never),
         };
         let dead_letter = Mailbox::DeadLetter(outbox.to_string());
-        let kept = self.choose(Folder::Mailbox(&dead_letter), &found.file);
-        let report_file = self.choose(Folder::Mailbox(&dead_letter), &kept.report());
-        let report = refused.rejection.report(&About {
+        let kept = self.choose(NameScope::Mailbox(&dead_letter), &found.file);
+        let report_file = self.choose(NameScope::Mailbox(&dead_letter), &kept.report());
+        let report = refused.rejection.report(&RefusedFile {
             file: &found.file,
             digest: digest(found).map(|digest| digest.to_string()),
             message,
@@ -96,11 +95,11 @@ impl<'a> Drafting<'a> {
             file: report_file,
             content: Content::Text(report.to_yaml()),
         }];
-        let outgoing = self.outgoing();
+        let files = self.files();
         if let Notice::Sent { id, summed_up } = notice {
-            let letter = outgoing.head(id, outbox);
-            let text = letters::notice(&letter, &report, message, *summed_up);
-            deliveries.push(outgoing.posted(outbox, "notice", 0, text, self.names));
+            let head = files.head(id, outbox);
+            let text = notices::refusal(&head, &report, message, *summed_up);
+            deliveries.push(files.posted(outbox, "notice", 0, text, self.names));
         }
         deliveries.extend(self.of_cost(cost));
         deliveries.extend(
@@ -115,13 +114,13 @@ impl<'a> Drafting<'a> {
         }
     }
 
-    /// An event: its letters with their packets, and the snapshot of a pull request.
+    /// An event: its notices with their packets, and the file about an event of a pull request.
     pub(crate) fn event(&mut self, record: &Record) -> EntryDraft {
-        let outgoing = self.outgoing();
+        let files = self.files();
         let (deliveries, order) = match record {
             Record::Happened(happened) => {
-                let mut deliveries = outgoing.letters(Occasion::Happened(happened), self.names);
-                deliveries.extend(outgoing.snapshot(&happened.event, self.names));
+                let mut deliveries = files.notices(Occasion::Happened(happened), self.names);
+                deliveries.extend(files.pull_event(&happened.event, self.names));
                 (deliveries, happened.order.as_ref())
             }
             Record::Declined { order, .. } => (Vec::new(), order.as_ref()),
@@ -136,14 +135,14 @@ impl<'a> Drafting<'a> {
     }
 
     fn of_cost(&mut self, cost: Option<&RefusalCost>) -> Vec<Delivery> {
-        let outgoing = self.outgoing();
+        let files = self.files();
         cost.map_or_else(Vec::new, |cost| {
-            outgoing.letters(Occasion::Refused(cost), self.names)
+            files.notices(Occasion::Refused(cost), self.names)
         })
     }
 
-    fn outgoing(&self) -> Outgoing<'a> {
-        Outgoing {
+    fn files(&self) -> NoticeFiles<'a> {
+        NoticeFiles {
             seq: self.seq,
             now: self.now,
             state: self.state,
@@ -151,7 +150,7 @@ impl<'a> Drafting<'a> {
         }
     }
 
-    fn choose(&mut self, folder: Folder<'_>, wanted: &FileName) -> FileName {
+    fn choose(&mut self, folder: NameScope<'_>, wanted: &FileName) -> FileName {
         self.names.choose(folder, wanted, self.seq)
     }
 
@@ -199,7 +198,7 @@ fn withdrawn(
         .filter_map(|to| AgentName::new(to).ok())
         .filter(|to| agents.contains(to))
         .map(|to| Mailbox::Inbox(to.to_string()))
-        .filter(|mailbox| !names.has_used(Folder::Mailbox(mailbox), &found.file))
+        .filter(|mailbox| !names.has_used(NameScope::Mailbox(mailbox), &found.file))
         .map(|mailbox| Delivery {
             mailbox,
             file: found.file.clone(),

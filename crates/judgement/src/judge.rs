@@ -1,9 +1,8 @@
-//! The one path of a message: from the bytes of a file to what the ledger says of it. The daemon, the
-//! simulation, a replay of a ledger and the model walk take it; what differs between them is where the
-//! bytes come from and what becomes of the record.
+//! Takes a message from the bytes of a file to its ledger record. The daemon, the simulation, the replay of a ledger and
+//! the model checker all take this path; they differ in where the bytes come from and what they do with the record.
 //!
 //! ```text
-//! read(submission) -> Read | Stop                    bytes -> message
+//! read(submission) -> ReadMessage | Stop             bytes -> message
 //! judge.message(read, packet) -> Decided | Stop      message -> record
 //! judge.refuse(submission, stop, ids) -> Refused     what the refusal costs, and what its sender reads
 //! judge.event(report, ids), judge.due(ids) -> Record what happens besides messages
@@ -22,23 +21,23 @@ use validate_message::PacketInput;
 
 use crate::rejection::Rejection;
 
-/// A file from an outbox, as it was found.
+/// A file from an outbox as the daemon found it.
 #[derive(Clone, Copy, Debug)]
 pub struct Submission<'a> {
     /// The file.
     pub found: &'a OutboxFile,
-    /// Whose outbox it lies in.
+    /// The owner of its outbox.
     pub outbox: &'a AgentName,
-    /// The user its owner has to be, where the config names one.
+    /// The user the config expects to own it, if it names one.
     pub user: Option<u32>,
 }
 
 /// A submission that is one readable message.
 #[derive(Debug)]
-pub struct Read<'a> {
+pub struct ReadMessage<'a> {
     /// The file.
     pub submission: Submission<'a>,
-    /// What is written in it.
+    /// The message in it.
     pub message: Message,
     digest: Digest,
 }
@@ -46,9 +45,9 @@ pub struct Read<'a> {
 /// Why a message goes no further.
 #[derive(Debug)]
 pub struct Stop {
-    /// What its sender is told once it is refused.
+    /// The refusal, if it comes to that.
     pub rejection: Rejection,
-    /// How long a writer that may still be at work is waited for before it is refused.
+    /// The time a writer that may still be at work gets before the refusal.
     pub patience: Patience,
 }
 
@@ -69,29 +68,29 @@ pub enum Patience {
 /// A message that was not refused.
 #[derive(Debug)]
 pub struct Decided {
-    /// What the ledger says of it.
+    /// Its ledger record.
     pub record: Record,
-    /// What the validator remarked, although nothing is refused.
+    /// The validator's warnings, which refuse nothing.
     pub warnings: Vec<ReportedViolation>,
 }
 
 /// A message that was refused.
 #[derive(Debug)]
 pub struct Refused {
-    /// What the ledger says of it.
+    /// Its ledger record.
     pub record: Record,
-    /// What its sender is told.
+    /// The reasons for its sender.
     pub rejection: Rejection,
 }
 
-/// What everything is judged against.
+/// Judges messages and events against a state and a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Judge<'a> {
-    /// What the records before add up to.
+    /// The state after all records so far.
     pub state: &'a State,
-    /// The policy of now.
+    /// The current policy.
     pub policy: &'a Policy,
-    /// When it is judged.
+    /// The time of the judgement.
     pub now: DateTime<Utc>,
 }
 
@@ -99,7 +98,7 @@ pub struct Judge<'a> {
 pub type Ids<'a> = &'a mut dyn FnMut() -> MessageId;
 
 /// Reads a submission.
-pub fn read(submission: Submission<'_>) -> Result<Read<'_>, Stop> {
+pub fn read(submission: Submission<'_>) -> Result<ReadMessage<'_>, Stop> {
     let OutboxFile {
         file, owner, body, ..
     } = submission.found;
@@ -114,7 +113,7 @@ pub fn read(submission: Submission<'_>) -> Result<Read<'_>, Stop> {
         }
     };
     match message_schema::parse(bytes) {
-        Ok(message) => Ok(Read {
+        Ok(message) => Ok(ReadMessage {
             submission,
             message,
             digest: *digest,
@@ -131,14 +130,18 @@ pub fn read(submission: Submission<'_>) -> Result<Read<'_>, Stop> {
 }
 
 impl Judge<'_> {
-    /// Whether the message repeats one that was accepted: nothing else of it counts then, neither what
-    /// has become of its packet nor what it would have to wait for.
-    pub fn is_repeated(&self, read: &Read<'_>) -> bool {
+    /// Whether the message repeats an accepted one. Nothing else about it counts then, neither its packet nor anything it
+    /// would have to wait for.
+    pub fn is_repeated(&self, read: &ReadMessage<'_>) -> bool {
         self.repeated(read).is_some()
     }
 
     /// Judges a message with the packet it names.
-    pub fn message(&self, read: &Read<'_>, packet: Option<&PacketRead>) -> Result<Decided, Stop> {
+    pub fn message(
+        &self,
+        read: &ReadMessage<'_>,
+        packet: Option<&PacketRead>,
+    ) -> Result<Decided, Stop> {
         if let Some(record) = self.repeated(read) {
             return Ok(Decided {
                 record,
@@ -208,7 +211,7 @@ impl Judge<'_> {
         } = &record
             && cost.attempts_left == 0
         {
-            rejection.is_final();
+            rejection.make_final();
         }
         Refused { record, rejection }
     }
@@ -235,12 +238,12 @@ impl Judge<'_> {
         })
     }
 
-    /// What an event does: an order of a person, a take, a turn, a pull request, a pair.
+    /// Judges an event: an order of a person, a take, a turn, a pull request, a pair.
     pub fn event(&self, reported: ReportedEvent<'_>, ids: Ids<'_>) -> Record {
         review::on_event(self.state, self.policy, reported, self.now, ids)
     }
 
-    /// What the daemon does about the first deadline that has come; nothing if none has.
+    /// Acts on the first deadline that has passed, if there is one.
     pub fn due(&self, ids: Ids<'_>) -> Option<Record> {
         review::due(self.state, self.policy, self.now, ids)
     }
@@ -249,13 +252,13 @@ impl Judge<'_> {
         review::refuse(self.state, refused, self.now)
     }
 
-    fn repeated(&self, read: &Read<'_>) -> Option<Record> {
+    fn repeated(&self, read: &ReadMessage<'_>) -> Option<Record> {
         let id = read.message.id()?;
         review::repeated(self.state, read.submission.outbox, &id, read.content())
     }
 }
 
-impl Read<'_> {
+impl ReadMessage<'_> {
     fn content(&self) -> ContentDigest {
         ContentDigest(self.digest.bytes())
     }

@@ -1,4 +1,4 @@
-//! A message that will not be delivered, whatever stage found the reason: what its sender is told.
+//! Explains a refusal to the sender, whichever stage found the reason.
 
 use message_schema::envelope::Timestamp;
 use message_schema::id::AgentName;
@@ -9,14 +9,14 @@ use review::{Costs, Fault, Refusal, ReviewKey};
 use spool::{FileName, Unfit};
 use validate_message::{Packet, Violations};
 
-/// So much of a sentence or a value that repeats what an agent wrote, in characters: a title may be as
-/// long as its packet, and a report names hundreds of them.
+/// The most characters of a sentence or value that repeats what an agent wrote: a title may be as long as its packet,
+/// and a report names hundreds of titles.
 const WORDS_CHARS_MAX: usize = 1_000;
 
-/// Why a file is refused, in the words of the report.
+/// The reasons a file is refused for, in the words of the report.
 #[derive(Debug)]
 pub struct Rejection {
-    /// The code it is filed under.
+    /// The code of the refusal.
     pub code: Code,
     /// Every violation.
     pub violations: Vec<ReportedViolation>,
@@ -24,16 +24,16 @@ pub struct Rejection {
     pub retryable: bool,
     /// The review it belongs to.
     pub review: Option<ReviewKey>,
-    /// What it costs the reviewer.
+    /// Its cost for the reviewer.
     pub costs: Costs,
-    /// What the rules named, in the order of the violations; nothing where the file alone shows what is wrong.
+    /// The faults the review's rules found, in the order of the violations; empty if the file alone shows the error.
     pub faults: Vec<Fault>,
-    /// What can be sent next and by whom.
+    /// The messages that may come next, and from whom.
     pub legal_next: Vec<String>,
 }
 
 impl Rejection {
-    /// Nothing was read: the entry in the outbox is not fit to be.
+    /// The entry in the outbox is not a file that may be read.
     pub fn unread(unfit: Unfit, file: &FileName) -> Self {
         let code = match unfit {
             Unfit::TooLarge(_) => Code::TooLarge,
@@ -53,12 +53,12 @@ impl Rejection {
             found: Some(found.to_owned()),
             expected: Some("a regular file of at most 256 KiB with one name".to_owned()),
             fix: Some(fix.to_owned()),
-            ..bare(code, file)
+            ..without_message(code, file)
         };
         Self::of_file(vec![violation])
     }
 
-    /// Nothing was read: the file belongs to `found`, and what `expected` does not own it did not write.
+    /// User `found` owns the file, so `expected` did not write it; nothing was read.
     pub fn of_another(found: u32, expected: u32, file: &FileName) -> Self {
         let violation = ReportedViolation {
             message: "the file belongs to another user than `settled.toml` names for this agent"
@@ -69,12 +69,12 @@ impl Rejection {
                 "write it as the user with uid {expected}; if the agent runs as another user, mend its `uid` in \
                  settled.toml"
             )),
-            ..bare(Code::WrongOwner, file)
+            ..without_message(Code::WrongOwner, file)
         };
         Self::of_file(vec![violation])
     }
 
-    /// The packet was not read: it belongs to somebody else.
+    /// Another user owns the packet; it was not read.
     pub fn packet_of_another(
         found: u32,
         expected: u32,
@@ -99,12 +99,12 @@ impl Rejection {
             fix: Some(
                 "write a packet of your own under a name that is free, and name that".to_owned(),
             ),
-            ..bare(Code::WrongOwner, file)
+            ..without_message(Code::WrongOwner, file)
         };
         Self::of_file(vec![violation])
     }
 
-    /// The reader stopped.
+    /// The bytes are no message.
     pub fn malformed(malformed: Malformed, file: &FileName) -> Self {
         let violations = Violations::from(malformed);
         Self::of_file(
@@ -115,7 +115,7 @@ impl Rejection {
         )
     }
 
-    /// The validator found something; a forged sender is told in the same breath, and first.
+    /// The validator found violations; a forged sender comes first among them.
     pub fn violations(
         violations: &Violations,
         message: &Message,
@@ -125,14 +125,14 @@ impl Rejection {
         let forged = message
             .from()
             .and_then(|from| review::sender_fault(&from, outbox));
-        let forged = forged.map(|fault| told(&fault, message, None, file));
+        let forged = forged.map(|fault| reported_fault(&fault, message, None, file));
         let reported = violations
             .iter()
             .map(|violation| violation.reported(&file.to_string()));
         Self::of_file(forged.into_iter().chain(reported).collect())
     }
 
-    /// The rules of the review, or of the post office, do not admit it now.
+    /// The rules of the review, or of admission, do not accept it now.
     pub fn refusal(
         refusal: Refusal,
         message: &Message,
@@ -147,7 +147,7 @@ impl Rejection {
             violations: refusal
                 .faults
                 .iter()
-                .map(|fault| told(fault, message, packet, file))
+                .map(|fault| reported_fault(fault, message, packet, file))
                 .collect(),
             retryable: refusal.retryable,
             review: refusal.review.map(|key| *key),
@@ -157,9 +157,8 @@ impl Rejection {
         }
     }
 
-    /// What is left to say when this refusal cost the last attempt: nothing can be corrected any
-    /// more, and what was advised before it would be refused.
-    pub fn is_final(&mut self) {
+    /// Marks the refusal as the one that cost the last attempt: no correction can succeed, so it advises none.
+    pub fn make_final(&mut self) {
         self.retryable = false;
         self.legal_next = vec!["a person decides".to_owned()];
         self.violations
@@ -186,7 +185,7 @@ impl Rejection {
         }
     }
 
-    /// One sentence on why.
+    /// Sums the reasons up in one sentence.
     pub fn summary(&self) -> String {
         let errors = self
             .violations
@@ -207,22 +206,25 @@ impl Rejection {
         }
     }
 
-    /// The report that stands beside the original.
-    pub fn report(&self, about: &About<'_>) -> Report {
+    /// The report to put beside the original.
+    pub fn report(&self, refused: &RefusedFile<'_>) -> Report {
         Report {
             schema_version: REPORT_VERSION,
-            file: about.file.to_string(),
-            digest: about.digest.clone().unwrap_or_else(|| "unread".to_owned()),
-            message_id: about.message.and_then(Message::id),
-            from_outbox: about.outbox.clone(),
-            received_at: about.received_at,
+            file: refused.file.to_string(),
+            digest: refused
+                .digest
+                .clone()
+                .unwrap_or_else(|| "unread".to_owned()),
+            message_id: refused.message.and_then(Message::id),
+            from_outbox: refused.outbox.clone(),
+            received_at: refused.received_at,
             refused: self.code,
             summary: self.summary(),
             retryable: self.retryable,
             violations: self.violations.clone(),
             review: self.review.as_ref().map(ToString::to_string),
             legal_next: self.legal_next.clone(),
-            attempts_left: about.attempts_left,
+            attempts_left: refused.attempts_left,
             next_command: Some(format!("settled explain {}", self.code)),
         }
     }
@@ -230,22 +232,22 @@ impl Rejection {
 
 /// The file a report is about.
 #[derive(Debug)]
-pub struct About<'a> {
+pub struct RefusedFile<'a> {
     /// Its name in the outbox.
     pub file: &'a FileName,
     /// Its digest, if it was read.
     pub digest: Option<String>,
     /// The message, if it could be read.
     pub message: Option<&'a Message>,
-    /// Whose outbox it lay in.
+    /// The owner of its outbox.
     pub outbox: &'a AgentName,
-    /// When it was judged.
+    /// The time of the judgement.
     pub received_at: Timestamp,
-    /// Attempts left after it, if it cost one.
+    /// The attempts left, if the refusal cost one.
     pub attempts_left: Option<u32>,
 }
 
-fn bare(code: Code, file: &FileName) -> ReportedViolation {
+fn without_message(code: Code, file: &FileName) -> ReportedViolation {
     ReportedViolation {
         code,
         message: String::new(),
@@ -260,8 +262,8 @@ fn bare(code: Code, file: &FileName) -> ReportedViolation {
     }
 }
 
-/// A fault in the words of the report, at the place it speaks of: in the packet or in the message.
-fn told(
+/// Reports a fault of the review's rules at its place in the packet or the message.
+fn reported_fault(
     fault: &Fault,
     message: &Message,
     packet: Option<(&str, &Node)>,
@@ -288,7 +290,7 @@ fn told(
         found: fault.found.clone().map(cut),
         expected: fault.expected.clone(),
         fix: fault.fix.clone(),
-        ..bare(fault.code, file)
+        ..without_message(fault.code, file)
     }
 }
 
@@ -300,7 +302,7 @@ fn cut(mut text: String) -> String {
     text
 }
 
-/// Where a dotted field such as `findings[2].action` stands, or the nearest thing around it.
+/// Finds the place of a dotted field such as `findings[2].action`, or of the nearest node around it.
 fn place_in(tree: &Node, field: &str) -> Place {
     let mut node = tree;
     for step in field.split(['.', '[']) {

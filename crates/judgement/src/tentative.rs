@@ -1,6 +1,6 @@
-//! What messages are judged on: all that the ledger adds up to, and ahead of it what a batch has decided
-//! that is not committed yet. Each message of a batch is judged on the state the one before it leaves;
-//! once the ledger has the batch that state is the true one, and if it has not, all of it is taken back.
+//! Holds the state messages are judged on: the ledger's, plus the decisions of a batch that is not committed yet. Each
+//! message of a batch is judged on the state the one before it leaves. A commit makes that state the true one; if it
+//! fails, the whole batch is rolled back.
 
 use std::sync::Arc;
 
@@ -23,12 +23,12 @@ pub struct Tentative {
     policy: Policy,
     /// The agents that have a mailbox, sorted.
     agents: Arc<[AgentName]>,
-    /// How to take back what the open batch changed, oldest first.
+    /// The undo steps of the open batch, oldest first.
     undo: Vec<Undo>,
 }
 
 impl Tentative {
-    /// Begins with what the ledger adds up to.
+    /// Begins with the ledger's state.
     pub fn new(state: State, names: UsedNames, policy: Policy) -> Self {
         Self {
             state,
@@ -39,12 +39,12 @@ impl Tentative {
         }
     }
 
-    /// Where every review stands.
+    /// The state of every review.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The policy of now.
+    /// The current policy.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -103,13 +103,13 @@ impl Tentative {
         self.applied(record, draft, (seq, now))
     }
 
-    /// The ledger has the batch: its state is the true one.
+    /// Accepts the batch, which the ledger has now.
     pub fn commit(&mut self) {
         self.undo.clear();
         self.names.commit();
     }
 
-    /// The ledger does not have the batch: everything is as it was before it.
+    /// Undoes the batch, which the ledger does not have.
     pub fn roll_back(&mut self) {
         for undo in self.undo.drain(..).rev() {
             undo.revert(&mut self.state);

@@ -1,5 +1,5 @@
-//! Which file names the ledger has used in which mailbox, so that a delivered file's name is
-//! chosen once, when the decision is made.
+//! Remembers the file names the ledger has used in each mailbox, so that the name of a delivered file is chosen once, with
+//! the decision.
 
 use std::collections::HashSet;
 
@@ -14,9 +14,9 @@ pub struct UsedNames {
     chosen: Vec<u64>,
 }
 
-/// A directory names are unique in.
+/// A directory in which names are unique.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Folder<'a> {
+pub(crate) enum NameScope<'a> {
     /// A mailbox files are delivered to.
     Mailbox(&'a Mailbox),
     /// An agent's `sent/`.
@@ -32,32 +32,34 @@ impl UsedNames {
             .filter(|delivery| makes_a_file(delivery))
         {
             self.used
-                .insert(hash(Folder::Mailbox(&delivery.mailbox), &delivery.file));
+                .insert(hash(NameScope::Mailbox(&delivery.mailbox), &delivery.file));
         }
         if let Some(original) = &entry.original {
             match &original.away {
-                Away::Sent(file) => self.used.insert(hash(Folder::Sent(&original.outbox), file)),
+                Away::Sent(file) => self
+                    .used
+                    .insert(hash(NameScope::Sent(&original.outbox), file)),
                 Away::DeadLetter(file) => {
                     let mailbox = Mailbox::DeadLetter(original.outbox.clone());
-                    self.used.insert(hash(Folder::Mailbox(&mailbox), file))
+                    self.used.insert(hash(NameScope::Mailbox(&mailbox), file))
                 }
             };
         }
     }
 
     /// Whether the ledger ever used the name there.
-    pub(crate) fn has_used(&self, folder: Folder<'_>, name: &FileName) -> bool {
-        self.used.contains(&hash(folder, name))
+    pub(crate) fn has_used(&self, scope: NameScope<'_>, name: &FileName) -> bool {
+        self.used.contains(&hash(scope, name))
     }
 
     /// The wanted name if the ledger never used it there, else the one with the record's number.
-    pub(crate) fn choose(&mut self, folder: Folder<'_>, wanted: &FileName, seq: u64) -> FileName {
-        let name = if self.used.contains(&hash(folder, wanted)) {
+    pub(crate) fn choose(&mut self, scope: NameScope<'_>, wanted: &FileName, seq: u64) -> FileName {
+        let name = if self.used.contains(&hash(scope, wanted)) {
             wanted.numbered(seq)
         } else {
             wanted.clone()
         };
-        let hash = hash(folder, &name);
+        let hash = hash(scope, &name);
         if self.used.insert(hash) {
             self.chosen.push(hash);
         }
@@ -96,11 +98,11 @@ fn makes_a_file(delivery: &Delivery) -> bool {
     }
 }
 
-/// The same in every build, for snapshots keep it; no folder's name has the separator in it.
-fn hash(folder: Folder<'_>, file: &FileName) -> u64 {
-    let mut text = match folder {
-        Folder::Mailbox(mailbox) => mailbox.to_string(),
-        Folder::Sent(agent) => format!("{agent}/sent"),
+/// The same in every build, for snapshots keep it; no scope's name has the separator in it.
+fn hash(scope: NameScope<'_>, file: &FileName) -> u64 {
+    let mut text = match scope {
+        NameScope::Mailbox(mailbox) => mailbox.to_string(),
+        NameScope::Sent(agent) => format!("{agent}/sent"),
     }
     .into_bytes();
     text.push(0);
@@ -120,7 +122,7 @@ mod tests {
         let file = FileName::new("a.yaml").expect("a name");
         let mut choose = |seq| {
             names
-                .choose(Folder::Mailbox(&inbox), &file, seq)
+                .choose(NameScope::Mailbox(&inbox), &file, seq)
                 .to_string()
         };
         assert_eq!(

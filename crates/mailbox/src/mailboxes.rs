@@ -13,7 +13,7 @@ use message_schema::id::AgentName;
 use message_schema::{Message, parse};
 use serde::Serialize;
 use spool::Layout;
-use workspace::replaced::rename_new;
+use workspace::atomic_file::rename_new;
 
 /// The largest file that is read, in bytes: no delivered message is larger.
 const SIZE_MAX: u64 = 256 * 1024;

@@ -49,11 +49,11 @@ pub(super) fn read(
     let signal = match role {
         Role::Author => Signal::read(&said.text, words),
         Role::Reviewer => match answer::read(said, words) {
-            answer::Word::GivenUp => Signal::Fail,
-            answer::Word::Response(verdict, sheet) if written.is_none() => {
+            answer::AgentAnswer::GivenUp => Signal::Fail,
+            answer::AgentAnswer::Response(verdict, sheet) if written.is_none() => {
                 return respond(driver, given, (verdict, &sheet)).map(Word::Signal);
             }
-            answer::Word::Response(..) | answer::Word::Nothing(_) => Signal::None,
+            answer::AgentAnswer::Response(..) | answer::AgentAnswer::Nothing(_) => Signal::None,
         },
     };
     Ok(Word::Signal(match (signal, written) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use review::{Event, PairId, PairStanding, PairStep, Record};
 use spool::SpoolError;
-use workspace::fold;
+use workspace::index;
 
 /// Something that happened to a pair.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub struct Past {
 pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
     let mut found: Option<(PairId, Vec<Past>)> = None;
     spool::read_ledger(root, &mut |entry| {
-        let (Record::Happened(happened), _) = fold::decision(entry)? else {
+        let (Record::Happened(happened), _) = index::decision(entry)? else {
             return Ok(());
         };
         let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) else {

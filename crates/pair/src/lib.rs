@@ -25,13 +25,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use daemon::serve::DaemonError;
-use daemon::tell::{self, TellError};
+use daemon::submit_order::{self, SubmitError};
 use message_schema::Code;
 use review::{
     Event, OpenPair, PairId, PairReport, PairSetup, PairStanding, PairStep, Record, RunState,
 };
 use spool::SpoolError;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use self::places::{NoPlaces, Places};
 use self::serving::Serving;
@@ -100,7 +100,7 @@ pub struct RecordedStep<'a> {
 pub enum PairError {
     /// The ledger was not told.
     #[error(transparent)]
-    Tell(#[from] TellError),
+    Tell(#[from] SubmitError),
     /// The rules do not take what was told.
     #[error("{code}: {why}")]
     Declined {
@@ -226,7 +226,7 @@ impl<'a> Driver<'a> {
     ) -> Result<Self, PairError> {
         let places = hold(root, id)?;
         // Only now: whoever drove it until then has told all it will.
-        let (books, _) = Books::read(root)?;
+        let (books, _) = LedgerIndex::read(root)?;
         let known = books.state().pair(id).cloned();
         let OpenPair {
             setup, standing, ..
@@ -298,7 +298,7 @@ impl<'a> Driver<'a> {
             pair: self.id.clone(),
             what,
         };
-        let heard = tell::tell(&self.root, Event::Pair(news.clone()))?;
+        let heard = submit_order::submit(&self.root, Event::Pair(news.clone()))?;
         match heard.record {
             Record::Happened(happened) => {
                 let was = self.standing;

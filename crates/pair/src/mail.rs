@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use daemon::tell;
+use daemon::submit_order;
 use mailbox::mailboxes::{AgentMailboxes, MailboxPlace, MoveError};
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
 use review::{Record, ReviewKey};
 use spool::{Digest, SpoolError, Tail};
-use workspace::fold;
+use workspace::index;
 
 use super::{PairError, places};
 
@@ -29,7 +29,7 @@ pub(super) fn judged(root: &Path, agent: &AgentName) -> Result<(), PairError> {
             .names(MailboxPlace::Outbox)
             .is_ok_and(|names| names.is_empty())
     };
-    tell::wait_until(root, PATIENCE, is_empty)
+    submit_order::wait_until(root, PATIENCE, is_empty)
         .map(drop)
         .map_err(PairError::Serve)
 }
@@ -82,7 +82,7 @@ pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize
 pub(super) fn accepted(tail: &mut Tail, agent: &AgentName) -> Result<Vec<Sent>, SpoolError> {
     let mut found = Vec::new();
     tail.read(&mut |entry| {
-        if let (Record::Accepted(accepted), _) = fold::decision(entry)?
+        if let (Record::Accepted(accepted), _) = index::decision(entry)?
             && accepted.from == *agent
         {
             let review = accepted.step.as_ref().map(|step| step.review.clone());

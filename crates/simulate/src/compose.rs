@@ -1,5 +1,5 @@
-//! From a `send` step to the file an agent would have written: what the step leaves out of the
-//! envelope, the body and the packet is filled in, so that a scenario says only what matters.
+//! Composes the file an agent would have written for a `send` step. It fills in what the step leaves out of the envelope,
+//! body and packet, so that a scenario says only what matters.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Schema;
@@ -9,22 +9,22 @@ use message_schema::packet::FindingsPacket;
 use message_schema::yaml::{Content, Node};
 
 use super::format::Setup;
-use super::reader::{Read, Wrong, one_or_many, optional, text, value};
+use super::reader::{ParseError, Parsed, one_or_many, optional, text, value};
 use super::yaml::Writer;
 
-/// A file as it lies in an outbox, and the packet its author laid down before.
+/// A file for an outbox, and the packet its author wrote before.
 #[derive(Clone, Debug)]
 pub(super) struct Mail {
     pub(super) outbox: AgentName,
     pub(super) text: String,
-    pub(super) packet: Option<(String, Laid)>,
-    /// What it is, in a few words.
+    pub(super) packet: Option<(String, PacketEntry)>,
+    /// Its description in a few words.
     pub(super) label: String,
 }
 
-/// What lies where a packet is named.
+/// The entry at the path of a packet.
 #[derive(Clone, Debug)]
-pub(super) enum Laid {
+pub(super) enum PacketEntry {
     /// A file with this text.
     Text(String),
     /// Something that must not be read; the text says what.
@@ -33,8 +33,8 @@ pub(super) enum Laid {
     TooLarge,
 }
 
-/// What a message is written in view of.
-pub(super) struct Around<'a> {
+/// The values a composed message depends on.
+pub(super) struct ComposeContext<'a> {
     pub(super) setup: &'a Setup,
     /// The number of the message, from 1.
     pub(super) number: usize,
@@ -66,8 +66,8 @@ const HEAD: [&str; 8] = [
 ];
 
 /// Writes the message of a step.
-pub(super) fn mail(step: &Node, around: &Around<'_>) -> Read<Mail> {
-    let writing = Writing::begin(step, around)?;
+pub(super) fn mail(step: &Node, context: &ComposeContext<'_>) -> Parsed<Mail> {
+    let writing = Writing::begin(step, context)?;
     let packet = writing.packet()?;
     let body = writing.body(packet.as_ref())?;
     let mut out = Writer::default();
@@ -88,13 +88,13 @@ pub(super) fn mail(step: &Node, around: &Around<'_>) -> Read<Mail> {
         }
     }
     match body {
-        Written::Text(text) if !writing.without.contains(&"body") => out.literal("body", &text),
-        Written::Tree(node) => out.field(0, "body", node),
-        Written::Text(_) => {}
+        BodySource::Text(text) if !writing.without.contains(&"body") => out.literal("body", &text),
+        BodySource::Tree(node) => out.field(0, "body", node),
+        BodySource::Text(_) => {}
     }
     let from = writing.from.clone();
     let outbox = optional(step, "outbox")?
-        .unwrap_or_else(|| from.parse().unwrap_or(around.setup.author().clone()));
+        .unwrap_or_else(|| from.parse().unwrap_or(context.setup.author().clone()));
     let label = format!("{} {from} -> {}", writing.kind, writing.to);
     Ok(Mail {
         outbox,
@@ -107,7 +107,7 @@ pub(super) fn mail(step: &Node, around: &Around<'_>) -> Read<Mail> {
 /// The step that is written, and what it says of the parties.
 struct Writing<'a> {
     step: &'a Node,
-    around: &'a Around<'a>,
+    context: &'a ComposeContext<'a>,
     kind: String,
     known: Option<MessageType>,
     from: String,
@@ -115,23 +115,23 @@ struct Writing<'a> {
     without: Vec<&'a str>,
 }
 
-/// A body that was made up, or that is written as it is.
-enum Written<'a> {
+/// The source of a body: composed text, or the scenario's own.
+enum BodySource<'a> {
     Text(String),
     Tree(&'a Node),
 }
 
 impl<'a> Writing<'a> {
     /// A bare word is the type alone.
-    fn begin(step: &'a Node, around: &'a Around<'a>) -> Read<Self> {
+    fn begin(step: &'a Node, context: &'a ComposeContext<'a>) -> Parsed<Self> {
         let kind = match (step.scalar(), value(step, "type")) {
             (Some(scalar), _) => scalar.text.trim(),
             (None, Some(node)) => text(node)?.trim(),
-            (None, None) => return Err(Wrong::at(step.place, "a message needs `type`")),
+            (None, None) => return Err(ParseError::at(step.place, "a message needs `type`")),
         };
         let known = MessageType::from_word(kind);
         let answers = known.is_some_and(MessageType::is_terminal_response);
-        let setup = around.setup;
+        let setup = context.setup;
         let (from, to) = if answers {
             (setup.reviewer(), setup.author())
         } else {
@@ -151,12 +151,12 @@ impl<'a> Writing<'a> {
         };
         let to = named("to").unwrap_or_else(|| usual.unwrap_or(to).to_string());
         let without = match value(step, "without") {
-            Some(node) => one_or_many(node).iter().map(text).collect::<Read<_>>()?,
+            Some(node) => one_or_many(node).iter().map(text).collect::<Parsed<_>>()?,
             None => Vec::new(),
         };
         Ok(Self {
             step,
-            around,
+            context,
             kind: kind.to_owned(),
             known,
             from,
@@ -172,7 +172,7 @@ impl<'a> Writing<'a> {
     /// What stands in the envelope where the step says nothing.
     fn filled(&self, key: &str) -> Option<String> {
         Some(match key {
-            "id" => format!("msg-{}", self.around.number),
+            "id" => format!("msg-{}", self.context.number),
             "from" => self.from.clone(),
             "to" => self.to.clone(),
             "type" => self.kind.clone(),
@@ -180,50 +180,50 @@ impl<'a> Writing<'a> {
             "created_at_utc" => {
                 format!(
                     "\"{}\"",
-                    self.around.now.to_rfc3339_opts(SecondsFormat::Secs, true)
+                    self.context.now.to_rfc3339_opts(SecondsFormat::Secs, true)
                 )
             }
             // A request names its pull request in the body.
             "related_pr" if self.is_review() && self.known != Some(MessageType::ReviewRequest) => {
-                format!("\"{}\"", self.around.setup.pr)
+                format!("\"{}\"", self.context.setup.pr)
             }
-            "subject" => format!("{} {}", self.kind, self.around.number),
+            "subject" => format!("{} {}", self.kind, self.context.number),
             _ => return None,
         })
     }
 
-    fn packet(&self) -> Read<Option<(String, Laid)>> {
+    fn packet(&self) -> Parsed<Option<(String, PacketEntry)>> {
         let path = match value(self.step, "packet_path") {
             Some(node) => text(node)?.to_owned(),
-            None => format!("packets/findings/{}.yaml", self.around.number),
+            None => format!("packets/findings/{}.yaml", self.context.number),
         };
         if let Some(node) = value(self.step, "packet_entry") {
             let laid = match text(node)?.trim() {
-                "too_large" => Laid::TooLarge,
-                what => Laid::Unsafe(what.to_owned()),
+                "too_large" => PacketEntry::TooLarge,
+                what => PacketEntry::Unsafe(what.to_owned()),
             };
             return Ok(Some((path, laid)));
         }
         let Some(field) = self.step.field("packet") else {
             return Ok(None);
         };
-        Ok(Some((path, Laid::Text(packet_text(&field.value)))))
+        Ok(Some((path, PacketEntry::Text(packet_text(&field.value)))))
     }
 
-    fn body(&self, packet: Option<&(String, Laid)>) -> Read<Written<'a>> {
+    fn body(&self, packet: Option<&(String, PacketEntry)>) -> Parsed<BodySource<'a>> {
         let given = self.step.field("body").map(|field| &field.value);
         match given.map(|node| (node, &node.content)) {
             Some((node, Content::Scalar(scalar))) if !node.is_absent() => {
-                return Ok(Written::Text(scalar.text.clone()));
+                return Ok(BodySource::Text(scalar.text.clone()));
             }
             Some((node, Content::Map(_) | Content::List(_))) if !self.is_review() => {
-                return Ok(Written::Tree(node));
+                return Ok(BodySource::Tree(node));
             }
-            Some((node, Content::List(_))) => return Ok(Written::Tree(node)),
+            Some((node, Content::List(_))) => return Ok(BodySource::Tree(node)),
             Some((_, Content::Scalar(_) | Content::Map(_))) | None => {}
         }
         if !self.is_review() {
-            return Ok(Written::Text("A text.".to_owned()));
+            return Ok(BodySource::Text("A text.".to_owned()));
         }
         let mut out = Writer::default();
         let has = |key: &str| given.is_some_and(|body| body.field(key).is_some());
@@ -235,14 +235,14 @@ impl<'a> Writing<'a> {
         for field in given.map(Node::fields).unwrap_or_default() {
             out.field(0, &field.key, &field.value);
         }
-        Ok(Written::Text(out.into_text()))
+        Ok(BodySource::Text(out.into_text()))
     }
 
     /// What the body says where the step says nothing: all that its type requires.
     fn body_fields(
         &self,
         given: Option<&Node>,
-        packet: Option<&(String, Laid)>,
+        packet: Option<&(String, PacketEntry)>,
     ) -> Vec<(&'static str, String)> {
         let named = self
             .step
@@ -250,8 +250,8 @@ impl<'a> Writing<'a> {
             .or_else(|| given.and_then(|body| body.field_text("pr")));
         let pr = named
             .and_then(|text| PrNumber::new(text).ok())
-            .unwrap_or_else(|| self.around.setup.pr.clone());
-        let round = || (self.around.round)(&pr).unwrap_or(1).to_string();
+            .unwrap_or_else(|| self.context.setup.pr.clone());
+        let round = || (self.context.round)(&pr).unwrap_or(1).to_string();
         match self.known {
             Some(MessageType::ReviewRequest) => vec![
                 ("pr", format!("\"{pr}\"")),
@@ -326,8 +326,8 @@ fn with_status(text: &str) -> String {
 }
 
 /// How many findings of the packet block, as far as it can be read.
-pub(super) fn blocking_count(laid: Option<&Laid>) -> usize {
-    let Some(Laid::Text(text)) = laid else {
+pub(super) fn blocking_count(laid: Option<&PacketEntry>) -> usize {
+    let Some(PacketEntry::Text(text)) = laid else {
         return 0;
     };
     let Ok(tree) = message_schema::parse_packet(text.as_bytes()) else {

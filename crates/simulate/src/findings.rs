@@ -9,9 +9,9 @@ use message_schema::yaml::{Content, Field, Node};
 use review::{HandoffState, Hold, Origin, Thread, ThreadState};
 use validate_message::{PacketInput, Valid};
 
-use super::compose::{Laid, blocking_count};
-use super::outcome::{self, Outcome};
-use super::reader::{Read, Wrong, optional, text, value};
+use super::compose::{PacketEntry, blocking_count};
+use super::facts::{self, Fact};
+use super::reader::{ParseError, Parsed, optional, text, value};
 use super::yaml::Writer;
 
 /// The path a packet lies at where nobody says where.
@@ -21,7 +21,7 @@ const PATH: &str = "packets/findings/1.yaml";
 pub(super) type Filled = Vec<(&'static str, String)>;
 
 /// A finding of a packet under construction.
-pub(super) struct Line<'a> {
+pub(super) struct FindingDraft<'a> {
     pub(super) id: &'a str,
     /// What the scenario says of it.
     pub(super) fields: &'a [Field],
@@ -30,7 +30,7 @@ pub(super) struct Line<'a> {
 }
 
 /// Writes the findings of a packet.
-pub(super) fn packet(lines: &[Line<'_>]) -> String {
+pub(super) fn packet(lines: &[FindingDraft<'_>]) -> String {
     let mut out = Writer::default();
     if lines.is_empty() {
         out.plain("findings", "[]");
@@ -58,7 +58,7 @@ pub(super) fn packet(lines: &[Line<'_>]) -> String {
 const OURS: [&str; 3] = ["state", "verify_run", "queued"];
 
 /// The filled fields of a finding that is new; a bare severity is one that does not block below P1.
-pub(super) fn opened(node: &Node) -> Read<(&[Field], Filled)> {
+pub(super) fn opened(node: &Node) -> Parsed<(&[Field], Filled)> {
     let mut filled = vec![("status", "open".to_owned())];
     match &node.content {
         Content::Map(fields) => Ok((fields, filled)),
@@ -70,7 +70,7 @@ pub(super) fn opened(node: &Node) -> Read<(&[Field], Filled)> {
             filled.push(("severity", severity.to_owned()));
             Ok((&[], filled))
         }
-        Content::List(_) => Err(Wrong::at(
+        Content::List(_) => Err(ParseError::at(
             node.place,
             "expected a severity, or the fields of a finding",
         )),
@@ -78,8 +78,8 @@ pub(super) fn opened(node: &Node) -> Read<(&[Field], Filled)> {
 }
 
 /// Checks a packet as a feedback would bring it.
-pub(super) fn check(packet: &str) -> Result<FindingsPacket, Vec<Outcome>> {
-    let count = blocking_count(Some(&Laid::Text(packet.to_owned())));
+pub(super) fn check(packet: &str) -> Result<FindingsPacket, Vec<Fact>> {
+    let count = blocking_count(Some(&PacketEntry::Text(packet.to_owned())));
     let body = format!("findings_packet: {PATH}\nround: 1\nblocking_count: {count}\n");
     let valid = check_message("review_feedback", &body, Some(packet))?;
     let packet = valid
@@ -93,7 +93,7 @@ pub(super) fn check_message(
     kind: &str,
     body: &str,
     packet: Option<&str>,
-) -> Result<Valid, Vec<Outcome>> {
+) -> Result<Valid, Vec<Fact>> {
     let mut out = Writer::default();
     for (key, text) in [
         ("id", "msg-1"),
@@ -118,36 +118,36 @@ pub(super) fn check_message(
         let told = violations
             .iter()
             .map(|violation| violation.reported("message.yaml"));
-        told.map(|violation| outcome::violation(&violation, None))
+        told.map(|violation| facts::violation(&violation, None))
             .collect()
     })
 }
 
 /// The threads a scenario begins with.
-pub(super) fn threads(node: &Node) -> Read<BTreeMap<FindingId, Thread>> {
+pub(super) fn threads(node: &Node) -> Parsed<BTreeMap<FindingId, Thread>> {
     let Content::Map(all) = &node.content else {
-        return Err(Wrong::at(
+        return Err(ParseError::at(
             node.place,
             "expected threads by their id, such as F-001: P1",
         ));
     };
-    let lines: Read<Vec<Line<'_>>> = all
+    let lines: Parsed<Vec<FindingDraft<'_>>> = all
         .iter()
         .map(|field| {
             let (fields, filled) = opened(&field.value)?;
-            Ok(Line {
+            Ok(FindingDraft {
                 id: &field.key,
                 fields,
                 filled,
             })
         })
         .collect();
-    let packet = check(&packet(&lines?)).map_err(|outcomes| {
-        let said: Vec<&str> = outcomes
+    let packet = check(&packet(&lines?)).map_err(|facts| {
+        let said: Vec<&str> = facts
             .iter()
             .filter_map(|outcome| outcome.message.as_deref())
             .collect();
-        Wrong::at(node.place, said.join("; "))
+        ParseError::at(node.place, said.join("; "))
     })?;
     packet
         .findings
@@ -169,7 +169,7 @@ pub(super) fn threads(node: &Node) -> Read<BTreeMap<FindingId, Thread>> {
         .collect()
 }
 
-fn state_of(node: &Node) -> Read<ThreadState> {
+fn state_of(node: &Node) -> Parsed<ThreadState> {
     Ok(match text(node)?.trim() {
         "open" => ThreadState::Open,
         "resolved" => ThreadState::Resolved,
@@ -179,7 +179,7 @@ fn state_of(node: &Node) -> Read<ThreadState> {
         "person" => ThreadState::Held(Hold::Person),
         other => {
             let expected = "open, resolved, deferred, or held by veto, escalate or person";
-            return Err(Wrong::at(
+            return Err(ParseError::at(
                 node.place,
                 format!("`{other}`: expected {expected}"),
             ));

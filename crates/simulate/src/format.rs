@@ -1,6 +1,5 @@
-//! The format of a scenario: what it begins with, its steps, what is expected. `docs/scenarios.md`
-//! shows it by example, `schemas/scenario.schema.json` describes it for editors. What a step does
-//! is read in `deeds`.
+//! Reads the file of a scenario: its setup, steps and expectations. `docs/scenarios.md` shows the format by example,
+//! `schemas/scenario.schema.json` describes it for editors, and `steps` reads what a step does.
 
 use std::path::{Path, PathBuf};
 
@@ -12,26 +11,26 @@ use message_schema::yaml::Node;
 use review::{ITERATIONS, SignalWords};
 use workspace::config::Config;
 
-use super::deeds::{self, Deed};
 use super::reader::{
-    Read, Wrong, fields, instant, one_or_many, optional, parsed, required, text, value, word,
+    ParseError, Parsed, fields, instant, one_or_many, optional, parsed, required, text, value, word,
 };
 use super::settings;
+use super::steps::{self, StepAction};
 
 /// A scenario that was read and can be run.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The rule it claims, in one line.
     pub title: String,
-    /// Which part of the rules it exercises.
+    /// The part of the rules it exercises.
     pub profile: Profile,
     pub(super) setup: Setup,
     pub(super) steps: Vec<Step>,
-    /// What has to be true at the end.
+    /// The expected lines at the end.
     pub(super) expected: Vec<Expected>,
 }
 
-/// Which part of the rules a scenario exercises.
+/// The part of the rules a scenario exercises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
@@ -41,20 +40,20 @@ pub enum Profile {
     Threads,
     /// The quality gate.
     Gate,
-    /// What becomes of findings when their pull request is merged.
+    /// The handoff of findings after their pull request is merged.
     Handoff,
     /// The states of a run and the signals of a pair of commands.
     Run,
 }
 
-/// What a scenario begins with.
+/// The setup of a scenario.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) config: Config,
     /// The agents that have a mailbox: at least one, the first is the author unless a step says otherwise.
     pub(super) agents: Vec<AgentName>,
     pub(super) start: DateTime<Utc>,
-    /// The pull request that is meant where a step names none.
+    /// The pull request of a step that names none.
     pub(super) pr: PrNumber,
     /// The threads there are from the start (profiles `gate` and `handoff`).
     pub(super) threads: Option<Node>,
@@ -74,14 +73,14 @@ pub(super) struct PairSetup {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) place: Place,
-    /// When it happens; at the instant of the step before, if it does not say.
+    /// Its time; that of the step before if it does not say.
     pub(super) at: Option<DateTime<Utc>>,
-    pub(super) deed: Deed,
-    /// The lines that have to be among its outcome; `None` where nothing is said.
+    pub(super) action: StepAction,
+    /// The lines its facts must include; `None` if it has no expectation.
     pub(super) expected: Option<Vec<Expected>>,
 }
 
-/// A line that has to be there.
+/// An expected line.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     pub(super) place: Place,
@@ -107,13 +106,13 @@ impl Scenario {
     pub fn parse(bytes: &[u8], file: &Path) -> Result<Self, ScenarioError> {
         let read = message_schema::parse_packet(bytes)
             .map_err(|malformed| {
-                Wrong::at(
+                ParseError::at(
                     malformed.place.unwrap_or(Place::START),
                     malformed.to_string(),
                 )
             })
             .and_then(|root| scenario(&root));
-        read.map_err(|Wrong { place, message }| ScenarioError {
+        read.map_err(|ParseError { place, message }| ScenarioError {
             file: file.to_owned(),
             line: place.line,
             column: place.column,
@@ -126,7 +125,7 @@ const START: &str = "2026-02-13T10:00:00Z";
 const PR: &str = "86";
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
-fn scenario(root: &Node) -> Read<Scenario> {
+fn scenario(root: &Node) -> Parsed<Scenario> {
     let known = [
         "title", "profile", "config", "agents", "start", "pr", "threads", "pair", "steps", "final",
     ];
@@ -134,7 +133,7 @@ fn scenario(root: &Node) -> Read<Scenario> {
     let profile = value(root, "profile").map_or(Ok(Profile::Full), word)?;
     let setup = setup(root, profile)?;
     let list = required(root, "a scenario", "steps")?;
-    let steps: Read<Vec<Step>> = list
+    let steps: Parsed<Vec<Step>> = list
         .items()
         .iter()
         .map(|node| step(node, profile, &setup))
@@ -150,20 +149,23 @@ fn scenario(root: &Node) -> Read<Scenario> {
     })
 }
 
-fn setup(root: &Node, profile: Profile) -> Read<Setup> {
+fn setup(root: &Node, profile: Profile) -> Parsed<Setup> {
     let config = value(root, "config").map_or(Ok(Config::default()), settings::read);
-    let config = config.map_err(|wrong| Wrong {
+    let config = config.map_err(|wrong| ParseError {
         message: format!("config_invalid: {}", wrong.message),
         ..wrong
     })?;
     let agents = match value(root, "agents") {
-        Some(node) => one_or_many(node).iter().map(parsed).collect::<Read<_>>()?,
+        Some(node) => one_or_many(node)
+            .iter()
+            .map(parsed)
+            .collect::<Parsed<_>>()?,
         None => AGENTS
             .map(|name| name.parse().expect("an agent name"))
             .to_vec(),
     };
     if let (true, Some(node)) = (agents.is_empty(), value(root, "agents")) {
-        return Err(Wrong::at(node.place, "expected at least one agent"));
+        return Err(ParseError::at(node.place, "expected at least one agent"));
     }
     let standard = Timestamp::parse(START).expect("an instant").utc();
     let pr = optional(root, "pr")?;
@@ -171,7 +173,7 @@ fn setup(root: &Node, profile: Profile) -> Read<Setup> {
     match (profile, &threads) {
         (Profile::Gate | Profile::Handoff, _) | (_, None) => {}
         (Profile::Full | Profile::Threads | Profile::Run, Some(node)) => {
-            return Err(Wrong::at(
+            return Err(ParseError::at(
                 node.place,
                 "only the profiles gate and handoff begin with threads",
             ));
@@ -187,7 +189,7 @@ fn setup(root: &Node, profile: Profile) -> Read<Setup> {
     })
 }
 
-fn pair(node: Option<&Node>) -> Read<PairSetup> {
+fn pair(node: Option<&Node>) -> Parsed<PairSetup> {
     let mut words = SignalWords::default();
     let Some(node) = node else {
         return Ok(PairSetup {
@@ -212,14 +214,14 @@ fn pair(node: Option<&Node>) -> Read<PairSetup> {
     }
     let SignalWords { done, pass, fail } = &words;
     if done == pass || pass == fail || fail == done {
-        return Err(Wrong::at(
+        return Err(ParseError::at(
             node.place,
             "`done`, `pass` and `fail` are three words",
         ));
     }
     let iterations = optional(node, "iterations")?.unwrap_or(ITERATIONS);
     if iterations == 0 {
-        return Err(Wrong::at(
+        return Err(ParseError::at(
             node.place,
             "`iterations` is 0, expected at least 1",
         ));
@@ -231,8 +233,8 @@ fn pair(node: Option<&Node>) -> Read<PairSetup> {
     })
 }
 
-fn step(node: &Node, profile: Profile, setup: &Setup) -> Read<Step> {
-    let (keys, beside) = deeds::keys(profile);
+fn step(node: &Node, profile: Profile, setup: &Setup) -> Parsed<Step> {
+    let (keys, beside) = steps::keys(profile);
     let known: Vec<&str> = keys
         .iter()
         .chain(beside)
@@ -246,17 +248,17 @@ fn step(node: &Node, profile: Profile, setup: &Setup) -> Read<Step> {
         .filter(|key| keys.contains(key))
         .collect();
     let &[key] = done.as_slice() else {
-        return Err(Wrong::at(
+        return Err(ParseError::at(
             node.place,
             format!("a step does one of {}", keys.join(", ")),
         ));
     };
-    let deed = deeds::read(key, node, setup)?;
+    let action = steps::read(key, node, setup)?;
     let at = value(node, "at")
         .map(|at| instant(at, setup.start))
         .transpose()?;
-    if let (Deed::Wait(_), Some(_)) = (&deed, at) {
-        return Err(Wrong::at(
+    if let (StepAction::Wait(_), Some(_)) = (&action, at) {
+        return Err(ParseError::at(
             node.place,
             "a step that waits ends when it ends: leave out `at`",
         ));
@@ -268,12 +270,12 @@ fn step(node: &Node, profile: Profile, setup: &Setup) -> Read<Step> {
     Ok(Step {
         place: node.place,
         at,
-        deed,
+        action,
         expected,
     })
 }
 
-fn expectations(node: &Node) -> Read<Vec<Expected>> {
+fn expectations(node: &Node) -> Parsed<Vec<Expected>> {
     let line = |node: &Node| {
         let line = text(node)?.trim().to_owned();
         Ok(Expected {

@@ -1,13 +1,12 @@
-//! What a forge tells of a pull request, as the rules know it: the `pull_request` payload of a
-//! GitHub webhook. Who receives it is the caller's business.
+//! Reads the `pull_request` payload of a GitHub webhook as an event of the rules. The caller receives the webhook.
 
 use message_schema::id::{CommitSha, Repo};
 use review::{PullAction, PullEvent};
 use serde::Deserialize;
 
-/// What a payload says.
+/// The event in a payload.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum GithubEvent {
     /// An event that may move reviews.
     Event(PullEvent),
     /// Something else that happens to pull requests, in the forge's word.
@@ -47,7 +46,7 @@ struct Repository {
 }
 
 /// Reads a payload; the error says in a phrase what is missing or wrong.
-pub fn read(bytes: &[u8]) -> Result<Read, String> {
+pub fn read(bytes: &[u8]) -> Result<GithubEvent, String> {
     let payload: Payload = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let pull = payload.pull_request;
     let action = match payload.action.as_str() {
@@ -59,13 +58,13 @@ pub fn read(bytes: &[u8]) -> Result<Read, String> {
             Some(false) => PullAction::Closed,
             None => return Err("`closed` does not say whether it was `merged`".to_owned()),
         },
-        _ => return Ok(Read::Other(payload.action)),
+        _ => return Ok(GithubEvent::Other(payload.action)),
     };
     let number = payload
         .number
         .or(pull.number)
         .ok_or("the `number` of the pull request is missing")?;
-    Ok(Read::Event(PullEvent {
+    Ok(GithubEvent::Event(PullEvent {
         repo: payload.repository.map(|repository| repository.full_name),
         pr: number
             .to_string()
@@ -106,12 +105,12 @@ mod tests {
             };
             assert_eq!(
                 read(payload(action, merged).as_bytes()),
-                Ok(Read::Event(event))
+                Ok(GithubEvent::Event(event))
             );
         }
         assert_eq!(
             read(payload("labeled", "false").as_bytes()),
-            Ok(Read::Other("labeled".to_owned()))
+            Ok(GithubEvent::Other("labeled".to_owned()))
         );
     }
 

@@ -1,34 +1,34 @@
-//! A run of the real rules without a disk and without a clock: scenarios, which are also our own
-//! tests of the rules (`tests/scenarios`), and a ledger under another policy.
+//! Runs the real rules without a disk or a clock: plays scenarios, which are also our own tests of the rules
+//! (`tests/scenarios`), and replays a ledger under another policy.
 //!
-//! Begin with `format` (what a scenario says), then `run` (step after step), then `table` (where it
-//! happens). Every message goes through the calls that the desk makes for a file.
+//! Begin with `format` (the scenario file), then `run` (one step after the other), then `session` (the state they
+//! change). Every message takes the daemon's own path through `judgement`.
 
-mod again;
-mod alone;
 mod compose;
-mod deeds;
+mod facts;
 mod findings;
 mod format;
 pub mod github;
-mod outcome;
 mod print;
+mod profiles;
 mod reader;
+mod rejudge;
 mod replay;
 mod run;
+mod session;
 mod settings;
 pub mod states;
+mod steps;
 mod submit;
-mod table;
 mod yaml;
 
 use std::path::Path;
 
-pub use again::{Again, Unlike};
+pub use facts::{Fact, FactKind};
 pub use format::{Profile, Scenario, ScenarioError};
-pub use outcome::{Outcome, Weight};
 pub use print::{mismatches, text};
-pub use replay::{Difference, Replay, Standing, replay, told};
+pub use rejudge::{Divergence, Rejudge};
+pub use replay::{Difference, Replay, ReviewDifference, replay, replay_text};
 pub use run::{Mismatch, Played, Transcript};
 
 /// The JSON Schema of a scenario, for editors and for whoever writes them.

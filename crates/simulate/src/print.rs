@@ -1,11 +1,11 @@
-//! A transcript as text: one fact a line, what belongs to a step indented below it.
+//! Prints a transcript as text: one fact a line, indented below its step.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use message_schema::line::escaped;
 
-use super::outcome::Outcome;
+use super::facts::Fact;
 use super::run::{Mismatch, Played, Transcript};
 
 /// The transcript for a person; `file` is the scenario's.
@@ -48,12 +48,12 @@ fn step(out: &mut String, played: &Played) {
     let Played {
         step,
         at,
-        deed,
-        outcomes,
+        action,
+        facts,
     } = played;
     // Writing to a text cannot fail.
-    let _ = writeln!(out, "{step:>3}  {at}  {}", escaped(deed));
-    for Outcome { line, message, .. } in outcomes {
+    let _ = writeln!(out, "{step:>3}  {at}  {}", escaped(action));
+    for Fact { line, message, .. } in facts {
         let _ = writeln!(out, "     {line}");
         if let Some(message) = message {
             let _ = writeln!(out, "         {}", escaped(message));

@@ -1,5 +1,5 @@
-//! Fields of a scenario file, read with their places: a word that is not known is an error with
-//! line and column, never passed over.
+//! Reads the fields of a scenario file with their places. An unknown word is an error with line and column, never
+//! ignored.
 
 use std::str::FromStr;
 
@@ -8,18 +8,18 @@ use message_schema::Place;
 use message_schema::envelope::Timestamp;
 use message_schema::yaml::{Content, Field, Node};
 
-/// What is wrong in a scenario file, and where.
+/// An error in a scenario file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct ParseError {
     /// The place.
     pub(super) place: Place,
-    /// What stands there and what would have been accepted.
+    /// The text found there and what would have been accepted.
     pub(super) message: String,
 }
 
-pub(super) type Read<T> = Result<T, Wrong>;
+pub(super) type Parsed<T> = Result<T, ParseError>;
 
-impl Wrong {
+impl ParseError {
     pub(super) fn at(place: Place, message: impl Into<String>) -> Self {
         Self {
             place,
@@ -29,9 +29,9 @@ impl Wrong {
 }
 
 /// The fields of a mapping that may have these and no others.
-pub(super) fn fields<'n>(node: &'n Node, what: &str, known: &[&str]) -> Read<&'n [Field]> {
+pub(super) fn fields<'n>(node: &'n Node, what: &str, known: &[&str]) -> Parsed<&'n [Field]> {
     let Content::Map(fields) = &node.content else {
-        return Err(Wrong::at(
+        return Err(ParseError::at(
             node.place,
             format!("{what} is {}, expected a mapping", node.kind()),
         ));
@@ -40,7 +40,7 @@ pub(super) fn fields<'n>(node: &'n Node, what: &str, known: &[&str]) -> Read<&'n
         .iter()
         .find(|field| !known.contains(&field.key.as_str()))
     {
-        Some(field) => Err(Wrong::at(
+        Some(field) => Err(ParseError::at(
             field.key_place,
             format!(
                 "{what} has no `{}`, expected one of {}",
@@ -60,9 +60,9 @@ pub(super) fn value<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
 }
 
 /// The letters of a scalar.
-pub(super) fn text(node: &Node) -> Read<&str> {
+pub(super) fn text(node: &Node) -> Parsed<&str> {
     node.text().ok_or_else(|| {
-        Wrong::at(
+        ParseError::at(
             node.place,
             format!("expected a text, found {}", node.kind()),
         )
@@ -70,18 +70,18 @@ pub(super) fn text(node: &Node) -> Read<&str> {
 }
 
 /// A scalar that is of the type.
-pub(super) fn parsed<T>(node: &Node) -> Read<T>
+pub(super) fn parsed<T>(node: &Node) -> Parsed<T>
 where
     T: FromStr,
     T::Err: std::fmt::Display,
 {
     let text = text(node)?.trim();
     text.parse()
-        .map_err(|error| Wrong::at(node.place, format!("`{text}`: {error}")))
+        .map_err(|error| ParseError::at(node.place, format!("`{text}`: {error}")))
 }
 
 /// A field that is of the type, if it is there.
-pub(super) fn optional<T>(node: &Node, key: &str) -> Read<Option<T>>
+pub(super) fn optional<T>(node: &Node, key: &str) -> Parsed<Option<T>>
 where
     T: FromStr,
     T::Err: std::fmt::Display,
@@ -90,8 +90,8 @@ where
 }
 
 /// A field that has to be there.
-pub(super) fn required<'n>(node: &'n Node, what: &str, key: &str) -> Read<&'n Node> {
-    value(node, key).ok_or_else(|| Wrong::at(node.place, format!("{what} needs `{key}`")))
+pub(super) fn required<'n>(node: &'n Node, what: &str, key: &str) -> Parsed<&'n Node> {
+    value(node, key).ok_or_else(|| ParseError::at(node.place, format!("{what} needs `{key}`")))
 }
 
 /// The items of a list, or the one value that stands in place of a list.
@@ -103,23 +103,24 @@ pub(super) fn one_or_many(node: &Node) -> &[Node] {
 }
 
 /// A word out of a closed set, read by the type that knows it.
-pub(super) fn word<T: serde::de::DeserializeOwned>(node: &Node) -> Read<T> {
+pub(super) fn word<T: serde::de::DeserializeOwned>(node: &Node) -> Parsed<T> {
     let text = text(node)?.trim();
-    serde_json::from_value(text.into()).map_err(|error| Wrong::at(node.place, error.to_string()))
+    serde_json::from_value(text.into())
+        .map_err(|error| ParseError::at(node.place, error.to_string()))
 }
 
 /// A span of time written `90s`, `15m`, `2h`, `7d` or several of these in a row.
-pub(super) fn span(node: &Node) -> Read<TimeDelta> {
+pub(super) fn span(node: &Node) -> Parsed<TimeDelta> {
     let text = text(node)?.trim();
     span_of(text).ok_or_else(|| {
         let message =
             format!("`{text}` is no span of time, expected one like 90s, 15m, 2h, 7d or 1h30m");
-        Wrong::at(node.place, message)
+        ParseError::at(node.place, message)
     })
 }
 
 /// An instant, or a span after the start written `+2h`.
-pub(super) fn instant(node: &Node, start: DateTime<Utc>) -> Read<DateTime<Utc>> {
+pub(super) fn instant(node: &Node, start: DateTime<Utc>) -> Parsed<DateTime<Utc>> {
     let text = text(node)?.trim();
     let after = text
         .strip_prefix('+')
@@ -128,7 +129,7 @@ pub(super) fn instant(node: &Node, start: DateTime<Utc>) -> Read<DateTime<Utc>> 
     let at = after.or_else(|| Timestamp::parse(text).map(Timestamp::utc));
     at.ok_or_else(|| {
         let expected = Timestamp::EXPECTED;
-        Wrong::at(
+        ParseError::at(
             node.place,
             format!("`{text}`: expected {expected}, or a span after the start like +2h"),
         )

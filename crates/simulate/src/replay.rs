@@ -1,8 +1,8 @@
-//! A ledger under another policy: every message and every event it tells of is judged again, in its
-//! order and at its time, and what would have been decided otherwise is told.
+//! Replays a ledger under another policy: judges every recorded message and event again, in order and at its time, and
+//! lists the decisions that would differ.
 //!
-//! Two states are folded side by side: what was, and what would have been. The daemon keeps a
-//! deadline when it looks; where a review went its own way, its deadlines are kept at their instant.
+//! It folds two states side by side, the recorded one and the other policy's. The daemon acts on a deadline when it next
+//! looks; a review whose states differ has its deadlines kept at their exact instant.
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -13,27 +13,27 @@ use message_schema::id::{AgentName, MessageId};
 use review::{Accepted, Event, Policy, Record, ReportedEvent, ReviewKey, State};
 use serde::Serialize;
 use spool::{Away, Digest, Entry, Layout, Mailbox, Original, PacketRead, SpoolError};
-use workspace::fold::{self, Unreadable};
+use workspace::index::{self, Unreadable};
 
-use super::table::Ids;
-use super::{outcome, submit};
+use super::session::SequentialIds;
+use super::{facts, submit};
 
-/// What a ledger would have come to under another policy.
+/// The differences between a ledger and its replay.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Replay {
     /// Records read.
     pub records: usize,
-    /// Records that would say the same.
+    /// Records that would be the same.
     pub same: usize,
-    /// What would have been decided otherwise, in order.
+    /// Decisions that would differ, in order.
     pub different: Vec<Difference>,
-    /// Refused messages that are gone, so that nobody can judge them again: the records' numbers.
+    /// Numbers of the records whose refused message is gone and cannot be judged again.
     pub not_replayed: Vec<u64>,
-    /// Reviews that would stand elsewhere at the end.
-    pub reviews: Vec<Standing>,
+    /// Reviews that would end in another state.
+    pub reviews: Vec<ReviewDifference>,
 }
 
-/// A decision that would have been another one.
+/// A decision that would differ.
 #[derive(Clone, Debug, Serialize)]
 pub struct Difference {
     /// The record; `None` for a deadline that only the other policy has.
@@ -44,47 +44,47 @@ pub struct Difference {
     /// The message's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// What was decided, one fact a line.
+    /// The recorded decision, one fact a line.
     pub then: Vec<String>,
-    /// What would be decided.
+    /// The decision under the other policy.
     pub now: Vec<String>,
 }
 
-/// A review that would stand elsewhere.
+/// A review that would end in another state.
 #[derive(Clone, Debug, Serialize)]
-pub struct Standing {
-    /// Which.
+pub struct ReviewDifference {
+    /// The review's key.
     pub review: String,
-    /// Where it stands, if it was opened.
+    /// Its recorded state, if it was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub then: Option<String>,
-    /// Where it would stand.
+    /// Its state under the other policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub now: Option<String>,
 }
 
 /// Judges the ledger of a workspace again under a policy.
 pub fn replay(root: &Path, policy: Policy) -> Result<Replay, SpoolError> {
-    let mut twice = Twice::new(root, policy);
-    spool::read_ledger(root, &mut |entry| twice.entry(entry).map_err(Into::into))?;
-    Ok(twice.end())
+    let mut states = SideBySide::new(root, policy);
+    spool::read_ledger(root, &mut |entry| states.entry(entry).map_err(Into::into))?;
+    Ok(states.end())
 }
 
-/// What was and what would have been, side by side.
-struct Twice {
+/// The recorded state and the replayed one, side by side.
+struct SideBySide {
     root: PathBuf,
     policy: Policy,
     then: State,
     now: State,
-    /// Reviews that do not stand where they stood.
+    /// Reviews whose two states differ.
     apart: BTreeSet<ReviewKey>,
     /// The texts of accepted messages, which their duplicates do not repeat, and their packets.
     accepted: BTreeMap<(AgentName, MessageId), (String, Option<String>)>,
-    written: Ids,
+    written: SequentialIds,
     replay: Replay,
 }
 
-impl Twice {
+impl SideBySide {
     fn new(root: &Path, policy: Policy) -> Self {
         Self {
             root: root.to_owned(),
@@ -93,13 +93,13 @@ impl Twice {
             now: State::default(),
             apart: BTreeSet::new(),
             accepted: BTreeMap::new(),
-            written: Ids::default(),
+            written: SequentialIds::default(),
             replay: Replay::default(),
         }
     }
 
     fn entry(&mut self, entry: &Entry) -> Result<(), Unreadable> {
-        let (then, at) = fold::decision(entry)?;
+        let (then, at) = index::decision(entry)?;
         self.keep_own_deadlines(at);
         self.replay.records += 1;
         let now = self.again(entry, &then, at);
@@ -110,7 +110,7 @@ impl Twice {
         let [was, is] =
             [Some(&then), now.as_ref()].map(|record| record.map_or_else(Vec::new, lines));
         if self.replay.not_replayed.last() == Some(&entry.seq) {
-            // Nobody can tell.
+            // The message is gone, so there is nothing to compare.
         } else if was == is {
             self.replay.same += 1;
         } else {
@@ -267,12 +267,12 @@ impl Twice {
         let stands = |state: &State, key: &ReviewKey| {
             state
                 .review(key)
-                .map(|review| outcome::phase(&review.phase, review.round))
+                .map(|review| facts::phase(&review.phase, review.round))
         };
         self.replay.reviews = self
             .apart
             .iter()
-            .map(|key| Standing {
+            .map(|key| ReviewDifference {
                 review: key.to_string(),
                 then: stands(&self.then, key),
                 now: stands(&self.now, key),
@@ -297,7 +297,7 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
 }
 
 fn lines(record: &Record) -> Vec<String> {
-    outcome::record(record)
+    facts::record(record)
         .into_iter()
         .map(|outcome| outcome.line)
         .collect()
@@ -315,7 +315,7 @@ fn touched(record: &Record) -> impl Iterator<Item = &ReviewKey> {
 }
 
 /// The replay for a person.
-pub fn told(replay: &Replay) -> String {
+pub fn replay_text(replay: &Replay) -> String {
     let mut out = String::new();
     let mut both = |head: String, then: &[String], now: &[String]| {
         out += &format!("{head}\n");
@@ -344,7 +344,7 @@ pub fn told(replay: &Replay) -> String {
             .map_or_else(String::new, |id| format!("  {id}"));
         both(format!("{seq}  {at}{id}"), then, now);
     }
-    for Standing { review, then, now } in &replay.reviews {
+    for ReviewDifference { review, then, now } in &replay.reviews {
         both(
             format!("at the end: {review}"),
             then.as_slice(),

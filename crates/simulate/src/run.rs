@@ -1,49 +1,50 @@
-//! Runs a scenario: step after step at its virtual time, and holds what came out against what was
-//! expected.
+//! Runs a scenario step by step at its virtual time, and compares the facts with the expected ones.
 
 use message_schema::{Code, Place};
 use serde::Serialize;
 
-use super::alone::{PairTable, Threads, ended_with, transition};
-use super::compose::{Around, mail};
-use super::deeds::Deed;
+use super::compose::{ComposeContext, mail};
+use super::facts::{Fact, FactKind};
 use super::format::{Expected, Profile, Scenario, Setup, Step};
-use super::outcome::{Outcome, Weight};
-use super::reader::{Read, Wrong};
-use super::table::Table;
+use super::profiles::{PairProfile, ThreadsProfile, ended_with, transition};
+use super::reader::{ParseError, Parsed};
+use super::session::Session;
+use super::steps::StepAction;
 
-/// What a scenario came to.
+/// The result of a scenario.
 #[derive(Clone, Debug, Serialize)]
 pub struct Transcript {
     /// The rule it claims.
     pub title: String,
-    /// Which part of the rules it exercised.
+    /// The part of the rules it exercised.
     pub profile: Profile,
-    /// What each step came to.
+    /// The result of each step.
     pub steps: Vec<Played>,
-    /// Where everything stands at the end, one fact a line.
+    /// The final state, one fact a line.
     #[serde(rename = "final")]
     pub end: Vec<String>,
-    /// How many lines were expected.
+    /// The number of expected lines.
     pub expected: usize,
-    /// Where it came out otherwise.
+    /// The differences between the expected and the actual facts.
     pub mismatches: Vec<Mismatch>,
 }
 
-/// A step that was played.
+/// The result of a step.
 #[derive(Clone, Debug, Serialize)]
 pub struct Played {
     /// Its number, from 1.
     pub step: usize,
-    /// When, RFC 3339.
+    /// Its time, RFC 3339.
     pub at: String,
-    /// What was done, in a few words.
-    pub deed: String,
-    /// What came out.
-    pub outcomes: Vec<Outcome>,
+    /// Its action in a few words.
+    #[serde(rename = "deed")]
+    pub action: String,
+    /// The facts it produced.
+    #[serde(rename = "outcomes")]
+    pub facts: Vec<Fact>,
 }
 
-/// Something that was expected and did not come, or came and was not expected.
+/// An expected fact that is missing, or an unexpected one.
 #[derive(Clone, Debug, Serialize)]
 pub struct Mismatch {
     /// The step, from 1; `None` for the end.
@@ -53,12 +54,12 @@ pub struct Mismatch {
     pub line: u32,
     /// What is wrong, in one sentence.
     pub message: String,
-    /// What came out.
+    /// The actual facts.
     pub got: Vec<String>,
 }
 
 /// Runs a scenario. Fails, with a place in the file, where a step cannot be carried out at all.
-pub(super) fn run(scenario: &Scenario) -> Result<Transcript, Wrong> {
+pub(super) fn run(scenario: &Scenario) -> Result<Transcript, ParseError> {
     let mut play = Play::begin(scenario)?;
     let is_tested =
         !scenario.expected.is_empty() || scenario.steps.iter().any(|step| step.expected.is_some());
@@ -73,8 +74,8 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, Wrong> {
     for (n, step) in scenario.steps.iter().enumerate() {
         let played = play.step(n + 1, step, scenario.steps.get(n + 1))?;
         let found = match &step.expected {
-            Some(expected) => compare(expected, &played.outcomes, step.place),
-            None if is_tested => setup_refused(&played.outcomes, step.place),
+            Some(expected) => compare(expected, &played.facts, step.place),
+            None if is_tested => setup_refused(&played.facts, step.place),
             None => Vec::new(),
         };
         transcript.expected += step.expected.as_ref().map_or(0, Vec::len);
@@ -86,12 +87,12 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, Wrong> {
             }));
         transcript.steps.push(played);
     }
-    // Whatever was played, a daemon that starts now stands where this one does.
+    // Whatever happened, a daemon that starts now must come to the same state.
     if let Some(last) = scenario.steps.last() {
-        play.do_it(
+        play.perform(
             scenario.steps.len() + 1,
             &Step {
-                deed: Deed::Restart,
+                action: StepAction::Restart,
                 ..last.clone()
             },
         )?;
@@ -107,126 +108,131 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, Wrong> {
 /// The parts of the rules at play.
 struct Play<'a> {
     setup: &'a Setup,
-    table: Table,
-    threads: Threads,
-    pair: PairTable,
+    session: Session,
+    threads: ThreadsProfile,
+    pair: PairProfile,
 }
 
 impl<'a> Play<'a> {
-    fn begin(scenario: &'a Scenario) -> Read<Self> {
+    fn begin(scenario: &'a Scenario) -> Parsed<Self> {
         let setup = &scenario.setup;
-        let mut table = Table::new(setup);
+        let mut session = Session::new(setup);
         if scenario.profile == Profile::Handoff
             && let Some(record) = ended_with(setup)?
         {
-            table.apply(record);
+            session.apply(record);
         }
         Ok(Self {
             setup,
-            table,
-            threads: Threads::of(setup)?,
-            pair: PairTable::new(&setup.pair),
+            session,
+            threads: ThreadsProfile::of(setup)?,
+            pair: PairProfile::new(&setup.pair),
         })
     }
 
-    fn step(&mut self, number: usize, step: &Step, next: Option<&Step>) -> Read<Played> {
-        let mut outcomes = Vec::new();
+    fn step(&mut self, number: usize, step: &Step, next: Option<&Step>) -> Parsed<Played> {
+        let mut facts = Vec::new();
         if let Some(at) = step.at {
-            if at < self.table.now {
-                let now = self.table.now.format("%Y-%m-%dT%H:%M:%SZ");
-                return Err(Wrong::at(
+            if at < self.session.now {
+                let now = self.session.now.format("%Y-%m-%dT%H:%M:%SZ");
+                return Err(ParseError::at(
                     step.place,
                     format!("the step lies before {now}, when the last one was"),
                 ));
             }
-            outcomes = self.table.pass_to(at);
+            facts = self.session.pass_to(at);
         }
-        let (deed, done) = self.do_it(number, step)?;
-        outcomes.extend(done);
+        let (action, done) = self.perform(number, step)?;
+        facts.extend(done);
         // A message that comes at the very instant of a deadline goes first.
-        let together = next.is_some_and(|next| next.at.is_none_or(|at| at == self.table.now));
-        if !together || matches!(step.deed, Deed::Wait(_)) {
-            outcomes.extend(self.table.keep_deadlines());
+        let together = next.is_some_and(|next| next.at.is_none_or(|at| at == self.session.now));
+        if !together || matches!(step.action, StepAction::Wait(_)) {
+            facts.extend(self.session.keep_deadlines());
         }
         let at = self
-            .table
+            .session
             .now
             .to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         Ok(Played {
             step: number,
             at,
-            deed,
-            outcomes,
+            action,
+            facts,
         })
     }
 
-    fn do_it(&mut self, number: usize, step: &Step) -> Read<(String, Vec<Outcome>)> {
-        let broken = |why: String| Wrong::at(step.place, format!("an error of ours: {why}"));
-        let plain = |label: &str, outcomes| Ok((label.to_owned(), outcomes));
-        match &step.deed {
-            Deed::Send(node) => {
-                let round = |pr: &_| self.table.round(pr);
-                let around = Around {
+    fn perform(&mut self, number: usize, step: &Step) -> Parsed<(String, Vec<Fact>)> {
+        let broken = |why: String| ParseError::at(step.place, format!("an error of ours: {why}"));
+        let plain = |label: &str, facts| Ok((label.to_owned(), facts));
+        match &step.action {
+            StepAction::Send(node) => {
+                let round = |pr: &_| self.session.round(pr);
+                let context = ComposeContext {
                     setup: self.setup,
                     number,
-                    now: self.table.now,
+                    now: self.session.now,
                     round: &round,
                 };
-                let mail = mail(node, &around)?;
-                let outcomes = self.table.post(&mail);
-                Ok((mail.label, outcomes))
+                let mail = mail(node, &context)?;
+                let facts = self.session.post(&mail);
+                Ok((mail.label, facts))
             }
-            Deed::Raw(raw) => Ok((format!("a file of {}", raw.outbox), self.table.find(raw))),
-            Deed::Event(event) => Ok((event.sentence(), self.table.hear(event))),
-            Deed::Ignored => plain("a forge's event", vec![Outcome::yes("ignored")]),
-            Deed::Wait(span) => {
-                let until = self.table.now + *span;
+            StepAction::Raw(raw) => {
+                Ok((format!("a file of {}", raw.outbox), self.session.find(raw)))
+            }
+            StepAction::Event(event) => Ok((event.sentence(), self.session.event(event))),
+            StepAction::Ignored => plain("a forge's event", vec![Fact::yes("ignored")]),
+            StepAction::Wait(span) => {
+                let until = self.session.now + *span;
                 Ok((
                     format!("wait {} s", span.num_seconds()),
-                    self.table.pass_to(until),
+                    self.session.pass_to(until),
                 ))
             }
-            Deed::Restart => plain("restart", self.table.restart().map_err(broken)?),
-            Deed::Config(Ok(config)) => plain(
+            StepAction::Restart => plain("restart", self.session.restart().map_err(broken)?),
+            StepAction::Config(Ok(config)) => plain(
                 "config",
-                self.table.reconfigure(config, self.setup).map_err(broken)?,
+                self.session
+                    .reconfigure(config, self.setup)
+                    .map_err(broken)?,
             ),
-            Deed::Config(Err(wrong)) => {
+            StepAction::Config(Err(wrong)) => {
                 let code = Code::ConfigInvalid;
                 let line = format!("refused {code} line={}", wrong.place.line);
                 plain(
                     "config",
-                    vec![Outcome::no(line, code).with(None, &wrong.message)],
+                    vec![Fact::no(line, code).with(None, &wrong.message)],
                 )
             }
-            Deed::Cycle(node) => plain("cycle", self.threads.cycle(node, self.table.policy())?),
-            Deed::Lgtm(node) => plain("lgtm", self.threads.lgtm(node, self.table.policy())?),
-            Deed::Transition { from, to } => Ok((
+            StepAction::Cycle(node) => {
+                plain("cycle", self.threads.cycle(node, self.session.policy())?)
+            }
+            StepAction::Lgtm(node) => {
+                plain("lgtm", self.threads.lgtm(node, self.session.policy())?)
+            }
+            StepAction::Transition { from, to } => Ok((
                 format!("{} -> {}", from.word(), to.word()),
                 transition(*from, *to),
             )),
-            Deed::Pair(deed) => plain("pair", self.pair.happen(deed)),
+            StepAction::Pair(action) => plain("pair", self.pair.act(action)),
         }
     }
 
     fn lines(&self, profile: Profile) -> Vec<String> {
         match profile {
-            Profile::Full | Profile::Handoff => self.table.lines(),
+            Profile::Full | Profile::Handoff => self.session.lines(),
             Profile::Threads | Profile::Gate => self.threads.lines(),
             Profile::Run => self.pair.lines(),
         }
     }
 }
 
-/// The word that stands for "nothing came out".
+/// The word for "no facts".
 const NOTHING: &str = "nothing";
 
-/// Every expected line came out, and every verdict that came out was expected.
-fn compare(expected: &[Expected], outcomes: &[Outcome], place: Place) -> Vec<Mismatch> {
-    let got: Vec<&str> = outcomes
-        .iter()
-        .map(|outcome| outcome.line.as_str())
-        .collect();
+/// Compares both ways: every expected line must be there, and every verdict must be expected.
+fn compare(expected: &[Expected], facts: &[Fact], place: Place) -> Vec<Mismatch> {
+    let got: Vec<&str> = facts.iter().map(|fact| fact.line.as_str()).collect();
     if let [only] = expected
         && only.line == NOTHING
     {
@@ -237,16 +243,14 @@ fn compare(expected: &[Expected], outcomes: &[Outcome], place: Place) -> Vec<Mis
             vec![mismatch(only.place, message, &got)]
         };
     }
-    let verdicts = outcomes
-        .iter()
-        .filter(|outcome| outcome.weight != Weight::Note);
+    let verdicts = facts.iter().filter(|fact| fact.kind != FactKind::Note);
     let unexpected = verdicts
-        .filter(|outcome| {
+        .filter(|fact| {
             !expected
                 .iter()
-                .any(|expected| holds(&expected.line, &outcome.line))
+                .any(|expected| holds(&expected.line, &fact.line))
         })
-        .map(|outcome| mismatch(place, format!("not expected: {}", outcome.line), &got));
+        .map(|fact| mismatch(place, format!("not expected: {}", fact.line), &got));
     missing(expected, &got)
         .into_iter()
         .chain(unexpected)
@@ -262,23 +266,18 @@ fn missing(expected: &[Expected], got: &[&str]) -> Vec<Mismatch> {
         .collect()
 }
 
-/// A line holds what was expected if it begins with it, word for word.
+/// A line meets an expectation if it begins with it, word for word.
 fn holds(expected: &str, line: &str) -> bool {
     let rest = line.strip_prefix(expected);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', ':', ',']))
 }
 
-/// A step that nobody expects anything of only sets the scene, and has to be done.
-fn setup_refused(outcomes: &[Outcome], place: Place) -> Vec<Mismatch> {
-    let got: Vec<&str> = outcomes
-        .iter()
-        .map(|outcome| outcome.line.as_str())
-        .collect();
-    let refused = outcomes
-        .iter()
-        .filter(|outcome| outcome.weight == Weight::No);
+/// A step without expectations only sets the scene and must not be refused.
+fn setup_refused(facts: &[Fact], place: Place) -> Vec<Mismatch> {
+    let got: Vec<&str> = facts.iter().map(|fact| fact.line.as_str()).collect();
+    let refused = facts.iter().filter(|fact| fact.kind == FactKind::No);
     refused
-        .map(|outcome| mismatch(place, format!("not expected: {}", outcome.line), &got))
+        .map(|fact| mismatch(place, format!("not expected: {}", fact.line), &got))
         .collect()
 }
 

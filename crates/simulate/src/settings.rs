@@ -7,14 +7,14 @@ use message_schema::yaml::{Content, Node, Style};
 use message_schema::{Place, double_quoted};
 use workspace::config::{Config, ConfigError};
 
-use super::reader::Wrong;
+use super::reader::ParseError;
 
 /// Reads a mapping as a config.
-pub(super) fn read(node: &Node) -> Result<Config, Wrong> {
+pub(super) fn read(node: &Node) -> Result<Config, ParseError> {
     let mut toml = Toml::default();
     toml.table(node, &[])?;
     Config::parse(&toml.text, Path::new(workspace::config::FILE)).map_err(|error| match error {
-        ConfigError::Invalid { line, message, .. } => Wrong::at(
+        ConfigError::Invalid { line, message, .. } => ParseError::at(
             toml.places.get(line - 1).copied().unwrap_or(node.place),
             message,
         ),
@@ -37,9 +37,9 @@ impl Toml {
     }
 
     /// Plain values come first: behind the header of a table they would belong to that table.
-    fn table(&mut self, node: &Node, path: &[String]) -> Result<(), Wrong> {
+    fn table(&mut self, node: &Node, path: &[String]) -> Result<(), ParseError> {
         let Content::Map(fields) = &node.content else {
-            return Err(Wrong::at(
+            return Err(ParseError::at(
                 node.place,
                 format!("config is {}, expected a mapping", node.kind()),
             ));
@@ -64,17 +64,17 @@ impl Toml {
     }
 }
 
-fn inline(node: &Node) -> Result<String, Wrong> {
+fn inline(node: &Node) -> Result<String, ParseError> {
     match &node.content {
         Content::Scalar(scalar) if scalar.style == Style::Plain && is_bare(&scalar.text) => {
             Ok(scalar.text.clone())
         }
         Content::Scalar(scalar) => Ok(double_quoted(&scalar.text)),
         Content::List(items) => {
-            let items: Result<Vec<String>, Wrong> = items.iter().map(inline).collect();
+            let items: Result<Vec<String>, ParseError> = items.iter().map(inline).collect();
             Ok(format!("[{}]", items?.join(", ")))
         }
-        Content::Map(_) => Err(Wrong::at(
+        Content::Map(_) => Err(ParseError::at(
             node.place,
             "a list in the config holds no mappings",
         )),

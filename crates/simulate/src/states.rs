@@ -1,5 +1,5 @@
-//! `docs/states.md`, printed from the code: what each input does in each phase, found by trying it
-//! with the real rules; which actions are legal on a thread; and the bounds.
+//! Prints `docs/states.md` from the code: tries each input in each phase with the real rules, and lists the legal actions
+//! on a thread and the bounds.
 
 mod bounds;
 mod probe;
@@ -8,18 +8,18 @@ mod threads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use self::probe::{Input, Probe, Stand};
+use self::probe::{Input, Probe, StartState};
 
 /// The page, in Markdown.
 pub fn page() -> String {
-    let tried: Vec<(Stand, Vec<(Input, String)>)> = Stand::ALL
+    let results: Vec<(StartState, Vec<(Input, String)>)> = StartState::ALL
         .into_iter()
-        .map(|stand| {
+        .map(|start| {
             (
-                stand,
+                start,
                 Input::ALL
                     .into_iter()
-                    .map(|input| (input, outcome(stand, input)))
+                    .map(|input| (input, outcome(start, input)))
                     .collect(),
             )
         })
@@ -28,11 +28,11 @@ pub fn page() -> String {
         "# States\n\nPrinted by `settled states`: every cell below was found by trying it with the rules that the daemon\n\
          runs. A test keeps this page equal to the print. What the words mean stands in\n[protocol.md](protocol.md), why it ends in [termination.md](termination.md).\n\n",
     );
-    page += &diagram(&tried);
+    page += &diagram(&results);
     page += "\n## What a message does\n\nA phase is where the review stands afterwards; a `code` is why the message is refused.\n\n";
-    page += &matrix(&tried, &Input::MESSAGES);
+    page += &matrix(&results, &Input::MESSAGES);
     page += "\n## What else moves a review\n\n\"-\" says that nothing is changed, a `code` why it is declined.\n\n";
-    page += &matrix(&tried, &Input::EVENTS);
+    page += &matrix(&results, &Input::EVENTS);
     page += "\n## Who moves, and until when\n\n";
     page += &movers();
     page += &threads::section();
@@ -40,20 +40,20 @@ pub fn page() -> String {
     page
 }
 
-/// What one input does where a review stands so.
-fn outcome(stand: Stand, input: Input) -> String {
-    let mut probe = Probe::at(stand);
+/// The result of one input in one state.
+fn outcome(start: StartState, input: Input) -> String {
+    let mut probe = Probe::at(start);
     probe.try_input(input)
 }
 
-fn matrix(tried: &[(Stand, Vec<(Input, String)>)], columns: &[Input]) -> String {
+fn matrix(results: &[(StartState, Vec<(Input, String)>)], columns: &[Input]) -> String {
     let mut text = String::from("| phase |");
     for input in columns {
         let _ = write!(text, " {} |", input.title());
     }
     text += &format!("\n|---|{}\n", "---|".repeat(columns.len()));
-    for (stand, outcomes) in tried {
-        let _ = write!(text, "| {} |", stand.title());
+    for (start, outcomes) in results {
+        let _ = write!(text, "| {} |", start.title());
         for (_, outcome) in outcomes.iter().filter(|(input, _)| columns.contains(input)) {
             let _ = write!(text, " {outcome} |");
         }
@@ -62,12 +62,12 @@ fn matrix(tried: &[(Stand, Vec<(Input, String)>)], columns: &[Input]) -> String 
     text
 }
 
-/// The phases and what leads from one to another, over all that was tried.
-fn diagram(tried: &[(Stand, Vec<(Input, String)>)]) -> String {
+/// The phases and the inputs that lead from one to another.
+fn diagram(results: &[(StartState, Vec<(Input, String)>)]) -> String {
     let mut edges: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
-    for (stand, outcomes) in tried {
+    for (start, outcomes) in results {
         for (input, outcome) in outcomes {
-            let from = stand.phase();
+            let from = start.phase();
             let is_move = probe::PHASES.contains(&outcome.as_str())
                 && (from != outcome || from == "reviewing");
             if is_move && input.is_edge() {
@@ -90,8 +90,8 @@ fn diagram(tried: &[(Stand, Vec<(Input, String)>)]) -> String {
 fn movers() -> String {
     let mut text =
         String::from("| phase | who moves | the daemon's deadline | run |\n|---|---|---|---|\n");
-    for stand in Stand::ALL {
-        let probe = Probe::at(stand);
+    for start in StartState::ALL {
+        let probe = Probe::at(start);
         let Some(review) = probe.review() else {
             continue;
         };
@@ -105,7 +105,7 @@ fn movers() -> String {
         let _ = writeln!(
             text,
             "| {} | {mover} | {deadline} | {} |",
-            stand.title(),
+            start.title(),
             review.run().word()
         );
     }

@@ -1,5 +1,4 @@
-//! A file handed to the judge without a disk: the daemon's own path, and what its sender is told in the
-//! words of a scenario.
+//! Hands a file to the judge without a disk, along the daemon's own path, and lists the resulting facts.
 
 use judgement::{Ids, Judge, Refused, Stop, Submission};
 use message_schema::Message;
@@ -7,7 +6,7 @@ use message_schema::id::AgentName;
 use review::Record;
 use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
 
-use super::outcome::{self, Outcome};
+use super::facts::{self, Fact};
 
 /// The bytes of a file.
 pub(super) fn bytes(bytes: &[u8]) -> Body {
@@ -17,7 +16,7 @@ pub(super) fn bytes(bytes: &[u8]) -> Body {
     }
 }
 
-/// A file of that user in an outbox. It was finished long ago, and nobody waits for its writer.
+/// A file of that user in an outbox, finished long ago, so that the judge need not wait for its writer.
 pub(super) fn file(outbox: &AgentName, owner: u32, body: Body) -> OutboxFile {
     OutboxFile {
         agent: outbox.to_string(),
@@ -56,11 +55,11 @@ pub(super) fn submit(
     submission: Submission<'_>,
     packet: impl FnOnce(&Message) -> Option<PacketRead>,
     ids: Ids<'_>,
-) -> (Record, Vec<Outcome>) {
+) -> (Record, Vec<Fact>) {
     let refuse = |message: Option<&Message>, stop: Stop, ids| {
         let refused = judge.refuse(submission.outbox, message, stop.rejection, ids);
-        let outcomes = told(&refused);
-        (refused.record, outcomes)
+        let list = refusal_facts(&refused);
+        (refused.record, list)
     };
     let read = match judgement::read(submission) {
         Ok(read) => read,
@@ -68,34 +67,34 @@ pub(super) fn submit(
     };
     match judge.message(&read, packet(&read.message).as_ref()) {
         Ok(decided) => {
-            let mut outcomes = outcome::record(&decided.record);
+            let mut list = facts::record(&decided.record);
             let validators = decided.warnings.iter();
-            outcomes.extend(validators.map(|warning| outcome::violation(warning, None)));
-            outcomes.extend(rules_warnings(&decided.record, decided.warnings.len()));
-            (decided.record, outcomes)
+            list.extend(validators.map(|warning| facts::violation(warning, None)));
+            list.extend(rules_warnings(&decided.record, decided.warnings.len()));
+            (decided.record, list)
         }
         Err(stop) => refuse(Some(&read.message), stop, ids),
     }
 }
 
-fn told(refused: &Refused) -> Vec<Outcome> {
+fn refusal_facts(refused: &Refused) -> Vec<Fact> {
     let rejection = &refused.rejection;
     let violations = rejection.violations.iter().enumerate();
-    let mut outcomes: Vec<Outcome> = violations
-        .map(|(n, violation)| outcome::violation(violation, rejection.faults.get(n)))
+    let mut list: Vec<Fact> = violations
+        .map(|(n, violation)| facts::violation(violation, rejection.faults.get(n)))
         .collect();
-    outcomes.extend(outcome::cost(&refused.record));
-    outcomes
+    list.extend(facts::cost(&refused.record));
+    list
 }
 
 /// The warnings of the review's rules; those of the validator stand behind them.
-fn rules_warnings(record: &Record, validators: usize) -> Vec<Outcome> {
+fn rules_warnings(record: &Record, validators: usize) -> Vec<Fact> {
     let Record::Accepted(accepted) = record else {
         return Vec::new();
     };
     let count = accepted.warnings.len().saturating_sub(validators);
     accepted.warnings[..count]
         .iter()
-        .map(|warning| Outcome::note(format!("warning: {warning}")))
+        .map(|warning| Fact::note(format!("warning: {warning}")))
         .collect()
 }

@@ -1,16 +1,16 @@
-//! What a mailroom's directory holds and allows: its config, the index folded from its ledger, the
-//! orders that wait, its agents and their users. Judges nothing and serves nobody.
+//! Reads what a workspace holds and allows: its config, the index folded from its ledger, the orders
+//! that wait, its agents and their users. Judges nothing and serves nobody.
 
+pub mod atomic_file;
 pub mod clock;
 pub mod config;
 pub mod directory;
 pub mod error;
-pub mod fold;
+pub mod index;
+pub mod known_deliveries;
+pub mod operator_alerts;
 pub mod orders;
-pub mod proofs;
-pub mod replaced;
-pub mod separate;
 pub mod shell;
-pub mod troubles;
-pub mod untaken;
+pub mod untaken_requests;
+pub mod user_isolation;
 pub mod users;

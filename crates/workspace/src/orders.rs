@@ -1,7 +1,7 @@
-//! Orders: what a person or a runner tells the daemon, one file each in `.settled/orders/`. Writes
-//! them durably and reads them back; what they do to a review is the rules' to say.
+//! Writes orders of a person or a runner durably, one file each in `.settled/orders/`, and reads them back. The rules
+//! decide what an order does to a review.
 //!
-//! Whoever can write there decides like a person, so nobody but the owner of `.settled` can.
+//! An order decides like a person, so only the owner of `.settled` can write there.
 
 mod check;
 #[cfg(test)]
@@ -25,45 +25,44 @@ pub use self::check::{TEXT_MAX, check, is_fit};
 /// The version of the file's form.
 const VERSION: u32 = 1;
 
-/// The directory below `.settled`.
+/// The directory of orders in `.settled`.
 const ORDERS: &str = "orders";
 
-/// Where files that are no orders go, below the orders.
+/// The directory for files that are not orders, below the orders.
 const UNREADABLE: &str = "unreadable";
 
 /// The largest order, in bytes.
 const SIZE_MAX: u64 = 256 * 1024;
 
-/// How long, in milliseconds, a file that is no order may still become one: not every writer renames
-/// it in whole.
+/// The time an incomplete file has to become an order, in milliseconds: not every writer renames it in place.
 const PATIENCE_MS: i64 = 2_000;
 
-/// The write permissions of everybody but the owner.
+/// The write permissions of everyone but the owner.
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Something a person or a runner asks for.
+/// A request of a person or a runner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The version of the form: 1.
     pub schema_version: u32,
     /// Its id; one id counts once.
     pub id: MessageId,
-    /// When it was asked.
+    /// The time of the request.
     pub asked_at: DateTime<Utc>,
-    /// What happened or is decided; never a deadline, which is the daemon's own.
+    /// The event it reports; never a deadline, which is the daemon's own.
     pub event: Event,
 }
 
 /// Why a file is not read as an order.
 #[derive(Debug, thiserror::Error)]
 pub enum NoOrder {
-    /// It is none and never will be.
+    /// The file is not an order.
     #[error("{0}")]
     Unfit(String),
-    /// It was written just now and may not be whole; read again.
+    /// The file is new and may be incomplete; it is read again.
     #[error("{0}; it may still be written")]
     Young(String),
-    /// The disk; tried again.
+    /// The disk failed; the daemon retries.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -101,13 +100,12 @@ impl Order {
     }
 }
 
-/// Where orders lie.
+/// The directory of orders.
 pub fn directory(root: &Path) -> PathBuf {
     Layout::new(root).own().join(ORDERS)
 }
 
-/// Makes the place for orders, if it is missing, and sees to it that nobody but the owner can write
-/// there. Says whether it made it.
+/// Creates the directory of orders if it is missing and lets only the owner write there. True if it is new.
 pub fn make(root: &Path) -> io::Result<bool> {
     let own = Layout::new(root).own();
     made(DirBuilder::new().mode(0o755).create(&own))?;
@@ -161,8 +159,8 @@ pub fn write(root: &Path, order: &Order) -> io::Result<PathBuf> {
     written.map(|()| path)
 }
 
-/// The names of the orders that wait, oldest first. Dotfiles and other endings than `.json` are left
-/// alone. It is an error if others than the owner could have written there.
+/// The names of the waiting orders, oldest first, without dotfiles and files that do not end in `.json`. Fails if anyone
+/// but the owner could have written there.
 pub fn waiting(root: &Path) -> io::Result<Vec<OsString>> {
     let directory = directory(root);
     let listed = match std::fs::read_dir(&directory) {
@@ -220,8 +218,8 @@ pub fn read(root: &Path, name: &OsStr, now: DateTime<Utc>) -> Result<Option<Orde
     })
 }
 
-/// Why such a file is not even opened. Between the look and the opening nobody can exchange it who
-/// could not write an order of its own.
+/// The reason not to open such a file. Only a user who may write orders could exchange it between this check and the
+/// opening.
 fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
     if !data.is_file() {
         return Some("it is not a regular file".to_owned());
@@ -243,8 +241,7 @@ fn unfit(data: &Metadata, own: &Metadata) -> Option<String> {
     None
 }
 
-/// Moves what is no order out of the way, where a person can look at it; under the next free number if
-/// something of its name lies there.
+/// Moves a file that is not an order aside for a person to look at, numbered if its name is taken there.
 pub fn put_aside(root: &Path, name: &OsStr) -> io::Result<()> {
     let directory = directory(root);
     let aside = directory.join(UNREADABLE);
@@ -262,7 +259,7 @@ pub fn put_aside(root: &Path, name: &OsStr) -> io::Result<()> {
     std::fs::rename(directory.join(name), free)
 }
 
-/// Where a file of that name is, if it was found to be no order.
+/// Whether a file of that name was put aside.
 pub fn is_put_aside(root: &Path, name: &OsStr) -> bool {
     directory(root)
         .join(UNREADABLE)
@@ -271,8 +268,7 @@ pub fn is_put_aside(root: &Path, name: &OsStr) -> bool {
         .is_ok()
 }
 
-/// Removes an order that is in the ledger. A kill or a power cut before this leaves one that is known
-/// by its id.
+/// Removes an order that is in the ledger. After a kill or a power cut before this, the ledger knows its id.
 pub fn remove(root: &Path, name: &OsStr) -> io::Result<()> {
     match std::fs::remove_file(directory(root).join(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

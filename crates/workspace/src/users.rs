@@ -1,4 +1,4 @@
-//! The users of this machine, from wherever the system knows them: its files, a directory service, systemd.
+//! Looks up the users of this machine, wherever the system keeps them: its files, a directory service, systemd.
 
 use std::str::FromStr;
 use std::{fmt, io};
@@ -21,16 +21,16 @@ impl fmt::Display for User {
     }
 }
 
-/// A user as somebody names it on the command line.
+/// A user as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Named {
+pub enum UserSpec {
     /// By the name the system knows.
     Name(String),
     /// By number, perhaps with the group's.
     Number(u32, Option<u32>),
 }
 
-impl FromStr for Named {
+impl FromStr for UserSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -50,8 +50,8 @@ impl FromStr for Named {
     }
 }
 
-impl Named {
-    /// The user that is named. One who is given by number and is not known has a group of the same number.
+impl UserSpec {
+    /// Looks the user up. An unknown user given by number gets a group of the same number.
     pub fn find(&self) -> Result<User, String> {
         match self {
             Self::Number(uid, Some(gid)) => Ok(User {
@@ -77,7 +77,7 @@ impl Named {
     }
 }
 
-/// The name the system has for the user of this number; none where it cannot say.
+/// The name of the user with this number, if the system knows it.
 pub fn name(uid: u32) -> Option<String> {
     let known = known(unistd::User::from_uid(Uid::from_raw(uid)));
     known.ok().flatten().map(|known| known.name)
@@ -98,7 +98,7 @@ pub fn is_member(user: User, gid: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Takes the errors by which some systems say that nobody has the name or the number for that answer.
+/// Reads the errors by which some systems say "no such user" as that answer.
 fn known<T>(looked_up: nix::Result<Option<T>>) -> io::Result<Option<T>> {
     match looked_up {
         Err(Errno::ENOENT | Errno::ESRCH) => Ok(None),
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn find(text: &str) -> Result<User, String> {
-        text.parse::<Named>()?.find()
+        text.parse::<UserSpec>()?.find()
     }
 
     #[test]

@@ -37,13 +37,13 @@ pub(crate) fn run(ground: &Ground, records: usize) -> Result<()> {
     let chained = chained.elapsed().as_secs_f64();
     let parsed = Instant::now();
     spool::read_ledger(&root, &mut |entry| {
-        Ok(workspace::fold::decision(entry).map(drop)?)
+        Ok(workspace::index::decision(entry).map(drop)?)
     })?;
     let parsed = parsed.elapsed().as_secs_f64();
     let folded = Instant::now();
     let mut state = review::State::default();
     spool::read_ledger(&root, &mut |entry| {
-        Ok(workspace::fold::fold(&mut state, entry)?)
+        Ok(workspace::index::apply(&mut state, entry)?)
     })?;
     let folded = folded.elapsed().as_secs_f64();
     let served = room::Served::start(&root)?;

@@ -16,9 +16,9 @@ use message_schema::id::MessageId;
 use review::{NotAResponse, ReviewKey, Signal, SignalWords};
 use runner::stream::AgentOutput;
 
-/// What a command said.
+/// The answer of an agent's command.
 #[derive(Debug)]
-pub enum Word {
+pub enum AgentAnswer {
     /// A response to be sent, with the verdict in it.
     Response(ResponseKind, Box<ResponseFile>),
     /// It gives up.
@@ -29,27 +29,29 @@ pub enum Word {
 
 /// Reads what was said: structured output is all of it or nothing, a signal is the last line, prose is never
 /// searched.
-pub fn read(said: &AgentOutput, words: &SignalWords) -> Word {
+pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
     if let Some(why) = &said.unreadable {
-        return Word::Nothing(why.clone());
+        return AgentAnswer::Nothing(why.clone());
     }
     if said.text.trim_start().starts_with('{') {
         return match ResponseFile::read(&said.text) {
             Ok(sheet @ ResponseFile::Structured(_)) => {
-                Word::Response(verdict(&sheet), Box::new(sheet))
+                AgentAnswer::Response(verdict(&sheet), Box::new(sheet))
             }
             Ok(ResponseFile::Loose(_)) | Err(_) => {
-                Word::Nothing("its output is not by the schema of the brief".to_owned())
+                AgentAnswer::Nothing("its output is not by the schema of the brief".to_owned())
             }
         };
     }
     match Signal::read(&said.text, words) {
-        Signal::Pass => Word::Response(
+        Signal::Pass => AgentAnswer::Response(
             ResponseKind::Lgtm,
             Box::new(ResponseFile::Loose(LooseResponse::default())),
         ),
-        Signal::Fail => Word::GivenUp,
-        Signal::Done | Signal::None => Word::Nothing("it ended without a verdict".to_owned()),
+        Signal::Fail => AgentAnswer::GivenUp,
+        Signal::Done | Signal::None => {
+            AgentAnswer::Nothing("it ended without a verdict".to_owned())
+        }
     }
 }
 

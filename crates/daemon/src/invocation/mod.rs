@@ -1,7 +1,6 @@
-//! Agents that are started by the daemon: one fresh process for each request to an agent that has a command, ended
-//! with its request at the latest. Answers for when a command is started, once more, or ended, and for what its end
-//! does to the review; all of that the ledger knows before it is done. What an answer is worth is judged at the
-//! desk, like any message.
+//! Runs agents' commands: a fresh process for each request to an agent that has a command, ended with its request at the
+//! latest. Decides when a command starts, restarts and ends, and what its end does to the review; the ledger records each
+//! step first. The command's answer is judged like any other message.
 //!
 //! - `start` makes a run's folder, `launch` starts its keeper; `keeper` is the process that keeps the agent, `tree` ends all of it;
 //! - `stream` reads what it prints, `answer` makes a message of what it said, `prompt` says what it is told;
@@ -203,8 +202,8 @@ impl Runner {
         let mut left = Vec::new();
         while let Some(mut settling) = self.settling.pop() {
             match settling.go_on(mailroom, now) {
-                Ok(settle::Step::Wait) => left.push(settling),
-                Ok(settle::Step::Done(count)) => {
+                Ok(settle::Settlement::Wait) => left.push(settling),
+                Ok(settle::Settlement::Done(count)) => {
                     told += count;
                     if !is_open(mailroom, &settling.run) {
                         start::put_away(mailroom.root(), &settling.run);

@@ -10,7 +10,7 @@ use runner::stream::{AgentOutput, OutputFormat};
 use spool::SpoolError;
 use workspace::clock::Moment;
 
-use super::answer::{self, Word};
+use super::answer::{self, AgentAnswer};
 use super::live::Live;
 use super::{MAIL_MS, Run, is_open, tell_turns};
 use crate::mailroom::Mailroom;
@@ -25,8 +25,8 @@ pub(super) struct Settling {
     is_posted: bool,
 }
 
-/// What is to be done with it.
-pub(super) enum Step {
+/// The state of a settlement.
+pub(super) enum Settlement {
     /// It waits for mail to be judged.
     Wait,
     /// It is settled, with so many events.
@@ -87,21 +87,21 @@ impl Settling {
         &mut self,
         mailroom: &mut Mailroom,
         now: Moment,
-    ) -> Result<Step, SpoolError> {
+    ) -> Result<Settlement, SpoolError> {
         if !is_open(mailroom, &self.run) {
             tracing::info!(review = %self.run.review, run = self.run.id, "a command has ended, and so has its request");
-            return Ok(Step::Done(0));
+            return Ok(Settlement::Done(0));
         }
         if mailroom.has_mail(&self.run.review.reviewer) && now.mono < self.since + MAIL_MS {
-            return Ok(Step::Wait);
+            return Ok(Settlement::Wait);
         }
         if self.is_posted {
             return self
                 .fail(mailroom, "its answer was refused", now)
-                .map(Step::Done);
+                .map(Settlement::Done);
         }
         match self.word(mailroom) {
-            Word::Response(verdict, sheet) => {
+            AgentAnswer::Response(verdict, sheet) => {
                 let id = MessageId::new(format!("run-{}", self.run.id))
                     .expect("letters, digits and a dash");
                 let request = (&self.run.review, &self.run.request);
@@ -109,20 +109,22 @@ impl Settling {
                     Ok(()) => {
                         mailroom.sweep()?;
                         (self.is_posted, self.since) = (true, now.mono);
-                        Ok(Step::Wait)
+                        Ok(Settlement::Wait)
                     }
-                    Err(why) => self.fail(mailroom, &why, now).map(Step::Done),
+                    Err(why) => self.fail(mailroom, &why, now).map(Settlement::Done),
                 }
             }
-            Word::GivenUp => self.escalate(mailroom, "it gave up", now).map(Step::Done),
-            Word::Nothing(why) => self.fail(mailroom, &why, now).map(Step::Done),
+            AgentAnswer::GivenUp => self
+                .escalate(mailroom, "it gave up", now)
+                .map(Settlement::Done),
+            AgentAnswer::Nothing(why) => self.fail(mailroom, &why, now).map(Settlement::Done),
         }
     }
 
     /// Only a command that ended by itself and well is asked what it said.
-    fn word(&self, mailroom: &Mailroom) -> Word {
+    fn word(&self, mailroom: &Mailroom) -> AgentAnswer {
         match &self.end {
-            None => Word::Nothing("it was cut off".to_owned()),
+            None => AgentAnswer::Nothing("it was cut off".to_owned()),
             Some(RunEnd {
                 how: ExitReason::Code(0),
                 said,
@@ -130,19 +132,19 @@ impl Settling {
             Some(RunEnd {
                 how: ExitReason::Code(code),
                 ..
-            }) => Word::Nothing(format!("it ended with code {code}")),
+            }) => AgentAnswer::Nothing(format!("it ended with code {code}")),
             Some(RunEnd {
                 how: ExitReason::Signal(signal),
                 ..
-            }) => Word::Nothing(format!("it was ended by signal {signal}")),
+            }) => AgentAnswer::Nothing(format!("it was ended by signal {signal}")),
             Some(RunEnd {
                 how: ExitReason::Ended,
                 ..
-            }) => Word::Nothing("it was ended".to_owned()),
+            }) => AgentAnswer::Nothing("it was ended".to_owned()),
             Some(RunEnd {
                 how: ExitReason::NotStarted(why),
                 ..
-            }) => Word::Nothing(format!("it cannot be started: {why}")),
+            }) => AgentAnswer::Nothing(format!("it cannot be started: {why}")),
         }
     }
 

@@ -8,7 +8,7 @@ use review::{Event, Record, ReportedEvent, ReviewKey, Which};
 use spool::SpoolError;
 use workspace::clock::{self, Moment};
 use workspace::orders::{self, NoOrder};
-use workspace::untaken::Delivered;
+use workspace::untaken_requests::Delivered;
 
 use super::{Mailroom, Pass};
 use crate::docket::Batch;

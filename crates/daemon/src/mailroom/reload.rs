@@ -26,7 +26,7 @@ impl Mailroom {
         }
         self.spool
             .limit_segments(config.ledger.segment_mib * 1024 * 1024);
-        self.quiet.reconfigure(config.clone());
+        self.housekeeping.reconfigure(config.clone());
         let agents = std::sync::Arc::clone(self.docket.agents());
         self.docket.reconfigure(&config, agents);
         self.config = config;

@@ -1,5 +1,5 @@
-//! What is counted while the daemon runs, for whoever watches many of them: numbers and our own words, never a name or a
-//! word of somebody else's. The counts begin at 0 with each start, as Prometheus expects.
+//! Counts what the daemon does, for operators who watch many of them. Labels are our own words, never text of an agent.
+//! Counters begin at 0 with each start, as Prometheus expects.
 
 mod histogram;
 mod http;
@@ -42,7 +42,7 @@ pub(crate) struct Meter {
     pub(crate) gauges: Gauges,
 }
 
-/// How things stand, found out at each sweep.
+/// The state found at each sweep.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gauges {
     pub agents: usize,
@@ -58,9 +58,9 @@ pub(crate) struct Gauges {
     pub(crate) config_refused: bool,
 }
 
-/// What takes time and is measured.
+/// A task whose duration is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum TimedTask {
     Commit,
     Checkpoint,
     Sweep,
@@ -91,18 +91,18 @@ impl Meter {
         }
     }
 
-    /// Since the meter was started: what a measured piece of work began with.
+    /// The time since the meter started; a measured task begins with it.
     pub(crate) fn now(&self) -> Duration {
         self.clock.passed()
     }
 
-    /// Counts a piece of work that began at `began` and is done.
-    pub(crate) fn took(&mut self, work: Work, began: Duration) {
+    /// Adds the duration of a task that started at `began` and is done.
+    pub(crate) fn took(&mut self, task: TimedTask, began: Duration) {
         let took = self.clock.passed().saturating_sub(began).as_secs_f64();
-        match work {
-            Work::Commit => self.commit.add(took),
-            Work::Checkpoint => self.checkpoint.add(took),
-            Work::Sweep => self.sweep.add(took),
+        match task {
+            TimedTask::Commit => self.commit.add(took),
+            TimedTask::Checkpoint => self.checkpoint.add(took),
+            TimedTask::Sweep => self.sweep.add(took),
         }
     }
 

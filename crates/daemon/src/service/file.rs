@@ -4,13 +4,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use workspace::replaced;
+use workspace::atomic_file;
 
-use super::{Kind, Service, text};
+use super::{Service, ServiceManager, text};
 
-/// What was found where the file belongs.
+/// The file found at the service's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum InstalledFile {
     /// Nothing.
     Nothing,
     /// Ours, and what would be written now.
@@ -19,9 +19,9 @@ pub enum Found {
     Other,
 }
 
-/// What became of a file that was to be written.
+/// The change that writing a file made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum FileChange {
     /// It was made.
     Made,
     /// It says something else now.
@@ -65,11 +65,13 @@ pub enum ServiceError {
 
 impl Service {
     /// Looks at what lies where the file belongs; fails if it is not ours.
-    pub fn find(&self) -> Result<Found, ServiceError> {
+    pub fn find(&self) -> Result<InstalledFile, ServiceError> {
         let path = self.path();
         let text = match std::fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(InstalledFile::Nothing);
+            }
             Err(source) => return Err(ServiceError::Io { path, source }),
         };
         let Some(root) = text::root_of(&text) else {
@@ -83,23 +85,23 @@ impl Service {
         }
         let wanted = self.text().map_err(ServiceError::Path)?;
         Ok(if wanted == text {
-            Found::Same
+            InstalledFile::Same
         } else {
-            Found::Other
+            InstalledFile::Other
         })
     }
 
     /// Writes the file, unless it says so already.
-    pub fn write(&self) -> Result<Written, ServiceError> {
+    pub fn write(&self) -> Result<FileChange, ServiceError> {
         let text = self.text().map_err(ServiceError::Path)?;
         let written = match self.find()? {
-            Found::Same => return Ok(Written::Unchanged),
-            Found::Other => Written::Changed,
-            Found::Nothing => Written::Made,
+            InstalledFile::Same => return Ok(FileChange::Unchanged),
+            InstalledFile::Other => FileChange::Changed,
+            InstalledFile::Nothing => FileChange::Made,
         };
         let path = self.path();
-        let make =
-            std::fs::create_dir_all(&self.directory).and_then(|()| replaced::replace(&path, &text));
+        let make = std::fs::create_dir_all(&self.directory)
+            .and_then(|()| atomic_file::replace(&path, &text));
         make.map(|()| written)
             .map_err(|source| ServiceError::Io { path, source })
     }
@@ -108,7 +110,7 @@ impl Service {
     /// machine, and nobody could stop it by name.
     pub fn remove(&self) -> Result<(), ServiceError> {
         let path = self.path();
-        if self.find()? == Found::Nothing {
+        if self.find()? == InstalledFile::Nothing {
             return Err(ServiceError::Absent(path));
         }
         if self.is_enabled() {
@@ -120,8 +122,8 @@ impl Service {
     /// Whether the supervisor starts it by itself. launchd does so with every file that lies there.
     pub fn is_enabled(&self) -> bool {
         match self.kind {
-            Kind::Systemd => self.wish().symlink_metadata().is_ok(),
-            Kind::Launchd => false,
+            ServiceManager::Systemd => self.wish().symlink_metadata().is_ok(),
+            ServiceManager::Launchd => false,
         }
     }
 

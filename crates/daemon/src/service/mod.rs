@@ -10,7 +10,7 @@ mod text;
 
 use std::path::{Path, PathBuf};
 
-pub use self::file::{Found, ServiceError, Written};
+pub use self::file::{FileChange, InstalledFile, ServiceError};
 pub use self::resolve::{ResolveError, ServiceRequest};
 
 /// Whose supervisor runs the daemon.
@@ -22,9 +22,9 @@ pub enum Scope {
     User,
 }
 
-/// Which supervisor it is.
+/// The service manager that runs the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ServiceManager {
     /// systemd.
     Systemd,
     /// launchd, of macOS.
@@ -44,7 +44,7 @@ pub enum Work {
 #[derive(Clone, Debug)]
 pub struct Service {
     /// Which supervisor.
-    pub kind: Kind,
+    pub kind: ServiceManager,
     /// For the machine or for one user.
     pub scope: Scope,
     /// The name of its file without the ending; one per workspace.
@@ -72,7 +72,7 @@ pub struct Needs {
     pub loopback: bool,
 }
 
-impl Kind {
+impl ServiceManager {
     /// The supervisor of the machine this program was made for.
     pub const HERE: Self = if cfg!(target_os = "macos") {
         Self::Launchd
@@ -97,8 +97,8 @@ impl Service {
     /// Its file.
     pub fn path(&self) -> PathBuf {
         let ending = match self.kind {
-            Kind::Systemd => "service",
-            Kind::Launchd => "plist",
+            ServiceManager::Systemd => "service",
+            ServiceManager::Launchd => "plist",
         };
         self.directory.join(format!("{}.{ending}", self.name))
     }
@@ -107,20 +107,20 @@ impl Service {
     pub fn start(&self) -> Vec<String> {
         let Self { name, .. } = self;
         match (self.kind, self.scope) {
-            (Kind::Systemd, Scope::System) => {
+            (ServiceManager::Systemd, Scope::System) => {
                 vec![
                     "systemctl daemon-reload".to_owned(),
                     format!("systemctl enable --now {name}.service"),
                 ]
             }
-            (Kind::Systemd, Scope::User) => vec![
+            (ServiceManager::Systemd, Scope::User) => vec![
                 "systemctl --user daemon-reload".to_owned(),
                 format!("systemctl --user enable --now {name}.service"),
             ],
-            (Kind::Launchd, Scope::System) => {
+            (ServiceManager::Launchd, Scope::System) => {
                 vec![format!("launchctl bootstrap system {}", self.shown())]
             }
-            (Kind::Launchd, Scope::User) => {
+            (ServiceManager::Launchd, Scope::User) => {
                 vec![format!("launchctl bootstrap gui/$(id -u) {}", self.shown())]
             }
         }
@@ -130,12 +130,16 @@ impl Service {
     pub fn stop(&self) -> String {
         let Self { name, .. } = self;
         match (self.kind, self.scope) {
-            (Kind::Systemd, Scope::System) => format!("systemctl disable --now {name}.service"),
-            (Kind::Systemd, Scope::User) => {
+            (ServiceManager::Systemd, Scope::System) => {
+                format!("systemctl disable --now {name}.service")
+            }
+            (ServiceManager::Systemd, Scope::User) => {
                 format!("systemctl --user disable --now {name}.service")
             }
-            (Kind::Launchd, Scope::System) => format!("launchctl bootout system/{name}"),
-            (Kind::Launchd, Scope::User) => format!("launchctl bootout gui/$(id -u)/{name}"),
+            (ServiceManager::Launchd, Scope::System) => format!("launchctl bootout system/{name}"),
+            (ServiceManager::Launchd, Scope::User) => {
+                format!("launchctl bootout gui/$(id -u)/{name}")
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use spool::Layout;
 use workspace::config::{Config, ConfigError, Listen};
 
-use super::{Kind, Needs, Scope, Service, Work};
+use super::{Needs, Scope, Service, ServiceManager, Work};
 
 /// A service as somebody asks for it.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct ServiceRequest {
     /// For the machine or one user; else by who asks: root means the machine.
     pub scope: Option<Scope>,
     /// Which supervisor.
-    pub kind: Kind,
+    pub kind: ServiceManager,
     /// Its name.
     pub name: String,
     /// The directory of its file, where it is not the supervisor's.
@@ -106,7 +106,7 @@ impl Service {
     }
 }
 
-fn supervisors_directory(kind: Kind, scope: Scope) -> Result<PathBuf, ResolveError> {
+fn supervisors_directory(kind: ServiceManager, scope: Scope) -> Result<PathBuf, ResolveError> {
     let absolute = |name| {
         std::env::var_os(name)
             .map(PathBuf::from)

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Kind, Needs, Scope, Service, Work};
+use super::{Needs, Scope, Service, ServiceManager, Work};
 
 /// The unit that the Debian package brings.
 const PACKAGED: &str = concat!(
@@ -21,7 +21,7 @@ const OPEN: u32 = 11;
 /// The machine's service for a workspace outside homes, whose program came with a package.
 fn service(root: &str, needs: Needs) -> Service {
     Service {
-        kind: Kind::Systemd,
+        kind: ServiceManager::Systemd,
         scope: Scope::System,
         name: "settled".to_owned(),
         directory: PathBuf::from("/etc/systemd/system"),

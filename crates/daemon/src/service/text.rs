@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Kind, Scope, Service, Work};
+use super::{Scope, Service, ServiceManager, Work};
 
 const UNIT: &str = include_str!("unit.service");
 const CONFINED: &str = include_str!("confined.conf");
@@ -34,8 +34,8 @@ impl Service {
         });
         let (root, program) = (root?, program?);
         Ok(match self.kind {
-            Kind::Systemd => self.unit(root, program),
-            Kind::Launchd => self.plist(root, program),
+            ServiceManager::Systemd => self.unit(root, program),
+            ServiceManager::Launchd => self.plist(root, program),
         })
     }
 
@@ -150,11 +150,11 @@ pub(super) fn root_of(text: &str) -> Option<&str> {
 }
 
 /// The path as a file of this kind shows it.
-pub(super) fn shown(kind: Kind, path: &Path) -> String {
+pub(super) fn shown(kind: ServiceManager, path: &Path) -> String {
     let path = path.to_string_lossy();
     match kind {
-        Kind::Systemd => path.into_owned(),
-        Kind::Launchd => xml(&path),
+        ServiceManager::Systemd => path.into_owned(),
+        ServiceManager::Launchd => xml(&path),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::room::Room;
 use daemon::mailroom::Mailroom;
 use serde_json::Value;
 use spool::Fold as _;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 /// What writes a sample.
 type Story = fn() -> String;
@@ -258,18 +258,18 @@ fn story_of_pairs() -> String {
 
 /// The lines a snapshot of this workspace's ledger would have.
 fn added_up(root: &Path) -> String {
-    let (books, _) = Books::read(root).expect("a ledger this version reads");
-    lines(&books)
+    let (index, _) = LedgerIndex::read(root).expect("a ledger this version reads");
+    lines(&index)
 }
 
-fn lines(books: &Books) -> String {
+fn lines(index: &LedgerIndex) -> String {
     let mut text = String::new();
     let mut line = |line: &[u8]| {
         text += &String::from_utf8_lossy(line);
         text.push('\n');
         Ok(())
     };
-    books.save(&mut line).expect("memory takes every line");
+    index.save(&mut line).expect("memory takes every line");
     text
 }
 
@@ -309,7 +309,7 @@ fn an_old_ledger_adds_up_to_what_it_did() {
         let ledger = kept(&samples().join(format!("{name}.jsonl")), make);
         let room = workspace_with(&ledger);
         let now = added_up(room.root());
-        let form = Books::default().form();
+        let form = LedgerIndex::default().form();
         let number = form
             .rsplit(' ')
             .next()
@@ -322,7 +322,7 @@ fn an_old_ledger_adds_up_to_what_it_did() {
             "{name} adds up otherwise, or is written otherwise, under the same form: raise FORM in fold.rs, so that no \
              start takes up a snapshot of before\n--- then\n{then}\n--- now\n{now}"
         );
-        let (verified, _) = spool::verify_with::<Books>(room.root()).expect("a whole ledger");
+        let (verified, _) = spool::verify_with::<LedgerIndex>(room.root()).expect("a whole ledger");
         assert_eq!(verified.records as usize, ledger.lines().count());
         Mailroom::open(room.root()).expect("a start");
     }
@@ -337,7 +337,7 @@ fn a_snapshot_after_any_record_and_the_rest_are_the_whole() {
 
 fn every_snapshot_of(ledger: &str) {
     let room = workspace_with(ledger);
-    let mut whole = Books::default();
+    let mut whole = LedgerIndex::default();
     let mut kept_after = Vec::new();
     let mut keep_all = |entry: &spool::Entry| {
         kept_after.push(lines(&whole));
@@ -345,19 +345,19 @@ fn every_snapshot_of(ledger: &str) {
     };
     spool::read_ledger(room.root(), &mut keep_all).expect("a ledger");
     for (records, kept) in kept_after.iter().enumerate() {
-        let mut books = Books::default();
+        let mut index = LedgerIndex::default();
         let mut lines = kept.lines().map(|line| line.as_bytes().to_vec());
-        books.restore(&mut lines).expect("lines of ours");
+        index.restore(&mut lines).expect("lines of ours");
         let mut rest = |entry: &spool::Entry| {
             if entry.seq as usize > records {
-                books.add(entry)
+                index.add(entry)
             } else {
                 Ok(())
             }
         };
         spool::read_ledger(room.root(), &mut rest).expect("a ledger");
         assert!(
-            books == whole,
+            index == whole,
             "a snapshot after record {records} loses something"
         );
     }
@@ -372,7 +372,7 @@ fn a_snapshot_of_another_version_is_passed_over() {
     )
     .expect("a config");
     room.visit(4 * 24 * 3600);
-    let (now, folded) = Books::read(room.root()).expect("a ledger");
+    let (now, folded) = LedgerIndex::read(room.root()).expect("a ledger");
     let records = folded.snapshot.expect("the visit made one");
     let path = room.path(&format!(".settled/snapshots/{records:020}.snapshot"));
     let text = std::fs::read_to_string(&path).expect("a snapshot");
@@ -390,7 +390,7 @@ fn a_snapshot_of_another_version_is_passed_over() {
             "{other}"
         );
         drop(mailroom);
-        let (again, _) = Books::read(room.root()).expect("a ledger");
+        let (again, _) = LedgerIndex::read(room.root()).expect("a ledger");
         assert!(again == now, "{other}");
     }
 }

@@ -15,7 +15,7 @@ use message_schema::id::AgentName;
 use message_schema::line::escaped;
 use serde::Serialize;
 use spool::{Digest, Layout, Mailbox, SpoolError};
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use self::refusals::{Correction, Same};
 
@@ -126,7 +126,7 @@ struct LetterFate {
 
 /// What became of each, by whose it is and the name of its report.
 fn fates(root: &Path) -> Result<HashMap<(AgentName, String), LetterFate>, SpoolError> {
-    let (books, _) = Books::read(root)?;
+    let (books, _) = LedgerIndex::read(root)?;
     let known = refusals::read(root)?.into_iter().filter_map(|refusal| {
         let is_open = refusal.is_open(books.state());
         let fate = LetterFate {

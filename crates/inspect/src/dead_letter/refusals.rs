@@ -13,7 +13,7 @@ use message_schema::{Code, Report};
 use review::{Phase, Record, ReviewKey, State};
 use serde::Serialize;
 use spool::{Away, Content, Entry, FileName, Layout, Mailbox, Original, SpoolError, VisitError};
-use workspace::fold::{self, Unreadable};
+use workspace::index::{self, Unreadable};
 use workspace::shell::quoted;
 
 use crate::status::pending::ClaimedReview;
@@ -198,7 +198,7 @@ impl Reading<'_> {
         if !is_there && !report_file.is_some_and(lies_there) {
             return Ok(());
         }
-        let (record, at) = fold::decision(entry)?;
+        let (record, at) = index::decision(entry)?;
         let Record::Refused { from, code, .. } = record else {
             return Ok(());
         };

@@ -4,12 +4,12 @@ use std::io;
 
 use spool::SpoolError;
 use workspace::error::chain;
-use workspace::fold::Books;
-use workspace::troubles;
+use workspace::index::LedgerIndex;
+use workspace::operator_alerts;
 
 use super::{CheckContext, CheckOutcome, Checked};
 
-/// More troubles than these are counted only.
+/// More alerts than these are counted only.
 const TROUBLES_MAX: usize = 20;
 
 /// Whether the ledger can be read, is whole, and ends with a whole batch.
@@ -44,7 +44,7 @@ pub(super) fn whole(case: &CheckContext<'_>) -> Checked {
 
 /// Whether a start would go on from the newest snapshot.
 pub(super) fn snapshot(case: &CheckContext<'_>) -> Checked {
-    let folded = match Books::read(case.root) {
+    let folded = match LedgerIndex::read(case.root) {
         Ok((_, folded)) => folded,
         Err(error) if is_denied(&error) => {
             return Ok(vec![CheckOutcome::note(
@@ -97,15 +97,15 @@ pub(super) fn serving(case: &CheckContext<'_>) -> Checked {
 
 /// What the daemon found in its way and cannot mend.
 pub(super) fn troubles(case: &CheckContext<'_>) -> Checked {
-    let noted = troubles::noted(case.root);
-    if noted.is_empty() {
-        return Ok(vec![CheckOutcome::ok("the daemon noted none")]);
+    let alerts = operator_alerts::read(case.root);
+    if alerts.is_empty() {
+        return Ok(vec![CheckOutcome::ok("the daemon alerts none")]);
     }
-    let count = noted.len();
-    let mut said: Vec<CheckOutcome> = noted
+    let count = alerts.len();
+    let mut said: Vec<CheckOutcome> = alerts
         .into_iter()
         .take(TROUBLES_MAX)
-        .map(|trouble| CheckOutcome::wrong(trouble.path.display().to_string(), trouble.what))
+        .map(|alert| CheckOutcome::wrong(alert.path.display().to_string(), alert.what))
         .collect();
     if count > TROUBLES_MAX {
         said.push(CheckOutcome::note(format!(

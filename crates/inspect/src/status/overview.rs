@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use message_schema::id::AgentName;
 use review::{OpenPair, PairId};
 use serde::Serialize;
-use workspace::troubles::Trouble;
+use workspace::operator_alerts::Alert;
 
 use super::WorkspaceStatus;
 use super::row::ReviewRow;
@@ -38,7 +38,7 @@ pub struct Status {
     pub pairs: Vec<PairRow>,
     /// What only an operator can fix.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<Alert>,
 }
 
 /// A pair of commands.

@@ -8,8 +8,8 @@ use message_schema::id::FindingId;
 use message_schema::line::{escaped, is_one_line};
 use review::{Phase, ReviewKey};
 use serde::Serialize;
+use workspace::operator_alerts::{self, Alert};
 use workspace::shell::quoted;
-use workspace::troubles::{self, Trouble};
 
 use super::WorkspaceStatus;
 use super::fix::{FixCommand, FixCommands, Spell};
@@ -256,20 +256,20 @@ fn dead_letter(letter: &Refusal, commands: &FixCommands<'_>) -> Problem {
     }
 }
 
-fn of_trouble(trouble: &Trouble, commands: &FixCommands<'_>) -> Problem {
+fn of_trouble(trouble: &Alert, commands: &FixCommands<'_>) -> Problem {
     let (kind, fix) = match trouble.kind {
-        troubles::Kind::Unreadable => (
+        operator_alerts::AlertKind::Unreadable => (
             ProblemKind::Unreadable,
             commands.operator("doctor --fix", "fixes what can be fixed safely"),
         ),
-        troubles::Kind::OutboxOwner => (
+        operator_alerts::AlertKind::OutboxOwner => (
             ProblemKind::OutboxOwner,
             commands.operator(
                 "init --separate-users",
                 "gives each agent what is its own, as root",
             ),
         ),
-        troubles::Kind::SenderUnproven => {
+        operator_alerts::AlertKind::SenderUnproven => {
             let what = "look at the file; if it is wanted, its sender sends it through an outbox";
             let fix = match trouble.path.to_str().filter(|path| is_one_line(path)) {
                 Some(path) => {

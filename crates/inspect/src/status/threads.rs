@@ -9,7 +9,7 @@ use review::{
 };
 use serde::Serialize;
 use spool::Entry;
-use workspace::fold::{self, Unreadable};
+use workspace::index::{self, Unreadable};
 
 use super::fix::{FixCommand, FixCommands, Spell, named};
 
@@ -105,7 +105,7 @@ impl Histories {
 
     /// Follows what an entry does to their threads.
     pub fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
-        let (record, _) = fold::decision(entry)?;
+        let (record, _) = index::decision(entry)?;
         for step in steps(&record) {
             let Some(threads) = self.reviews.get_mut(&step.review) else {
                 continue;

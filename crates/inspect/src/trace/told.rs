@@ -7,7 +7,7 @@ use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
 use review::{Accepted, DaemonMessage, Event, Happened, Notice, Record, ReviewKey, Says};
 use spool::{Content, Delivery, Digest, Entry, SpoolError};
-use workspace::fold;
+use workspace::index;
 
 /// What the ledger tells of one message of one sender.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub(super) fn read(
         if !is_judged && told.is_empty() && !entry.decision.get().contains(id.as_str()) {
             return Ok(());
         }
-        let (record, _) = fold::decision(entry)?;
+        let (record, _) = index::decision(entry)?;
         told.values_mut()
             .for_each(|told| told.hear(entry, &record, id));
         let sender = match &entry.original {

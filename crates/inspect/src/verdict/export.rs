@@ -11,7 +11,7 @@ use review::{Event, Record, ReviewStep, TaskId};
 use spool::{Digest, Entry, SpoolError};
 use workspace::config::{self, Config};
 use workspace::directory;
-use workspace::fold::{self, Books};
+use workspace::index::{self, LedgerIndex};
 
 use super::approval::{self, NoAnswer};
 use super::file::{self, Anchor, Header, PolicyThen, RecordUse};
@@ -60,7 +60,7 @@ pub fn export(
     now: DateTime<Utc>,
 ) -> Result<Exported, ExportError> {
     let pr = pr.to_canonical();
-    let (books, _) = Books::read(root)?;
+    let (books, _) = LedgerIndex::read(root)?;
     approval::find(books.state(), &pr, repo, reviewers)?;
     let toml = text_of_config(root)?;
     let agents = directory::agents(root)?;
@@ -126,9 +126,9 @@ struct Copy {
 }
 
 impl Copy {
-    fn look(&mut self, entry: &Entry) -> Result<(), fold::Unreadable> {
+    fn look(&mut self, entry: &Entry) -> Result<(), index::Unreadable> {
         self.check(entry.prev);
-        let (record, _) = fold::decision(entry)?;
+        let (record, _) = index::decision(entry)?;
         let steps = steps(&record);
         let concerns = steps.iter().any(|step| step.review.pr == self.pr)
             || event(&record)

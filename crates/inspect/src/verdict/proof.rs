@@ -4,14 +4,14 @@ use std::path::Path;
 
 use message_schema::line::escaped;
 use review::State;
-use simulate::{Again, Unlike};
+use simulate::{Divergence, Rejudge};
 use workspace::config::{Config, ConfigError};
 
 use super::file::{RecordUse, VerdictFile};
 
 /// Records that follow from each other, and the state they lead to.
 pub struct Proof {
-    again: Again,
+    again: Rejudge,
     /// How many records were judged again.
     pub judged: usize,
     /// How many were taken as they stand, for the tasks in them.
@@ -40,7 +40,7 @@ pub enum Unfounded {
 pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
     let toml = file.header.policy.toml.as_deref().unwrap_or_default();
     let config = Config::parse(toml, Path::new("settled.toml")).map_err(Unfounded::Policy)?;
-    let again = Again::new(config.policy(file.header.agents.iter().cloned()));
+    let again = Rejudge::new(config.policy(file.header.agents.iter().cloned()));
     let mut proof = Proof {
         again,
         judged: 0,
@@ -52,7 +52,7 @@ pub fn prove(file: &VerdictFile) -> Result<Proof, Unfounded> {
             RecordUse::Given => (proof.again.take_tasks(entry), &mut proof.given),
         };
         *count += 1;
-        taken.map_err(|Unlike { recorded, judged }| Unfounded::Unlike {
+        taken.map_err(|Divergence { recorded, judged }| Unfounded::Unlike {
             seq: entry.seq,
             recorded: escaped(&recorded),
             judged: escaped(&judged),

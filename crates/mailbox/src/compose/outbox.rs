@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use message_schema::id::{AgentName, MessageId};
 use spool::Layout;
-use workspace::replaced::rename_new;
+use workspace::atomic_file::rename_new;
 
 use super::message::CheckedMessage;
 use super::packet::MessagePacket;

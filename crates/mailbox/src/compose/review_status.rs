@@ -8,14 +8,14 @@ use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::{ReadBody, parse};
 use review::{Review, ReviewKey, Side};
 use serde::Serialize;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use crate::mailboxes::{AgentMailboxes, MailboxPlace};
 
 /// The reviews an agent takes part in.
 #[derive(Debug)]
 pub struct ReviewStatuses {
-    books: Books,
+    books: LedgerIndex,
     me: AgentName,
 }
 
@@ -36,7 +36,7 @@ pub struct ReviewStatus {
 impl ReviewStatuses {
     /// What the ledger says; nothing if it cannot be read.
     pub fn read(root: &Path, me: &AgentName) -> Option<Self> {
-        let (books, _) = Books::read(root).ok()?;
+        let (books, _) = LedgerIndex::read(root).ok()?;
         Some(Self {
             books,
             me: me.clone(),
@@ -44,7 +44,7 @@ impl ReviewStatuses {
     }
 
     /// The ledger itself.
-    pub(super) fn books(&self) -> &Books {
+    pub(super) fn books(&self) -> &LedgerIndex {
         &self.books
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mailbox::managed_block;
 use serde::Serialize;
-use workspace::replaced;
+use workspace::atomic_file;
 
 use super::answer::CommandOutput;
 use super::context::{Context, quoted};
@@ -143,7 +143,7 @@ fn keep(path: &Path, block: Option<&str>, check: bool) -> Result<bool, Failure> 
         )
     })?;
     if after != before && !check {
-        replaced::replace(path, &after).map_err(|error| failed(&error))?;
+        atomic_file::replace(path, &after).map_err(|error| failed(&error))?;
     }
     Ok(after != before)
 }

@@ -6,7 +6,7 @@ use inspect::status::overview::{Count, Ledger, PairRow, Removable, Status, Wait}
 use inspect::status::row::ReviewRow;
 use message_schema::line::escaped;
 use workspace::clock::span;
-use workspace::troubles::Trouble;
+use workspace::operator_alerts::Alert;
 
 use super::gc::size;
 use super::screen::{Screen, Tone, ago, ahead, bar, cut};
@@ -50,7 +50,7 @@ pub(super) fn text(status: &Status, now: DateTime<Utc>, screen: Screen) -> Strin
         let each: Vec<String> = status.dead_letters.iter().map(each).collect();
         text += &format!("dead letters not corrected: {}\n", each.join(", "));
     }
-    for Trouble { path, what, .. } in &status.troubles {
+    for Alert { path, what, .. } in &status.troubles {
         text += &format!(
             "{}\n  {}\n",
             escaped(&path.display().to_string()),

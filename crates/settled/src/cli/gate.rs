@@ -9,7 +9,7 @@ use inspect::verdict::{
 use message_schema::id::{AgentName, CommitSha, PrNumber, Repo};
 use review::State;
 use serde::Serialize;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use super::answer::CommandOutput;
 use super::context::{Context, quoted};
@@ -75,8 +75,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
         reviewers,
         at,
     }) = &args.command;
-    let (books, _) =
-        Books::read(context.workspace()?).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let (books, _) = LedgerIndex::read(context.workspace()?)
+        .map_err(|error| Failure::new(Exit::Failed, &error))?;
     let asked = at.asked(pr.clone(), repo.clone(), reviewers.clone());
     let verdict = at.judge(books.state(), &asked)?;
     at.answer(verdict, &asked, context)

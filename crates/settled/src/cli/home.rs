@@ -5,7 +5,7 @@ use mailbox::my_reviews::{self, Move, MyReview};
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::clock;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use super::answer::{CommandOutput, print};
 use super::context::{Context, Me};
@@ -55,7 +55,7 @@ pub(super) fn triage(context: &Context) -> Result<Exit, Failure> {
 fn gather(me: &Me, context: &Context) -> Result<CommandOutput<Home>, Failure> {
     let Me { root, agent } = me;
     // Only the files are an agent's for certain; the ledger may be closed to it.
-    let reviews = Books::read(root)
+    let reviews = LedgerIndex::read(root)
         .ok()
         .map(|(books, _)| my_reviews::of(books.state(), agent));
     let mut answer = CommandOutput::new(Home {

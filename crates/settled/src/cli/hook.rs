@@ -9,7 +9,7 @@ use mailbox::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 use message_schema::line::escaped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
-use workspace::replaced;
+use workspace::atomic_file;
 
 use super::answer::{CommandOutput, print};
 use super::context::{Context, Me, quoted};
@@ -185,7 +185,7 @@ fn install(args: &Install, context: &Context) -> Result<Exit, Failure> {
     let is_nothing = before.is_empty() && args.uninstall;
     let changed = after != before && !is_nothing;
     if changed {
-        replaced::replace(&path, &after).map_err(|error| failed(&error))?;
+        atomic_file::replace(&path, &after).map_err(|error| failed(&error))?;
     }
     let answer = CommandOutput::new(Installed {
         path,

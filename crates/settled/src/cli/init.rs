@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use message_schema::id::AgentName;
 use serde::Serialize;
 use workspace::directory;
-use workspace::users::Named;
+use workspace::users::UserSpec;
 
 use super::agent;
 use super::answer::CommandOutput;
@@ -27,12 +27,12 @@ pub(super) struct Args {
     /// The agents to have mailboxes, separated by commas; with --separate-users an agent runs as the user of its
     /// name, or as NAME=USER, NAME=UID or NAME=UID:GID says
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = agent_and_user)]
-    agents: Vec<(AgentName, Option<Named>)>,
+    agents: Vec<(AgentName, Option<UserSpec>)>,
     #[command(flatten)]
     separate: Separate,
 }
 
-fn agent_and_user(text: &str) -> Result<(AgentName, Option<Named>), String> {
+fn agent_and_user(text: &str) -> Result<(AgentName, Option<UserSpec>), String> {
     match text.split_once('=') {
         Some((name, user)) => Ok((agent(name)?, Some(user.parse()?))),
         None => Ok((agent(text)?, None)),

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use serde::Serialize;
 use spool::Agreement;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use super::answer::{CommandOutput, print};
 use super::context::{Context, Root, quoted};
@@ -85,8 +85,8 @@ impl LedgerView {
 
 fn verify(context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
-    let (verified, snapshots) =
-        spool::verify_with::<Books>(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let (verified, snapshots) = spool::verify_with::<LedgerIndex>(root)
+        .map_err(|error| Failure::new(Exit::Failed, &error))?;
     if let Some(torn) = &verified.torn {
         // A daemon that is writing right now looks the same; with none, the next start cuts it off.
         let message = format!(

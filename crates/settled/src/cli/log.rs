@@ -11,7 +11,7 @@ use mailbox::wakeup::Wakeup;
 use message_schema::id::{AgentName, PrNumber};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use spool::{Entry, Layout, Since, SpoolError, Tail};
-use workspace::fold;
+use workspace::index;
 
 use super::answer::CommandOutput;
 use super::context::{Context, Root};
@@ -75,8 +75,8 @@ struct LogPrinter {
 
 impl LogPrinter {
     /// The line of a record that is asked for.
-    fn line(&self, entry: &Entry) -> Result<Option<String>, fold::Unreadable> {
-        let (record, _) = fold::decision(entry)?;
+    fn line(&self, entry: &Entry) -> Result<Option<String>, index::Unreadable> {
+        let (record, _) = index::decision(entry)?;
         Ok(self.filter.lets(entry, &record).then(|| {
             let line = LogLine::of(entry, record);
             if self.as_json {

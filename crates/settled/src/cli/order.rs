@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use daemon::tell::{self, TellError};
+use daemon::submit_order::{self, SubmitError};
 use inspect::outcome::OrderOutcome;
 use message_schema::Code;
 use message_schema::id::{AgentName, PrNumber, Repo};
@@ -43,7 +43,7 @@ impl Target {
 /// Gives the order and shows what came of it.
 pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
     let root = context.workspace()?;
-    let heard = tell::tell(root, event).map_err(|error| failure(&error, root))?;
+    let heard = submit_order::submit(root, event).map_err(|error| failure(&error, root))?;
     let outcome = OrderOutcome::of(&heard.id, &heard.entry, &heard.record);
     match heard.record {
         Record::Declined { code, why, .. } => Err(Failure::plain(
@@ -64,10 +64,10 @@ pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
 }
 
 /// Why it is not known what came of an order, sorted by who has to act.
-pub(super) fn failure(error: &TellError, root: &Path) -> Failure {
+pub(super) fn failure(error: &SubmitError, root: &Path) -> Failure {
     match error {
-        TellError::Unfit(_) => Failure::new(Exit::Usage, error),
-        TellError::Unwritten { place, source }
+        SubmitError::Unfit(_) => Failure::new(Exit::Usage, error),
+        SubmitError::Unwritten { place, source }
             if source.kind() == io::ErrorKind::PermissionDenied =>
         {
             let message = format!(
@@ -76,7 +76,7 @@ pub(super) fn failure(error: &TellError, root: &Path) -> Failure {
             );
             Failure::plain(Exit::Identity, message)
         }
-        TellError::Unserved { file, error } => {
+        SubmitError::Unserved { file, error } => {
             let failure = serve::failure(error, root);
             // An order that was not heard is not lost, and whoever gave it should know.
             let message = format!(
@@ -86,11 +86,11 @@ pub(super) fn failure(error: &TellError, root: &Path) -> Failure {
             );
             Failure { message, ..failure }
         }
-        TellError::Unheard(_) => {
+        SubmitError::Unheard(_) => {
             let next = format!("settled log {}", quoted(root.as_os_str()));
             Failure::new(Exit::Temporary, error).next(next)
         }
-        TellError::Unwritten { .. } | TellError::Gone { .. } | TellError::Ledger(_) => {
+        SubmitError::Unwritten { .. } | SubmitError::Gone { .. } | SubmitError::Ledger(_) => {
             Failure::new(Exit::Failed, error)
         }
     }

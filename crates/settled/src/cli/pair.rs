@@ -13,7 +13,7 @@ use review::{
 use runner::stream::OutputFormat;
 use workspace::clock::span;
 use workspace::config::Config;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use super::answer::{CommandOutput, print};
 use super::context::Context;
@@ -261,7 +261,7 @@ fn which(
     named: Option<PairId>,
     context: &Context,
 ) -> Result<(PairId, PairSetup), Failure> {
-    let (books, _) = Books::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
+    let (books, _) = LedgerIndex::read(root).map_err(|error| Failure::new(Exit::Failed, &error))?;
     let set_up = |(id, pair): (&PairId, &OpenPair)| (id.clone(), pair.setup.clone());
     if let Some(id) = named {
         let known = books.state().pairs().find(|(known, _)| **known == id);

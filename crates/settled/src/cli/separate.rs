@@ -7,8 +7,8 @@ use message_schema::id::AgentName;
 use serde::Serialize;
 use spool::{OwnedTree, Ownership};
 use workspace::directory;
-use workspace::separate::{Cast, CastError, Line};
-use workspace::users::{self, Named, User};
+use workspace::user_isolation::{DirectoryRule, IsolatedUsers, IsolationError};
+use workspace::users::{self, User, UserSpec};
 
 use super::answer::CommandOutput;
 use super::context::Context;
@@ -23,7 +23,7 @@ pub(super) struct Separate {
     separate_users: bool,
     /// The user the daemon runs as: a name, UID or UID:GID [default: the owner of .settled, in a new workspace root]
     #[arg(long, value_name = "USER", requires = "separate_users")]
-    daemon: Option<Named>,
+    daemon: Option<UserSpec>,
     /// Print what would be, and change nothing
     #[arg(long, requires = "separate_users")]
     dry_run: bool,
@@ -37,7 +37,7 @@ impl Separate {
 
 pub(super) fn run(
     root: &Path,
-    agents: &[(AgentName, Option<Named>)],
+    agents: &[(AgentName, Option<UserSpec>)],
     args: &Separate,
     context: &Context,
 ) -> Result<Exit, Failure> {
@@ -45,7 +45,8 @@ pub(super) fn run(
         let message = "only root can give directories to other users, and anybody say --dry-run; nothing was changed";
         return Err(Failure::plain(Exit::Identity, message.to_owned()));
     }
-    let cast = Cast::find(root, agents, args.daemon.as_ref()).map_err(|error| failure(&error))?;
+    let cast =
+        IsolatedUsers::find(root, agents, args.daemon.as_ref()).map_err(|error| failure(&error))?;
     if cast.agents.is_empty() {
         let message = "no agents were named, and the workspace has none".to_owned();
         return Err(Failure::plain(Exit::Usage, message));
@@ -66,7 +67,12 @@ pub(super) fn run(
 }
 
 /// Prints the scheme, and with `change` makes it so.
-fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exit, Failure> {
+fn show(
+    root: &Path,
+    cast: &IsolatedUsers,
+    change: bool,
+    context: &Context,
+) -> Result<Exit, Failure> {
     let failed = |error: spool::SpoolError| Failure::new(Exit::Failed, &error);
     let tree = if root.is_dir() {
         Some(OwnedTree::open(root).map_err(failed)?)
@@ -75,9 +81,9 @@ fn show(root: &Path, cast: &Cast, change: bool, context: &Context) -> Result<Exi
     };
     let mut entries = Vec::new();
     let mut count = 0;
-    for line in cast.lines() {
+    for line in cast.rules() {
         count += match &tree {
-            Some(tree) => line.settle(tree, change).map_err(failed)?,
+            Some(tree) => line.apply(tree, change).map_err(failed)?,
             None => 1,
         };
         entries.push(SchemeEntry::of(&line));
@@ -122,7 +128,7 @@ struct SchemeEntry {
 }
 
 impl SchemeEntry {
-    fn of(line: &Line) -> Self {
+    fn of(line: &DirectoryRule) -> Self {
         let path = if line.path.as_os_str().is_empty() {
             ".".to_owned()
         } else {
@@ -142,17 +148,17 @@ impl SchemeEntry {
     }
 }
 
-fn failure(error: &CastError) -> Failure {
+fn failure(error: &IsolationError) -> Failure {
     let exit = match error {
-        CastError::NoUser(_) | CastError::Config(_) | CastError::NotExtendable { .. } => {
-            Exit::Usage
-        }
-        CastError::Workspace(_) | CastError::Io(_) => Exit::Failed,
+        IsolationError::NoUser(_)
+        | IsolationError::Config(_)
+        | IsolationError::NotExtendable { .. } => Exit::Usage,
+        IsolationError::Workspace(_) | IsolationError::Io(_) => Exit::Failed,
     };
     Failure::new(exit, error)
 }
 
-fn next(root: &Path, cast: &Cast) -> String {
+fn next(root: &Path, cast: &IsolatedUsers) -> String {
     let User { uid, gid } = cast.daemon;
     format!(
         "next: setpriv --reuid={uid} --regid={gid} --clear-groups settled serve {}\n\

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use daemon::logs::{self, Form};
+use daemon::logs::{self, LogFormat};
 use daemon::mailroom::MailroomError;
 use daemon::serve::{self, DaemonError, Tally, Until};
 use spool::SpoolError;
@@ -46,7 +46,7 @@ pub(super) struct LogForm {
         hide_possible_values = true,
         value_parser = log_forms()
     )]
-    log_format: Option<Form>,
+    log_format: Option<LogFormat>,
 }
 
 pub(super) fn run(args: &Args, context: Context) -> Result<Exit, Failure> {

@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use daemon::service::{
-    Found, Kind, ResolveError, Scope, Service, ServiceError, ServiceRequest, Work, Written,
+    FileChange, InstalledFile, ResolveError, Scope, Service, ServiceError, ServiceManager,
+    ServiceRequest, Work,
 };
 use serde::Serialize;
 
@@ -119,9 +120,9 @@ fn install(args: &Install, context: Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let state = match service.write().map_err(|error| failure(&error, &service))? {
-        Written::Made => "made",
-        Written::Changed => "changed",
-        Written::Unchanged => "unchanged",
+        FileChange::Made => "made",
+        FileChange::Changed => "changed",
+        FileChange::Unchanged => "unchanged",
     };
     let mut answer = CommandOutput::new(document(state, false, &service));
     if service.scope == Scope::System && service.owner.0 == 0 {
@@ -160,16 +161,16 @@ fn status(args: &Install, context: Context) -> Result<Exit, Failure> {
     let service = service(&args.of, work(args), &context)?;
     let found = service.find().map_err(|error| failure(&error, &service))?;
     let (state, said, exit) = match found {
-        Found::Nothing => ("absent", "not installed", Exit::NotFound),
-        Found::Same => ("same", "installed", Exit::Ok),
-        Found::Other => (
+        InstalledFile::Nothing => ("absent", "not installed", Exit::NotFound),
+        InstalledFile::Same => ("same", "installed", Exit::Ok),
+        InstalledFile::Other => (
             "other",
             "installed, and not as it would be now",
             Exit::ActionRequired,
         ),
     };
     let mut answer = CommandOutput::new(document(state, args.of.dry_run, &service));
-    if found != Found::Same {
+    if found != InstalledFile::Same {
         answer.next(context.command(&again(args)), "write it as it should be");
     } else if !service.is_enabled() {
         for command in service.start() {
@@ -262,9 +263,9 @@ fn service(of: &Of, work: Work, context: &Context) -> Result<Service, Failure> {
     let request = ServiceRequest {
         scope,
         kind: if of.launchd {
-            Kind::Launchd
+            ServiceManager::Launchd
         } else {
-            Kind::HERE
+            ServiceManager::HERE
         },
         name: of.name.clone(),
         directory: of.into.clone(),

@@ -68,7 +68,7 @@ fn replay(root: &Path, config: &Path, context: &Context) -> Result<Exit, Failure
     let failed = |error: &(dyn std::error::Error + 'static)| Failure::new(Exit::Failed, error);
     let agents = directory::agents(root).map_err(|error| failed(&error))?;
     let replay = simulate::replay(root, config.policy(agents)).map_err(|error| failed(&error))?;
-    context.say(&CommandOutput::new(replay), simulate::told)?;
+    context.say(&CommandOutput::new(replay), simulate::replay_text)?;
     Ok(Exit::Ok)
 }
 

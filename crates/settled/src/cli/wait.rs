@@ -12,7 +12,7 @@ use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use serde::Serialize;
 use workspace::clock;
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use super::answer::{CommandOutput, print};
 use super::context::{Context, quoted};
@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
                 .next(format!("cat {}", quoted(file.as_os_str()))))
         }
         None => {
-            let reviews = Books::read(&me.root)
+            let reviews = LedgerIndex::read(&me.root)
                 .ok()
                 .map(|(books, _)| my_reviews::of(books.state(), &me.agent));
             let stands = WaitView {

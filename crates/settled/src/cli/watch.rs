@@ -12,7 +12,7 @@ use inspect::status::overview::Status;
 use serde::Serialize;
 use spool::{Layout, Mailbox, Since, Tail};
 use tokio::signal::unix::{SignalKind, signal};
-use workspace::{clock, directory, fold};
+use workspace::{clock, directory, index};
 
 use super::answer::{CommandOutput, print};
 use super::board;
@@ -162,7 +162,7 @@ fn look(
     let mut decisions = Vec::new();
     let read = Tail::open(root, Since::Record(from)).and_then(|mut tail| {
         tail.read(&mut |entry| {
-            let (record, _) = fold::decision(entry)?;
+            let (record, _) = index::decision(entry)?;
             decisions.push(LogLine::of(entry, record));
             Ok(())
         })

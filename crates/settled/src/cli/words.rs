@@ -1,7 +1,7 @@
 //! Words of the command line for values of the rooms below, which know no command line.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use daemon::logs::Form;
+use daemon::logs::LogFormat;
 use mailbox::hooks::Program;
 
 /// The programs whose hooks are known.
@@ -13,11 +13,11 @@ pub(super) fn programs() -> impl TypedValueParser<Value = Program> {
 }
 
 /// The forms of the log.
-pub(super) fn log_forms() -> impl TypedValueParser<Value = Form> {
+pub(super) fn log_forms() -> impl TypedValueParser<Value = LogFormat> {
     words([
-        ("text", "For people", Form::Text),
-        ("json", "One JSON object a line", Form::Json),
-        ("journald", "For the journal", Form::Journald),
+        ("text", "For people", LogFormat::Text),
+        ("json", "One JSON object a line", LogFormat::Json),
+        ("journald", "For the journal", LogFormat::Journald),
     ])
 }
 

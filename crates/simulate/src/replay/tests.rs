@@ -45,7 +45,7 @@ impl Book {
 
     fn post(&mut self, seconds: i64, outbox: &str, text: &str) {
         let outbox: AgentName = outbox.parse().expect("an agent name");
-        let written = Ids::default();
+        let written = SequentialIds::default();
         let judge = Judge {
             state: &self.state,
             policy: &self.policy,
@@ -67,7 +67,7 @@ impl Book {
 
     /// Keeps a deadline, as late as the daemon comes to it.
     fn keep_deadline(&mut self, seconds: i64) {
-        let written = Ids::default();
+        let written = SequentialIds::default();
         let due = review::due(&self.state, &self.policy, at(seconds), &mut || {
             written.next()
         });
@@ -91,11 +91,11 @@ impl Book {
     }
 
     fn again(&self, policy: Policy) -> Replay {
-        let mut twice = Twice::new(Path::new("/nowhere"), policy);
+        let mut states = SideBySide::new(Path::new("/nowhere"), policy);
         self.entries
             .iter()
-            .for_each(|entry| twice.entry(entry).expect("readable"));
-        twice.end()
+            .for_each(|entry| states.entry(entry).expect("readable"));
+        states.end()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The bounds: messages, turns and seconds a review can take, from the constants of the rules.
+//! Prints the bounds of a review in messages, turns and seconds, from the constants of the rules.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! A review brought to where it is to stand by real messages and events, and one more input.
+//! Brings a review into a state by real messages and events, and tries one more input.
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -38,8 +38,8 @@ macro_rules! listed {
 }
 
 listed!(
-    /// Where a review stands.
-    Stand {
+    /// The state a review is in before the input.
+    StartState {
         Unopened = "none",
         Reviewing = "reviewing",
         LastRound = "reviewing, last round",
@@ -56,7 +56,7 @@ listed!(
 );
 
 listed!(
-    /// What comes next.
+    /// A message or event to try.
     Input {
         Request = "request",
         Supersede = "request that replaces",
@@ -108,7 +108,7 @@ impl Input {
     }
 }
 
-impl Stand {
+impl StartState {
     /// The phase's word.
     pub(super) fn phase(self) -> &'static str {
         self.title()
@@ -128,8 +128,8 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Brings a review to where it is to stand.
-    pub(super) fn at(stand: Stand) -> Self {
+    /// Brings a review into a state.
+    pub(super) fn at(start: StartState) -> Self {
         let agents = ["claude", "codex"].map(|name| (agent(name), BTreeSet::new()));
         let policy = Policy {
             agents: BTreeMap::from(agents),
@@ -142,50 +142,50 @@ impl Probe {
             sent: 0,
         };
         let fix = [Input::Request, Input::Feedback];
-        let steps: &[Input] = match stand {
-            Stand::Unopened => &[],
-            Stand::Reviewing | Stand::Unblocked => &[Input::Request],
-            Stand::LastRound => &[
+        let steps: &[Input] = match start {
+            StartState::Unopened => &[],
+            StartState::Reviewing | StartState::Unblocked => &[Input::Request],
+            StartState::LastRound => &[
                 Input::Request,
                 Input::Feedback,
                 Input::Addressed,
                 Input::Request,
             ],
-            Stand::Fixing => &fix,
-            Stand::Addressed => &[Input::Request, Input::Feedback, Input::Addressed],
-            Stand::Approved => &[Input::Request, Input::Lgtm],
-            Stand::Stale => &[Input::Request, Input::Lgtm, Input::Synchronize],
-            Stand::Escalated => &[
+            StartState::Fixing => &fix,
+            StartState::Addressed => &[Input::Request, Input::Feedback, Input::Addressed],
+            StartState::Approved => &[Input::Request, Input::Lgtm],
+            StartState::Stale => &[Input::Request, Input::Lgtm, Input::Synchronize],
+            StartState::Escalated => &[
                 Input::Request,
                 Input::Feedback,
                 Input::Addressed,
                 Input::Request,
                 Input::Feedback,
             ],
-            Stand::Awaiting => &[Input::Request, Input::Deadline, Input::Reopen],
-            Stand::Closed | Stand::PullReopened => &[Input::Request, Input::ClosePull],
+            StartState::Awaiting => &[Input::Request, Input::Deadline, Input::Reopen],
+            StartState::Closed | StartState::PullReopened => &[Input::Request, Input::ClosePull],
         };
         for input in steps {
             probe.try_input(*input);
         }
-        match stand {
-            Stand::Unblocked => drop(probe.post(&feedback(1, ""), Some("findings: []\n"))),
-            Stand::PullReopened => drop(probe.pull(PullAction::Reopened)),
-            Stand::Unopened
-            | Stand::Reviewing
-            | Stand::LastRound
-            | Stand::Fixing
-            | Stand::Addressed
-            | Stand::Approved
-            | Stand::Stale
-            | Stand::Escalated
-            | Stand::Awaiting
-            | Stand::Closed => {}
+        match start {
+            StartState::Unblocked => drop(probe.post(&feedback(1, ""), Some("findings: []\n"))),
+            StartState::PullReopened => drop(probe.pull(PullAction::Reopened)),
+            StartState::Unopened
+            | StartState::Reviewing
+            | StartState::LastRound
+            | StartState::Fixing
+            | StartState::Addressed
+            | StartState::Approved
+            | StartState::Stale
+            | StartState::Escalated
+            | StartState::Awaiting
+            | StartState::Closed => {}
         }
         assert_eq!(
             probe.phase(),
-            stand.phase(),
-            "the probe stands where it was brought to"
+            start.phase(),
+            "the probe reached its start state"
         );
         probe
     }
@@ -194,7 +194,7 @@ impl Probe {
         self.state.reviews().next().map(|(_, review)| review)
     }
 
-    /// The phase's word after the input, or the code it came to nothing with.
+    /// The phase's word after the input, or the code of the refusal.
     pub(super) fn try_input(&mut self, input: Input) -> String {
         let round = self.review().map_or(1, |review| review.round);
         let open = self.review().and_then(|review| review.phase.invocation());
@@ -219,7 +219,7 @@ impl Probe {
             Input::Deadline => self.deadline(),
             Input::LastTurn => {
                 let which = which();
-                self.hear(&Event::Turns { which, count: 8 })
+                self.event(&Event::Turns { which, count: 8 })
             }
             Input::Synchronize => self.pull(PullAction::Synchronize),
             Input::ClosePull => self.pull(PullAction::Closed),
@@ -293,7 +293,7 @@ impl Probe {
     fn pull(&mut self, action: PullAction) -> String {
         let head = Some("fffffff".parse().expect("a commit"));
         let pr = which().pr;
-        self.hear(&Event::Pull(PullEvent {
+        self.event(&Event::Pull(PullEvent {
             repo: None,
             pr,
             action,
@@ -304,7 +304,7 @@ impl Probe {
 
     fn person(&mut self, act: Act) -> String {
         let (by, reason) = ("a person".to_owned(), "to see what it does".to_owned());
-        self.hear(&Event::Person(PersonsDecision {
+        self.event(&Event::Person(PersonsDecision {
             which: which(),
             by,
             reason,
@@ -312,7 +312,7 @@ impl Probe {
         }))
     }
 
-    fn hear(&mut self, event: &Event) -> String {
+    fn event(&mut self, event: &Event) -> String {
         self.now += TimeDelta::seconds(1);
         let mut ids = self.ids();
         let record = self

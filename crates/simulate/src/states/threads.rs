@@ -1,4 +1,4 @@
-//! Which actions are legal on a thread, for every value of its counters that can be reached.
+//! Lists the legal actions on a thread for every reachable value of its counters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -9,7 +9,7 @@ use review::{
     PullAction, PullEvent, Review, ReviewKey, State,
 };
 use spool::{Digest, Folded, Verified};
-use workspace::fold::Books;
+use workspace::index::LedgerIndex;
 
 use super::{Missing, Why};
 use crate::status::WorkspaceStatus;
@@ -58,7 +58,7 @@ fn standing(review: &Review, pull: Option<PullAction>, serving: bool) -> Workspa
         author: None,
         head: None,
     });
-    let mut books = Books::default();
+    let mut books = LedgerIndex::default();
     books.state = State::of([(&key(), review)], &pull, []);
     let verified = Verified {
         records: 0,

@@ -1,5 +1,5 @@
-//! Word of a review: it is with a person, it ended with its pull request, a person decided. Says who
-//! and why, and what its reader can do next.
+//! Notifies an agent that its review was escalated, was closed with its pull request, or was decided by a person. Each
+//! notice says who did it, why, and what the reader can do next.
 
 use std::collections::BTreeMap;
 
@@ -11,44 +11,48 @@ use review::{
     Phase, PullEvent, Review, ReviewKey,
 };
 
-use super::{Letter, Said, fitted, notification, one_line, write};
+use super::{NoticeContent, NoticeHead, fitted, notification, one_line, write};
 
-/// A person's name and reason as they are repeated: at most so many characters.
+/// The most characters of a person's name or reason that a notice repeats.
 const WORDS_CHARS_MAX: usize = 1_000;
 
-/// The review a letter is about, as the record leaves it.
+/// A review as the record leaves it, and the record's cause.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About<'a> {
+pub(crate) struct ReviewChange<'a> {
     /// Its key.
     pub key: &'a ReviewKey,
-    /// How the record leaves it.
+    /// Its state after the record.
     pub review: &'a Review,
-    /// What happened, if it was no message.
+    /// The event, if no message caused the record.
     pub event: Option<&'a Event>,
-    /// What was handed off by it.
+    /// The findings the record handed off.
     pub handoff: Option<&'a Handoff>,
 }
 
-/// The review was handed to a person.
+/// Announces an escalation.
 pub(crate) fn escalated(
-    letter: &Letter<'_>,
-    about: &About<'_>,
+    notice: &NoticeHead<'_>,
+    about: &ReviewChange<'_>,
     reason: &EscalationReason,
 ) -> String {
     let subject = format!("Review {} is with a person: {reason}", about.key);
-    let decided = about
-        .decision()
-        .map_or_else(String::new, |decision| told(decision, about) + "\n");
+    let decided = about.decision().map_or_else(String::new, |decision| {
+        decision_sentence(decision, about) + "\n"
+    });
     let why = why_escalated(about, reason);
     let told = format!(
         "{decided}The review {} was handed to a person: {why}.\n",
         about.key
     );
-    about.write(letter, subject, &told)
+    about.write(notice, subject, &told)
 }
 
-/// The pull request was closed.
-pub(crate) fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason) -> String {
+/// Announces the end of the pull request.
+pub(crate) fn closed(
+    notice: &NoticeHead<'_>,
+    about: &ReviewChange<'_>,
+    reason: CloseReason,
+) -> String {
     let subject = format!("Review {} is closed: {}", about.key, reason.word());
     let head = match about.event {
         Some(Event::Pull(PullEvent {
@@ -78,28 +82,28 @@ pub(crate) fn closed(letter: &Letter<'_>, about: &About<'_>, reason: CloseReason
     let handed_off = about
         .handoff
         .map_or_else(String::new, |handoff| handed_off(handoff, about.key));
-    about.write(letter, subject, &(ended + &handed_off))
+    about.write(notice, subject, &(ended + &handed_off))
 }
 
-/// A person decided, and the reader moves next.
-pub(crate) fn decided(letter: &Letter<'_>, about: &About<'_>) -> String {
+/// Announces a person's decision; the reader moves next.
+pub(crate) fn decided(notice: &NoticeHead<'_>, about: &ReviewChange<'_>) -> String {
     let word = about
         .decision()
         .map_or("decided", |decision| decision.act.word());
     let subject = format!("Review {}: {word} by a person", about.key);
     let told = about.decision().map_or_else(
         || "A person decided.".to_owned(),
-        |decision| told(decision, about),
+        |decision| decision_sentence(decision, about),
     );
     let now = format!(
         "The review {} is now {}.\n",
         about.key,
         about.review.phase.word()
     );
-    about.write(letter, subject, &format!("{told}\n{now}"))
+    about.write(notice, subject, &format!("{told}\n{now}"))
 }
 
-impl About<'_> {
+impl ReviewChange<'_> {
     fn decision(&self) -> Option<&PersonsDecision> {
         match self.event {
             Some(Event::Person(decision)) => Some(decision),
@@ -116,7 +120,7 @@ impl About<'_> {
         }
     }
 
-    /// What became of the reviewer's command.
+    /// Explains how the reviewer's command failed.
     fn failure(&self, reviewer: &AgentName, round: u32) -> String {
         let why = match self.event {
             Some(
@@ -140,16 +144,16 @@ impl About<'_> {
         format!("the command of {reviewer} ended round {round} without a response{why}")
     }
 
-    fn write(&self, letter: &Letter<'_>, subject: String, told: &str) -> String {
-        let body = format!("{told}{}", self.next(letter.to));
-        let said = Said {
+    fn write(&self, notice: &NoticeHead<'_>, subject: String, told: &str) -> String {
+        let body = format!("{told}{}", self.next(notice.to));
+        let content = NoticeContent {
             related_pr: Some(self.key.pr.clone()),
             ..notification(subject, fitted(body, "`settled status` shows the review"))
         };
-        write(letter, said)
+        write(notice, content)
     }
 
-    /// What comes next, and until when.
+    /// Lists what may come next and the deadline.
     fn next(&self, reader: &AgentName) -> String {
         let mut text = "\nWhat comes next:\n".to_owned();
         for next in self.review.legal_next(self.key) {
@@ -169,7 +173,7 @@ impl About<'_> {
     }
 }
 
-fn why_escalated(about: &About<'_>, reason: &EscalationReason) -> String {
+fn why_escalated(about: &ReviewChange<'_>, reason: &EscalationReason) -> String {
     let ReviewKey {
         author, reviewer, ..
     } = about.key;
@@ -201,8 +205,8 @@ fn why_escalated(about: &About<'_>, reason: &EscalationReason) -> String {
     }
 }
 
-/// Who decided what, and why.
-fn told(decision: &PersonsDecision, about: &About<'_>) -> String {
+/// Names the person, the decision and the reason.
+fn decision_sentence(decision: &PersonsDecision, about: &ReviewChange<'_>) -> String {
     let PersonsDecision {
         by, reason, act, ..
     } = decision;
@@ -249,7 +253,7 @@ fn told(decision: &PersonsDecision, about: &About<'_>) -> String {
     format!("{by} {what}.\nThe reason: {reason}")
 }
 
-/// What became of the findings of one review when its pull request ended.
+/// Lists which findings of a review were handed off when its pull request ended, and why others were not.
 fn handed_off(handoff: &Handoff, key: &ReviewKey) -> String {
     let mut text = String::new();
     for task in &handoff.tasks {

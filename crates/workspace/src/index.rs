@@ -1,5 +1,5 @@
-//! The ledger added up: from entries to the state of every review, the names that are used, and the
-//! requests that wait to be taken; and the same as lines, which snapshots keep.
+//! Folds the ledger into an index: the state of every review, the used file names and the requests no reviewer has
+//! taken. Writes the index as the lines of a snapshot and restores it from them.
 
 use std::io;
 use std::path::Path;
@@ -9,40 +9,40 @@ use judgement::UsedNames;
 use review::{Record, Restore, ReviewKey, State};
 use spool::{Entry, Fold, Folded, SpoolError, VisitError};
 
-use crate::proofs::Proofs;
-use crate::untaken::{Delivered, Untaken};
+use crate::known_deliveries::KnownDeliveries;
+use crate::untaken_requests::{Delivered, UntakenRequests};
 
-/// The form of the lines below, and of all they are made of, to be raised with every change in it or
-/// in how a record is added up. `tests/it/ledgers.rs` of the daemon fails where that was forgotten.
+/// The form of the snapshot lines below and of everything in them. Raise it with every change of a line or of how a
+/// record is folded; the daemon's `tests/it/ledgers.rs` fails if you forget.
 const FORM: u32 = 2;
 
-/// How many names stand in one line.
+/// How many hashes one line holds.
 const NAMES_PER_LINE: usize = 1024;
 
-/// Everything the daemon knows from the ledger.
+/// Everything the daemon derives from the ledger.
 #[derive(Debug, Default, PartialEq)]
-pub struct Books {
-    /// Where every review stands.
+pub struct LedgerIndex {
+    /// The state of every review.
     pub state: State,
-    /// The names used in every mailbox.
+    /// The file names used in every mailbox.
     pub names: UsedNames,
     /// The requests nobody has taken yet.
-    pub untaken: Untaken,
-    /// What was delivered to every inbox.
-    pub proofs: Proofs,
+    pub untaken: UntakenRequests,
+    /// The deliveries to every inbox.
+    pub known_deliveries: KnownDeliveries,
     /// How many messages were refused.
     refused: u64,
 }
 
-impl Books {
-    /// How things stand in a workspace: its ledger added up from the newest snapshot on, without the lock.
+impl LedgerIndex {
+    /// Reads a workspace's ledger from its newest snapshot on, without the lock.
     pub fn read(root: &Path) -> Result<(Self, Folded), SpoolError> {
-        let mut books = Self::default();
-        let folded = spool::fold_ledger(root, &mut books)?;
-        Ok((books, folded))
+        let mut index = Self::default();
+        let folded = spool::fold_ledger(root, &mut index)?;
+        Ok((index, folded))
     }
 
-    /// Where every review stands.
+    /// The state of every review.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -53,8 +53,8 @@ impl Books {
     }
 }
 
-impl Fold for Books {
-    /// Other builds may add up otherwise, so a snapshot is for the version that made it.
+impl Fold for LedgerIndex {
+    /// Another version may fold differently, so it does not restore this one's snapshots.
     fn form(&self) -> String {
         format!("settled {} {FORM}", env!("CARGO_PKG_VERSION"))
     }
@@ -66,7 +66,7 @@ impl Fold for Books {
     fn add(&mut self, entry: &Entry) -> Result<(), VisitError> {
         let (record, at) = decision(entry)?;
         self.names.note(entry);
-        self.proofs.note(entry);
+        self.known_deliveries.note(entry);
         self.untaken.note(entry, &record);
         self.refused += u64::from(matches!(record, Record::Refused { .. }));
         review::apply(&mut self.state, &record, at);
@@ -78,21 +78,21 @@ impl Fold for Books {
             state,
             names,
             untaken,
-            proofs,
+            known_deliveries,
             refused,
         } = self;
-        let mut tell = |word: &str, json: &[u8]| line(&[word.as_bytes(), b" ", json].concat());
-        state.write_lines(&mut |json| tell(STATE, json))?;
+        let mut write = |word: &str, json: &[u8]| line(&[word.as_bytes(), b" ", json].concat());
+        state.write_lines(&mut |json| write(STATE, json))?;
         for hashes in names.hashes().chunks(NAMES_PER_LINE) {
-            tell(NAMES, &serde_json::to_vec(hashes)?)?;
+            write(NAMES, &serde_json::to_vec(hashes)?)?;
         }
-        for hashes in proofs.hashes().chunks(NAMES_PER_LINE) {
-            tell(PROOFS, &serde_json::to_vec(hashes)?)?;
+        for hashes in known_deliveries.hashes().chunks(NAMES_PER_LINE) {
+            write(PROOFS, &serde_json::to_vec(hashes)?)?;
         }
         for waiting in untaken.iter() {
-            tell(UNTAKEN, &serde_json::to_vec(&waiting)?)?;
+            write(UNTAKEN, &serde_json::to_vec(&waiting)?)?;
         }
-        tell(REFUSED, &serde_json::to_vec(refused)?)
+        write(REFUSED, &serde_json::to_vec(refused)?)
     }
 
     fn restore(&mut self, lines: &mut dyn Iterator<Item = Vec<u8>>) -> Result<(), VisitError> {
@@ -108,7 +108,7 @@ impl Fold for Books {
                 Ok(STATE) => state.take(json)?,
                 Ok(NAMES) => self.names.extend(serde_json::from_slice::<Vec<u64>>(json)?),
                 Ok(PROOFS) => self
-                    .proofs
+                    .known_deliveries
                     .extend(serde_json::from_slice::<Vec<u64>>(json)?),
                 Ok(UNTAKEN) => {
                     let (review, delivered): (ReviewKey, Vec<Delivered>) =
@@ -124,26 +124,26 @@ impl Fold for Books {
     }
 }
 
-/// What the lines begin with.
+/// The first word of each snapshot line.
 const STATE: &str = "state";
 const NAMES: &str = "names";
 const PROOFS: &str = "proofs";
 const UNTAKEN: &str = "untaken";
 const REFUSED: &str = "refused";
 
-/// A ledger line whose chain is whole but whose decision this version cannot read.
+/// A record in an unbroken chain whose decision this version cannot read.
 #[derive(Debug, thiserror::Error)]
 #[error("ledger record {seq}: {what} is not readable by this version of settled")]
 pub struct Unreadable {
     /// The record's number.
     pub seq: u64,
-    /// Which part.
+    /// The part that cannot be read.
     pub what: &'static str,
-    /// Why.
+    /// The cause.
     pub source: Box<dyn std::error::Error + Send + Sync>,
 }
 
-/// Reads what an entry decided, and when.
+/// Reads an entry's decision and its time.
 pub fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
     let unreadable = |what, source| Unreadable {
         seq: entry.seq,
@@ -157,8 +157,8 @@ pub fn decision(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unreadable> {
     Ok((record, at.to_utc()))
 }
 
-/// Adds one entry to the state alone.
-pub fn fold(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
+/// Applies one entry to the state alone.
+pub fn apply(state: &mut State, entry: &Entry) -> Result<(), Unreadable> {
     let (record, at) = decision(entry)?;
     review::apply(state, &record, at);
     Ok(())

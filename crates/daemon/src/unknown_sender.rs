@@ -1,18 +1,18 @@
-//! Files in inboxes that nothing accounts for: no record made them, and no outbox holds their original. Whoever
-//! put them there is not proven to be anybody. They are told and never touched, and they move no review.
+//! Finds files in inboxes whose sender is unknown: no record delivered them and no outbox holds their original. Alerts the
+//! operator and never touches the files; they move no review.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use message_schema::id::AgentName;
 use spool::{FileName, Layout, SpoolError, View};
-use workspace::proofs::Proofs;
-use workspace::troubles::{Kind, Trouble, Troubles};
+use workspace::known_deliveries::KnownDeliveries;
+use workspace::operator_alerts::{Alert, AlertKind, Alerts};
 
-/// So many files of one inbox are read in one sweep; the others have their turn in the next ones.
+/// The most files of one inbox that one scan reads; the next scans read the others.
 const READS_PER_SWEEP: usize = 256;
 
-/// So many names of one inbox are looked at. Beyond, whoever reads it has other troubles.
+/// The most names of one inbox that a scan lists; an inbox with more has other problems.
 const NAMES_MAX: usize = 65_536;
 
 fn hash(value: &impl Hash) -> u64 {
@@ -21,54 +21,54 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// What is known of the files in inboxes.
+/// The results of earlier scans of the inboxes.
 #[derive(Debug, Default)]
-pub(crate) struct Unproven(BTreeMap<AgentName, Inbox>);
+pub(crate) struct UnknownSenders(BTreeMap<AgentName, ScannedInbox>);
 
-/// One inbox.
+/// The results for one inbox.
 #[derive(Debug, Default)]
-struct Inbox {
-    /// Files that were looked into and need no second look, by the hash of their name.
+struct ScannedInbox {
+    /// The hashes of the names of files that need no second look.
     known: HashSet<u64>,
-    /// Files nothing accounted for at the last look.
+    /// Files whose sender was unknown at the last scan.
     suspects: HashSet<FileName>,
 }
 
-impl Unproven {
-    /// Looks through the inboxes of these agents. What nothing accounts for now, nor did at the look before, is told.
-    pub(crate) fn look(
+impl UnknownSenders {
+    /// Scans the inboxes of these agents. Raises an alert for each file whose sender is unknown for the second time.
+    pub(crate) fn scan(
         &mut self,
         agents: &[AgentName],
         view: &View<'_>,
         layout: &Layout,
-        desk: &mut Desk<'_>,
+        context: &mut ScanContext<'_>,
     ) {
         self.0.retain(|agent, _| agents.contains(agent));
         for agent in agents {
             let inbox = self.0.entry(agent.clone()).or_default();
-            if let Err(error) = inbox.look(agent, agents, view, layout, desk)
-                && !desk.troubles.tell_unreadable(&error)
+            if let Err(error) = inbox.scan(agent, agents, view, layout, context)
+                && !context.alerts.raise_unreadable(&error)
             {
-                tracing::debug!(%agent, error = %workspace::error::chain(&error), "an inbox cannot be looked through");
+                tracing::debug!(%agent, error = %workspace::error::chain(&error), "cannot scan an inbox for unknown senders");
             }
         }
     }
 }
 
-/// What a look compares with, and where it tells.
-pub(crate) struct Desk<'a> {
-    pub(crate) proofs: &'a Proofs,
-    pub troubles: &'a mut Troubles,
+/// The deliveries a scan compares with and the alerts it raises.
+pub(crate) struct ScanContext<'a> {
+    pub(crate) known_deliveries: &'a KnownDeliveries,
+    pub alerts: &'a mut Alerts,
 }
 
-impl Inbox {
-    fn look(
+impl ScannedInbox {
+    fn scan(
         &mut self,
         agent: &AgentName,
         agents: &[AgentName],
         view: &View<'_>,
         layout: &Layout,
-        desk: &mut Desk<'_>,
+        context: &mut ScanContext<'_>,
     ) -> Result<(), SpoolError> {
         let names = view.inbox(agent.as_str(), NAMES_MAX)?;
         let present: HashMap<u64, FileName> =
@@ -83,7 +83,7 @@ impl Inbox {
             let Some(digest) = view.inbox_digest(agent.as_str(), &name)? else {
                 continue;
             };
-            if desk.proofs.has(agent.as_str(), &digest) {
+            if context.known_deliveries.contains(agent.as_str(), &digest) {
                 self.known.insert(key);
             } else if !before.contains(&name) || has_original(agents, layout, &name) {
                 self.suspects.insert(name);
@@ -92,8 +92,8 @@ impl Inbox {
                 let what = "sender_unproven: no outbox held this file, so nobody is proven to have sent it; it moves no \
                             review. Whoever wants to send something writes it into its own outbox"
                     .to_owned();
-                desk.troubles.tell(Trouble {
-                    kind: Kind::SenderUnproven,
+                context.alerts.raise(Alert {
+                    kind: AlertKind::SenderUnproven,
                     path,
                     what,
                 });
@@ -104,7 +104,7 @@ impl Inbox {
     }
 }
 
-/// Whether an outbox holds a file of this name: a peer of ours puts the copy into the recipient's inbox first.
+/// Whether an outbox holds a file of this name, as a compatible sender delivers the copy before the original is judged.
 fn has_original(agents: &[AgentName], layout: &Layout, name: &FileName) -> bool {
     agents.iter().any(|agent| {
         layout

@@ -1,5 +1,5 @@
-//! What a step comes to, one fact a line: stable, greppable, and the same words in which a scenario
-//! says what it expects.
+//! Describes the result of a step, one fact a line: stable, greppable, and in the words in which a scenario says what it
+//! expects.
 
 use message_schema::envelope::DAEMON;
 use message_schema::line::escaped;
@@ -10,59 +10,60 @@ use review::{
 };
 use serde::Serialize;
 
-/// One fact.
+/// One fact about a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct Fact {
     /// The line.
     pub line: String,
-    /// The code it is about, if it is about one.
+    /// The code it is about, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// The same in a sentence, where there is one.
+    /// The same in a sentence, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What the line says of the step.
-    pub weight: Weight,
+    /// Its kind.
+    #[serde(rename = "weight")]
+    pub kind: FactKind,
 }
 
-/// What a line says of its step.
+/// The relation of a fact to its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Weight {
-    /// It was done.
+pub enum FactKind {
+    /// The step was done.
     Yes,
-    /// It was not done.
+    /// The step was refused.
     No,
-    /// Something that came with it.
+    /// A consequence of the step.
     Note,
 }
 
-impl Outcome {
-    /// A step that was done.
+impl Fact {
+    /// The step was done.
     pub(super) fn yes(line: impl Into<String>) -> Self {
-        Self::new(Weight::Yes, line)
+        Self::new(FactKind::Yes, line)
     }
 
-    /// A step that was not done.
+    /// The step was refused.
     pub(super) fn no(line: impl Into<String>, code: Code) -> Self {
         Self {
             code: Some(code),
-            ..Self::new(Weight::No, line)
+            ..Self::new(FactKind::No, line)
         }
     }
 
-    /// What came with it.
+    /// A consequence of the step.
     pub(super) fn note(line: impl Into<String>) -> Self {
-        Self::new(Weight::Note, line)
+        Self::new(FactKind::Note, line)
     }
 
-    fn new(weight: Weight, line: impl Into<String>) -> Self {
+    fn new(kind: FactKind, line: impl Into<String>) -> Self {
         // Reasons, ids and warnings hold what agents wrote.
         Self {
             line: escaped(&line.into()),
             code: None,
             message: None,
-            weight,
+            kind,
         }
     }
 
@@ -76,7 +77,7 @@ impl Outcome {
 }
 
 /// A violation: `refused CODE [clause=…] [thread=…] [field=…] [line=…]`.
-pub(super) fn violation(violation: &ReportedViolation, fault: Option<&Fault>) -> Outcome {
+pub(super) fn violation(violation: &ReportedViolation, fault: Option<&Fault>) -> Fact {
     let details = Details {
         clause: fault
             .and_then(|fault| fault.clause)
@@ -87,25 +88,25 @@ pub(super) fn violation(violation: &ReportedViolation, fault: Option<&Fault>) ->
         field: violation.field.as_deref(),
         line: violation.line,
     };
-    let outcome = match violation.level {
-        Level::Error => Outcome::no(
+    let fact = match violation.level {
+        Level::Error => Fact::no(
             format!("refused {}{details}", violation.code),
             violation.code,
         ),
-        Level::Warning => Outcome::note(format!("warning {}{details}", violation.code)),
+        Level::Warning => Fact::note(format!("warning {}{details}", violation.code)),
     };
-    outcome.with(Some(violation.code), &violation.message)
+    fact.with(Some(violation.code), &violation.message)
 }
 
 /// A fault without a file it could stand in.
-pub(super) fn fault(fault: &Fault) -> Outcome {
+pub(super) fn fault(fault: &Fault) -> Fact {
     let details = Details {
         clause: fault.clause.map(review::Clause::as_str),
         thread: fault.thread.as_ref().map(ToString::to_string),
         field: fault.field.as_deref(),
         line: None,
     };
-    Outcome::no(format!("refused {}{details}", fault.code), fault.code).with(None, &fault.message)
+    Fact::no(format!("refused {}{details}", fault.code), fault.code).with(None, &fault.message)
 }
 
 struct Details<'a> {
@@ -130,40 +131,36 @@ impl std::fmt::Display for Details<'_> {
     }
 }
 
-/// What a record says was decided, and all that follows from it.
-pub(super) fn record(record: &Record) -> Vec<Outcome> {
+/// The decision of a record and its consequences.
+pub(super) fn record(record: &Record) -> Vec<Fact> {
     match record {
         Record::Accepted(accepted) => match &accepted.step {
             Some(step) => {
-                let verdict =
-                    Outcome::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
+                let verdict = Fact::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
                 std::iter::once(verdict).chain(threads(step)).collect()
             }
             None => {
                 let to: Vec<&str> = accepted.to.iter().map(|name| name.as_str()).collect();
-                vec![Outcome::yes(format!(
+                vec![Fact::yes(format!(
                     "accepted -> delivered to {}",
                     to.join(", ")
                 ))]
             }
         },
         Record::Duplicate { .. } => {
-            vec![Outcome {
+            vec![Fact {
                 code: Some(Code::Duplicate),
-                ..Outcome::yes(Code::Duplicate.as_str())
+                ..Fact::yes(Code::Duplicate.as_str())
             }]
         }
         Record::Refused { code, .. } => {
-            let verdict = Outcome::no(format!("refused {code}"), *code);
+            let verdict = Fact::no(format!("refused {code}"), *code);
             std::iter::once(verdict).chain(cost(record)).collect()
         }
         Record::Happened(happened) => {
-            let mut all = vec![Outcome::yes(format!(
-                "recorded {}",
-                happened.event.sentence()
-            ))];
+            let mut all = vec![Fact::yes(format!("recorded {}", happened.event.sentence()))];
             for step in &happened.steps {
-                all.push(Outcome::note(format!(
+                all.push(Fact::note(format!(
                     "review {}: {}",
                     step.review,
                     phase(&step.phase, step.round)
@@ -175,13 +172,13 @@ pub(super) fn record(record: &Record) -> Vec<Outcome> {
             all
         }
         Record::Declined { code, why, .. } => {
-            vec![Outcome::no(format!("declined {code}"), *code).with(None, why)]
+            vec![Fact::no(format!("declined {code}"), *code).with(None, why)]
         }
     }
 }
 
-/// What a refusal cost, and whether its sender is told.
-pub(super) fn cost(record: &Record) -> Vec<Outcome> {
+/// The cost of a refusal, and whether its sender gets a notice.
+pub(super) fn cost(record: &Record) -> Vec<Fact> {
     let Record::Refused {
         from, cost, notice, ..
     } = record
@@ -190,20 +187,17 @@ pub(super) fn cost(record: &Record) -> Vec<Outcome> {
     };
     let mut all = Vec::new();
     if let Some(cost) = cost {
-        all.push(Outcome::note(format!(
-            "attempts_left {}",
-            cost.attempts_left
-        )));
+        all.push(Fact::note(format!("attempts_left {}", cost.attempts_left)));
         if cost.attempts_left == 0 {
             let ReviewStep { review, round, .. } = &cost.step;
-            all.push(Outcome::note(format!(
+            all.push(Fact::note(format!(
                 "review {review}: {}",
                 phase(&cost.step.phase, *round)
             )));
         }
         all.extend(cost.letters.iter().map(letter));
     }
-    all.push(Outcome::note(match notice {
+    all.push(Fact::note(match notice {
         Notice::Sent { summed_up: 0, .. } => format!("{DAEMON} -> {from} notification refused"),
         Notice::Sent { summed_up, .. } => {
             format!("{DAEMON} -> {from} notification refused summed_up={summed_up}")
@@ -247,13 +241,13 @@ pub(super) fn phase(phase: &Phase, round: u32) -> String {
     format!("{} round {round}{more}", phase.word())
 }
 
-fn threads(step: &ReviewStep) -> impl Iterator<Item = Outcome> {
+fn threads(step: &ReviewStep) -> impl Iterator<Item = Fact> {
     step.threads
         .iter()
-        .map(|(id, changed)| Outcome::note(thread(id.as_str(), changed)))
+        .map(|(id, changed)| Fact::note(thread(id.as_str(), changed)))
 }
 
-/// A thread: where it stands, how bad it is, its counters, its handoff.
+/// A thread with its state, severity, counters and handoff.
 pub(super) fn thread(id: &str, thread: &Thread) -> String {
     let Thread {
         severity,
@@ -286,14 +280,14 @@ pub(super) fn thread(id: &str, thread: &Thread) -> String {
     )
 }
 
-fn handoff(handoff: &Handoff) -> Vec<Outcome> {
+fn handoff(handoff: &Handoff) -> Vec<Fact> {
     let tasks = handoff.tasks.iter().map(|task| {
         let ids: Vec<&str> = task
             .findings
             .iter()
             .map(|finding| finding.id.as_str())
             .collect();
-        Outcome::note(format!(
+        Fact::note(format!(
             "handoff {} -> {} {}",
             task.id,
             task.target,
@@ -303,13 +297,12 @@ fn handoff(handoff: &Handoff) -> Vec<Outcome> {
     let left = handoff
         .left
         .iter()
-        .map(|left| Outcome::note(format!("left {} {}", left.id, left.why.word())));
-    let dropped =
-        (handoff.dropped > 0).then(|| Outcome::note(format!("dropped {}", handoff.dropped)));
+        .map(|left| Fact::note(format!("left {} {}", left.id, left.why.word())));
+    let dropped = (handoff.dropped > 0).then(|| Fact::note(format!("dropped {}", handoff.dropped)));
     tasks.chain(left).chain(dropped).collect()
 }
 
-fn letter(letter: &DaemonMessage) -> Outcome {
+fn letter(letter: &DaemonMessage) -> Fact {
     let DaemonMessage { to, says, .. } = letter;
     let what = match says {
         Says::Escalated { reason, .. } => format!("notification escalated {reason}"),
@@ -318,10 +311,10 @@ fn letter(letter: &DaemonMessage) -> Outcome {
         Says::Decided { .. } => "notification decided".to_owned(),
         Says::Handoff { task } => format!("handoff {task}"),
     };
-    Outcome::note(format!("{DAEMON} -> {to} {what}"))
+    Fact::note(format!("{DAEMON} -> {to} {what}"))
 }
 
-/// Where a review stands at the end: its phase, its counters, its threads.
+/// The final state of a review: its phase, counters and threads.
 pub(super) fn review(key: &ReviewKey, review: &Review) -> Vec<String> {
     let mut lines = vec![
         format!("review {key}: {}", phase(&review.phase, review.round)),

@@ -1,8 +1,8 @@
-//! One recorded decision after the other, judged again from what came before it: does each follow? Unlike `replay`,
-//! which goes its own way under another policy, the first that does not follow ends it.
+//! Judges recorded decisions again, one after the other, and stops at the first that does not follow from those before
+//! it. `replay`, in contrast, goes on under another policy.
 //!
-//! What is not in a record cannot be judged: a refused message's text, the ids the daemon made for its letters, and
-//! how many tasks the rest of the ledger holds. The ids are taken as recorded; of a refusal, what it cost is judged.
+//! Some of it is not in the record: a refused message's text, the ids of the daemon's notices, and how many tasks the
+//! rest of the ledger holds. Ids are taken as recorded; of a refusal, only the cost is judged.
 use chrono::{DateTime, Utc};
 use judgement::Judge;
 use message_schema::Message;
@@ -12,27 +12,27 @@ use review::{
     State,
 };
 use spool::{Entry, PacketRead};
-use workspace::fold;
+use workspace::index;
 
-use super::table::Ids;
-use super::{outcome, submit};
+use super::session::SequentialIds;
+use super::{facts, submit};
 
-/// A state that only grows by decisions that follow from it.
-pub struct Again {
+/// A state that accepts only decisions that follow from it.
+pub struct Rejudge {
     policy: Policy,
     state: State,
 }
 
 /// A recorded decision that does not follow.
 #[derive(Debug)]
-pub struct Unlike {
-    /// What is recorded.
+pub struct Divergence {
+    /// The recorded decision.
     pub recorded: String,
-    /// What the rules say of it.
+    /// The decision of the rules.
     pub judged: String,
 }
 
-impl Again {
+impl Rejudge {
     /// Starts with an empty state.
     pub fn new(policy: Policy) -> Self {
         Self {
@@ -41,42 +41,45 @@ impl Again {
         }
     }
 
-    /// Where every review stands now.
+    /// The state of every review now.
     pub fn state(&self) -> &State {
         &self.state
     }
 
     /// Judges one record and adds it to the state.
-    pub fn judge(&mut self, entry: &Entry) -> Result<(), Unlike> {
+    pub fn judge(&mut self, entry: &Entry) -> Result<(), Divergence> {
         let (then, at) = readable(entry)?;
         let now = match &then {
             Record::Accepted(accepted) => self.message(entry, accepted, at)?,
             Record::Happened(happened) => {
                 let ids = happened.letters.iter().map(|letter| &letter.id);
-                self.hear(&happened.event, happened.order.as_ref(), at, ids)
+                self.event(&happened.event, happened.order.as_ref(), at, ids)
             }
             Record::Declined { event, order, .. } => {
-                self.hear(event, order.as_ref(), at, [].into_iter())
+                self.event(event, order.as_ref(), at, [].into_iter())
             }
             Record::Refused {
                 cost: Some(cost), ..
             } => self.refused(&then, cost, at),
             Record::Refused { cost: None, .. } | Record::Duplicate { .. } => {
-                return Err(Unlike::new(&then, "nothing: it moves no review".to_owned()));
+                return Err(Divergence::new(
+                    &then,
+                    "nothing: it moves no review".to_owned(),
+                ));
             }
         };
         if comparable(&then) != comparable(&now) {
-            return Err(Unlike::new(&then, lines(&now)));
+            return Err(Divergence::new(&then, lines(&now)));
         }
         review::apply(&mut self.state, &then, at);
         Ok(())
     }
 
-    /// Takes the tasks of a record as they stand, and nothing else of it.
-    pub fn take_tasks(&mut self, entry: &Entry) -> Result<(), Unlike> {
+    /// Takes the tasks of a record unjudged, and nothing else of it.
+    pub fn take_tasks(&mut self, entry: &Entry) -> Result<(), Divergence> {
         let (then, at) = readable(entry)?;
         let Record::Happened(happened) = &then else {
-            return Err(Unlike::new(
+            return Err(Divergence::new(
                 &then,
                 "nothing: it hands nothing off".to_owned(),
             ));
@@ -93,7 +96,7 @@ impl Again {
                 .any(|(key, _)| key.pr == task.pr.to_canonical())
         };
         if tasks.is_empty() || tasks.iter().any(is_judged) {
-            return Err(Unlike::new(
+            return Err(Divergence::new(
                 &then,
                 "nothing: it hands nothing off from elsewhere".to_owned(),
             ));
@@ -120,9 +123,9 @@ impl Again {
         entry: &Entry,
         accepted: &Accepted,
         at: DateTime<Utc>,
-    ) -> Result<Record, Unlike> {
+    ) -> Result<Record, Divergence> {
         let none = || {
-            Unlike::bare(
+            Divergence::of_texts(
                 "an accepted message",
                 "nothing: its text is not in the record",
             )
@@ -130,7 +133,7 @@ impl Again {
         let original = entry.original.as_ref().ok_or_else(none)?;
         let text = original.text.as_ref().ok_or_else(none)?;
         let outbox = AgentName::new(original.outbox.as_str()).map_err(|_| none())?;
-        let fresh = Ids::default();
+        let fresh = SequentialIds::default();
         let packet = |message: &Message| {
             message.packet_path()?;
             let packet = accepted.packet.as_ref();
@@ -151,14 +154,14 @@ impl Again {
         }
     }
 
-    fn hear<'i>(
+    fn event<'i>(
         &self,
         event: &Event,
         order: Option<&MessageId>,
         at: DateTime<Utc>,
         mut ids: impl Iterator<Item = &'i MessageId>,
     ) -> Record {
-        let fresh = Ids::default();
+        let fresh = SequentialIds::default();
         let mut next = || ids.next().cloned().unwrap_or_else(|| fresh.next());
         let reported = ReportedEvent { order, event };
         self.judge_at(at).event(reported, &mut next)
@@ -169,7 +172,7 @@ impl Again {
         let Record::Refused { from, code, .. } = then else {
             return then.clone();
         };
-        let fresh = Ids::default();
+        let fresh = SequentialIds::default();
         let announced = cost.letters.first().map(|letter| &letter.id);
         let judge = self.judge_at(at);
         let of = |costs| {
@@ -189,7 +192,7 @@ impl Again {
     }
 }
 
-impl Unlike {
+impl Divergence {
     fn new(recorded: &Record, judged: String) -> Self {
         Self {
             recorded: lines(recorded),
@@ -197,7 +200,7 @@ impl Unlike {
         }
     }
 
-    fn bare(recorded: &str, judged: &str) -> Self {
+    fn of_texts(recorded: &str, judged: &str) -> Self {
         Self {
             recorded: recorded.to_owned(),
             judged: judged.to_owned(),
@@ -205,12 +208,12 @@ impl Unlike {
     }
 }
 
-fn readable(entry: &Entry) -> Result<(Record, DateTime<Utc>), Unlike> {
-    fold::decision(entry).map_err(|error| Unlike::bare("a record", &error.to_string()))
+fn readable(entry: &Entry) -> Result<(Record, DateTime<Utc>), Divergence> {
+    index::decision(entry).map_err(|error| Divergence::of_texts("a record", &error.to_string()))
 }
 
 fn lines(record: &Record) -> String {
-    let lines: Vec<String> = outcome::record(record)
+    let lines: Vec<String> = facts::record(record)
         .into_iter()
         .map(|outcome| outcome.line)
         .collect();

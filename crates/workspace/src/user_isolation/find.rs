@@ -1,4 +1,4 @@
-//! Finds who is who when agents get users of their own, and writes their users into `settled.toml`.
+//! Finds the users of the agents and the daemon, and writes them into `settled.toml`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,24 +8,24 @@ use std::path::{Path, PathBuf};
 use message_schema::id::AgentName;
 use spool::{Layout, SpoolError};
 
-use super::{Cast, with_users};
+use super::{IsolatedUsers, with_users};
 use crate::config::{self, Config, ConfigError};
-use crate::users::{Named, User};
-use crate::{directory, replaced};
+use crate::users::{User, UserSpec};
+use crate::{atomic_file, directory};
 
-/// Why no user could be found for each part, or why they could not be written down.
+/// Why the users could not be found or written.
 #[derive(Debug, thiserror::Error)]
-pub enum CastError {
-    /// A user that was named, or that an agent needs, does not exist.
+pub enum IsolationError {
+    /// A named user, or one an agent needs, does not exist.
     #[error("{0}; nothing was changed")]
     NoUser(String),
-    /// The config.
+    /// The config cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The workspace cannot be read.
     #[error(transparent)]
     Workspace(#[from] SpoolError),
-    /// The config has a form that no line can be added to.
+    /// The form of the config does not allow adding a line.
     #[error("{} cannot be extended by itself; write into it: {lines}", path.display())]
     NotExtendable {
         /// The config.
@@ -38,14 +38,14 @@ pub enum CastError {
     Io(#[from] io::Error),
 }
 
-impl Cast {
-    /// Finds the user of every agent that is named now or on the roll, and the daemon's: the one given, else the owner
-    /// of `.settled`, else root.
+impl IsolatedUsers {
+    /// Finds the user of every agent named now or already on the roll, and the daemon's: the one given, else the owner of
+    /// `.settled`, else root.
     pub fn find(
         root: &Path,
-        named: &[(AgentName, Option<Named>)],
-        daemon: Option<&Named>,
-    ) -> Result<Self, CastError> {
+        named: &[(AgentName, Option<UserSpec>)],
+        daemon: Option<&UserSpec>,
+    ) -> Result<Self, IsolationError> {
         let known = Config::load(root)?.users();
         let on_the_roll = match directory::is_workspace(root)? {
             true => directory::agents(root)?,
@@ -59,10 +59,10 @@ impl Cast {
                 .find(|(other, _)| other == name)
                 .and_then(|(_, user)| user.clone());
             let user = match (asked, known.get(name)) {
-                (Some(asked), _) => asked.find().map_err(CastError::NoUser)?,
+                (Some(asked), _) => asked.find().map_err(IsolationError::NoUser)?,
                 (None, Some(uid)) => known_user(&layout, name, *uid)?,
-                (None, None) => Named::Name(name.to_string()).find().map_err(|why| {
-                    CastError::NoUser(format!(
+                (None, None) => UserSpec::Name(name.to_string()).find().map_err(|why| {
+                    IsolationError::NoUser(format!(
                         "{why}: make one for the agent (useradd {name}), or say --agents {name}=UID"
                     ))
                 })?,
@@ -70,7 +70,7 @@ impl Cast {
             agents.insert(name.clone(), user);
         }
         let daemon = match daemon {
-            Some(named) => named.find().map_err(CastError::NoUser)?,
+            Some(named) => named.find().map_err(IsolationError::NoUser)?,
             None => layout
                 .own()
                 .symlink_metadata()
@@ -83,7 +83,7 @@ impl Cast {
     }
 
     /// Writes the users into `settled.toml`, whole or not at all.
-    pub fn write_users(&self, root: &Path) -> Result<(), CastError> {
+    pub fn write_users(&self, root: &Path) -> Result<(), IsolationError> {
         let path = root.join(config::FILE);
         let before = std::fs::read_to_string(&path)?;
         let text = with_users(&before, &self.agents);
@@ -99,18 +99,18 @@ impl Cast {
                 .iter()
                 .map(|(name, user)| format!("agents.{name}.uid = {}", user.uid));
             let lines = lines.collect::<Vec<_>>().join(", ");
-            return Err(CastError::NotExtendable { path, lines });
+            return Err(IsolationError::NotExtendable { path, lines });
         }
         if text == before {
             return Ok(());
         }
-        Ok(replaced::replace(&path, &text)?)
+        Ok(atomic_file::replace(&path, &text)?)
     }
 }
 
-/// The user of an agent that has one already. Its directory says which group it was given; a user that no file of the
-/// system names has no other record of it.
-fn known_user(layout: &Layout, name: &AgentName, uid: u32) -> Result<User, CastError> {
+/// The user of an agent that already has one. Its directory says which group it got, which is the only record for a
+/// user the system does not name.
+fn known_user(layout: &Layout, name: &AgentName, uid: u32) -> Result<User, IsolationError> {
     let home = layout.agents().join(name.as_str()).symlink_metadata();
     let is_given = layout
         .outbox(name.as_str())
@@ -121,6 +121,8 @@ fn known_user(layout: &Layout, name: &AgentName, uid: u32) -> Result<User, CastE
             uid,
             gid: home.gid(),
         }),
-        Ok(_) | Err(_) => Named::Number(uid, None).find().map_err(CastError::NoUser),
+        Ok(_) | Err(_) => UserSpec::Number(uid, None)
+            .find()
+            .map_err(IsolationError::NoUser),
     }
 }

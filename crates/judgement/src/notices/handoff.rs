@@ -9,14 +9,14 @@ use message_schema::render_document;
 use review::{Hold, ReviewKey, Task, TaskFinding, TaskId, ThreadState};
 use serde::Serialize;
 
-use super::{Letter, Said, fitted, one_line, write};
+use super::{NoticeContent, NoticeHead, fitted, one_line, write};
 
 /// A title as a line of the message shows it, in characters.
 const TITLE_CHARS: usize = 200;
 
 /// The packet as it stands in `packets/handoff/`: the fields OACP names, and the findings.
 #[derive(Debug, Serialize)]
-struct Packet<'a> {
+struct HandoffPacket<'a> {
     schema_version: u8,
     task_id: &'a TaskId,
     source_agent: &'static str,
@@ -29,14 +29,14 @@ struct Packet<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<&'a RepoPath>,
     artifacts_to_review: Vec<String>,
-    findings: Vec<Finding<'a>>,
+    findings: Vec<HandoffFinding<'a>>,
     definition_of_done: [String; 3],
     context_bundle: ContextBundle<'a>,
 }
 
 /// One finding of the packet.
 #[derive(Debug, Serialize)]
-struct Finding<'a> {
+struct HandoffFinding<'a> {
     id: &'a FindingId,
     severity: Severity,
     blocking: bool,
@@ -66,7 +66,7 @@ struct ContextBundle<'a> {
 /// The packet's text.
 pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
     let pull = pull_request(task);
-    let packet = Packet {
+    let packet = HandoffPacket {
         schema_version: 1,
         task_id: &task.id,
         source_agent: DAEMON,
@@ -102,7 +102,7 @@ pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
 }
 
 /// The message to the fixing agent; `path` is where its packet lies.
-pub(crate) fn message(letter: &Letter<'_>, task: &Task, path: String) -> String {
+pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> String {
     let Task { id, findings, .. } = task;
     let place = task
         .file
@@ -123,7 +123,7 @@ pub(crate) fn message(letter: &Letter<'_>, task: &Task, path: String) -> String 
     for (number, finding) in (1..).zip(findings) {
         body += &described(number, finding);
     }
-    let said = Said {
+    let content = NoticeContent {
         kind: MessageType::Handoff,
         priority: findings
             .iter()
@@ -136,7 +136,7 @@ pub(crate) fn message(letter: &Letter<'_>, task: &Task, path: String) -> String 
         related_packet: Some(path),
         parent_message_id: None,
     };
-    write(letter, said)
+    write(head, content)
 }
 
 /// One finding in words.
@@ -172,9 +172,9 @@ fn described(number: usize, finding: &TaskFinding) -> String {
     )
 }
 
-fn finding(finding: &TaskFinding) -> Finding<'_> {
+fn finding(finding: &TaskFinding) -> HandoffFinding<'_> {
     let TaskFinding { review, id, thread } = finding;
-    Finding {
+    HandoffFinding {
         id,
         severity: thread.severity,
         blocking: thread.blocking,

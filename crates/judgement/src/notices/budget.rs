@@ -1,5 +1,4 @@
-//! The feedback a reviewer did not give: its budget for the round is spent, and the daemon writes
-//! the `review_feedback` in its place, with a packet that carries the open threads.
+//! Writes the `review_feedback` of a reviewer that has spent its budget for the round, with a packet of the open threads.
 
 use message_schema::body::{Body, Escalation, ReviewFeedback};
 use message_schema::envelope::{DAEMON, MessageType, Timestamp};
@@ -8,7 +7,7 @@ use message_schema::packet::{Finding, FindingsPacket, Status, Summary};
 use message_schema::render_packet;
 use review::{Deadline, Event, Invocation, Review, ReviewKey, Thread};
 
-use super::{Letter, Said, one_line, write};
+use super::{NoticeContent, NoticeHead, one_line, write};
 
 /// The largest packet, in bytes, that the daemon itself would read.
 const PACKET_BYTES_MAX: usize = 256 * 1024;
@@ -72,7 +71,7 @@ pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
 
 /// The message that names the packet.
 pub(crate) fn feedback(
-    letter: &Letter<'_>,
+    head: &NoticeHead<'_>,
     spent: &Spent<'_>,
     carried: &Carried,
     path: PacketPath,
@@ -93,7 +92,7 @@ pub(crate) fn feedback(
         withheld_side_effects: None,
         telemetry: None,
     };
-    let said = Said {
+    let content = NoticeContent {
         kind: MessageType::ReviewFeedback,
         priority: spent.review.priority,
         subject: format!(
@@ -105,7 +104,7 @@ pub(crate) fn feedback(
         related_packet,
         parent_message_id: request,
     };
-    write(letter, said)
+    write(head, content)
 }
 
 /// What the reviewer had, and what became of it.

@@ -1,7 +1,7 @@
-//! The permissions of a workspace whose agents are users of their own: what each directory belongs to and why. How
-//! that is written to the disk is the business of `spool`, which users there are that of `users`.
+//! Isolates agents that run as users of their own: says who owns each directory of the workspace, with which mode, and
+//! why. `spool` writes ownership to the disk; `users` looks users up.
 
-mod cast;
+mod find;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,45 +11,45 @@ use crate::users::User;
 use message_schema::id::AgentName;
 use spool::{FileName, OwnedTree, Ownership, SpoolError, dirs};
 
-pub use self::cast::CastError;
+pub use self::find::IsolationError;
 
-/// Who is who.
+/// The users of a workspace.
 #[derive(Debug)]
-pub struct Cast {
+pub struct IsolatedUsers {
     /// The user the daemon runs as.
     pub daemon: User,
     /// The user of every agent.
     pub agents: BTreeMap<AgentName, User>,
 }
 
-/// One line of the scheme.
+/// The ownership one directory is to have.
 #[derive(Debug)]
-pub struct Line {
+pub struct DirectoryRule {
     /// Relative to the root; empty is the root itself.
     pub path: PathBuf,
-    /// What it is to be.
+    /// Its owner, group and mode.
     pub ownership: Ownership,
-    /// Why, in a few words.
+    /// The reason in a few words.
     pub why: &'static str,
-    /// What is to become of what lies in it.
-    within: Within,
+    /// The ownership of its contents.
+    contents: Contents,
 }
 
-/// What is to become of what lies in a directory.
+/// The ownership of a directory's contents.
 #[derive(Clone, Copy, Debug)]
-enum Within {
-    /// It stays as it is.
+enum Contents {
+    /// They stay as they are.
     Left,
-    /// Its files can be read by whoever gets into the directory.
+    /// Everyone who can enter the directory can read its files.
     Readable,
-    /// All of it belongs to the same owner; files have this mode, directories that of the line.
+    /// All of it has the directory's owner; files have this mode, directories the rule's.
     Owned(u32),
 }
 
 const ROOT: User = User { uid: 0, gid: 0 };
 
-impl Cast {
-    /// What makes these users too close to be kept apart, in one sentence. `is_member` says whether a user is in a group.
+impl IsolatedUsers {
+    /// Explains in one sentence why these users cannot be isolated; `is_member` says whether a user is in a group.
     pub fn fault(&self, is_member: impl Fn(User, u32) -> io::Result<bool>) -> Option<String> {
         let everybody: Vec<(&str, User)> = std::iter::once(("the daemon", self.daemon))
             .chain(
@@ -95,10 +95,10 @@ impl Cast {
         None
     }
 
-    /// The whole scheme, from the root down.
-    pub fn lines(&self) -> Vec<Line> {
+    /// The rules for every directory, from the root down.
+    pub fn rules(&self) -> Vec<DirectoryRule> {
         let daemon = self.daemon;
-        let line = |path: &str, owner: User, mode: u32, why, within| Line {
+        let rule = |path: &str, owner: User, mode: u32, why, contents| DirectoryRule {
             path: path.into(),
             ownership: Ownership {
                 uid: owner.uid,
@@ -106,41 +106,41 @@ impl Cast {
                 mode,
             },
             why,
-            within,
+            contents,
         };
-        let mut lines = vec![
-            line(
+        let mut rules = vec![
+            rule(
                 "",
                 ROOT,
                 0o755,
                 "nobody exchanges what lies here",
-                Within::Left,
+                Contents::Left,
             ),
-            line(
+            rule(
                 dirs::OWN,
                 daemon,
                 0o700,
                 "the ledger holds everybody's mail",
-                Within::Owned(0o600),
+                Contents::Owned(0o600),
             ),
-            line(
+            rule(
                 dirs::AGENTS,
                 ROOT,
                 0o755,
                 "only root adds agents",
-                Within::Left,
+                Contents::Left,
             ),
         ];
         let config = User {
             uid: 0,
             gid: daemon.gid,
         };
-        lines.push(line(
+        rules.push(rule(
             crate::config::FILE,
             config,
             0o640,
             "the daemon reads it, root writes it",
-            Within::Left,
+            Contents::Left,
         ));
         for (name, agent) in &self.agents {
             let shared = User {
@@ -151,13 +151,13 @@ impl Cast {
                 uid: agent.uid,
                 gid: daemon.gid,
             };
-            let mut mailbox = |directory: &str, owner, mode, why, within| {
-                lines.push(line(
+            let mut mailbox = |directory: &str, owner, mode, why, contents| {
+                rules.push(rule(
                     dirs::of_agent(name.as_str(), directory).trim_end_matches('/'),
                     owner,
                     mode,
                     why,
-                    within,
+                    contents,
                 ));
             };
             mailbox(
@@ -165,102 +165,102 @@ impl Cast {
                 shared,
                 0o750,
                 "only the agent and the daemon get in",
-                Within::Left,
+                Contents::Left,
             );
             mailbox(
                 dirs::OUTBOX,
                 own,
                 0o2770,
                 "the agent writes, the daemon puts away",
-                Within::Left,
+                Contents::Left,
             );
             mailbox(
                 dirs::INBOX,
                 shared,
                 0o770,
                 "the daemon writes, the agent takes",
-                Within::Readable,
+                Contents::Readable,
             );
             mailbox(
                 dirs::SENT,
                 shared,
                 0o750,
                 "the agent reads",
-                Within::Readable,
+                Contents::Readable,
             );
             mailbox(
                 dirs::DEAD_LETTER,
                 shared,
                 0o750,
                 "the agent reads",
-                Within::Readable,
+                Contents::Readable,
             );
             mailbox(
                 dirs::ARCHIVE,
                 own,
                 0o2750,
                 "the agent keeps, the daemon looks",
-                Within::Readable,
+                Contents::Readable,
             );
         }
-        lines.extend([
-            line(
+        rules.extend([
+            rule(
                 dirs::PACKETS,
                 ROOT,
                 0o755,
                 "nobody exchanges its folders",
-                Within::Left,
+                Contents::Left,
             ),
-            line(
+            rule(
                 &dirs::of_packets(dirs::FINDINGS),
                 daemon,
                 0o3777,
                 "all write, nobody removes another's",
-                Within::Left,
+                Contents::Left,
             ),
-            line(
+            rule(
                 &dirs::of_packets(dirs::BRIEFS),
                 daemon,
                 0o755,
                 "the daemon writes, all read",
-                Within::Readable,
+                Contents::Readable,
             ),
-            line(
+            rule(
                 &dirs::of_packets(dirs::HANDOFF),
                 daemon,
                 0o755,
                 "the daemon writes, all read",
-                Within::Readable,
+                Contents::Readable,
             ),
-            line(
+            rule(
                 dirs::EVENTS,
                 ROOT,
                 0o755,
                 "nobody exchanges its folders",
-                Within::Left,
+                Contents::Left,
             ),
-            line(
+            rule(
                 dirs::PULLS,
                 daemon,
                 0o755,
                 "the daemon writes, all read",
-                Within::Owned(0o644),
+                Contents::Owned(0o644),
             ),
         ]);
-        lines
+        rules
     }
 }
 
-impl Line {
-    /// How many entries are not yet what they are to be, this one included; and with `change` makes them so. A missing
-    /// one counts and is made by nobody here.
-    pub fn settle(&self, tree: &OwnedTree, change: bool) -> Result<usize, SpoolError> {
+impl DirectoryRule {
+    /// Counts the entries that break the rule, the directory included, and with `change` fixes them. A missing directory
+    /// counts and is not created.
+    pub fn apply(&self, tree: &OwnedTree, change: bool) -> Result<usize, SpoolError> {
         let mut count = one(tree, &self.path, self.ownership, change)?;
-        match self.within {
-            Within::Left => {}
-            Within::Readable => {
+        match self.contents {
+            Contents::Left => {}
+            Contents::Readable => {
                 for path in children(tree, &self.path)? {
-                    // What is no plain file is its owner's affair.
+                    // Its owner decides about anything that is not a plain file.
                     let Ok(Some(there)) = tree.ownership(&path) else {
                         continue;
                     };
@@ -273,12 +273,12 @@ impl Line {
                     }
                 }
             }
-            Within::Owned(mode) => count += self.settle_below(tree, &self.path, mode, change)?,
+            Contents::Owned(mode) => count += self.apply_below(tree, &self.path, mode, change)?,
         }
         Ok(count)
     }
 
-    fn settle_below(
+    fn apply_below(
         &self,
         tree: &OwnedTree,
         directory: &Path,
@@ -298,7 +298,7 @@ impl Line {
             };
             count += one(tree, &path, ownership, change)?;
             if is_dir {
-                count += self.settle_below(tree, &path, mode, change)?;
+                count += self.apply_below(tree, &path, mode, change)?;
             }
         }
         Ok(count)
@@ -325,7 +325,7 @@ fn children(tree: &OwnedTree, directory: &Path) -> Result<Vec<PathBuf>, SpoolErr
         .collect())
 }
 
-/// The config with the user of every agent in it: a `uid` in the table of the agent, which is made if there is none.
+/// Writes every agent's `uid` into the agent's table of the config, and adds the table where it is missing.
 fn with_users(config: &str, users: &BTreeMap<AgentName, User>) -> String {
     let mut lines: Vec<String> = config.lines().map(str::to_owned).collect();
     for (name, user) in users {
@@ -360,7 +360,7 @@ mod tests {
 
     use super::*;
 
-    fn cast(agents: &[(&str, u32)]) -> BTreeMap<AgentName, User> {
+    fn users(agents: &[(&str, u32)]) -> BTreeMap<AgentName, User> {
         let user = |id| User { uid: id, gid: id };
         agents
             .iter()
@@ -369,17 +369,13 @@ mod tests {
     }
 
     #[test]
-    fn the_users_stand_in_the_config_once_beside_what_was_there() {
-        let users = cast(&[("claude", 7), ("co.dex", 8)]);
+    fn the_config_keeps_its_text_and_names_each_user_once() {
+        let users = users(&[("claude", 7), ("co.dex", 8)]);
         let before = format!(
             "{TEMPLATE}\n[agents.claude]\nroles = [\"author\"]\nuid = 3\n# end\n[agents.\"co.dex\"]\n"
         );
         let text = with_users(&before, &users);
-        assert_eq!(
-            with_users(&text, &users),
-            text,
-            "written twice, it is the same"
-        );
+        assert_eq!(with_users(&text, &users), text, "writing is idempotent");
         let config = Config::parse(&text, Path::new("settled.toml")).expect("a config");
         assert_eq!(config.users().into_values().collect::<Vec<_>>(), [7, 8]);
         assert!(
@@ -389,16 +385,16 @@ mod tests {
     }
 
     #[test]
-    fn users_that_are_too_close_are_told() {
+    fn users_that_cannot_be_isolated_are_named() {
         let fault = |daemon, agents: &[(&str, u32)]| {
-            let cast = Cast {
+            let isolated = IsolatedUsers {
                 daemon: User {
                     uid: daemon,
                     gid: daemon,
                 },
-                agents: cast(agents),
+                agents: users(agents),
             };
-            cast.fault(|_, _| Ok(false))
+            isolated.fault(|_, _| Ok(false))
         };
         assert_eq!(fault(0, &[("claude", 7), ("codex", 8)]), None);
         assert!(
@@ -407,23 +403,24 @@ mod tests {
         assert!(fault(7, &[("claude", 7)]).is_some());
         assert!(fault(5, &[("claude", 0)]).is_some_and(|why| why.contains("root")));
         let shared = User { uid: 8, gid: 7 };
-        let mut agents = cast(&[("claude", 7)]);
+        let mut agents = users(&[("claude", 7)]);
         agents.insert(AgentName::new("codex").expect("a name"), shared);
-        let cast = Cast {
+        let isolated = IsolatedUsers {
             daemon: ROOT,
             agents,
         };
         assert!(
-            cast.fault(|_, _| Ok(false))
+            isolated
+                .fault(|_, _| Ok(false))
                 .is_some_and(|why| why.contains("share a group"))
         );
-        let cast = Cast {
+        let isolated = IsolatedUsers {
             daemon: ROOT,
-            agents: self::cast(&[("claude", 7), ("codex", 8)]),
+            agents: users(&[("claude", 7), ("codex", 8)]),
         };
-        let listed = cast.fault(|user, gid| Ok((user.uid, gid) == (8, 7)));
+        let listed = isolated.fault(|user, gid| Ok((user.uid, gid) == (8, 7)));
         assert!(listed.is_some_and(|why| why.contains("share a group")));
-        let unknown = cast.fault(|_, _| Err(io::ErrorKind::TimedOut.into()));
+        let unknown = isolated.fault(|_, _| Err(io::ErrorKind::TimedOut.into()));
         assert!(unknown.is_some_and(|why| why.starts_with("cannot tell")));
     }
 }

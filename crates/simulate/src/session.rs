@@ -1,5 +1,5 @@
-//! The table a scenario is played at: the state, the policy, the packets that were laid down, and
-//! time as a number. Everything that happens becomes a record and is applied, as in the daemon.
+//! Holds the session of a scenario: the state, the policy, the packets so far, and time as a number. Every message and
+//! event becomes a record and is applied, as in the daemon.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,42 +12,43 @@ use review::{Event, Policy, Record, ReportedEvent, Restore, State, Undo};
 use spool::{Body, OutboxFile, PacketRead};
 use workspace::config::Config;
 
-use super::compose::{Laid, Mail};
-use super::deeds::{Raw, RawContent};
+use super::compose::{Mail, PacketEntry};
+use super::facts::{self, Fact};
 use super::format::Setup;
-use super::outcome::{self, Outcome};
+use super::steps::{RawContent, RawFile};
 use super::submit;
 
-/// The state of play.
-pub(super) struct Table {
+/// The daemon of a scenario, without a disk.
+pub(super) struct Session {
     pub(super) state: State,
     policy: Policy,
     pub(super) now: DateTime<Utc>,
     records: Vec<(Record, DateTime<Utc>)>,
-    packets: BTreeMap<String, Laid>,
-    written: Ids,
+    packets: BTreeMap<String, PacketEntry>,
+    written: SequentialIds,
 }
 
-/// A state that a snapshot kept.
-fn kept(state: &State) -> Result<State, String> {
+/// Saves a state as the lines of a snapshot and restores it.
+fn through_snapshot(state: &State) -> Result<State, String> {
     let mut restoring = Restore::default();
-    let kept = state.write_lines(&mut |line| restoring.take(line));
-    kept.map_err(|error| error.to_string())
+    let written = state.write_lines(&mut |line| restoring.take(line));
+    written
+        .map_err(|error| error.to_string())
         .map(|()| restoring.into_state())
 }
 
-/// Ids for what the daemon writes, one after the other.
+/// Numbered ids for the daemon's notices.
 #[derive(Default)]
-pub(super) struct Ids(Cell<u32>);
+pub(super) struct SequentialIds(Cell<u32>);
 
-impl Ids {
+impl SequentialIds {
     pub(super) fn next(&self) -> MessageId {
         self.0.set(self.0.get() + 1);
         MessageId::new(format!("settled-{}", self.0.get())).expect("letters and digits are an id")
     }
 }
 
-impl Table {
+impl Session {
     pub(super) fn new(setup: &Setup) -> Self {
         Self {
             state: State::default(),
@@ -55,19 +56,19 @@ impl Table {
             now: setup.start,
             records: Vec::new(),
             packets: BTreeMap::new(),
-            written: Ids::default(),
+            written: SequentialIds::default(),
         }
     }
 
-    /// A message comes, with the packet its author laid down before.
-    pub(super) fn post(&mut self, mail: &Mail) -> Vec<Outcome> {
+    /// An agent sends a message, with a packet it wrote before.
+    pub(super) fn post(&mut self, mail: &Mail) -> Vec<Fact> {
         self.packets.extend(mail.packet.clone());
         let found = submit::file(&mail.outbox, 0, submit::bytes(mail.text.as_bytes()));
         self.submit(&mail.outbox, &found, None)
     }
 
-    /// A file lies in an outbox, whatever it is.
-    pub(super) fn find(&mut self, raw: &Raw) -> Vec<Outcome> {
+    /// The daemon finds an entry in an outbox.
+    pub(super) fn find(&mut self, raw: &RawFile) -> Vec<Fact> {
         let (owner, user, body) = match &raw.content {
             RawContent::Bytes(bytes) => (0, None, submit::bytes(bytes)),
             RawContent::Foreign => (1002, Some(1001), submit::bytes(b"")),
@@ -77,25 +78,20 @@ impl Table {
         self.submit(&raw.outbox, &found, user)
     }
 
-    fn submit(
-        &mut self,
-        outbox: &AgentName,
-        found: &OutboxFile,
-        user: Option<u32>,
-    ) -> Vec<Outcome> {
+    fn submit(&mut self, outbox: &AgentName, found: &OutboxFile, user: Option<u32>) -> Vec<Fact> {
         let submission = Submission {
             found,
             outbox,
             user,
         };
-        let (record, outcomes) = submit::submit(
+        let (record, facts) = submit::submit(
             self.judge(),
             submission,
             |message| packet_of(message, &self.packets),
             &mut || self.written.next(),
         );
         self.apply(record);
-        outcomes
+        facts
     }
 
     fn judge(&self) -> Judge<'_> {
@@ -106,54 +102,53 @@ impl Table {
         }
     }
 
-    /// Something else happens.
-    pub(super) fn hear(&mut self, event: &Event) -> Vec<Outcome> {
+    /// An event happens.
+    pub(super) fn event(&mut self, event: &Event) -> Vec<Fact> {
         let reported = ReportedEvent { order: None, event };
         let record = self.judge().event(reported, &mut || self.written.next());
-        let outcomes = outcome::record(&record);
+        let facts = facts::record(&record);
         self.apply(record);
-        outcomes
+        facts
     }
 
-    /// A record that is not the scenario's doing, but what it begins with.
+    /// Applies a record, also one the scenario begins with.
     pub(super) fn apply(&mut self, record: Record) {
         review::apply(&mut self.state, &record, self.now);
         self.records.push((record, self.now));
     }
 
-    /// Time passes up to an instant. Deadlines before it are kept, each at its own instant; those
-    /// of that very instant wait, for a message at the same instant goes first.
-    pub(super) fn pass_to(&mut self, instant: DateTime<Utc>) -> Vec<Outcome> {
-        let mut outcomes = Vec::new();
+    /// Time passes up to an instant. Earlier deadlines act, each at its own instant; a deadline at that very instant
+    /// waits, because a message at the same instant goes first.
+    pub(super) fn pass_to(&mut self, instant: DateTime<Utc>) -> Vec<Fact> {
+        let mut facts = Vec::new();
         while let Some((at, _)) = self.state.next_deadline().filter(|(at, _)| *at < instant) {
             self.now = self.now.max(at);
-            outcomes.extend(self.keep_deadlines());
+            facts.extend(self.keep_deadlines());
         }
         self.now = instant;
-        outcomes
+        facts
     }
 
-    /// Ends every wait whose deadline has come.
-    pub(super) fn keep_deadlines(&mut self) -> Vec<Outcome> {
-        let mut outcomes = Vec::new();
+    /// Acts on every deadline that has passed.
+    pub(super) fn keep_deadlines(&mut self) -> Vec<Fact> {
+        let mut facts = Vec::new();
         loop {
             let Some(record) = self.judge().due(&mut || self.written.next()) else {
-                return outcomes;
+                return facts;
             };
             // A deadline is nobody's step: it only comes with one.
             let at = self.now.format("%Y-%m-%dT%H:%M:%SZ");
-            let mut lines: Vec<Outcome> = outcome::record(&record);
+            let mut lines: Vec<Fact> = facts::record(&record);
             if let (Record::Happened(happened), Some(first)) = (&record, lines.first_mut()) {
-                *first = Outcome::note(format!("{} {at}", happened.event.sentence()));
+                *first = Fact::note(format!("{} {at}", happened.event.sentence()));
             }
-            outcomes.extend(lines);
+            facts.extend(lines);
             self.apply(record);
         }
     }
 
-    /// The daemon starts again: all records are read back from what the ledger would hold of them.
-    /// The state there was before has to be there again.
-    pub(super) fn restart(&mut self) -> Result<Vec<Outcome>, String> {
+    /// The daemon restarts and reads all records back as the ledger would hold them. The state must be the same again.
+    pub(super) fn restart(&mut self) -> Result<Vec<Fact>, String> {
         let mut state = State::default();
         for (record, at) in &self.records {
             let json = serde_json::to_string(record).map_err(|error| error.to_string())?;
@@ -168,16 +163,16 @@ impl Table {
             ));
         }
         self.state = self.resumed()?;
-        self.taken_back()?;
-        Ok(vec![Outcome::yes(format!(
+        self.check_undo()?;
+        Ok(vec![Fact::yes(format!(
             "restarted records={}",
             self.records.len()
         ))])
     }
 
-    /// A batch that the ledger does not take is taken back: after any number of records undone, the state
-    /// is the one there was before them.
-    fn taken_back(&self) -> Result<(), String> {
+    /// Checks that undoing any number of records restores the state before them, as the daemon relies on when a commit
+    /// fails.
+    fn check_undo(&self) -> Result<(), String> {
         let mut state = State::default();
         let mut before = Vec::new();
         for (record, at) in &self.records {
@@ -193,12 +188,12 @@ impl Table {
         Ok(())
     }
 
-    /// The state as a start makes it that takes up a snapshot; one after any record gives the same.
+    /// The state a start restores from a snapshot. A snapshot after any record must give the same state.
     fn resumed(&self) -> Result<State, String> {
         let mut before = State::default();
-        let mut resumed = kept(&before)?;
+        let mut resumed = through_snapshot(&before)?;
         for taken_after in 0..=self.records.len() {
-            resumed = kept(&before)?;
+            resumed = through_snapshot(&before)?;
             for (record, at) in &self.records[taken_after..] {
                 review::apply(&mut resumed, record, *at);
             }
@@ -214,18 +209,18 @@ impl Table {
         Ok(resumed)
     }
 
-    /// The daemon starts again with another config.
+    /// The daemon restarts with another config.
     pub(super) fn reconfigure(
         &mut self,
         config: &Config,
         setup: &Setup,
-    ) -> Result<Vec<Outcome>, String> {
+    ) -> Result<Vec<Fact>, String> {
         let restarted = self.restart()?;
         self.policy = config.policy(setup.agents.iter().cloned());
         Ok(restarted)
     }
 
-    /// The policy in force.
+    /// The current policy.
     pub(super) fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -236,12 +231,12 @@ impl Table {
         of_pr.map(|(_, review)| review.round).last()
     }
 
-    /// Where everything stands.
+    /// The state of every review and task.
     pub(super) fn lines(&self) -> Vec<String> {
         let reviews = self
             .state
             .reviews()
-            .flat_map(|(key, review)| outcome::review(key, review));
+            .flat_map(|(key, review)| facts::review(key, review));
         let tasks = self
             .state
             .tasks()
@@ -250,12 +245,12 @@ impl Table {
     }
 }
 
-fn packet_of(message: &Message, packets: &BTreeMap<String, Laid>) -> Option<PacketRead> {
+fn packet_of(message: &Message, packets: &BTreeMap<String, PacketEntry>) -> Option<PacketRead> {
     let path = message.packet_path()?;
     Some(match packets.get(path.as_str()) {
         None => PacketRead::Missing,
-        Some(Laid::Text(text)) => PacketRead::Bytes(text.clone().into_bytes()),
-        Some(Laid::Unsafe(what)) => PacketRead::Unsafe(what.clone().into()),
-        Some(Laid::TooLarge) => PacketRead::TooLarge,
+        Some(PacketEntry::Text(text)) => PacketRead::Bytes(text.clone().into_bytes()),
+        Some(PacketEntry::Unsafe(what)) => PacketRead::Unsafe(what.clone().into()),
+        Some(PacketEntry::TooLarge) => PacketRead::TooLarge,
     })
 }

@@ -1,5 +1,5 @@
-//! The open requests that no reviewer has taken yet, and where each was delivered: a request that
-//! leaves its inbox is taken. A fold of the ledger, like the state it stands beside.
+//! Follows the open requests no reviewer has taken yet and where each was delivered: a reviewer takes a request by moving
+//! it out of its inbox. Folded from the ledger, like the state.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use review::{Phase, Record, ReviewKey, ReviewStep};
 use serde::{Deserialize, Serialize};
 use spool::{Entry, FileName, Mailbox};
 
-/// The untaken requests by review: the open one of each, and those it replaced in the same round. Whoever
-/// takes a replaced one has begun as well.
+/// The untaken requests by review: the open one, and those it replaced in the same round, because a reviewer that takes
+/// a replaced request has started too.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Untaken(BTreeMap<ReviewKey, Vec<Delivered>>);
+pub struct UntakenRequests(BTreeMap<ReviewKey, Vec<Delivered>>);
 
-/// Where a request was delivered.
+/// A request's delivery.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
     /// The reviewer's inbox.
     pub mailbox: Mailbox,
-    /// The name the record gave it.
+    /// The file name the record gave it.
     pub file: FileName,
     /// The record's number.
     pub seq: u64,
 }
 
-impl Untaken {
+impl UntakenRequests {
     /// Follows what an entry does to open requests.
     pub fn note(&mut self, entry: &Entry, record: &Record) {
         for step in steps(record) {
             match &step.phase {
                 Phase::Reviewing(open) if open.taken_at.is_none() => {
-                    // Only a request brings a new file; a refused response leaves the old one where it is.
+                    // Only a request delivers a file; a refused response leaves the old one in place.
                     if let Some(delivered) = request(entry, record) {
                         self.0
                             .entry(step.review.clone())
@@ -51,7 +51,7 @@ impl Untaken {
         }
     }
 
-    /// Puts back what was known of a review.
+    /// Restores a review's requests from a snapshot.
     pub fn restore(&mut self, review: ReviewKey, delivered: Vec<Delivered>) {
         self.0.insert(review, delivered);
     }

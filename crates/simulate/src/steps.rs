@@ -1,5 +1,5 @@
-//! What a step of a scenario does: a message, an event, time passing, a restart, another config, or
-//! a move in the part of the rules that its profile exercises.
+//! Reads the action of a scenario's step: a message, an event, time passing, a restart, another config, or a move in the
+//! part of the rules that the profile exercises.
 
 use chrono::TimeDelta;
 use message_schema::id::AgentName;
@@ -9,58 +9,58 @@ use serde_json::Value;
 use workspace::config::Config;
 
 use super::format::{Profile, Setup};
-use super::reader::{Read, Wrong, fields, optional, parsed, required, span, text, word};
+use super::reader::{ParseError, Parsed, fields, optional, parsed, required, span, text, word};
 use super::settings;
 use crate::github;
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug)]
-pub(super) enum Deed {
-    /// A message is sent, as described.
+pub(super) enum StepAction {
+    /// An agent sends the described message.
     Send(Node),
-    /// A file lies in an outbox, as written.
-    Raw(Raw),
-    /// Something else happens.
+    /// An outbox holds a file of these bytes, or an entry that is no file.
+    Raw(RawFile),
+    /// An event happens.
     Event(Box<Event>),
-    /// A forge tells of something that does not matter.
+    /// A forge reports an event that moves no review.
     Ignored,
     /// Time passes.
     Wait(TimeDelta),
-    /// The daemon starts again: everything it knows is read anew from its records.
+    /// The daemon restarts and rebuilds its state from its records.
     Restart,
-    /// The daemon starts again with another config; or does not, with one it cannot use.
-    Config(Result<Box<Config>, Wrong>),
+    /// The daemon restarts with another config, or refuses one it cannot use.
+    Config(Result<Box<Config>, ParseError>),
     /// The reviewer opens threads and acts on them (profile `threads`).
     Cycle(Node),
     /// The reviewer approves (profile `gate`).
     Lgtm(Node),
     /// A run goes from one state to another (profile `run`).
     Transition { from: RunState, to: RunState },
-    /// Something happens to the pair of commands (profile `run`).
-    Pair(PairDeed),
+    /// A command of the pair acts (profile `run`).
+    Pair(PairAction),
 }
 
 /// A file in an outbox.
 #[derive(Clone, Debug)]
-pub(super) struct Raw {
+pub(super) struct RawFile {
     pub(super) outbox: AgentName,
     pub(super) content: RawContent,
 }
 
-/// What the entry in the outbox is.
+/// The kind of entry in an outbox.
 #[derive(Clone, Debug)]
 pub(super) enum RawContent {
     /// A file of these bytes.
     Bytes(Vec<u8>),
-    /// Something that is not read at all.
+    /// An entry the daemon does not read.
     Unfit(spool::Unfit),
-    /// A file of another user than the agent's.
+    /// A file that another user owns.
     Foreign,
 }
 
-/// What happens to a pair of commands.
+/// An action of a pair of commands.
 #[derive(Clone, Debug)]
-pub(super) enum PairDeed {
+pub(super) enum PairAction {
     Started,
     StartFailed,
     /// The command whose turn it is ends with this output.
@@ -71,7 +71,7 @@ pub(super) enum PairDeed {
 
 const EVERYWHERE: [&str; 3] = ["wait", "restart", "config"];
 
-/// The keys of a step in a profile: those of which a step has one, and those that stand beside it.
+/// The keys of a step in a profile: those of which a step has exactly one, and those allowed beside it.
 pub(super) fn keys(profile: Profile) -> (Vec<&'static str>, &'static [&'static str]) {
     let (own, beside): (&[&str], &[&str]) = match profile {
         Profile::Full => (
@@ -88,52 +88,52 @@ pub(super) fn keys(profile: Profile) -> (Vec<&'static str>, &'static [&'static s
     (own.iter().chain(&EVERYWHERE).copied().collect(), beside)
 }
 
-/// Reads what a step does; `step` has the key.
-pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Read<Deed> {
+/// Reads a step's action; `step` has the key.
+pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Parsed<StepAction> {
     let node = &step.field(key).expect("the caller has found it").value;
     Ok(match key {
-        "send" => Deed::Send(node.clone()),
-        "raw" => Deed::Raw(raw(node, setup)?),
+        "send" => StepAction::Send(node.clone()),
+        "raw" => StepAction::Raw(raw(node, setup)?),
         "take" => event(Event::Taken(which(node, setup, &[])?)),
         "turn" => event(turn(node, setup)?),
         "start" => event(Event::Started(which(node, setup, &[])?)),
         "fail" => event(failed(node, setup)?),
         "pr" => event(Event::Pull(pull(node, setup)?)),
         "github" => match github::read(json(node).to_string().as_bytes()) {
-            Ok(github::Read::Event(pull)) => event(Event::Pull(pull)),
-            Ok(github::Read::Other(_)) => Deed::Ignored,
+            Ok(github::GithubEvent::Event(pull)) => event(Event::Pull(pull)),
+            Ok(github::GithubEvent::Other(_)) => StepAction::Ignored,
             Err(why) => {
-                return Err(Wrong::at(
+                return Err(ParseError::at(
                     node.place,
                     format!("no pull_request payload: {why}"),
                 ));
             }
         },
         "decide" => event(Event::Person(decision(node, setup)?)),
-        "wait" => Deed::Wait(span(node)?),
-        "restart" => Deed::Restart,
-        "config" => Deed::Config(settings::read(node).map(Box::new)),
-        "cycle" => Deed::Cycle(node.clone()),
-        // Its packet stands beside it, so the whole step is kept.
-        "lgtm" => Deed::Lgtm(step.clone()),
+        "wait" => StepAction::Wait(span(node)?),
+        "restart" => StepAction::Restart,
+        "config" => StepAction::Config(settings::read(node).map(Box::new)),
+        "cycle" => StepAction::Cycle(node.clone()),
+        // The packet is a key of the same step, so the whole step is kept.
+        "lgtm" => StepAction::Lgtm(step.clone()),
         "transition" => {
             fields(node, "transition", &["from", "to"])?;
-            Deed::Transition {
+            StepAction::Transition {
                 from: run(required(node, key, "from")?)?,
                 to: run(required(node, key, "to")?)?,
             }
         }
-        "output" => Deed::Pair(PairDeed::Output(text(node)?.to_owned())),
-        "pair" => Deed::Pair(pair(node)?),
+        "output" => StepAction::Pair(PairAction::Output(text(node)?.to_owned())),
+        "pair" => StepAction::Pair(pair(node)?),
         _ => unreachable!("every key of a profile is read"),
     })
 }
 
-fn event(event: Event) -> Deed {
-    Deed::Event(Box::new(event))
+fn event(event: Event) -> StepAction {
+    StepAction::Event(Box::new(event))
 }
 
-fn raw(node: &Node, setup: &Setup) -> Read<Raw> {
+fn raw(node: &Node, setup: &Setup) -> Parsed<RawFile> {
     fields(node, "raw", &["outbox", "text", "hex", "entry"])?;
     let hex = |node: &Node| {
         let digits: Vec<u8> = text(node)?
@@ -146,7 +146,9 @@ fn raw(node: &Node, setup: &Setup) -> Read<Raw> {
                 .and_then(|pair| u8::from_str_radix(pair, 16).ok())
         };
         let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
-        bytes.ok_or_else(|| Wrong::at(node.place, "expected hexadecimal digits, two for each byte"))
+        bytes.ok_or_else(|| {
+            ParseError::at(node.place, "expected hexadecimal digits, two for each byte")
+        })
     };
     // An empty text is a text: that of an empty file.
     let content = match (node.field("text"), node.field("hex"), node.field("entry")) {
@@ -155,17 +157,17 @@ fn raw(node: &Node, setup: &Setup) -> Read<Raw> {
         (None, None, Some(field)) if text(&field.value)?.trim() == "foreign" => RawContent::Foreign,
         (None, None, Some(field)) => RawContent::Unfit(unfit(&field.value)?),
         _ => {
-            return Err(Wrong::at(
+            return Err(ParseError::at(
                 node.place,
                 "raw has one of `text`, `hex` and `entry`",
             ));
         }
     };
     let outbox = optional(node, "outbox")?.unwrap_or_else(|| setup.author().clone());
-    Ok(Raw { outbox, content })
+    Ok(RawFile { outbox, content })
 }
 
-fn unfit(node: &Node) -> Read<spool::Unfit> {
+fn unfit(node: &Node) -> Parsed<spool::Unfit> {
     Ok(match text(node)?.trim() {
         "symlink" => spool::Unfit::Symlink,
         "directory" => spool::Unfit::Directory,
@@ -174,7 +176,7 @@ fn unfit(node: &Node) -> Read<spool::Unfit> {
         "too_large" => spool::Unfit::TooLarge(super::SIZE_MAX + 1),
         other => {
             let expected = "symlink, directory, special, hard_link, foreign or too_large";
-            return Err(Wrong::at(
+            return Err(ParseError::at(
                 node.place,
                 format!("`{other}`: expected {expected}"),
             ));
@@ -183,7 +185,7 @@ fn unfit(node: &Node) -> Read<spool::Unfit> {
 }
 
 /// A review as people name it: a number, or a mapping.
-fn which(node: &Node, setup: &Setup, beside: &[&str]) -> Read<Which> {
+fn which(node: &Node, setup: &Setup, beside: &[&str]) -> Parsed<Which> {
     if !matches!(node.content, Content::Map(_)) {
         let pr = if node.is_absent() {
             setup.pr.clone()
@@ -210,7 +212,7 @@ fn which(node: &Node, setup: &Setup, beside: &[&str]) -> Read<Which> {
 }
 
 /// A bare number is a count, since turns are what is counted.
-fn turn(node: &Node, setup: &Setup) -> Read<Event> {
+fn turn(node: &Node, setup: &Setup) -> Parsed<Event> {
     if node.scalar().is_some() && !node.is_absent() {
         let which = Which {
             pr: setup.pr.clone(),
@@ -230,7 +232,7 @@ fn turn(node: &Node, setup: &Setup) -> Read<Event> {
 }
 
 /// A bare text is what became of the command.
-fn failed(node: &Node, setup: &Setup) -> Read<Event> {
+fn failed(node: &Node, setup: &Setup) -> Parsed<Event> {
     let unsaid = "it came to nothing";
     if !matches!(node.content, Content::Map(_)) {
         let which = Which {
@@ -255,7 +257,7 @@ fn failed(node: &Node, setup: &Setup) -> Read<Event> {
     })
 }
 
-fn pull(node: &Node, setup: &Setup) -> Read<PullEvent> {
+fn pull(node: &Node, setup: &Setup) -> Parsed<PullEvent> {
     if node.scalar().is_some() {
         let action: PullAction = word(node)?;
         return Ok(PullEvent {
@@ -276,7 +278,7 @@ fn pull(node: &Node, setup: &Setup) -> Read<PullEvent> {
     })
 }
 
-fn decision(node: &Node, setup: &Setup) -> Read<PersonsDecision> {
+fn decision(node: &Node, setup: &Setup) -> Parsed<PersonsDecision> {
     let (by, reason) = ("maintainer".to_owned(), "because".to_owned());
     if node.scalar().is_some() {
         let which = Which {
@@ -300,7 +302,7 @@ fn decision(node: &Node, setup: &Setup) -> Read<PersonsDecision> {
     })
 }
 
-fn act(word: &Node, decision: &Node) -> Read<Act> {
+fn act(word: &Node, decision: &Node) -> Parsed<Act> {
     let thread = || parsed(required(decision, "this decision", "thread")?);
     Ok(match text(word)?.trim() {
         "reopen" => Act::Reopen,
@@ -316,7 +318,7 @@ fn act(word: &Node, decision: &Node) -> Read<Act> {
         "drop" => Act::Drop(thread()?),
         other => {
             let expected = "reopen, cancel, grant, resolve, wont_fix, queue, hold, release or drop";
-            return Err(Wrong::at(
+            return Err(ParseError::at(
                 word.place,
                 format!("`{other}`: expected {expected}"),
             ));
@@ -324,26 +326,26 @@ fn act(word: &Node, decision: &Node) -> Read<Act> {
     })
 }
 
-fn run(node: &Node) -> Read<RunState> {
+fn run(node: &Node) -> Parsed<RunState> {
     let name = text(node)?.trim();
     RunState::from_word(name).ok_or_else(|| {
         let words: Vec<&str> = RunState::ALL.iter().map(|run| run.word()).collect();
-        Wrong::at(
+        ParseError::at(
             node.place,
             format!("`{name}`: expected one of {}", words.join(", ")),
         )
     })
 }
 
-fn pair(node: &Node) -> Read<PairDeed> {
+fn pair(node: &Node) -> Parsed<PairAction> {
     Ok(match text(node)?.trim() {
-        "started" => PairDeed::Started,
-        "start_failed" => PairDeed::StartFailed,
-        "crashed" => PairDeed::Crashed,
-        "interrupted" => PairDeed::Interrupted,
+        "started" => PairAction::Started,
+        "start_failed" => PairAction::StartFailed,
+        "crashed" => PairAction::Crashed,
+        "interrupted" => PairAction::Interrupted,
         other => {
             let expected = "started, start_failed, crashed or interrupted";
-            return Err(Wrong::at(
+            return Err(ParseError::at(
                 node.place,
                 format!("`{other}`: expected {expected}"),
             ));

@@ -1,5 +1,5 @@
 //! Events whose records go through a real spool: what then lies in inboxes and folders, and whether
-//! it keeps the rules. The letters in `packets/valid/inbox/` are the ones written here.
+//! it keeps the rules. The notices in `packets/valid/inbox/` are the ones written here.
 
 mod room;
 

@@ -1,4 +1,4 @@
-//! Putting a file where it belongs: in place of another one, whole or not at all; or under a name that nobody has.
+//! Replaces a file whole or not at all, and renames a file to a name that is free.
 
 use std::fs::Permissions;
 use std::io::{self, Write as _};
@@ -9,11 +9,11 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::Builder;
 
-/// The mode of a file that was not there before, less the umask.
+/// The mode of a new file, less the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// Writes the text in place of what the file holds, with its mode; makes the file and its directory where they are
-/// missing. A link stays one, and what it leads to is replaced.
+/// Replaces the file's text and keeps its mode; creates the file and its directory if they are missing. A symbolic link
+/// stays, and its target is replaced.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let directory = target
@@ -36,7 +36,7 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames a file to a name that nobody has; `AlreadyExists` where somebody has it.
+/// Renames a file to a free name; fails with `AlreadyExists` if the name is taken.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Some file systems cannot promise it in one call. A link never replaces anything; a kill before the unlink leaves

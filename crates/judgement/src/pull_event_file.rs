@@ -1,5 +1,4 @@
-//! The snapshot of a pull request: what one of its events said, as a small file for whoever has no
-//! way to the forge.
+//! Writes what an event of a pull request said as a small file, for agents that cannot reach the forge.
 
 use message_schema::envelope::Timestamp;
 use message_schema::id::{CommitSha, PrNumber, Repo};
@@ -8,7 +7,7 @@ use review::{PullAction, PullEvent};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
-struct Snapshot<'a> {
+struct PullEventFile<'a> {
     schema_version: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     repo: Option<&'a Repo>,
@@ -22,7 +21,7 @@ struct Snapshot<'a> {
     at: Timestamp,
 }
 
-/// The event as YAML; it says what the event said and nothing that was known before.
+/// Renders the event as YAML, with nothing that earlier events said.
 pub(crate) fn text(event: &PullEvent, at: Timestamp) -> String {
     let merged = match event.action {
         PullAction::Merged => true,
@@ -31,7 +30,7 @@ pub(crate) fn text(event: &PullEvent, at: Timestamp) -> String {
         | PullAction::Reopened
         | PullAction::Closed => false,
     };
-    render_document(&Snapshot {
+    render_document(&PullEventFile {
         schema_version: 1,
         repo: event.repo.as_ref(),
         pr: event.pr.to_canonical(),
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_says_what_the_event_said_and_every_reader_reads_texts_as_texts() {
+    fn the_file_says_what_the_event_said_and_every_reader_reads_texts_as_texts() {
         let event = PullEvent {
             repo: None,
             pr: PrNumber::new("0086").expect("a number"),

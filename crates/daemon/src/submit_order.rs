@@ -1,5 +1,5 @@
-//! Telling the daemon something, and hearing what the ledger says of it: writes the order, sees to it that it is heard,
-//! by the daemon or in its place where none serves, and finds the record it led to.
+//! Submits an order and finds the record it led to: writes the order's file, waits until the daemon has processed it, and
+//! processes it itself if no daemon serves the workspace.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,57 +8,57 @@ use std::time::{Duration, Instant};
 use message_schema::id::MessageId;
 use review::{Event, Record};
 use spool::{Entry, Since, SpoolError, Tail};
-use workspace::fold;
+use workspace::index;
 use workspace::orders::{self, Order};
 
 use crate::mailroom::MailroomError;
 use crate::serve::{self, DaemonError};
 
-/// How long a daemon may take to hear an order.
+/// The time a daemon has to process an order.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long is waited between two looks: at first, since a daemon at rest hears it within milliseconds,
-/// and then twice as long each time, up to the second.
+/// The first and the longest pause between two looks. An idle daemon takes milliseconds, so the pause starts short and
+/// doubles.
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// How often whoever waits looks whether the daemon is still there. The look takes the lock for an instant, which
-/// must not be in the way of a daemon that starts.
+/// Every so many looks, the waiting side checks that a daemon still serves. The check takes the lock for an instant and
+/// must not get in the way of a daemon that starts.
 const LOOKS_PER_POLL: u32 = 50;
 
-/// Why it is not known what came of an order.
+/// The reasons an order's outcome is unknown.
 #[derive(Debug, thiserror::Error)]
-pub enum TellError {
-    /// The order asks for what none may.
+pub enum SubmitError {
+    /// No order may ask for this.
     #[error("{0}; nothing was ordered")]
     Unfit(String),
-    /// It could not be written: nothing was ordered.
+    /// The order could not be written, so nothing was ordered.
     #[error("the order cannot be written to {}: {source}", place.display())]
     Unwritten {
-        /// Where it was to lie.
+        /// The directory for orders.
         place: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// No daemon serves, and none could in this place; the order waits.
+    /// No daemon serves, and this process could not take its place; the order waits.
     #[error("{error}; the order is accepted and waits as {}", file.display())]
     Unserved {
         /// The order.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         error: Box<DaemonError>,
     },
-    /// A daemon serves and did not hear it in time; the order waits.
+    /// The daemon did not process the order in time; the order waits.
     #[error(
         "the daemon has not heard the order within {} s; the order is accepted and waits as {}",
         PATIENCE.as_secs(), .0.display()
     )]
     Unheard(PathBuf),
-    /// It is gone, and the ledger has nothing of it.
+    /// The order is gone, and the ledger has no record of it.
     #[error("the order {id} is gone and the daemon {why}; its log says more")]
     Gone {
         /// The order.
         id: MessageId,
-        /// What the daemon made of it.
+        /// The daemon's problem with it.
         why: &'static str,
     },
     /// The ledger cannot be read.
@@ -66,40 +66,41 @@ pub enum TellError {
     Ledger(#[from] SpoolError),
 }
 
-/// What the ledger has of an order.
+/// The ledger's entry of an order.
 #[derive(Debug)]
-pub struct Heard {
+pub struct OrderEntry {
     /// Its id.
     pub id: MessageId,
     /// The entry.
     pub entry: Entry,
-    /// What was decided.
+    /// The decision.
     pub record: Record,
 }
 
-/// Gives the order and waits for what comes of it. One that was not heard is not lost.
-pub fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
-    orders::check(&event).map_err(TellError::Unfit)?;
+/// Submits the order and waits for its record. An order that is not processed in time is not lost.
+pub fn submit(root: &Path, event: Event) -> Result<OrderEntry, SubmitError> {
+    orders::check(&event).map_err(SubmitError::Unfit)?;
     let (id, now) = (workspace::clock::new_order_id(), workspace::clock::now());
-    // Whatever comes of it stands behind this. Who may write no order may not read this either, and is told the first.
+    // Opened first, so that the order's record comes after it. A user who may not write orders may not read this either
+    // and gets the error about writing, so this one waits.
     let tail = Tail::open(root, Since::End);
     let order = Order::new(id.clone(), now, event);
-    let file = orders::write(root, &order).map_err(|source| TellError::Unwritten {
+    let file = orders::write(root, &order).map_err(|source| SubmitError::Unwritten {
         place: orders::directory(root),
         source,
     })?;
-    see_to_it(root, &file)?;
+    wait_processed(root, &file)?;
     let mut tail = tail?;
     let mut found = None;
     tail.read(&mut |entry| {
         if entry.id.as_deref() == Some(id.as_str()) {
-            let (record, _) = fold::decision(entry)?;
+            let (record, _) = index::decision(entry)?;
             found = Some((entry.clone(), record));
         }
         Ok(())
     })?;
     if let Some((entry, record)) = found {
-        return Ok(Heard { id, entry, record });
+        return Ok(OrderEntry { id, entry, record });
     }
     let name = file.file_name().unwrap_or_default();
     let why = if orders::is_put_aside(root, name) {
@@ -107,27 +108,26 @@ pub fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
     } else {
         "does not know it"
     };
-    Err(TellError::Gone { id, why })
+    Err(SubmitError::Gone { id, why })
 }
 
-/// Waits until the daemon has heard the order, or hears it in its place where none serves.
-fn see_to_it(root: &Path, file: &Path) -> Result<(), TellError> {
-    let is_heard =
+/// Waits until the daemon has processed the order, or processes it itself if no daemon serves.
+fn wait_processed(root: &Path, file: &Path) -> Result<(), SubmitError> {
+    let is_processed =
         wait_until(root, PATIENCE, || file.symlink_metadata().is_err()).map_err(|error| {
-            TellError::Unserved {
+            SubmitError::Unserved {
                 file: file.to_owned(),
                 error: Box::new(error),
             }
         })?;
-    if is_heard {
+    if is_processed {
         Ok(())
     } else {
-        Err(TellError::Unheard(file.to_owned()))
+        Err(SubmitError::Unheard(file.to_owned()))
     }
 }
 
-/// Waits until the daemon has done something, or all is done in its place where none serves; says whether it was
-/// within its time.
+/// Waits until `is_done`, doing the daemon's work if no daemon serves; false if `patience` runs out first.
 pub fn wait_until(
     root: &Path,
     patience: Duration,
@@ -148,13 +148,13 @@ pub fn wait_until(
     Ok(false)
 }
 
-/// Where no daemon serves, judges and delivers all that lies there in its place; says whether it did.
+/// Judges and delivers all mail once if no daemon serves; says whether it did.
 fn judge_in_its_place(root: &Path) -> Result<bool, DaemonError> {
     if spool::is_served(root) == Some(true) {
         return Ok(false);
     }
     match serve::serve_once(root) {
-        // A daemon has started in between.
+        // A daemon has started meanwhile.
         Err(DaemonError::Mailroom(MailroomError::Spool(SpoolError::Locked { .. }))) => Ok(false),
         Err(error) => Err(error),
         Ok(_) => Ok(true),

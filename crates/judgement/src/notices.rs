@@ -1,6 +1,5 @@
-//! What the daemon itself writes to agents. Every letter is a message like any other, signed
-//! `settled`; here is what they share, and the notice of a refusal. What the others say is written
-//! in the modules below.
+//! Writes the daemon's own messages to agents, signed `settled`: their common envelope and the notice of a refusal. The
+//! modules below write the others.
 
 pub(crate) mod budget;
 pub(crate) mod handoff;
@@ -11,26 +10,26 @@ use message_schema::envelope::{DAEMON, Envelope, MessageType, Priority, Recipien
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::{Message, Report, line, render_message};
 
-/// A body holds at most 20 000 characters; a longer one is cut and points to the whole.
+/// The most characters of a body; a longer one is cut and says where the whole is.
 const BODY_CHARS_MAX: usize = 20_000;
 
-/// A subject holds at most 200 characters.
+/// The most characters of a subject.
 const SUBJECT_CHARS_MAX: usize = 200;
 
-/// A letter's envelope fields that are fixed by the record.
+/// The envelope fields of a notice that its record fixes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Letter<'a> {
+pub(crate) struct NoticeHead<'a> {
     /// Its id.
     pub id: &'a MessageId,
-    /// Whom it is for.
+    /// Its recipient.
     pub to: &'a AgentName,
-    /// When it is written.
+    /// The time it is written.
     pub at: Timestamp,
 }
 
-/// What a letter says.
+/// The content of a notice and the rest of its envelope.
 #[derive(Debug)]
-struct Said {
+struct NoticeContent {
     kind: MessageType,
     priority: Priority,
     subject: String,
@@ -40,9 +39,9 @@ struct Said {
     parent_message_id: Option<String>,
 }
 
-/// Tells the owner of an outbox that a message was refused, with the report as the body.
-pub(crate) fn notice(
-    letter: &Letter<'_>,
+/// Notifies the owner of an outbox of a refusal, with the report as the body.
+pub(crate) fn refusal(
+    head: &NoticeHead<'_>,
     report: &Report,
     about: Option<&Message>,
     summed_up: u32,
@@ -52,7 +51,7 @@ pub(crate) fn notice(
         count => format!("{count} earlier refusals were not announced; see dead_letter/.\n"),
     };
     let body = earlier + &report.to_yaml();
-    let said = Said {
+    let content = NoticeContent {
         related_pr: about.and_then(Message::related_pr),
         parent_message_id: about.and_then(Message::id).map(String::from),
         ..notification(
@@ -64,11 +63,11 @@ pub(crate) fn notice(
             fitted(body, "the whole report stands in dead_letter/"),
         )
     };
-    write(letter, said)
+    write(head, content)
 }
 
-fn notification(subject: String, body: String) -> Said {
-    Said {
+fn notification(subject: String, body: String) -> NoticeContent {
+    NoticeContent {
         kind: MessageType::Notification,
         priority: Priority::P1,
         subject,
@@ -79,19 +78,19 @@ fn notification(subject: String, body: String) -> Said {
     }
 }
 
-fn write(letter: &Letter<'_>, said: Said) -> String {
+fn write(head: &NoticeHead<'_>, content: NoticeContent) -> String {
     let envelope = Envelope {
-        id: letter.id.clone(),
+        id: head.id.clone(),
         from: daemon(),
-        to: Recipients::One(letter.to.clone()),
-        kind: said.kind,
-        priority: said.priority,
-        created_at_utc: letter.at,
-        related_pr: said.related_pr,
-        subject: one_line(&said.subject, SUBJECT_CHARS_MAX),
-        related_packet: said.related_packet,
+        to: Recipients::One(head.to.clone()),
+        kind: content.kind,
+        priority: content.priority,
+        created_at_utc: head.at,
+        related_pr: content.related_pr,
+        subject: one_line(&content.subject, SUBJECT_CHARS_MAX),
+        related_packet: content.related_packet,
         conversation_id: None,
-        parent_message_id: said.parent_message_id,
+        parent_message_id: content.parent_message_id,
         context_keys: None,
         expires_at: None,
         channel: None,
@@ -105,14 +104,14 @@ fn write(letter: &Letter<'_>, said: Said) -> String {
         body: String::new(),
         auth: None,
     };
-    render_message(&envelope, &said.body)
+    render_message(&envelope, &content.body)
 }
 
 fn daemon() -> AgentName {
     AgentName::new(DAEMON).expect("the daemon's name is within the grammar of agent names")
 }
 
-/// The body, cut where it is longer than a body may be, with word of where the whole is.
+/// Cuts a body that is too long and says where the whole is.
 fn fitted(body: String, whole: &str) -> String {
     if body.chars().count() <= BODY_CHARS_MAX {
         return body;
@@ -124,8 +123,7 @@ fn fitted(body: String, whole: &str) -> String {
         + &rest
 }
 
-/// A text of somebody else's as a part of a line: at most so many characters, and none that would
-/// break out of it.
+/// Makes foreign text safe inside a line: at most `chars_max` characters, none of which can break out of the line.
 fn one_line(text: &str, chars_max: usize) -> String {
     let shown = |c: char| if line::is_trap(c) { ' ' } else { c };
     text.chars().map(shown).take(chars_max).collect()
@@ -166,12 +164,12 @@ mod tests {
             "x\u{2028}\u{85}\u{1b}[2J.yaml",
             &"\u{200f}".repeat(255),
         ] {
-            let letter = Letter {
+            let head = NoticeHead {
                 id: &MessageId::new("settled-1").expect("an id"),
                 to: &to,
                 at,
             };
-            let text = notice(&letter, &report(file, &to, at), None, 0);
+            let text = refusal(&head, &report(file, &to, at), None, 0);
             let message = parse(text.as_bytes()).expect("readable");
             let subject = coerce(message.root(), Schema::Envelope.shape())["subject"].clone();
             let subject = subject.as_str().expect("a text");

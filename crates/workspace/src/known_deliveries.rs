@@ -1,15 +1,15 @@
-//! What proves that a file in an inbox was delivered: every delivery the ledger has, as hashes.
+//! Remembers every delivery to an inbox as a hash, so that a file no record made can be told from delivered mail.
 
 use std::collections::HashSet;
 
 use spool::{Content, Digest, Entry, Mailbox};
 
-/// Everything the ledger ever delivered to an inbox, as hashes of recipient and bytes.
+/// The hashes of recipient and bytes of every file the ledger delivered to an inbox.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Proofs(HashSet<u64>);
+pub struct KnownDeliveries(HashSet<u64>);
 
-impl Proofs {
-    /// Remembers what a record delivers.
+impl KnownDeliveries {
+    /// Adds the deliveries of an entry.
     pub fn note(&mut self, entry: &Entry) {
         for delivery in &entry.deliveries {
             let (Mailbox::Inbox(agent), Some(digest)) =
@@ -17,23 +17,23 @@ impl Proofs {
             else {
                 continue;
             };
-            self.0.insert(proof(agent, &digest));
+            self.0.insert(hash(agent, &digest));
         }
     }
 
     /// Whether the ledger delivered these bytes to that inbox.
-    pub fn has(&self, agent: &str, digest: &Digest) -> bool {
-        self.0.contains(&proof(agent, digest))
+    pub fn contains(&self, agent: &str, digest: &Digest) -> bool {
+        self.0.contains(&hash(agent, digest))
     }
 
-    /// The hashes, in order.
+    /// The hashes in ascending order.
     pub(crate) fn hashes(&self) -> Vec<u64> {
         let mut hashes: Vec<u64> = self.0.iter().copied().collect();
         hashes.sort_unstable();
         hashes
     }
 
-    /// Remembers deliveries by their hashes.
+    /// Adds deliveries by their hashes.
     pub fn extend(&mut self, hashes: impl IntoIterator<Item = u64>) {
         self.0.extend(hashes);
     }
@@ -47,8 +47,8 @@ fn digest(entry: &Entry, content: &Content) -> Option<Digest> {
     }
 }
 
-/// The same in every build, for snapshots keep it.
-fn proof(agent: &str, digest: &Digest) -> u64 {
+/// Snapshots keep this hash, so it must be the same in every build.
+fn hash(agent: &str, digest: &Digest) -> u64 {
     let text = [agent.as_bytes(), &[0], &digest.bytes()].concat();
     let digest = Digest::of(&text).bytes();
     u64::from_be_bytes(digest[..8].try_into().expect("eight of 32 bytes"))

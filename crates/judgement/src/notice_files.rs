@@ -1,5 +1,5 @@
-//! What the daemon itself sends: from a record to the files its letters make, each in the mailbox or
-//! the folder where its reader looks for it. What a letter says is the business of `letters`.
+//! Puts the notices of a record into files, each in the mailbox or folder where its reader looks. `notices` writes their
+//! text.
 
 use chrono::{DateTime, Utc};
 use message_schema::envelope::Timestamp;
@@ -10,16 +10,16 @@ use review::{
 };
 use spool::{Content, Delivery, FileName, Mailbox, dirs};
 
-use crate::letters::{self, budget, handoff, news};
-use crate::snapshot;
-use crate::used_names::{Folder, UsedNames};
+use crate::notices::{self, budget, handoff, news};
+use crate::pull_event_file;
+use crate::used_names::{NameScope, UsedNames};
 
-/// The record whose files are written, and what stands around it.
+/// A record whose notices become files, and the values they depend on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Outgoing<'a> {
-    /// The number it will get.
+pub(crate) struct NoticeFiles<'a> {
+    /// The record's number.
     pub seq: u64,
-    /// When it was decided.
+    /// The time of the decision.
     pub now: DateTime<Utc>,
     /// The state it was decided on: the record is not applied yet.
     pub state: &'a State,
@@ -27,7 +27,7 @@ pub(crate) struct Outgoing<'a> {
     pub agents: &'a [AgentName],
 }
 
-/// What the daemon writes about.
+/// The cause of a record's notices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Occasion<'a> {
     /// An event.
@@ -66,20 +66,20 @@ impl<'a> Occasion<'a> {
     }
 }
 
-impl Outgoing<'_> {
-    /// The files the letters of a record make. A letter to an agent that has no mailbox any more is
-    /// in the record and nowhere else: a file that could never be made would be tried for ever.
-    pub(crate) fn letters(&self, occasion: Occasion<'_>, names: &mut UsedNames) -> Vec<Delivery> {
+impl NoticeFiles<'_> {
+    /// The files of a record's notices. A notice to an agent without a mailbox stays in the record only, because the
+    /// daemon would retry the impossible delivery forever.
+    pub(crate) fn notices(&self, occasion: Occasion<'_>, names: &mut UsedNames) -> Vec<Delivery> {
         let mut deliveries = Vec::new();
         for (number, letter) in occasion.letters().iter().enumerate() {
             if self.agents.contains(&letter.to) {
-                deliveries.extend(self.letter(letter, number, occasion, names));
+                deliveries.extend(self.notice(letter, number, occasion, names));
             }
         }
         deliveries
     }
 
-    fn letter(
+    fn notice(
         &self,
         letter: &DaemonMessage,
         number: usize,
@@ -158,16 +158,16 @@ impl Outgoing<'_> {
             .map_or_else(|| before.clone(), |step| before.after(step, self.now))
     }
 
-    /// The envelope fields of a letter of this record.
-    pub(crate) fn head<'l>(&self, id: &'l MessageId, to: &'l AgentName) -> letters::Letter<'l> {
-        letters::Letter {
+    /// The envelope fields of a notice of this record.
+    pub(crate) fn head<'l>(&self, id: &'l MessageId, to: &'l AgentName) -> notices::NoticeHead<'l> {
+        notices::NoticeHead {
             id,
             to,
             at: Timestamp::from_utc(self.now),
         }
     }
 
-    /// A file of the daemon's own in an agent's inbox; `number` tells the letters of one record apart.
+    /// Delivers a notice to an agent's inbox; `number` tells the notices of one record apart.
     pub(crate) fn posted(
         &self,
         to: &AgentName,
@@ -185,13 +185,13 @@ impl Outgoing<'_> {
         delivery(Mailbox::Inbox(to.to_string()), name, text, names, self.seq)
     }
 
-    /// The snapshot that an event of a pull request leaves.
-    pub(crate) fn snapshot(&self, event: &Event, names: &mut UsedNames) -> Option<Delivery> {
+    /// The file about an event of a pull request.
+    pub(crate) fn pull_event(&self, event: &Event, names: &mut UsedNames) -> Option<Delivery> {
         let Event::Pull(event) = event else {
             return None;
         };
         let name = format!("{}_{}_{}.yaml", self.stamp(), event.action.word(), self.seq);
-        let text = snapshot::text(event, Timestamp::from_utc(self.now));
+        let text = pull_event_file::text(event, Timestamp::from_utc(self.now));
         let mailbox = Mailbox::PullRequest(String::from(event.pr.to_canonical()));
         Some(delivery(mailbox, name, text, names, self.seq))
     }
@@ -201,8 +201,12 @@ impl Outgoing<'_> {
     }
 }
 
-fn about<'a>(key: &'a ReviewKey, review: &'a Review, occasion: Occasion<'a>) -> news::About<'a> {
-    news::About {
+fn about<'a>(
+    key: &'a ReviewKey,
+    review: &'a Review,
+    occasion: Occasion<'a>,
+) -> news::ReviewChange<'a> {
+    news::ReviewChange {
         key,
         review,
         event: occasion.event(),
@@ -210,7 +214,7 @@ fn about<'a>(key: &'a ReviewKey, review: &'a Review, occasion: Occasion<'a>) -> 
     }
 }
 
-/// A packet in its folder, and the path by which a message names it.
+/// Delivers a packet to its folder, and gives the path by which a message names it.
 fn packet_of(
     folder: &str,
     name: &str,
@@ -240,7 +244,7 @@ fn delivery(
 ) -> Delivery {
     let wanted =
         FileName::new(name).expect("digits, words and the daemon's own ids are a file name");
-    let file = names.choose(Folder::Mailbox(&mailbox), &wanted, seq);
+    let file = names.choose(NameScope::Mailbox(&mailbox), &wanted, seq);
     Delivery {
         mailbox,
         file,

@@ -1,5 +1,5 @@
-//! The profiles that exercise one part by itself: the threads of one reviewer, the quality gate,
-//! the handoff of findings, the run of a pair of commands.
+//! Plays the profiles that exercise one part by itself: the threads of one reviewer, the quality gate, the handoff of
+//! findings, the run of a pair of commands.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use review::{
 };
 
 use super::compose::packet_text;
-use super::deeds::PairDeed;
-use super::findings::{self, Line};
+use super::facts::{self, Fact};
+use super::findings::{self, FindingDraft};
 use super::format::{PairSetup, Setup};
-use super::outcome::{self, Outcome};
-use super::reader::{Read, Wrong, fields, one_or_many, parsed, text, value};
+use super::reader::{ParseError, Parsed, fields, one_or_many, parsed, text, value};
+use super::steps::PairAction;
 use super::yaml::Writer;
 
 /// The threads of one reviewer, and how many cycles they went through.
 #[derive(Default)]
-pub(super) struct Threads {
+pub(super) struct ThreadsProfile {
     pub(super) all: BTreeMap<FindingId, Thread>,
     cycles: u32,
 }
 
-impl Threads {
+impl ThreadsProfile {
     /// The threads a scenario begins with.
-    pub(super) fn of(setup: &Setup) -> Read<Self> {
+    pub(super) fn of(setup: &Setup) -> Parsed<Self> {
         let all = setup
             .threads
             .as_ref()
@@ -37,13 +37,13 @@ impl Threads {
         Ok(Self { all, cycles: 0 })
     }
 
-    /// One answer of the reviewer: threads it opens, actions on those that are there.
-    pub(super) fn cycle(&mut self, node: &Node, policy: &Policy) -> Read<Vec<Outcome>> {
+    /// Plays one response of the reviewer: threads it opens and actions on existing ones.
+    pub(super) fn cycle(&mut self, node: &Node, policy: &Policy) -> Parsed<Vec<Fact>> {
         fields(node, "cycle", &["open", "act", "addressed"])?;
         let mut lines = Vec::new();
         for field in value(node, "open").map_or(&[][..], Node::fields) {
             let (fields, filled) = findings::opened(&field.value)?;
-            lines.push(Line {
+            lines.push(FindingDraft {
                 id: &field.key,
                 fields,
                 filled,
@@ -57,13 +57,13 @@ impl Threads {
                 one_or_many(&field.value)
                     .iter()
                     .map(parsed)
-                    .collect::<Read<Vec<FindingId>>>()?,
+                    .collect::<Parsed<Vec<FindingId>>>()?,
             ),
             None => None,
         };
         let packet = match findings::check(&findings::packet(&lines)) {
             Ok(packet) => packet,
-            Err(outcomes) => return Ok(outcomes),
+            Err(list) => return Ok(list),
         };
         let number = self.cycles + 1;
         let cycle = Cycle {
@@ -76,7 +76,7 @@ impl Threads {
             Ok(after) => {
                 self.cycles = number;
                 let before = std::mem::replace(&mut self.all, after);
-                let verdict = Outcome::yes(format!("accepted -> cycle {number}"));
+                let verdict = Fact::yes(format!("accepted -> cycle {number}"));
                 std::iter::once(verdict)
                     .chain(changed(&before, &self.all))
                     .collect()
@@ -86,7 +86,7 @@ impl Threads {
     }
 
     /// A finding about a thread that is known: a bare word is the action.
-    fn act<'a>(&self, id: &'a str, node: &'a Node) -> Read<Line<'a>> {
+    fn act<'a>(&self, id: &'a str, node: &'a Node) -> Parsed<FindingDraft<'a>> {
         let known = id.parse().ok().and_then(|id: FindingId| self.all.get(&id));
         let mut filled = vec![("status", "open".to_owned())];
         filled.push((
@@ -107,22 +107,22 @@ impl Threads {
         match &node.content {
             Content::Scalar(_) => {
                 filled.push(("action", text(node)?.trim().to_owned()));
-                Ok(Line {
+                Ok(FindingDraft {
                     id,
                     fields: &[],
                     filled,
                 })
             }
-            Content::Map(fields) => Ok(Line { id, fields, filled }),
-            Content::List(_) => Err(Wrong::at(
+            Content::Map(fields) => Ok(FindingDraft { id, fields, filled }),
+            Content::List(_) => Err(ParseError::at(
                 node.place,
                 "expected one action, or the fields of a finding",
             )),
         }
     }
 
-    /// An approval is held against the quality gate; what its nits cover becomes deferred.
-    pub(super) fn lgtm(&mut self, step: &Node, policy: &Policy) -> Read<Vec<Outcome>> {
+    /// Checks an approval against the quality gate; findings its nits cover become deferred.
+    pub(super) fn lgtm(&mut self, step: &Node, policy: &Policy) -> Parsed<Vec<Fact>> {
         let packet = step.field("packet").map(|field| packet_text(&field.value));
         let given = step.field("lgtm").map(|field| &field.value);
         let mut body = Writer::default();
@@ -142,7 +142,7 @@ impl Threads {
         let valid =
             match findings::check_message("review_lgtm", &body.into_text(), packet.as_deref()) {
                 Ok(valid) => valid,
-                Err(outcomes) => return Ok(outcomes),
+                Err(list) => return Ok(list),
             };
         let Body::Lgtm(lgtm) = valid.body() else {
             unreachable!("the message was written as a review_lgtm")
@@ -152,7 +152,7 @@ impl Threads {
             Ok(deferred) => {
                 let before = self.all.clone();
                 self.all.extend(deferred);
-                std::iter::once(Outcome::yes("accepted -> pass"))
+                std::iter::once(Fact::yes("accepted -> pass"))
                     .chain(changed(&before, &self.all))
                     .collect()
             }
@@ -160,32 +160,29 @@ impl Threads {
         })
     }
 
-    /// Where every thread stands.
+    /// The state of every thread.
     pub(super) fn lines(&self) -> Vec<String> {
         self.all
             .iter()
-            .map(|(id, thread)| outcome::thread(id.as_str(), thread))
+            .map(|(id, thread)| facts::thread(id.as_str(), thread))
             .collect()
     }
 }
 
-fn changed(
-    before: &BTreeMap<FindingId, Thread>,
-    after: &BTreeMap<FindingId, Thread>,
-) -> Vec<Outcome> {
+fn changed(before: &BTreeMap<FindingId, Thread>, after: &BTreeMap<FindingId, Thread>) -> Vec<Fact> {
     let new = after
         .iter()
         .filter(|(id, thread)| before.get(*id) != Some(*thread));
-    new.map(|(id, thread)| Outcome::note(outcome::thread(id.as_str(), thread)))
+    new.map(|(id, thread)| Fact::note(facts::thread(id.as_str(), thread)))
         .collect()
 }
 
-fn refused(faults: &[Fault]) -> Vec<Outcome> {
-    faults.iter().map(outcome::fault).collect()
+fn refused(faults: &[Fault]) -> Vec<Fact> {
+    faults.iter().map(facts::fault).collect()
 }
 
 /// The record of a review that ended with these threads, so that its pull request can be merged.
-pub(super) fn ended_with(setup: &Setup) -> Read<Option<Record>> {
+pub(super) fn ended_with(setup: &Setup) -> Parsed<Option<Record>> {
     let Some(node) = &setup.threads else {
         return Ok(None);
     };
@@ -215,16 +212,16 @@ pub(super) fn ended_with(setup: &Setup) -> Read<Option<Record>> {
 }
 
 /// A run goes from one state to another, or cannot.
-pub(super) fn transition(from: RunState, to: RunState) -> Vec<Outcome> {
+pub(super) fn transition(from: RunState, to: RunState) -> Vec<Fact> {
     vec![match from.go(to) {
-        Ok(to) => Outcome::yes(format!("accepted -> {}", to.word())),
+        Ok(to) => Fact::yes(format!("accepted -> {}", to.word())),
         Err(invalid) => invalid_transition(&invalid),
     }]
 }
 
-fn invalid_transition(invalid: &review::InvalidTransition) -> Outcome {
+fn invalid_transition(invalid: &review::InvalidTransition) -> Fact {
     let code = Code::InvalidTransition;
-    Outcome::no(
+    Fact::no(
         format!(
             "refused {code} from={} to={}",
             invalid.from.word(),
@@ -236,12 +233,12 @@ fn invalid_transition(invalid: &review::InvalidTransition) -> Outcome {
 }
 
 /// A pair of commands, and the words it reads.
-pub(super) struct PairTable {
+pub(super) struct PairProfile {
     pair: Pair,
     setup: PairSetup,
 }
 
-impl PairTable {
+impl PairProfile {
     pub(super) fn new(setup: &PairSetup) -> Self {
         Self {
             pair: Pair::new(setup.has_reviewer, setup.iterations),
@@ -249,14 +246,14 @@ impl PairTable {
         }
     }
 
-    /// Something happens to the commands.
-    pub(super) fn happen(&mut self, deed: &PairDeed) -> Vec<Outcome> {
-        let (event, signal) = match deed {
-            PairDeed::Started => (PairEvent::Started, None),
-            PairDeed::StartFailed => (PairEvent::StartFailed, None),
-            PairDeed::Crashed => (PairEvent::Crashed, None),
-            PairDeed::Interrupted => (PairEvent::Interrupted, None),
-            PairDeed::Output(output) => {
+    /// Plays an action of the commands.
+    pub(super) fn act(&mut self, action: &PairAction) -> Vec<Fact> {
+        let (event, signal) = match action {
+            PairAction::Started => (PairEvent::Started, None),
+            PairAction::StartFailed => (PairEvent::StartFailed, None),
+            PairAction::Crashed => (PairEvent::Crashed, None),
+            PairAction::Interrupted => (PairEvent::Interrupted, None),
+            PairAction::Output(output) => {
                 let signal = Signal::read(output, &self.setup.words);
                 (
                     PairEvent::Ended(signal),
@@ -264,18 +261,18 @@ impl PairTable {
                 )
             }
         };
-        let signal = signal.map(Outcome::note);
+        let signal = signal.map(Fact::note);
         let verdict = match self.pair.after(event) {
             Ok(pair) => {
                 self.pair = pair;
-                Outcome::yes(format!("accepted -> {}", self.stands()))
+                Fact::yes(format!("accepted -> {}", self.state_text()))
             }
             Err(invalid) => invalid_transition(&invalid),
         };
         std::iter::once(verdict).chain(signal).collect()
     }
 
-    fn stands(&self) -> String {
+    fn state_text(&self) -> String {
         let why = self
             .pair
             .failure()
@@ -287,8 +284,8 @@ impl PairTable {
         )
     }
 
-    /// Where the pair stands.
+    /// The state of the pair.
     pub(super) fn lines(&self) -> Vec<String> {
-        vec![format!("pair {}", self.stands())]
+        vec![format!("pair {}", self.state_text())]
     }
 }

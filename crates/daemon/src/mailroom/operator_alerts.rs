@@ -1,0 +1,63 @@
+//! Raises alerts for what the mailroom cannot fix itself: outboxes of the wrong owner, files it may not read, and mail
+//! from unknown senders.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use workspace::operator_alerts::{Alert, AlertKind, is_unreadable};
+
+use super::Mailroom;
+use crate::unknown_sender::ScanContext;
+
+impl Mailroom {
+    /// Alerts the operator to outboxes whose owner is not the configured user, and clears the alerts of fixed conditions.
+    pub(super) fn check_alert_conditions(&mut self) {
+        let users = self.config.users();
+        let layout = self.spool.layout();
+        let mut mismatches = Vec::new();
+        for (agent, user) in users {
+            let path = layout.outbox(agent.as_str());
+            let Some(owner) = path
+                .symlink_metadata()
+                .ok()
+                .map(|data| data.uid())
+                .filter(|uid| *uid != user)
+            else {
+                continue;
+            };
+            let what = format!(
+                "this outbox belongs to uid {owner}, and settled.toml says that {agent} is uid {user}: its owner can \
+                 remove and withhold what {agent} sends; `settled init --separate-users` mends it"
+            );
+            mismatches.push(Alert {
+                kind: AlertKind::OutboxOwner,
+                path,
+                what,
+            });
+        }
+        let alerts = &mut self.docket.alerts;
+        alerts.clear(|alert| match alert.kind {
+            AlertKind::OutboxOwner => !mismatches.contains(alert),
+            AlertKind::Unreadable => !is_unreadable(&alert.path),
+            AlertKind::SenderUnproven => alert.path.symlink_metadata().is_err(),
+        });
+        mismatches.into_iter().for_each(|alert| alerts.raise(alert));
+        alerts.save();
+    }
+
+    /// Scans the inboxes for files of unknown senders. Only the timed sweep does so: a file has to be found by two scans,
+    /// with time between them for its original to arrive.
+    pub fn look_for_unknown_senders(&mut self) {
+        let agents = std::sync::Arc::clone(self.docket.agents());
+        let mut context = ScanContext {
+            known_deliveries: &self.docket.known_deliveries,
+            alerts: &mut self.docket.alerts,
+        };
+        self.unknown_senders.scan(
+            &agents,
+            &self.spool.view(),
+            self.spool.layout(),
+            &mut context,
+        );
+        self.docket.alerts.save();
+    }
+}

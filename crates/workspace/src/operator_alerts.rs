@@ -1,0 +1,171 @@
+//! Conditions only an operator can fix. Each is logged once and listed by `settled status` while it lasts. Alerts decide
+//! nothing: if their file is lost, the daemon logs them again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use spool::{Layout, SpoolError};
+
+/// The file in `.settled`.
+const FILE: &str = "troubles.json";
+
+/// The most alerts at a time; more than these have one cause.
+const ALERTS_MAX: usize = 1_000;
+
+/// The kind of an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AlertKind {
+    /// An outbox belongs to another user than the config names for its agent.
+    OutboxOwner,
+    /// The daemon may not read a file or directory.
+    Unreadable,
+    /// No record made a file in an inbox, and nothing proves its sender.
+    SenderUnproven,
+}
+
+/// One condition an operator has to fix.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Alert {
+    /// Its kind.
+    pub kind: AlertKind,
+    /// The full path it is about.
+    pub path: PathBuf,
+    /// The problem and its fix, in one sentence.
+    pub what: String,
+}
+
+/// The alerts of a workspace.
+#[derive(Debug, Default)]
+pub struct Alerts {
+    root: PathBuf,
+    known: BTreeMap<(AlertKind, PathBuf), Alert>,
+    is_changed: bool,
+}
+
+/// Reads the alerts the daemon saved last; none if there is no readable file.
+pub fn read(root: &Path) -> Vec<Alert> {
+    let text = std::fs::read(Layout::new(root).own().join(FILE)).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+impl Alerts {
+    /// Opens with the alerts of the last run, which are already logged.
+    pub fn open(root: &Path) -> Self {
+        let known = read(root)
+            .into_iter()
+            .map(|alert| ((alert.kind, alert.path.clone()), alert));
+        Self {
+            root: root.to_owned(),
+            known: known.collect(),
+            is_changed: false,
+        }
+    }
+
+    /// Raises an alert and logs it, unless it is already known.
+    pub fn raise(&mut self, alert: Alert) {
+        let key = (alert.kind, alert.path.clone());
+        let is_known = self.known.get(&key) == Some(&alert);
+        if is_known || (self.known.len() >= ALERTS_MAX && !self.known.contains_key(&key)) {
+            return;
+        }
+        tracing::warn!(path = %alert.path.display(), "{}", alert.what);
+        self.known.insert(key, alert);
+        self.is_changed = true;
+    }
+
+    /// Raises an alert for a path the daemon may not read; false if the error is another one.
+    pub fn raise_unreadable(&mut self, error: &SpoolError) -> bool {
+        let SpoolError::Io { path, source, .. } = error else {
+            return false;
+        };
+        if source.kind() != io::ErrorKind::PermissionDenied {
+            return false;
+        }
+        let uid = rustix::process::geteuid().as_raw();
+        let what = format!(
+            "the daemon (uid {uid}) may not read this; it is tried again: let its owner run with umask 022, \
+             `chmod a+r` it, or run `settled init --separate-users` for directories"
+        );
+        self.raise(Alert {
+            kind: AlertKind::Unreadable,
+            path: path.clone(),
+            what,
+        });
+        true
+    }
+
+    /// Clears the alerts whose condition is over.
+    pub fn clear(&mut self, is_over: impl Fn(&Alert) -> bool) {
+        let before = self.known.len();
+        self.known.retain(|_, alert| !is_over(alert));
+        self.is_changed |= self.known.len() != before;
+    }
+
+    /// Saves the alerts for `settled status` and for the next start.
+    pub fn save(&mut self) {
+        if !std::mem::take(&mut self.is_changed) {
+            return;
+        }
+        let own = Layout::new(&self.root).own();
+        let (file, temporary) = (own.join(FILE), own.join(format!("{FILE}.tmp")));
+        let all: Vec<&Alert> = self.known.values().collect();
+        let text = serde_json::to_string_pretty(&all).expect("text keys and plain values are JSON");
+        let written = std::fs::write(&temporary, text + "\n")
+            .and_then(|()| std::fs::rename(&temporary, &file));
+        if let Err(error) = written {
+            tracing::debug!(%error, "cannot save the operator alerts; the next start logs them again");
+        }
+    }
+}
+
+/// Whether the path still exists and the daemon still may not read it.
+pub fn is_unreadable(path: &Path) -> bool {
+    let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+    let flags = i32::try_from(flags.bits()).expect("the flags of an opening are few");
+    let opened = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path);
+    opened.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alert(path: &str) -> Alert {
+        Alert {
+            kind: AlertKind::SenderUnproven,
+            path: path.into(),
+            what: "it is so".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_alert_survives_a_restart_and_is_cleared_when_its_condition_is_over() {
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join(".settled")).expect("a directory");
+        let mut alerts = Alerts::open(root.path());
+        alerts.raise(alert("/a"));
+        alerts.raise(alert("/b"));
+        alerts.save();
+        let mut again = Alerts::open(root.path());
+        again.raise(alert("/a"));
+        assert!(!again.is_changed, "the first run raised it");
+        again.clear(|alert| alert.path == Path::new("/a"));
+        again.save();
+        assert_eq!(read(root.path()), [alert("/b")]);
+    }
+
+    #[test]
+    fn a_flood_of_alerts_is_bounded() {
+        let mut alerts = Alerts::default();
+        (0..=ALERTS_MAX).for_each(|n| alerts.raise(alert(&n.to_string())));
+        assert_eq!(alerts.known.len(), ALERTS_MAX);
+    }
+}

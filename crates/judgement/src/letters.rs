@@ -7,7 +7,9 @@ pub(crate) mod handoff;
 pub(crate) mod news;
 
 use message_schema::body::Body;
-use message_schema::envelope::{DAEMON, Envelope, MessageType, Priority, Recipients, Timestamp};
+use message_schema::envelope::{
+    DAEMON, Envelope, MessageType, Priority, Recipients, TextKind, Timestamp,
+};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::{Message, Report, line, render_message};
 
@@ -69,7 +71,7 @@ pub(crate) fn notice(
 
 fn notification(subject: String, body: String) -> Said {
     Said {
-        kind: MessageType::Notification,
+        kind: MessageType::Text(TextKind::Notification),
         priority: Priority::P1,
         subject,
         body: Body::Text(body),

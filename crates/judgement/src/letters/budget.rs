@@ -2,7 +2,7 @@
 //! the `review_feedback` in its place, with a packet that carries the open threads.
 
 use message_schema::body::{Body, Escalation, ReviewFeedback};
-use message_schema::envelope::{DAEMON, MessageType, Timestamp};
+use message_schema::envelope::{DAEMON, MessageType, ReviewKind, Timestamp};
 use message_schema::id::{FindingId, PacketPath};
 use message_schema::packet::{Finding, FindingsPacket, Status, Summary};
 use message_schema::render_packet;
@@ -94,7 +94,7 @@ pub(crate) fn feedback(
         telemetry: None,
     };
     let said = Said {
-        kind: MessageType::ReviewFeedback,
+        kind: MessageType::Review(ReviewKind::Feedback),
         priority: spent.review.priority,
         subject: format!(
             "Review feedback: round {} (#{pr}), the budget of {reviewer} is spent",

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use message_schema::body::Body;
-use message_schema::envelope::{Envelope, MessageType, Priority, Recipients, Timestamp};
+use message_schema::envelope::{
+    Envelope, MessageType, Priority, Recipients, ReviewKind, Timestamp,
+};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use serde_json::json;
 use settled_tests::mailroom::{Mailroom, said};
@@ -267,38 +269,30 @@ fn envelope(kind: MessageType, n: usize) -> Envelope {
 }
 
 /// A body of a review message with a nasty text in every free field.
-fn review_body(kind: MessageType, text: &str) -> Option<Body> {
+fn review_body(kind: ReviewKind, text: &str) -> Body {
     let nit =
         json!({"nit_id": text, "tier": "P3", "summary": text, "owner": text, "next_action": text});
     let body = match kind {
-        MessageType::ReviewRequest => serde_json::from_value(json!({
+        ReviewKind::Request => serde_json::from_value(json!({
             "pr": "0086", "branch": text, "diff_summary": text, "handoff_ref": text, "round": 1,
             "base_sha": "1234567", "validation_commands": [text], "human_direction": {"who": text}
         }))
         .map(Body::Request),
-        MessageType::ReviewFeedback => serde_json::from_value(json!({
+        ReviewKind::Feedback => serde_json::from_value(json!({
             "findings_packet": "packets/findings/r1.yaml", "round": 1, "blocking_count": 0,
             "escalation": text, "telemetry": {"turns": 3, "note": text}
         }))
         .map(Body::Feedback),
-        MessageType::ReviewAddressed => serde_json::from_value(json!({
+        ReviewKind::Addressed => serde_json::from_value(json!({
             "commit_sha": "12345e7", "changes_summary": text, "round": 1, "addressed_finding_ids": [text]
         }))
         .map(Body::Addressed),
-        MessageType::ReviewLgtm => serde_json::from_value(json!({
+        ReviewKind::Lgtm => serde_json::from_value(json!({
             "quality_gate_result": "pass", "merge_ready": true, "nits": [nit]
         }))
         .map(Body::Lgtm),
-        MessageType::Notification
-        | MessageType::Question
-        | MessageType::TaskRequest
-        | MessageType::FollowUp
-        | MessageType::Handoff
-        | MessageType::HandoffComplete
-        | MessageType::BrainstormRequest
-        | MessageType::BrainstormFollowup => return None,
     };
-    Some(body.expect("a body of its type"))
+    body.expect("a body of its type")
 }
 
 /// What stands in a rendered file, and what it was rendered from.
@@ -309,11 +303,14 @@ struct Rendered {
 }
 
 fn render_all(directory: &Path) -> Vec<Rendered> {
-    let render = |(n, kind): (usize, &MessageType)| {
-        let envelope = envelope(*kind, n);
-        let free = BODIES[(n / MessageType::ALL.len() + n) % BODIES.len()];
-        let body =
-            review_body(*kind, &envelope.subject).unwrap_or_else(|| Body::Text(free.to_owned()));
+    let kinds = MessageType::all();
+    let count = kinds.clone().count();
+    let render = |(n, kind): (usize, MessageType)| {
+        let envelope = envelope(kind, n);
+        let body = match kind {
+            MessageType::Review(kind) => review_body(kind, &envelope.subject),
+            MessageType::Text(_) => Body::Text(BODIES[(n / count + n) % BODIES.len()].to_owned()),
+        };
         let file = directory.join(format!("{n}.yaml"));
         settled_tests::write(&file, &message_schema::render_message(&envelope, &body));
         Rendered {
@@ -322,10 +319,9 @@ fn render_all(directory: &Path) -> Vec<Rendered> {
             body,
         }
     };
-    MessageType::ALL
-        .iter()
+    kinds
         .cycle()
-        .take(3 * MessageType::ALL.len())
+        .take(3 * count)
         .enumerate()
         .map(render)
         .collect()

@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use message_schema::envelope::MessageType;
+use message_schema::envelope::TextKind;
 use settled_tests::mailroom::{Mailroom, said};
 use settled_tests::{binaries, names};
 
@@ -44,15 +44,14 @@ fn the_templates_of_a_review_end_in_an_approval() {
 #[test]
 fn the_template_of_every_other_type_is_delivered() {
     let mailroom = Mailroom::new(&["claude", "codex"]);
-    let others: Vec<&MessageType> = MessageType::ALL
-        .iter()
-        .filter(|kind| !kind.is_review())
-        .collect();
-    for kind in &others {
+    for kind in TextKind::ALL {
         let text = template(kind.as_str(), &["--from", "claude", "--to", "codex"]);
         mailroom.post("claude", &format!("{kind}.yaml"), &text);
     }
     let output = mailroom.once();
     assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(names(mailroom.agent("codex", "inbox")).len(), others.len());
+    assert_eq!(
+        names(mailroom.agent("codex", "inbox")).len(),
+        TextKind::ALL.len()
+    );
 }

@@ -2,7 +2,7 @@
 //! name and text.
 
 use chrono::{DateTime, Utc};
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::{escaped_json, flow, render_lines};
 use review::{Brief, Event, Policy, Record, State};
 use spool::{Content, Delivery, FileName, Mailbox};
@@ -20,7 +20,7 @@ pub fn of(
     names: &mut UsedNames,
 ) -> Option<Delivery> {
     let step = match record {
-        Record::Accepted(accepted) if accepted.kind == MessageType::ReviewRequest => {
+        Record::Accepted(accepted) if accepted.kind == MessageType::Review(ReviewKind::Request) => {
             accepted.step.as_ref()
         }
         Record::Happened(happened) => match &happened.event {

@@ -6,7 +6,9 @@ pub(crate) mod handoff;
 pub(crate) mod news;
 
 use message_schema::body::Body;
-use message_schema::envelope::{DAEMON, Envelope, MessageType, Priority, Recipients, Timestamp};
+use message_schema::envelope::{
+    DAEMON, Envelope, MessageType, Priority, Recipients, TextKind, Timestamp,
+};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::{Message, Report, line, render_message};
 
@@ -68,7 +70,7 @@ pub(crate) fn refusal(
 
 fn notification(subject: String, body: String) -> NoticeContent {
     NoticeContent {
-        kind: MessageType::Notification,
+        kind: MessageType::Text(TextKind::Notification),
         priority: Priority::P1,
         subject,
         body: Body::Text(body),

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use message_schema::envelope::{DAEMON, MessageType};
+use message_schema::envelope::{DAEMON, MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::{Report, parse};
 
@@ -13,18 +13,9 @@ use crate::mailboxes::{AgentMailboxes, MailboxEntry, MailboxPlace};
 /// the reader has answered since, nor the refusal of its own message while another agent has to move.
 pub fn is_verdict(letter: &MailboxEntry, me: &AgentName, bag: &AgentMailboxes) -> io::Result<bool> {
     let is_one = match letter.kind.as_deref().and_then(MessageType::from_word) {
-        Some(MessageType::ReviewFeedback | MessageType::ReviewLgtm) => true,
+        Some(MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm)) => true,
         Some(
-            MessageType::ReviewRequest
-            | MessageType::ReviewAddressed
-            | MessageType::Notification
-            | MessageType::Question
-            | MessageType::TaskRequest
-            | MessageType::FollowUp
-            | MessageType::Handoff
-            | MessageType::HandoffComplete
-            | MessageType::BrainstormRequest
-            | MessageType::BrainstormFollowup,
+            MessageType::Review(ReviewKind::Request | ReviewKind::Addressed) | MessageType::Text(_),
         )
         | None => {
             letter.from.as_deref() == Some(DAEMON)
@@ -61,12 +52,8 @@ fn is_answered(letter: &MailboxEntry, bag: &AgentMailboxes) -> io::Result<bool> 
     };
     for place in [MailboxPlace::Outbox, MailboxPlace::Sent] {
         let is_answer = |sent: &MailboxEntry| {
-            let kind = sent.kind.as_deref().and_then(MessageType::from_word);
-            [
-                Some(MessageType::ReviewRequest),
-                Some(MessageType::ReviewAddressed),
-            ]
-            .contains(&kind)
+            let kind = sent.kind.as_deref().and_then(ReviewKind::from_word);
+            [Some(ReviewKind::Request), Some(ReviewKind::Addressed)].contains(&kind)
                 && number(sent).is_some_and(|about| about.same_pr(&pr))
         };
         if bag.since(place, arrived)?.iter().any(is_answer) {
@@ -85,17 +72,9 @@ pub fn answered(
     parent: Option<&str>,
 ) -> io::Result<Vec<MailboxEntry>> {
     let asked = match kind {
-        MessageType::ReviewFeedback | MessageType::ReviewLgtm => Some(MessageType::ReviewRequest),
-        MessageType::ReviewAddressed => Some(MessageType::ReviewFeedback),
-        MessageType::ReviewRequest
-        | MessageType::Notification
-        | MessageType::Question
-        | MessageType::TaskRequest
-        | MessageType::FollowUp
-        | MessageType::Handoff
-        | MessageType::HandoffComplete
-        | MessageType::BrainstormRequest
-        | MessageType::BrainstormFollowup => None,
+        MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm) => Some(ReviewKind::Request),
+        MessageType::Review(ReviewKind::Addressed) => Some(ReviewKind::Feedback),
+        MessageType::Review(ReviewKind::Request) | MessageType::Text(_) => None,
     };
     let is_about = |letter: &MailboxEntry| {
         let number = letter.pr.as_deref().and_then(|pr| PrNumber::new(pr).ok());
@@ -106,7 +85,7 @@ pub fn answered(
     let is_answered = |letter: &MailboxEntry| {
         let is_parent = parent.is_some() && letter.id.as_deref() == parent;
         let is_asked =
-            asked.is_some() && letter.kind.as_deref().and_then(MessageType::from_word) == asked;
+            asked.is_some() && letter.kind.as_deref().and_then(ReviewKind::from_word) == asked;
         is_parent || (is_asked && is_about(letter))
     };
     let mut letters = bag.letters(MailboxPlace::Taken)?;

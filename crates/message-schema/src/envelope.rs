@@ -1,6 +1,7 @@
 //! The envelope: the fields every message carries, whatever its type.
 
 use chrono::{DateTime, Utc};
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::id::{AgentName, ConversationId, MessageId, PrNumber};
@@ -128,18 +129,33 @@ macro_rules! words {
 }
 pub(crate) use words;
 
+/// The twelve types of message: four move a review, the others are checked by their envelope and delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(untagged)]
+pub enum MessageType {
+    /// A step of the review loop; its body is YAML with rules of its own.
+    Review(ReviewKind),
+    /// A message with a body of free text.
+    Text(TextKind),
+}
+
 words!(
-    /// The twelve kinds of message. The four of the review loop have full rules, the others are
-    /// checked by their envelope and delivered.
-    MessageType {
+    /// The steps of the review loop.
+    ReviewKind {
         /// Author to reviewer: please review this pull request.
-        ReviewRequest = "review_request",
+        Request = "review_request",
         /// Reviewer to author: findings.
-        ReviewFeedback = "review_feedback",
+        Feedback = "review_feedback",
         /// Author to reviewer: the feedback was addressed.
-        ReviewAddressed = "review_addressed",
+        Addressed = "review_addressed",
         /// Reviewer to author: approved.
-        ReviewLgtm = "review_lgtm",
+        Lgtm = "review_lgtm",
+    }
+);
+
+words!(
+    /// The types whose body is free text.
+    TextKind {
         /// Something to know.
         Notification = "notification",
         /// Something to answer.
@@ -160,25 +176,80 @@ words!(
 );
 
 impl MessageType {
+    /// Every type, in the order of the protocol.
+    pub fn all() -> impl Iterator<Item = Self> + Clone {
+        let reviews = ReviewKind::ALL.iter().copied().map(Self::Review);
+        reviews.chain(TextKind::ALL.iter().copied().map(Self::Text))
+    }
+
+    /// The word as it stands in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Review(kind) => kind.as_str(),
+            Self::Text(kind) => kind.as_str(),
+        }
+    }
+
+    /// Reads the word; `None` for any other text.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.as_str() == word)
+    }
+
+    /// The step of the review loop it is, if it is one.
+    pub fn review(self) -> Option<ReviewKind> {
+        match self {
+            Self::Review(kind) => Some(kind),
+            Self::Text(_) => None,
+        }
+    }
+
     /// Whether the body is YAML with the rules of the review loop.
     pub fn is_review(self) -> bool {
-        matches!(
-            self,
-            Self::ReviewRequest | Self::ReviewFeedback | Self::ReviewAddressed | Self::ReviewLgtm
-        )
+        self.review().is_some()
     }
 
     /// Whether the message ends a reviewer's invocation: feedback or lgtm.
     pub fn is_terminal_response(self) -> bool {
-        matches!(self, Self::ReviewFeedback | Self::ReviewLgtm)
+        match self {
+            Self::Review(ReviewKind::Feedback | ReviewKind::Lgtm) => true,
+            Self::Review(ReviewKind::Request | ReviewKind::Addressed) | Self::Text(_) => false,
+        }
     }
 
     /// Whether the six telemetry fields may stand in the envelope.
     pub fn may_carry_telemetry(self) -> bool {
-        matches!(
-            self,
-            Self::ReviewFeedback | Self::ReviewLgtm | Self::ReviewAddressed
-        )
+        match self {
+            Self::Review(ReviewKind::Feedback | ReviewKind::Lgtm | ReviewKind::Addressed) => true,
+            Self::Review(ReviewKind::Request) | Self::Text(_) => false,
+        }
+    }
+}
+
+impl std::fmt::Display for MessageType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for MessageType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(TypeWord)
+    }
+}
+
+/// Reads the plain word: `untagged` would first copy it, and its error would not name it.
+struct TypeWord;
+
+impl Visitor<'_> for TypeWord {
+    type Value = MessageType;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("one of the twelve types of message")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<MessageType, E> {
+        MessageType::from_word(word)
+            .ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(word), &self))
     }
 }
 
@@ -265,6 +336,23 @@ impl<'de> Deserialize<'de> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_type_is_its_plain_word() {
+        for kind in MessageType::all() {
+            let json = serde_json::to_string(&kind).expect("a word");
+            assert_eq!(json, format!("\"{kind}\""));
+            assert_eq!(
+                serde_json::from_str::<MessageType>(&json).expect("one of ours"),
+                kind
+            );
+        }
+        let error = serde_json::from_str::<MessageType>("\"review\"").expect_err("no type");
+        assert!(
+            error.to_string().contains("one of the twelve types"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn only_one_spelling_of_an_instant_is_read() {

@@ -2,7 +2,7 @@
 //! body read as YAML too, with places in the outer file. Nothing here judges a value.
 
 use crate::code::Code;
-use crate::envelope::MessageType;
+use crate::envelope::{MessageType, ReviewKind};
 use crate::id::{AgentName, MessageId, PacketPath, PrNumber};
 use crate::malformed::Malformed;
 use crate::yaml::{self, Field, Layout, Node, Quoted, Style};
@@ -166,7 +166,7 @@ impl Message {
         let kind = self.kind.filter(|kind| kind.is_terminal_response())?;
         let named = &self.body_field("findings_packet")?.value;
         // An approval may name none; a feedback that names `null` has still to have one of that name.
-        if kind == MessageType::ReviewLgtm && named.is_absent() {
+        if kind == MessageType::Review(ReviewKind::Lgtm) && named.is_absent() {
             return None;
         }
         PacketPath::new(named.text()?.trim()).ok()
@@ -189,7 +189,10 @@ mod tests {
     #[test]
     fn a_broken_message_still_tells_what_it_can() {
         let message = parse(FEEDBACK.as_bytes()).expect("readable");
-        assert_eq!(message.kind(), Some(MessageType::ReviewFeedback));
+        assert_eq!(
+            message.kind(),
+            Some(MessageType::Review(ReviewKind::Feedback))
+        );
         assert_eq!(message.id().map(String::from).as_deref(), Some("f-1"));
         assert_eq!(message.from().map(String::from).as_deref(), Some("codex"));
         assert_eq!(message.subject(), Some("Round 1"));

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::envelope::MessageType;
+use crate::envelope::{MessageType, ReviewKind};
 
 /// The kinds of document that have a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,19 +51,16 @@ impl Schema {
 
     /// The schema of the body of a message of that type; `None` when the body is free text.
     pub fn of_body(kind: MessageType) -> Option<Self> {
+        kind.review().map(Self::of_review)
+    }
+
+    /// The schema of the body of a review message.
+    pub fn of_review(kind: ReviewKind) -> Self {
         match kind {
-            MessageType::ReviewRequest => Some(Self::ReviewRequest),
-            MessageType::ReviewFeedback => Some(Self::ReviewFeedback),
-            MessageType::ReviewAddressed => Some(Self::ReviewAddressed),
-            MessageType::ReviewLgtm => Some(Self::ReviewLgtm),
-            MessageType::Notification
-            | MessageType::Question
-            | MessageType::TaskRequest
-            | MessageType::FollowUp
-            | MessageType::Handoff
-            | MessageType::HandoffComplete
-            | MessageType::BrainstormRequest
-            | MessageType::BrainstormFollowup => None,
+            ReviewKind::Request => Self::ReviewRequest,
+            ReviewKind::Feedback => Self::ReviewFeedback,
+            ReviewKind::Addressed => Self::ReviewAddressed,
+            ReviewKind::Lgtm => Self::ReviewLgtm,
         }
     }
 

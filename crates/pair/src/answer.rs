@@ -3,7 +3,7 @@
 
 use daemon::invocation::answer;
 use mailbox::compose::ask;
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
 use review::Signal;
 use runner::folder::{ExitReason, RunEnd};
@@ -97,11 +97,11 @@ fn by_message(driver: &Driver<'_>, role: Role, sent: &Sent) -> Option<Signal> {
         return None;
     }
     match (role, sent.kind) {
-        (Role::Author, MessageType::ReviewRequest | MessageType::ReviewAddressed) => {
+        (Role::Author, MessageType::Review(ReviewKind::Request | ReviewKind::Addressed)) => {
             Some(Signal::Done)
         }
-        (Role::Reviewer, MessageType::ReviewLgtm) => Some(Signal::Pass),
-        (Role::Reviewer, MessageType::ReviewFeedback) => Some(Signal::None),
+        (Role::Reviewer, MessageType::Review(ReviewKind::Lgtm)) => Some(Signal::Pass),
+        (Role::Reviewer, MessageType::Review(ReviewKind::Feedback)) => Some(Signal::None),
         (Role::Author | Role::Reviewer, _) => None,
     }
 }

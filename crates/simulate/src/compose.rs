@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Schema;
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::packet::FindingsPacket;
 use message_schema::yaml::{Content, Node};
@@ -184,7 +184,10 @@ impl<'a> Writing<'a> {
                 )
             }
             // A request names its pull request in the body.
-            "related_pr" if self.is_review() && self.known != Some(MessageType::ReviewRequest) => {
+            "related_pr"
+                if self.is_review()
+                    && self.known != Some(MessageType::Review(ReviewKind::Request)) =>
+            {
                 format!("\"{}\"", self.context.setup.pr)
             }
             "subject" => format!("{} {}", self.kind, self.context.number),
@@ -253,12 +256,12 @@ impl<'a> Writing<'a> {
             .unwrap_or_else(|| self.context.setup.pr.clone());
         let round = || (self.context.round)(&pr).unwrap_or(1).to_string();
         match self.known {
-            Some(MessageType::ReviewRequest) => vec![
+            Some(MessageType::Review(ReviewKind::Request)) => vec![
                 ("pr", format!("\"{pr}\"")),
                 ("branch", "fix".to_owned()),
                 ("diff_summary", "A fix.".to_owned()),
             ],
-            Some(MessageType::ReviewFeedback) => {
+            Some(MessageType::Review(ReviewKind::Feedback)) => {
                 let path = packet.map_or_else(
                     || "packets/findings/none.yaml".to_owned(),
                     |(path, _)| path.clone(),
@@ -272,12 +275,12 @@ impl<'a> Writing<'a> {
                     ),
                 ]
             }
-            Some(MessageType::ReviewAddressed) => vec![
+            Some(MessageType::Review(ReviewKind::Addressed)) => vec![
                 ("commit_sha", "c0ffee1".to_owned()),
                 ("changes_summary", "Fixed.".to_owned()),
                 ("round", round()),
             ],
-            Some(MessageType::ReviewLgtm) => {
+            Some(MessageType::Review(ReviewKind::Lgtm)) => {
                 let mut fields = vec![
                     ("quality_gate_result", "pass".to_owned()),
                     ("merge_ready", "true".to_owned()),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use message_schema::Code;
 use message_schema::body::Body;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{FindingId, MessageId};
 use message_schema::yaml::{Content, Node};
 use review::{
@@ -203,7 +204,7 @@ pub(super) fn ended_with(setup: &Setup) -> Parsed<Option<Record>> {
         id: MessageId::new("msg-0").expect("letters and digits are an id"),
         digest: ContentDigest([0; 32]),
         to: vec![reviewer],
-        kind: message_schema::envelope::MessageType::ReviewRequest,
+        kind: MessageType::Review(ReviewKind::Request),
         conversation: None,
         step: Some(step),
         warnings: Vec::new(),

@@ -72,6 +72,6 @@ fn find(name: &str) -> Option<Schema> {
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
-    let types = MessageType::ALL.iter().map(|kind| kind.as_str());
+    let types = MessageType::all().map(MessageType::as_str);
     Schema::ALL.iter().map(|schema| schema.name()).chain(types)
 }

@@ -66,7 +66,7 @@ fn every_template_validates_as_it_stands_and_has_the_canonical_form() {
         printed(room.path(), &["new", "findings_packet"]),
     )
     .expect("written");
-    for kind in MessageType::ALL {
+    for kind in MessageType::all() {
         let text = printed(room.path(), &["new", kind.as_str()]);
         assert!(text.starts_with(
             "# yaml-language-server: $schema=../../../schemas/envelope.schema.json\n"

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind};
 use review::{Phase, Record, ReviewKey, ReviewStep};
 use serde::{Deserialize, Serialize};
 use spool::{Entry, FileName, Mailbox};
@@ -77,7 +77,7 @@ fn steps(record: &Record) -> &[ReviewStep] {
 
 fn request(entry: &Entry, record: &Record) -> Option<Delivered> {
     let is_request = match record {
-        Record::Accepted(accepted) => accepted.kind == MessageType::ReviewRequest,
+        Record::Accepted(accepted) => accepted.kind == MessageType::Review(ReviewKind::Request),
         Record::Duplicate { .. }
         | Record::Refused { .. }
         | Record::Happened(_)

@@ -11,7 +11,7 @@ use mailbox::compose::post::{PostError, Posting};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile};
 use mailbox::compose::sent_before;
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
 use review::{NotAResponse, ReviewKey, Signal, SignalWords};
 use runner::stream::AgentOutput;
@@ -120,8 +120,8 @@ fn letter(
 ) -> Result<MessageDraft, String> {
     let response = response::write(ask, sheet, verdict, now).map_err(|why| told(&why))?;
     let mut letter = MessageDraft::new(match verdict {
-        ResponseKind::Feedback => MessageType::ReviewFeedback,
-        ResponseKind::Lgtm => MessageType::ReviewLgtm,
+        ResponseKind::Feedback => MessageType::Review(ReviewKind::Feedback),
+        ResponseKind::Lgtm => MessageType::Review(ReviewKind::Lgtm),
     });
     letter.to = vec![ask.author.clone()];
     letter.pr = Some(ask.pr.clone());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, MessageId};
 use review::{Accepted, DaemonMessage, Event, Happened, Notice, Record, ReviewKey, Says};
 use spool::{Content, Delivery, Digest, Entry, SpoolError};
@@ -158,7 +158,7 @@ impl LedgerTrace {
     fn hear_of(&mut self, entry: &Entry, happened: &Happened) {
         let Some(own) = self
             .accepted()
-            .filter(|own| own.kind == MessageType::ReviewRequest)
+            .filter(|own| own.kind == MessageType::Review(ReviewKind::Request))
         else {
             return;
         };
@@ -218,20 +218,13 @@ fn is_in_place(letter: &DaemonMessage, of: &ReviewKey) -> bool {
 
 /// Whether a message of the one type waits for one of the other.
 fn follows(own: MessageType, answer: MessageType) -> bool {
-    use MessageType::{ReviewAddressed, ReviewFeedback, ReviewLgtm, ReviewRequest};
+    let (Some(own), Some(answer)) = (own.review(), answer.review()) else {
+        return false;
+    };
     match own {
-        ReviewRequest => answer == ReviewFeedback || answer == ReviewLgtm,
-        ReviewFeedback => answer == ReviewAddressed || answer == ReviewRequest,
-        ReviewAddressed
-        | ReviewLgtm
-        | MessageType::Notification
-        | MessageType::Question
-        | MessageType::TaskRequest
-        | MessageType::FollowUp
-        | MessageType::Handoff
-        | MessageType::HandoffComplete
-        | MessageType::BrainstormRequest
-        | MessageType::BrainstormFollowup => false,
+        ReviewKind::Request => matches!(answer, ReviewKind::Feedback | ReviewKind::Lgtm),
+        ReviewKind::Feedback => matches!(answer, ReviewKind::Addressed | ReviewKind::Request),
+        ReviewKind::Addressed | ReviewKind::Lgtm => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writes the `review_feedback` of a reviewer that has spent its budget for the round, with a packet of the open threads.
 
 use message_schema::body::{Body, Escalation, ReviewFeedback};
-use message_schema::envelope::{DAEMON, MessageType, Timestamp};
+use message_schema::envelope::{DAEMON, MessageType, ReviewKind, Timestamp};
 use message_schema::id::{FindingId, PacketPath};
 use message_schema::packet::{Finding, FindingsPacket, Status, Summary};
 use message_schema::render_packet;
@@ -93,7 +93,7 @@ pub(crate) fn feedback(
         telemetry: None,
     };
     let content = NoticeContent {
-        kind: MessageType::ReviewFeedback,
+        kind: MessageType::Review(ReviewKind::Feedback),
         priority: spent.review.priority,
         subject: format!(
             "Review feedback: round {} (#{pr}), the budget of {reviewer} is spent",

@@ -2,7 +2,7 @@
 //! all of it, so that either is enough.
 
 use message_schema::body::Body;
-use message_schema::envelope::{DAEMON, MessageType, Priority, Timestamp};
+use message_schema::envelope::{DAEMON, MessageType, Priority, TextKind, Timestamp};
 use message_schema::id::{AgentName, FindingId, PrNumber, Repo, RepoPath};
 use message_schema::packet::{LineRange, Severity};
 use message_schema::render_document;
@@ -124,7 +124,7 @@ pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> Strin
         body += &described(number, finding);
     }
     let content = NoticeContent {
-        kind: MessageType::Handoff,
+        kind: MessageType::Text(TextKind::Handoff),
         priority: findings
             .iter()
             .map(|finding| priority(finding.thread.severity))

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
-use message_schema::envelope::{MessageType, Priority};
+use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::id::{AgentName, MessageId, PrNumber, Repo};
 use message_schema::packet::Finding;
 use message_schema::schema::Schema;
@@ -186,7 +186,7 @@ impl MessageDraft {
         repo: Option<&Repo>,
         at: DateTime<Utc>,
     ) -> Option<(AgentName, Option<u32>)> {
-        let is_request = self.kind == MessageType::ReviewRequest;
+        let is_request = self.kind == MessageType::Review(ReviewKind::Request);
         let needs_round = self.knows("round") && !is_request;
         if !self.to.is_empty() && !needs_round {
             return None;
@@ -216,18 +216,11 @@ impl MessageDraft {
     /// The field of a review message that holds a long text.
     fn summary(&self) -> Option<&'static str> {
         match self.kind {
-            MessageType::ReviewRequest => Some("diff_summary"),
-            MessageType::ReviewAddressed => Some("changes_summary"),
-            MessageType::ReviewFeedback
-            | MessageType::ReviewLgtm
-            | MessageType::Notification
-            | MessageType::Question
-            | MessageType::TaskRequest
-            | MessageType::FollowUp
-            | MessageType::Handoff
-            | MessageType::HandoffComplete
-            | MessageType::BrainstormRequest
-            | MessageType::BrainstormFollowup => None,
+            MessageType::Review(ReviewKind::Request) => Some("diff_summary"),
+            MessageType::Review(ReviewKind::Addressed) => Some("changes_summary"),
+            MessageType::Review(ReviewKind::Feedback | ReviewKind::Lgtm) | MessageType::Text(_) => {
+                None
+            }
         }
     }
 
@@ -312,29 +305,21 @@ impl MessageDraft {
     /// What the type, the number and the packet tell.
     fn complete(&self, body: &mut Fields, pr: Option<&PrNumber>, packet: &MessagePacket) {
         match self.kind {
-            MessageType::ReviewRequest => {
+            MessageType::Review(ReviewKind::Request) => {
                 if let Some(pr) = pr {
                     body.fill("pr", pr.as_str());
                 }
             }
-            MessageType::ReviewFeedback => {
+            MessageType::Review(ReviewKind::Feedback) => {
                 if let Some(count) = blocking(packet) {
                     body.fill("blocking_count", count);
                 }
             }
-            MessageType::ReviewLgtm => {
+            MessageType::Review(ReviewKind::Lgtm) => {
                 body.fill("quality_gate_result", "pass");
                 body.fill("merge_ready", true);
             }
-            MessageType::ReviewAddressed
-            | MessageType::Notification
-            | MessageType::Question
-            | MessageType::TaskRequest
-            | MessageType::FollowUp
-            | MessageType::Handoff
-            | MessageType::HandoffComplete
-            | MessageType::BrainstormRequest
-            | MessageType::BrainstormFollowup => {}
+            MessageType::Review(ReviewKind::Addressed) | MessageType::Text(_) => {}
         }
     }
 
@@ -345,23 +330,16 @@ impl MessageDraft {
             .map_or_else(String::new, |round| format!(", round {round}"));
         let about = pr.map_or_else(String::new, |pr| format!(" PR {pr}"));
         let subject = match self.kind {
-            MessageType::ReviewRequest => format!("Review{about}"),
-            MessageType::ReviewFeedback => {
+            MessageType::Review(ReviewKind::Request) => format!("Review{about}"),
+            MessageType::Review(ReviewKind::Feedback) => {
                 let count = body.get("blocking_count").and_then(Value::as_u64);
                 let count = count.map_or_else(String::new, |count| format!(": {count} blocking"));
                 format!("Feedback on{about}{round}{count}")
             }
-            MessageType::ReviewAddressed => format!("Addressed{about}{round}"),
-            MessageType::ReviewLgtm => format!("Approved{about}{round}"),
-            MessageType::Notification
-            | MessageType::Question
-            | MessageType::TaskRequest
-            | MessageType::FollowUp
-            | MessageType::Handoff
-            | MessageType::HandoffComplete
-            | MessageType::BrainstormRequest
-            | MessageType::BrainstormFollowup => {
-                let word = self.kind.as_str().replace('_', " ");
+            MessageType::Review(ReviewKind::Addressed) => format!("Addressed{about}{round}"),
+            MessageType::Review(ReviewKind::Lgtm) => format!("Approved{about}{round}"),
+            MessageType::Text(kind) => {
+                let word = kind.as_str().replace('_', " ");
                 let first = word.chars().next().map(|c| c.to_ascii_uppercase());
                 let word: String = first.into_iter().chain(word.chars().skip(1)).collect();
                 if pr.is_some() {

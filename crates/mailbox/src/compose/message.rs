@@ -187,6 +187,8 @@ impl CheckedMessage {
 
 #[cfg(test)]
 mod tests {
+    use message_schema::envelope::TextKind;
+
     use super::*;
 
     #[test]
@@ -198,13 +200,13 @@ mod tests {
             id: &id,
             from: &from,
             to: &[],
-            kind: MessageType::Question,
+            kind: MessageType::Text(TextKind::Question),
             priority: Priority::P2,
             at,
         };
         let draft = UncheckedMessage {
             id: id.clone(),
-            kind: MessageType::Question,
+            kind: MessageType::Text(TextKind::Question),
             envelope: head.fields(),
             body: BodyContent::Text("why?".to_owned()),
             auth: None,

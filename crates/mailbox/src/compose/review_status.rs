@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::{ReadBody, parse};
 use review::{Review, ReviewKey, Side};
@@ -101,7 +101,7 @@ pub fn feedback_in_hand(root: &Path, me: &AgentName, pr: &PrNumber) -> Option<(A
         .flatten();
     let rounds = letters.filter_map(|letter| {
         let message = parse(letter.text.as_bytes()).ok()?;
-        let is_meant = message.kind() == Some(MessageType::ReviewFeedback)
+        let is_meant = message.kind() == Some(MessageType::Review(ReviewKind::Feedback))
             && message.related_pr().is_some_and(|about| about.same_pr(pr));
         let ReadBody::Mapping(body) = message.read_body() else {
             return None;

@@ -207,7 +207,11 @@ fn enumerations_list_the_words_of_their_types() {
             "{pointer}"
         );
     }
-    assert_words(Schema::Envelope, "type", MessageType::ALL);
+    assert_words(
+        Schema::Envelope,
+        "type",
+        &MessageType::all().collect::<Vec<_>>(),
+    );
     assert_words(Schema::Envelope, "priority", Priority::ALL);
     assert_words(Schema::ReviewRequest, "run_trigger", RunTrigger::ALL);
     assert_words(Schema::ReviewLgtm, "quality_gate_result", GateResult::ALL);

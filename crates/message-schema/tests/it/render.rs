@@ -4,7 +4,9 @@ use message_schema::body::{
     Body, Escalation, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm,
     ReviewRequest, Telemetry,
 };
-use message_schema::envelope::{Envelope, MessageType, Priority, Recipients, Timestamp};
+use message_schema::envelope::{
+    Envelope, MessageType, Priority, Recipients, ReviewKind, TextKind, Timestamp,
+};
 use message_schema::id::{AgentName, CommitSha, FindingId, PacketPath, PrNumber, RepoPath};
 use message_schema::packet::{
     CommandResult, CommandRun, Finding, FindingsPacket, QaValidation, Severity, Status,
@@ -155,7 +157,10 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
             body.handoff_ref = handoff_ref;
             body.validation_commands = commands;
             body.human_direction = direction;
-            (MessageType::ReviewRequest, Body::Request(body))
+            (
+                MessageType::Review(ReviewKind::Request),
+                Body::Request(body),
+            )
         });
     let feedback = (line(), prop::option::of(text()), any::<u32>(), 1..u32::MAX).prop_map(
         |(path, escalation, blocking_count, round)| {
@@ -175,7 +180,10 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
                 withheld_side_effects: None,
                 telemetry,
             };
-            (MessageType::ReviewFeedback, Body::Feedback(body))
+            (
+                MessageType::Review(ReviewKind::Feedback),
+                Body::Feedback(body),
+            )
         },
     );
     let addressed = (
@@ -201,7 +209,10 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
                 human_direction: None,
                 telemetry: None,
             };
-            (MessageType::ReviewAddressed, Body::Addressed(body))
+            (
+                MessageType::Review(ReviewKind::Addressed),
+                Body::Addressed(body),
+            )
         });
     let lgtm = (text(), text(), prop::option::of(line()), any::<bool>()).prop_map(
         |(nit_id, summary, source, merge_ready)| {
@@ -226,10 +237,11 @@ fn body() -> impl Strategy<Value = (MessageType, Body)> {
                 withheld_side_effects: None,
                 telemetry: None,
             };
-            (MessageType::ReviewLgtm, Body::Lgtm(body))
+            (MessageType::Review(ReviewKind::Lgtm), Body::Lgtm(body))
         },
     );
-    let free_text = text().prop_map(|text| (MessageType::Notification, Body::Text(text)));
+    let free_text =
+        text().prop_map(|text| (MessageType::Text(TextKind::Notification), Body::Text(text)));
     prop_oneof![request, feedback, addressed, lgtm, free_text]
 }
 
@@ -335,7 +347,7 @@ fn a_rendered_message_reads_like_one_written_by_hand() {
     let request = json!({ "pr": "86", "branch": "no", "diff_summary": "First line.\nSecond line.", "max_turns_reviewer": 8, "declared_head": "0012345" });
     let body = Body::Request(serde_json::from_value(request).expect("a body"));
     let envelope = envelope(
-        MessageType::ReviewRequest,
+        MessageType::Review(ReviewKind::Request),
         "Review: loop (#86)".to_owned(),
         None,
     );
@@ -364,7 +376,7 @@ body: |
 fn the_signature_trailer_is_the_last_line() {
     let envelope = Envelope {
         auth: Some("eyJhIjoxfQ".to_owned()),
-        ..envelope(MessageType::Question, "Hm".to_owned(), None)
+        ..envelope(MessageType::Text(TextKind::Question), "Hm".to_owned(), None)
     };
     let rendered = render_message(&envelope, &Body::Text("Is it?".to_owned()));
     assert!(
@@ -375,7 +387,7 @@ fn the_signature_trailer_is_the_last_line() {
 
 #[test]
 fn a_text_that_begins_with_spaces_does_not_set_the_block_s_indentation() {
-    let envelope = envelope(MessageType::Question, "Hm".to_owned(), None);
+    let envelope = envelope(MessageType::Text(TextKind::Question), "Hm".to_owned(), None);
     for text in ["    code\nprose", "\n\n  a\nb\n\n", "\ta\nb"] {
         let rendered = render_message(&envelope, &Body::Text(text.to_owned()));
         let message =

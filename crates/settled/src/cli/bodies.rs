@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::message::Fields;
-use message_schema::envelope::{MessageType, Priority};
+use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::id::{AgentName, PrNumber};
 use serde_json::Value;
 
@@ -233,7 +233,7 @@ impl Telemetry {
 impl Request {
     pub(super) fn add(&self, letter: &mut MessageDraft) {
         // `--head` is the commit a message is about, which each type calls by a name of its own.
-        let head = if letter.kind == MessageType::ReviewRequest {
+        let head = if letter.kind == MessageType::Review(ReviewKind::Request) {
             "declared_head"
         } else {
             "validated_head"

@@ -13,7 +13,7 @@ use mailbox::compose::post::{Composed, PostError, PostedMessage, Posting, SentBe
 use mailbox::compose::review_status::{ReviewStatus, ReviewStatuses};
 use mailbox::compose::sent_before;
 use mailbox::mailboxes::AgentMailboxes;
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind, TextKind};
 use message_schema::id::{AgentName, MessageId, PrNumber};
 use message_schema::line::escaped;
 use message_schema::{Code, Report};
@@ -365,21 +365,25 @@ impl Outgoing<'_> {
     /// How to wait for the answer, where one is asked for.
     fn next(&self, id: &str) -> Option<String> {
         let words = match self.letter.kind {
-            MessageType::ReviewRequest => {
+            MessageType::Review(ReviewKind::Request) => {
                 format!("wait --for verdict --pr {}", self.letter.pr.as_ref()?)
             }
-            MessageType::Question | MessageType::TaskRequest | MessageType::BrainstormRequest => {
+            MessageType::Text(
+                TextKind::Question | TextKind::TaskRequest | TextKind::BrainstormRequest,
+            ) => {
                 let sign = if id.starts_with('-') { '=' } else { ' ' };
                 format!("wait --for reply --id{sign}{id}")
             }
-            MessageType::ReviewFeedback
-            | MessageType::ReviewAddressed
-            | MessageType::ReviewLgtm
-            | MessageType::Notification
-            | MessageType::FollowUp
-            | MessageType::Handoff
-            | MessageType::HandoffComplete
-            | MessageType::BrainstormFollowup => return None,
+            MessageType::Review(
+                ReviewKind::Feedback | ReviewKind::Addressed | ReviewKind::Lgtm,
+            )
+            | MessageType::Text(
+                TextKind::Notification
+                | TextKind::FollowUp
+                | TextKind::Handoff
+                | TextKind::HandoffComplete
+                | TextKind::BrainstormFollowup,
+            ) => return None,
         };
         Some(self.context.command(&words))
     }

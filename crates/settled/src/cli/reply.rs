@@ -1,7 +1,7 @@
 //! `settled reply`: answers a message of the agent's own mailboxes; what the answer has in common with it is filled in.
 
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
-use message_schema::envelope::{DAEMON, MessageType};
+use message_schema::envelope::{DAEMON, MessageType, ReviewKind, TextKind};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::escaped;
 use workspace::clock;
@@ -108,7 +108,7 @@ fn sender(context: &Context, parent: &MailboxEntry) -> Result<Vec<AgentName>, Fa
 fn answer(context: &Context, parent: &MailboxEntry) -> Result<MessageType, Failure> {
     let kind = parent.kind.as_deref().and_then(MessageType::from_word);
     match kind {
-        Some(MessageType::ReviewRequest) => {
+        Some(MessageType::Review(ReviewKind::Request)) => {
             let pr = parent
                 .pr
                 .as_deref()
@@ -118,21 +118,26 @@ fn answer(context: &Context, parent: &MailboxEntry) -> Result<MessageType, Failu
             );
             Err(Failure::plain(Exit::Usage, message).next(context.command(&format!("brief{pr}"))))
         }
-        Some(MessageType::ReviewFeedback) => Ok(MessageType::ReviewAddressed),
-        Some(MessageType::Handoff) => Ok(MessageType::HandoffComplete),
-        Some(MessageType::BrainstormRequest | MessageType::BrainstormFollowup) => {
-            Ok(MessageType::BrainstormFollowup)
+        Some(MessageType::Review(ReviewKind::Feedback)) => {
+            Ok(MessageType::Review(ReviewKind::Addressed))
+        }
+        Some(MessageType::Text(TextKind::Handoff)) => {
+            Ok(MessageType::Text(TextKind::HandoffComplete))
+        }
+        Some(MessageType::Text(TextKind::BrainstormRequest | TextKind::BrainstormFollowup)) => {
+            Ok(MessageType::Text(TextKind::BrainstormFollowup))
         }
         Some(
-            MessageType::ReviewAddressed
-            | MessageType::ReviewLgtm
-            | MessageType::Notification
-            | MessageType::Question
-            | MessageType::TaskRequest
-            | MessageType::FollowUp
-            | MessageType::HandoffComplete,
+            MessageType::Review(ReviewKind::Addressed | ReviewKind::Lgtm)
+            | MessageType::Text(
+                TextKind::Notification
+                | TextKind::Question
+                | TextKind::TaskRequest
+                | TextKind::FollowUp
+                | TextKind::HandoffComplete,
+            ),
         )
-        | None => Ok(MessageType::FollowUp),
+        | None => Ok(MessageType::Text(TextKind::FollowUp)),
     }
 }
 

@@ -7,7 +7,7 @@ use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::omissions::{Omission, ResponseKind};
 use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
-use message_schema::envelope::{MessageType, Priority};
+use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::line::escaped;
 use review::NotAResponse;
 use serde_json::{Map, Value, json};
@@ -169,8 +169,8 @@ fn respond(
     let me = context.me()?;
     let now = clock::now();
     let kind = match verdict {
-        ResponseKind::Feedback => MessageType::ReviewFeedback,
-        ResponseKind::Lgtm => MessageType::ReviewLgtm,
+        ResponseKind::Feedback => MessageType::Review(ReviewKind::Feedback),
+        ResponseKind::Lgtm => MessageType::Review(ReviewKind::Lgtm),
     };
     // Said once more after a crash, an answer finds nothing asked any more: it was given.
     let ask = match which.ask(context, &me) {

@@ -80,7 +80,7 @@ pub(super) fn kind(text: &str) -> Result<MessageType, String> {
     let found =
         MessageType::from_word(&word).or_else(|| MessageType::from_word(&format!("review_{word}")));
     found.ok_or_else(|| {
-        let words: Vec<&str> = MessageType::ALL.iter().map(|kind| kind.as_str()).collect();
+        let words: Vec<&str> = MessageType::all().map(MessageType::as_str).collect();
         format!("expected one of {}", words.join(", "))
     })
 }

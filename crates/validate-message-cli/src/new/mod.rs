@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use chrono::Utc;
 use clap::builder::PossibleValuesParser;
-use message_schema::envelope::{MessageType, Priority, Timestamp};
+use message_schema::envelope::{MessageType, Priority, ReviewKind, TextKind, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber};
 use message_schema::{parse, render_document};
 use ulid::Ulid;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn kinds() -> PossibleValuesParser {
-    let types = MessageType::ALL.iter().map(|kind| kind.as_str());
+    let types = MessageType::all().map(MessageType::as_str);
     PossibleValuesParser::new(types.chain([PACKET]))
 }
 
@@ -135,41 +135,30 @@ fn subject(text: &str) -> Result<String, String> {
 fn template(kind: &str) -> (&'static str, &'static str) {
     match MessageType::from_word(kind) {
         None => (include_str!("findings_packet.yaml"), ""),
-        Some(MessageType::ReviewRequest) => (include_str!("review_request.yaml"), ""),
-        Some(MessageType::ReviewFeedback) => (include_str!("review_feedback.yaml"), ""),
-        Some(MessageType::ReviewAddressed) => (include_str!("review_addressed.yaml"), ""),
-        Some(MessageType::ReviewLgtm) => (include_str!("review_lgtm.yaml"), ""),
-        Some(MessageType::Notification) => (
-            include_str!("letter.yaml"),
-            "What the recipient should know.",
-        ),
-        Some(MessageType::Question) => (
-            include_str!("letter.yaml"),
-            "What you want to know, and what for?",
-        ),
-        Some(MessageType::TaskRequest) => (
-            include_str!("letter.yaml"),
-            "What is to be done, and how one sees that it is.",
-        ),
-        Some(MessageType::FollowUp) => (
-            include_str!("letter.yaml"),
-            "What was left over, and of what.",
-        ),
-        Some(MessageType::Handoff) => (
-            include_str!("letter.yaml"),
-            "What is handed over, where it stands, what is next.",
-        ),
-        Some(MessageType::HandoffComplete) => (
-            include_str!("letter.yaml"),
-            "What was done of the work handed over.",
-        ),
-        Some(MessageType::BrainstormRequest) => {
-            (include_str!("letter.yaml"), "What ideas are wanted for.")
-        }
-        Some(MessageType::BrainstormFollowup) => (
-            include_str!("letter.yaml"),
-            "What came of the ideas, or another one.",
-        ),
+        Some(MessageType::Review(kind)) => (review(kind), ""),
+        Some(MessageType::Text(kind)) => (include_str!("letter.yaml"), called_for(kind)),
+    }
+}
+
+fn review(kind: ReviewKind) -> &'static str {
+    match kind {
+        ReviewKind::Request => include_str!("review_request.yaml"),
+        ReviewKind::Feedback => include_str!("review_feedback.yaml"),
+        ReviewKind::Addressed => include_str!("review_addressed.yaml"),
+        ReviewKind::Lgtm => include_str!("review_lgtm.yaml"),
+    }
+}
+
+fn called_for(kind: TextKind) -> &'static str {
+    match kind {
+        TextKind::Notification => "What the recipient should know.",
+        TextKind::Question => "What you want to know, and what for?",
+        TextKind::TaskRequest => "What is to be done, and how one sees that it is.",
+        TextKind::FollowUp => "What was left over, and of what.",
+        TextKind::Handoff => "What is handed over, where it stands, what is next.",
+        TextKind::HandoffComplete => "What was done of the work handed over.",
+        TextKind::BrainstormRequest => "What ideas are wanted for.",
+        TextKind::BrainstormFollowup => "What came of the ideas, or another one.",
     }
 }
 

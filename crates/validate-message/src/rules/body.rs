@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use message_schema::body::Body;
-use message_schema::envelope::MessageType;
+use message_schema::envelope::ReviewKind;
 use message_schema::schema::Step;
 use message_schema::yaml::{Node, Style};
 use message_schema::{Code, Malformed, Message, ReadBody, Schema};
@@ -29,7 +29,7 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
             found.push(syntax(message, malformed));
             None
         }
-        ReadBody::Mapping(mapping) => mapped(kind, mapping, &Strays::of(message), found),
+        ReadBody::Mapping(mapping) => mapped(kind.review()?, mapping, &Strays::of(message), found),
     }
 }
 
@@ -63,43 +63,33 @@ fn syntax(message: &Message, malformed: &Malformed) -> Violation {
 }
 
 /// The document of a review message's body.
-fn document<'n>(kind: MessageType, mapping: &'n Node, strays: &Strays<'_>) -> Option<Document<'n>> {
-    let schema = Schema::of_body(kind)?;
-    let explained = strays.explained_in_body();
-    Some(Document {
+fn document<'n>(kind: ReviewKind, mapping: &'n Node, strays: &Strays<'_>) -> Document<'n> {
+    Document {
         root: mapping,
-        schema,
+        schema: Schema::of_review(kind),
         file: Source::Message,
         prefix: "body.",
         code,
-        explained,
-    })
+        explained: strays.explained_in_body(),
+    }
 }
 
 fn mapped(
-    kind: MessageType,
+    kind: ReviewKind,
     mapping: &Node,
     strays: &Strays<'_>,
     found: &mut Found,
 ) -> Option<Body> {
-    let document = document(kind, mapping, strays)?;
+    let document = document(kind, mapping, strays);
     match kind {
-        MessageType::ReviewRequest => document.read(found).map(Body::Request),
-        MessageType::ReviewFeedback => document.read(found).map(Body::Feedback),
-        MessageType::ReviewAddressed => document.read(found).map(Body::Addressed),
-        MessageType::ReviewLgtm => {
+        ReviewKind::Request => document.read(found).map(Body::Request),
+        ReviewKind::Feedback => document.read(found).map(Body::Feedback),
+        ReviewKind::Addressed => document.read(found).map(Body::Addressed),
+        ReviewKind::Lgtm => {
             let lgtm = document.read(found).map(Body::Lgtm);
             nits(&document, found);
             lgtm
         }
-        MessageType::Notification
-        | MessageType::Question
-        | MessageType::TaskRequest
-        | MessageType::FollowUp
-        | MessageType::Handoff
-        | MessageType::HandoffComplete
-        | MessageType::BrainstormRequest
-        | MessageType::BrainstormFollowup => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use message_schema::envelope::{DAEMON, Envelope, MessageType};
+use message_schema::envelope::{DAEMON, Envelope, MessageType, ReviewKind, TextKind};
 use message_schema::schema::{Breach, Step};
 use message_schema::yaml::Node;
 use message_schema::{Code, Message, Schema};
@@ -79,16 +79,17 @@ fn is_letter(message: &Message) -> bool {
         .and_then(|from| from.value.text())
         == Some(DAEMON);
     let is_written_by_it = |kind| match kind {
-        MessageType::Notification | MessageType::ReviewFeedback | MessageType::Handoff => true,
-        MessageType::ReviewRequest
-        | MessageType::ReviewAddressed
-        | MessageType::ReviewLgtm
-        | MessageType::Question
-        | MessageType::TaskRequest
-        | MessageType::FollowUp
-        | MessageType::HandoffComplete
-        | MessageType::BrainstormRequest
-        | MessageType::BrainstormFollowup => false,
+        MessageType::Review(ReviewKind::Feedback)
+        | MessageType::Text(TextKind::Notification | TextKind::Handoff) => true,
+        MessageType::Review(ReviewKind::Request | ReviewKind::Addressed | ReviewKind::Lgtm)
+        | MessageType::Text(
+            TextKind::Question
+            | TextKind::TaskRequest
+            | TextKind::FollowUp
+            | TextKind::HandoffComplete
+            | TextKind::BrainstormRequest
+            | TextKind::BrainstormFollowup,
+        ) => false,
     };
     is_daemons && message.kind().is_some_and(is_written_by_it)
 }
@@ -150,18 +151,16 @@ fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Fo
 
 pub(super) fn has_one_recipient(kind: MessageType) -> bool {
     match kind {
-        MessageType::ReviewRequest
-        | MessageType::ReviewFeedback
-        | MessageType::ReviewAddressed
-        | MessageType::ReviewLgtm
-        | MessageType::Handoff
-        | MessageType::HandoffComplete => true,
-        MessageType::Notification
-        | MessageType::Question
-        | MessageType::TaskRequest
-        | MessageType::FollowUp
-        | MessageType::BrainstormRequest
-        | MessageType::BrainstormFollowup => false,
+        MessageType::Review(_)
+        | MessageType::Text(TextKind::Handoff | TextKind::HandoffComplete) => true,
+        MessageType::Text(
+            TextKind::Notification
+            | TextKind::Question
+            | TextKind::TaskRequest
+            | TextKind::FollowUp
+            | TextKind::BrainstormRequest
+            | TextKind::BrainstormFollowup,
+        ) => false,
     }
 }
 

@@ -5,7 +5,9 @@ use message_schema::body::{
     Body, Escalation, GateResult, Nit, NitTier, ReviewAddressed, ReviewFeedback, ReviewLgtm,
     ReviewRequest, RunTrigger, Telemetry,
 };
-use message_schema::envelope::{Envelope, MessageType, Priority, Recipients, Timestamp};
+use message_schema::envelope::{
+    Envelope, MessageType, Priority, Recipients, ReviewKind, TextKind, Timestamp,
+};
 use message_schema::id::{
     AgentName, CommitSha, FindingId, MessageId, PacketPath, PrNumber, Repo, RepoPath,
 };
@@ -242,11 +244,11 @@ fn message() -> impl Strategy<Value = (Envelope, Body)> {
         .prop_map(
             |((id, from, priority), subject, created_at_utc, expires_at, extra, turns, body)| {
                 let kind = match &body {
-                    Body::Request(_) => MessageType::ReviewRequest,
-                    Body::Feedback(_) => MessageType::ReviewFeedback,
-                    Body::Addressed(_) => MessageType::ReviewAddressed,
-                    Body::Lgtm(_) => MessageType::ReviewLgtm,
-                    Body::Text(_) => MessageType::Question,
+                    Body::Request(_) => MessageType::Review(ReviewKind::Request),
+                    Body::Feedback(_) => MessageType::Review(ReviewKind::Feedback),
+                    Body::Addressed(_) => MessageType::Review(ReviewKind::Addressed),
+                    Body::Lgtm(_) => MessageType::Review(ReviewKind::Lgtm),
+                    Body::Text(_) => MessageType::Text(TextKind::Question),
                 };
                 let turns = turns.filter(|_| kind.may_carry_telemetry());
                 let envelope = Envelope {

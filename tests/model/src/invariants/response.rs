@@ -1,7 +1,7 @@
 //! The invariants about an accepted response: each open thread was given one legal action, and what it was
 //! given is what became of it.
 
-use message_schema::envelope::MessageType;
+use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
 use review::{REPLIES_MAX, Review, ReviewKey, Thread, ThreadMode, ThreadState};
@@ -135,7 +135,7 @@ impl Heard<'_> {
     }
 
     fn is_deferred(&self) -> bool {
-        let is_lgtm = self.input.valid.envelope().kind == MessageType::ReviewLgtm;
+        let is_lgtm = self.input.valid.envelope().kind == MessageType::Review(ReviewKind::Lgtm);
         is_lgtm && self.after.state == ThreadState::Deferred && !self.after.blocking
     }
 

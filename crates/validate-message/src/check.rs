@@ -50,7 +50,7 @@ fn judge(message: &Message, packet: PacketInput<'_>, origin: Origin) -> Result<V
     let envelope = rules::envelope::check(message, origin, &mut found);
     let body = rules::body::check(message, &mut found);
     let packet = rules::packet::check(message, packet, &mut found);
-    rules::across::check(message, body.as_ref(), packet.as_ref(), &mut found);
+    rules::consistency::check(message, body.as_ref(), packet.as_ref(), &mut found);
     let violations = Violations::sorted(found);
     if violations.first_error().is_some() {
         return Err(violations);

@@ -6,11 +6,11 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod check;
+pub mod content;
 pub mod explain;
 pub mod fix;
 pub mod fmt;
 mod found;
-pub mod letters;
 mod lines;
 mod rules;
 mod signed;

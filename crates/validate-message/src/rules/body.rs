@@ -10,7 +10,7 @@ use message_schema::{Code, Malformed, Message, ReadBody, Schema};
 
 use super::Document;
 use super::document::Kind;
-use super::strays::Strays;
+use super::misplaced::MisplacedFields;
 use crate::found::Found;
 use crate::violation::{Source, Violation};
 
@@ -29,7 +29,7 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
             found.push(syntax(message, malformed));
             None
         }
-        ReadBody::Mapping(mapping) => mapped(kind, mapping, &Strays::of(message), found),
+        ReadBody::Mapping(mapping) => mapped(kind, mapping, &MisplacedFields::of(message), found),
     }
 }
 
@@ -63,9 +63,13 @@ fn syntax(message: &Message, malformed: &Malformed) -> Violation {
 }
 
 /// The document of a review message's body.
-fn document<'n>(kind: MessageType, mapping: &'n Node, strays: &Strays<'_>) -> Option<Document<'n>> {
+fn document<'n>(
+    kind: MessageType,
+    mapping: &'n Node,
+    misplaced: &MisplacedFields<'_>,
+) -> Option<Document<'n>> {
     let schema = Schema::of_body(kind)?;
-    let explained = strays.explained_in_body();
+    let explained = misplaced.explained_in_body();
     Some(Document {
         root: mapping,
         schema,
@@ -79,10 +83,10 @@ fn document<'n>(kind: MessageType, mapping: &'n Node, strays: &Strays<'_>) -> Op
 fn mapped(
     kind: MessageType,
     mapping: &Node,
-    strays: &Strays<'_>,
+    misplaced: &MisplacedFields<'_>,
     found: &mut Found,
 ) -> Option<Body> {
-    let document = document(kind, mapping, strays)?;
+    let document = document(kind, mapping, misplaced)?;
     match kind {
         MessageType::ReviewRequest => document.read(found).map(Body::Request),
         MessageType::ReviewFeedback => document.read(found).map(Body::Feedback),

@@ -11,7 +11,7 @@ use message_schema::yaml::Node;
 use message_schema::{Code, Level, Place, Schema, coerce};
 use serde::de::DeserializeOwned;
 
-use super::advice::{Wrong, as_in};
+use super::suggestions::{Wrong, as_in};
 use crate::found::Found;
 use crate::suggest::{nearest, synonym};
 use crate::violation::{Source, Violation, shown};
@@ -61,7 +61,7 @@ impl Document<'_> {
         breaches.retain(|breach| !is_admitted(breach));
         let (told, misspelt) = self.tell(&breaches, found);
         self.tell_unknown(&misspelt, found);
-        self.tell_doubtful(&told, found);
+        self.tell_suspicious(&told, found);
         if !breaches.is_empty() {
             return None;
         }
@@ -168,8 +168,8 @@ impl Document<'_> {
             shape,
             kind,
         };
-        match wrong.advice() {
-            Some(advice) => violation.fix(advice),
+        match wrong.suggestion() {
+            Some(suggestion) => violation.fix(suggestion),
             None => violation,
         }
     }

@@ -9,7 +9,7 @@ use message_schema::{Code, Message, Schema};
 
 use super::Document;
 use super::document::Kind;
-use super::strays::Strays;
+use super::misplaced::MisplacedFields;
 use crate::check::Origin;
 use crate::found::Found;
 use crate::violation::{Source, Violation};
@@ -35,8 +35,8 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
         );
         return None;
     }
-    let strays = Strays::of(message);
-    let explained = strays.explained_in_envelope();
+    let misplaced = MisplacedFields::of(message);
+    let explained = misplaced.explained_in_envelope();
     let document = Document {
         root: message.root(),
         schema: Schema::Envelope,
@@ -54,7 +54,7 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
         found,
         |breach| matches!(breach, Breach::Broken { at, .. } if is_letter && *at == from),
     );
-    strays.tell(&document, message.meant(), found);
+    misplaced.tell(&document, message.meant(), found);
     recipients(&document, message.kind(), found);
     if let Some(kind) = message.kind().filter(|kind| !kind.may_carry_telemetry()) {
         telemetry(&document, kind, found);

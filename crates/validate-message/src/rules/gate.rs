@@ -8,7 +8,7 @@ use message_schema::id::FindingId;
 use message_schema::packet::{Action, CommandResult, Finding};
 use message_schema::{Code, Message, Place};
 
-use super::across::{body_place, named};
+use super::consistency::{body_place, named};
 use super::packet::ReadPacket;
 use crate::found::Found;
 use crate::violation::{Source, Violation, shown};

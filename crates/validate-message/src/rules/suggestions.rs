@@ -1,5 +1,5 @@
-//! What to write instead of a value that is not what belongs there: the slips people and agents make
-//! most, each by its name. Whether a value is wrong is the schema's; here it is known to be.
+//! Suggests what to write instead of a wrong value: the slips people and agents make most, each by its name.
+//! The schema has already found the value wrong.
 
 use message_schema::envelope::{MessageType, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber, Repo, RepoPath};
@@ -8,8 +8,8 @@ use message_schema::packet::LineRange;
 use message_schema::schema::Shape;
 use message_schema::yaml::{Node, Tail};
 
-use super::doubtful::in_quotes;
 use super::envelope::has_one_recipient;
+use super::suspicious::in_quotes;
 use crate::suggest::{nearest, synonym};
 use crate::violation::shown;
 
@@ -24,8 +24,8 @@ pub(super) struct Wrong<'a> {
 }
 
 impl Wrong<'_> {
-    /// What to do about it; `None` when what was expected says it all.
-    pub(super) fn advice(&self) -> Option<String> {
+    /// Suggests a correction; `None` when the expectation alone is enough.
+    pub(super) fn suggestion(&self) -> Option<String> {
         let Some(scalar) = self.node.scalar() else {
             return self.of_structure();
         };

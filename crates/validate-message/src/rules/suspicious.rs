@@ -1,5 +1,5 @@
-//! Texts that are accepted and are hardly what was meant: a required one that is `null`, and one behind
-//! which a comment begins that looks like its last part. Warnings; the letters count as they are.
+//! Warns of texts that are valid but hardly what the writer meant: a required text that is `null`, and a text cut
+//! short by a `#` that begins a comment. The text is taken as it is written.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ use crate::violation::{Violation, shown};
 const REPEATED_MAX: usize = 70;
 
 impl Document<'_> {
-    /// Tells of every doubtful text but those that are refused already.
-    pub(super) fn tell_doubtful(&self, refused: &BTreeSet<Path>, found: &mut Found) {
+    /// Warns of every suspicious text, except those already refused.
+    pub(super) fn tell_suspicious(&self, refused: &BTreeSet<Path>, found: &mut Found) {
         let mut walk = Walk {
             document: self,
             refused,

@@ -1,8 +1,8 @@
 //! A message that will not be delivered, whatever stage found the reason: what its sender is told.
 
+use message_schema::REPORT_VERSION;
 use message_schema::envelope::Timestamp;
 use message_schema::id::AgentName;
-use message_schema::report::REPORT_VERSION;
 use message_schema::yaml::Node;
 use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
 use review::{Costs, Fault, Refusal, ReviewKey};

@@ -3,10 +3,8 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use crate::id::DAEMON;
 use crate::id::{AgentName, ConversationId, MessageId, PrNumber};
-
-/// The name the daemon signs its own messages with; no agent may bear it.
-pub const DAEMON: &str = "settled";
 
 /// The envelope of one message, every value within its rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,6 +169,24 @@ impl MessageType {
     /// Whether the message ends a reviewer's invocation: feedback or lgtm.
     pub fn is_terminal_response(self) -> bool {
         matches!(self, Self::ReviewFeedback | Self::ReviewLgtm)
+    }
+
+    /// Whether a message of this type goes to exactly one agent.
+    pub fn has_one_recipient(self) -> bool {
+        match self {
+            Self::ReviewRequest
+            | Self::ReviewFeedback
+            | Self::ReviewAddressed
+            | Self::ReviewLgtm
+            | Self::Handoff
+            | Self::HandoffComplete => true,
+            Self::Notification
+            | Self::Question
+            | Self::TaskRequest
+            | Self::FollowUp
+            | Self::BrainstormRequest
+            | Self::BrainstormFollowup => false,
+        }
     }
 
     /// Whether the six telemetry fields may stand in the envelope.

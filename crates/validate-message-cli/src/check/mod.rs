@@ -190,7 +190,7 @@ fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
             blobs.into_iter().map(Subject::Staged).collect(),
         )
     } else {
-        (None, Subject::named(files, args.stdin_filename.as_deref()))
+        (None, walk::subjects(files, args.stdin_filename.as_deref()))
     };
     let severities = match (&args.config, args.isolated) {
         (Some(file), _) => Severities::of_file(file, &subjects),

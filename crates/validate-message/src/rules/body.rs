@@ -9,7 +9,7 @@ use message_schema::yaml::{Node, Style};
 use message_schema::{Code, Malformed, Message, ReadBody, Schema};
 
 use super::Document;
-use super::document::Kind;
+use super::document::BreachKind;
 use super::misplaced::MisplacedFields;
 use crate::found::Found;
 use crate::violation::{Source, Violation};
@@ -107,13 +107,13 @@ fn mapped(
     }
 }
 
-fn code(path: &[Step], kind: Kind) -> Code {
+fn code(path: &[Step], kind: BreachKind) -> Code {
     let in_nit = path.first() == Some(&Step::Key("nits".to_owned()));
     match kind {
-        Kind::Unknown => Code::BodyFieldUnknown,
-        Kind::Missing | Kind::Invalid if in_nit => Code::NitInvalid,
-        Kind::Missing => Code::BodyFieldMissing,
-        Kind::Invalid => Code::BodyFieldInvalid,
+        BreachKind::Unknown => Code::BodyFieldUnknown,
+        BreachKind::Missing | BreachKind::Invalid if in_nit => Code::NitInvalid,
+        BreachKind::Missing => Code::BodyFieldMissing,
+        BreachKind::Invalid => Code::BodyFieldInvalid,
     }
 }
 

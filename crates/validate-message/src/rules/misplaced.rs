@@ -10,7 +10,7 @@ use message_schema::yaml::Field;
 use message_schema::{Message, Place, ReadBody, Schema};
 
 use super::Document;
-use super::document::{Kind, Path};
+use super::document::{BreachKind, Path};
 use crate::found::Found;
 use crate::suggest::plain;
 use crate::violation::{Violation, shown};
@@ -99,7 +99,7 @@ impl<'m> MisplacedFields<'m> {
             (Some(body), true) => self
                 .violation(
                     document,
-                    Kind::Invalid,
+                    BreachKind::Invalid,
                     &body.key,
                     body.value.place,
                     self.empty(),
@@ -110,7 +110,7 @@ impl<'m> MisplacedFields<'m> {
             (None, _) => self
                 .violation(
                     document,
-                    Kind::Missing,
+                    BreachKind::Missing,
                     "body",
                     first.key_place,
                     format!("`body` is missing: {} in the envelope", self.named()),
@@ -121,7 +121,7 @@ impl<'m> MisplacedFields<'m> {
             (Some(_), false) => self
                 .violation(
                     document,
-                    Kind::Unknown,
+                    BreachKind::Unknown,
                     &first.key,
                     first.key_place,
                     format!("{} beside the body, not in it", self.named()),
@@ -136,7 +136,7 @@ impl<'m> MisplacedFields<'m> {
     fn violation(
         &self,
         document: &Document<'_>,
-        kind: Kind,
+        kind: BreachKind,
         field: &str,
         place: Place,
         text: String,

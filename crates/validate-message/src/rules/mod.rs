@@ -4,7 +4,7 @@ pub(crate) mod body;
 pub(crate) mod consistency;
 mod document;
 pub(crate) mod envelope;
-mod gate;
+pub(crate) mod gate;
 mod misplaced;
 pub(crate) mod packet;
 mod suggestions;

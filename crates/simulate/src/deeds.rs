@@ -100,8 +100,8 @@ pub(super) fn read(key: &str, step: &Node, setup: &Setup) -> Read<Deed> {
         "fail" => event(failed(node, setup)?),
         "pr" => event(Event::Pull(pull(node, setup)?)),
         "github" => match github::read(json(node).to_string().as_bytes()) {
-            Ok(github::Read::Event(pull)) => event(Event::Pull(pull)),
-            Ok(github::Read::Other(_)) => Deed::Ignored,
+            Ok(github::ReadPayload::Event(pull)) => event(Event::Pull(pull)),
+            Ok(github::ReadPayload::Other(_)) => Deed::Ignored,
             Err(why) => {
                 return Err(Wrong::at(
                     node.place,

@@ -26,7 +26,7 @@ pub struct Scenario {
     /// Which part of the rules it exercises.
     pub profile: Profile,
     pub(super) setup: Setup,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ScenarioStep>,
     /// What has to be true at the end.
     pub(super) expected: Vec<Expected>,
 }
@@ -72,7 +72,7 @@ pub(super) struct PairSetup {
 
 /// One step.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(super) struct ScenarioStep {
     pub(super) place: Place,
     /// When it happens; at the instant of the step before, if it does not say.
     pub(super) at: Option<DateTime<Utc>>,
@@ -134,7 +134,7 @@ fn scenario(root: &Node) -> Read<Scenario> {
     let profile = value(root, "profile").map_or(Ok(Profile::Full), word)?;
     let setup = setup(root, profile)?;
     let list = required(root, "a scenario", "steps")?;
-    let steps: Read<Vec<Step>> = list
+    let steps: Read<Vec<ScenarioStep>> = list
         .items()
         .iter()
         .map(|node| step(node, profile, &setup))
@@ -231,7 +231,7 @@ fn pair(node: Option<&Node>) -> Read<PairSetup> {
     })
 }
 
-fn step(node: &Node, profile: Profile, setup: &Setup) -> Read<Step> {
+fn step(node: &Node, profile: Profile, setup: &Setup) -> Read<ScenarioStep> {
     let (keys, beside) = deeds::keys(profile);
     let known: Vec<&str> = keys
         .iter()
@@ -265,7 +265,7 @@ fn step(node: &Node, profile: Profile, setup: &Setup) -> Read<Step> {
         .field("expect")
         .map(|field| expectations(&field.value))
         .transpose()?;
-    Ok(Step {
+    Ok(ScenarioStep {
         place: node.place,
         at,
         deed,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 /// What a payload says.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadPayload {
     /// An event that may move reviews.
     Event(PullEvent),
     /// Something else that happens to pull requests, in the forge's word.
@@ -47,7 +47,7 @@ struct Repository {
 }
 
 /// Reads a payload; the error says in a phrase what is missing or wrong.
-pub fn read(bytes: &[u8]) -> Result<Read, String> {
+pub fn read(bytes: &[u8]) -> Result<ReadPayload, String> {
     let payload: Payload = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     let pull = payload.pull_request;
     let action = match payload.action.as_str() {
@@ -59,13 +59,13 @@ pub fn read(bytes: &[u8]) -> Result<Read, String> {
             Some(false) => PullAction::Closed,
             None => return Err("`closed` does not say whether it was `merged`".to_owned()),
         },
-        _ => return Ok(Read::Other(payload.action)),
+        _ => return Ok(ReadPayload::Other(payload.action)),
     };
     let number = payload
         .number
         .or(pull.number)
         .ok_or("the `number` of the pull request is missing")?;
-    Ok(Read::Event(PullEvent {
+    Ok(ReadPayload::Event(PullEvent {
         repo: payload.repository.map(|repository| repository.full_name),
         pr: number
             .to_string()
@@ -106,12 +106,12 @@ mod tests {
             };
             assert_eq!(
                 read(payload(action, merged).as_bytes()),
-                Ok(Read::Event(event))
+                Ok(ReadPayload::Event(event))
             );
         }
         assert_eq!(
             read(payload("labeled", "false").as_bytes()),
-            Ok(Read::Other("labeled".to_owned()))
+            Ok(ReadPayload::Other("labeled".to_owned()))
         );
     }
 

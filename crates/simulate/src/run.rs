@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::alone::{PairTable, Threads, ended_with, transition};
 use super::compose::{Around, mail};
 use super::deeds::Deed;
-use super::format::{Expected, Profile, Scenario, Setup, Step};
+use super::format::{Expected, Profile, Scenario, ScenarioStep, Setup};
 use super::outcome::{Outcome, Weight};
 use super::reader::{Read, Wrong};
 use super::table::Table;
@@ -90,7 +90,7 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, Wrong> {
     if let Some(last) = scenario.steps.last() {
         play.do_it(
             scenario.steps.len() + 1,
-            &Step {
+            &ScenarioStep {
                 deed: Deed::Restart,
                 ..last.clone()
             },
@@ -129,7 +129,12 @@ impl<'a> Play<'a> {
         })
     }
 
-    fn step(&mut self, number: usize, step: &Step, next: Option<&Step>) -> Read<Played> {
+    fn step(
+        &mut self,
+        number: usize,
+        step: &ScenarioStep,
+        next: Option<&ScenarioStep>,
+    ) -> Read<Played> {
         let mut outcomes = Vec::new();
         if let Some(at) = step.at {
             if at < self.table.now {
@@ -160,7 +165,7 @@ impl<'a> Play<'a> {
         })
     }
 
-    fn do_it(&mut self, number: usize, step: &Step) -> Read<(String, Vec<Outcome>)> {
+    fn do_it(&mut self, number: usize, step: &ScenarioStep) -> Read<(String, Vec<Outcome>)> {
         let broken = |why: String| Wrong::at(step.place, format!("an error of ours: {why}"));
         let plain = |label: &str, outcomes| Ok((label.to_owned(), outcomes));
         match &step.deed {

@@ -126,8 +126,8 @@ fn ingest(args: &Ingest, context: &Context) -> Result<Exit, Failure> {
     context.workspace()?;
     let name = args.payload.display();
     match github::read(&bytes(&args.payload)?) {
-        Ok(github::Read::Event(event)) => order::give(Event::Pull(event), context),
-        Ok(github::Read::Other(action)) => {
+        Ok(github::ReadPayload::Event(event)) => order::give(Event::Pull(event), context),
+        Ok(github::ReadPayload::Other(action)) => {
             let ignored = CommandOutput::new(Ignored { ignored: action });
             context.say(&ignored, |Ignored { ignored }| {
                 format!("ignored: `{}` moves no review\n", escaped(ignored))

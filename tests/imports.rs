@@ -161,7 +161,9 @@ fn read(source: &Source, modules: &BTreeSet<Module>) -> (Module, Read) {
     let tokens = &source.tokens;
     let mut index = 0;
     while index < tokens.len() {
-        if tokens[index].text != "use" {
+        // `use<'a>` in a type says which lifetimes it captures; it imports nothing.
+        let captures = tokens.get(index + 1).is_some_and(|next| next.text == "<");
+        if tokens[index].text != "use" || captures {
             body.push(tokens[index].clone());
             index += 1;
             continue;

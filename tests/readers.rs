@@ -5,8 +5,8 @@ mod disk;
 use std::path::Path;
 
 pub use disk::{cursor, ledger, seeds};
+use message_schema::REPORT_VERSION;
 use message_schema::envelope::Envelope;
-use message_schema::report::REPORT_VERSION;
 use message_schema::{Malformed, Place, Report, parse, parse_packet, render_message};
 use validate_message::{PacketInput, Source, Valid, Violations, check};
 use workspace::config::{Config, ConfigError};

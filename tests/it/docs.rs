@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use message_schema::Code;
-use message_schema::code::Finder;
+use message_schema::Finder;
 use rustix::process::{Pid, Signal, kill_process};
 use settled_tests::mailroom::{said, settled};
 use settled_tests::markdown::{self, Block};

@@ -31,6 +31,7 @@ mod orders;
 mod outbox;
 mod package;
 mod pair;
+mod path;
 mod people;
 mod printed;
 mod prompt_size;

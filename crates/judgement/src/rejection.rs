@@ -1,8 +1,8 @@
 //! Explains a refusal to the sender, whichever stage found the reason.
 
+use message_schema::REPORT_VERSION;
 use message_schema::envelope::Timestamp;
 use message_schema::id::AgentName;
-use message_schema::report::REPORT_VERSION;
 use message_schema::yaml::Node;
 use message_schema::{Code, Level, Malformed, Message, Place, ReadBody, Report, ReportedViolation};
 use review::{Costs, Fault, Refusal, ReviewKey};

@@ -4,10 +4,8 @@ use chrono::{DateTime, Utc};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use crate::id::DAEMON;
 use crate::id::{AgentName, ConversationId, MessageId, PrNumber};
-
-/// The name the daemon signs its own messages with; no agent may bear it.
-pub const DAEMON: &str = "settled";
 
 /// The envelope of one message, every value within its rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -213,6 +211,21 @@ impl MessageType {
         match self {
             Self::Review(ReviewKind::Feedback | ReviewKind::Lgtm) => true,
             Self::Review(ReviewKind::Request | ReviewKind::Addressed) | Self::Text(_) => false,
+        }
+    }
+
+    /// Whether a message of this type goes to exactly one agent.
+    pub fn has_one_recipient(self) -> bool {
+        match self {
+            Self::Review(_) | Self::Text(TextKind::Handoff | TextKind::HandoffComplete) => true,
+            Self::Text(
+                TextKind::Notification
+                | TextKind::Question
+                | TextKind::TaskRequest
+                | TextKind::FollowUp
+                | TextKind::BrainstormRequest
+                | TextKind::BrainstormFollowup,
+            ) => false,
         }
     }
 

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::line;
 
+/// The name the daemon signs its own messages with; no agent may bear it.
+pub const DAEMON: &str = "settled";
+
 /// Says why a text is not an identifier of the wanted kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}")]
@@ -134,7 +137,7 @@ text_type!(
 impl AgentName {
     /// Whether this is the name the daemon signs with, which no agent may bear.
     pub fn is_daemon(&self) -> bool {
-        self.0 == crate::envelope::DAEMON
+        self.0 == DAEMON
     }
 }
 

@@ -7,23 +7,23 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 pub mod body;
-pub mod code;
-pub mod coerce;
+mod code;
+mod coerce;
 pub mod envelope;
 mod flow;
 pub mod id;
 pub mod limit;
 pub mod line;
-pub mod malformed;
-pub mod message;
+mod malformed;
+mod message;
 pub mod packet;
-pub mod place;
-pub mod render;
-pub mod report;
+mod place;
+mod render;
+mod report;
 pub mod schema;
 pub mod yaml;
 
-pub use code::Code;
+pub use code::{Code, Finder};
 pub use coerce::coerce;
 pub use flow::flow;
 pub use malformed::Malformed;
@@ -33,5 +33,5 @@ pub use render::{
     double_quoted, escaped_json, read_document, render_document, render_draft, render_lines,
     render_message, render_packet, stands_in_a_block,
 };
-pub use report::{Level, Report, ReportedViolation};
+pub use report::{Level, NotAReport, REPORT_VERSION, Report, ReportedViolation};
 pub use schema::Schema;

@@ -25,7 +25,7 @@ pub struct Scenario {
     /// The part of the rules it exercises.
     pub profile: Profile,
     pub(super) setup: Setup,
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<ScenarioStep>,
     /// The expected lines at the end.
     pub(super) expected: Vec<Expected>,
 }
@@ -71,7 +71,7 @@ pub(super) struct PairSetup {
 
 /// One step.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(super) struct ScenarioStep {
     pub(super) place: Place,
     /// Its time; that of the step before if it does not say.
     pub(super) at: Option<DateTime<Utc>>,
@@ -133,7 +133,7 @@ fn scenario(root: &Node) -> Parsed<Scenario> {
     let profile = value(root, "profile").map_or(Ok(Profile::Full), word)?;
     let setup = setup(root, profile)?;
     let list = required(root, "a scenario", "steps")?;
-    let steps: Parsed<Vec<Step>> = list
+    let steps: Parsed<Vec<ScenarioStep>> = list
         .items()
         .iter()
         .map(|node| step(node, profile, &setup))
@@ -233,7 +233,7 @@ fn pair(node: Option<&Node>) -> Parsed<PairSetup> {
     })
 }
 
-fn step(node: &Node, profile: Profile, setup: &Setup) -> Parsed<Step> {
+fn step(node: &Node, profile: Profile, setup: &Setup) -> Parsed<ScenarioStep> {
     let (keys, beside) = steps::keys(profile);
     let known: Vec<&str> = keys
         .iter()
@@ -267,7 +267,7 @@ fn step(node: &Node, profile: Profile, setup: &Setup) -> Parsed<Step> {
         .field("expect")
         .map(|field| expectations(&field.value))
         .transpose()?;
-    Ok(Step {
+    Ok(ScenarioStep {
         place: node.place,
         at,
         action,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::compose::{ComposeContext, mail};
 use super::facts::{Fact, FactKind};
-use super::format::{Expected, Profile, Scenario, Setup, Step};
+use super::format::{Expected, Profile, Scenario, ScenarioStep, Setup};
 use super::profiles::{PairProfile, ThreadsProfile, ended_with, transition};
 use super::reader::{ParseError, Parsed};
 use super::session::Session;
@@ -91,7 +91,7 @@ pub(super) fn run(scenario: &Scenario) -> Result<Transcript, ParseError> {
     if let Some(last) = scenario.steps.last() {
         play.perform(
             scenario.steps.len() + 1,
-            &Step {
+            &ScenarioStep {
                 action: StepAction::Restart,
                 ..last.clone()
             },
@@ -130,7 +130,12 @@ impl<'a> Play<'a> {
         })
     }
 
-    fn step(&mut self, number: usize, step: &Step, next: Option<&Step>) -> Parsed<Played> {
+    fn step(
+        &mut self,
+        number: usize,
+        step: &ScenarioStep,
+        next: Option<&ScenarioStep>,
+    ) -> Parsed<Played> {
         let mut facts = Vec::new();
         if let Some(at) = step.at {
             if at < self.session.now {
@@ -161,7 +166,7 @@ impl<'a> Play<'a> {
         })
     }
 
-    fn perform(&mut self, number: usize, step: &Step) -> Parsed<(String, Vec<Fact>)> {
+    fn perform(&mut self, number: usize, step: &ScenarioStep) -> Parsed<(String, Vec<Fact>)> {
         let broken = |why: String| ParseError::at(step.place, format!("an error of ours: {why}"));
         let plain = |label: &str, facts| Ok((label.to_owned(), facts));
         match &step.action {

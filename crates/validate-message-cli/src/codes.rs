@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use message_schema::Code;
-use message_schema::code::Finder;
+use message_schema::Finder;
 use serde::Serialize;
 
 use crate::print::{self, Form};
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct CodeList {
     schema_version: u32,
     codes: Vec<Listed>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn list(args: &Args) -> ExitCode {
         Form::Text => lines(),
         Form::Json => {
             let codes = Code::ALL.iter().map(|code| listed(*code)).collect();
-            print::json(&Document {
+            print::json(&CodeList {
                 schema_version: JSON_VERSION,
                 codes,
             })

@@ -2,21 +2,18 @@
 //! or the new ones, and a kill leaves the old ones behind.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The most bytes a message may have, and one more.
-const READ_MAX: u64 = 256 * 1024 + 1;
+use crate::limited_read;
 
 /// Reads a file, or standard input for `-`, as far as a message may reach; a longer one has one byte more.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
     if file == Path::new("-") {
-        io::stdin().lock().take(READ_MAX).read_to_end(&mut bytes)?;
+        limited_read::read(io::stdin().lock())
     } else {
-        File::open(file)?.take(READ_MAX).read_to_end(&mut bytes)?;
+        limited_read::read(File::open(file)?)
     }
-    Ok(bytes)
 }
 
 /// Puts other bytes into the place of the ones that were read. Fails if the file has changed since, and

@@ -12,6 +12,7 @@ mod file;
 mod fix;
 mod fmt;
 mod hook;
+mod limited_read;
 mod new;
 mod print;
 mod schema;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use message_schema::Code;
-use message_schema::code::Finder;
+use message_schema::Finder;
 
 /// Codes whose messages cannot lie in a repository; `binary.rs` makes them.
 const MADE_BY_TESTS: &[Code] = &[Code::TooLarge];

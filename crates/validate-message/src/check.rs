@@ -4,35 +4,10 @@
 use message_schema::{Level, Message};
 
 use crate::found::Found;
+use crate::input::{Origin, PacketInput};
 use crate::rules;
 use crate::valid::Valid;
 use crate::violation::Violations;
-
-/// What became of the findings packet a message names. Who opens it is the caller's business.
-#[derive(Clone, Debug)]
-pub enum PacketInput<'a> {
-    /// Nobody looked, for want of a workspace: the rules about the packet are left out.
-    NotLooked,
-    /// The message names none.
-    NotNamed,
-    /// There is no such file.
-    Missing,
-    /// The path leads to something that must not be read; the text says to what.
-    Unsafe(String),
-    /// The file is larger than a packet may be.
-    TooLarge,
-    /// Its bytes, read once.
-    Bytes(&'a [u8]),
-}
-
-/// Where a message was met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// Before the daemon: nobody but an agent can have written it.
-    Outbox,
-    /// Behind the daemon, which may have written it itself.
-    Inbox,
-}
 
 /// Judges a message with its packet. The error holds *all* violations, warnings among them.
 pub fn check(message: &Message, packet: PacketInput<'_>) -> Result<Valid, Violations> {
@@ -50,7 +25,8 @@ fn judge(message: &Message, packet: PacketInput<'_>, origin: Origin) -> Result<V
     let envelope = rules::envelope::check(message, origin, &mut found);
     let body = rules::body::check(message, &mut found);
     let packet = rules::packet::check(message, packet, &mut found);
-    rules::across::check(message, body.as_ref(), packet.as_ref(), &mut found);
+    rules::consistency::check(message, body.as_ref(), packet.as_ref(), &mut found);
+    rules::gate::foresee(message, body.as_ref(), packet.as_ref(), &mut found);
     let violations = Violations::sorted(found);
     if violations.first_error().is_some() {
         return Err(violations);

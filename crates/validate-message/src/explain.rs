@@ -4,7 +4,7 @@
 //! commands print the same page.
 
 use message_schema::Code;
-use message_schema::code::Finder;
+use message_schema::Finder;
 use serde::Serialize;
 
 macro_rules! pages {

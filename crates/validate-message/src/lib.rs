@@ -6,11 +6,12 @@
 #![warn(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod check;
+pub mod content;
 pub mod explain;
 pub mod fix;
 pub mod fmt;
 mod found;
-pub mod letters;
+mod input;
 mod lines;
 mod rules;
 mod signed;
@@ -18,7 +19,8 @@ mod suggest;
 mod valid;
 mod violation;
 
-pub use check::{PacketInput, check, check_delivered};
+pub use check::{check, check_delivered};
+pub use input::PacketInput;
 pub use message_schema::Level;
 pub use signed::is_signed;
 pub use suggest::nearest;

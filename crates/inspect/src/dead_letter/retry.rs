@@ -5,7 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use message_schema::code::Finder;
+use message_schema::Finder;
 use message_schema::{Code, Level, Message};
 use serde::Serialize;
 use spool::{Disk as _, FileName, OpenMode, Os};

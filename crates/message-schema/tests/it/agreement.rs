@@ -14,7 +14,7 @@ use message_schema::id::{
 use message_schema::packet::{
     Action, CommandResult, FindingsPacket, LineRange, Severity, Stance, Status,
 };
-use message_schema::report::{Level, Report};
+use message_schema::{Level, Report};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -11,11 +11,11 @@ use message_schema::id::{AgentName, CommitSha, FindingId, PacketPath, PrNumber, 
 use message_schema::packet::{
     CommandResult, CommandRun, Finding, FindingsPacket, QaValidation, Severity, Status,
 };
-use message_schema::report::{Level, Report, ReportedViolation};
 use message_schema::{
     Code, Message, ReadBody, Schema, coerce, parse, parse_packet, render_lines, render_message,
     render_packet,
 };
+use message_schema::{Level, Report, ReportedViolation};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

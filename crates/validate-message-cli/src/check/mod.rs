@@ -4,9 +4,9 @@
 //! stderr. Each file is read, judged and put into words by one thread and then forgotten; what
 //! there is to say is printed in the order of the arguments.
 
-mod crew;
 mod format;
 mod packet;
+mod parallel;
 mod place;
 mod read;
 mod severity;
@@ -118,7 +118,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
     let mut notes = Vec::new();
     let mut is_first = true;
     write(&printer.head());
-    crew::in_order(
+    parallel::in_order(
         &subjects,
         |subject| piece(subject, &lookup, &printer),
         |piece| {
@@ -190,7 +190,7 @@ fn looked_up(args: Args) -> Result<(Lookup, Vec<Subject>), Failure> {
             blobs.into_iter().map(Subject::Staged).collect(),
         )
     } else {
-        (None, Subject::named(files, args.stdin_filename.as_deref()))
+        (None, walk::subjects(files, args.stdin_filename.as_deref()))
     };
     let severities = match (&args.config, args.isolated) {
         (Some(file), _) => Severities::of_file(file, &subjects),

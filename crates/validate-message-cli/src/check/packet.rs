@@ -1,4 +1,4 @@
-//! The packet a message names: looked for beneath the workspace only, through no symlink.
+//! Finds the packet a message names: beneath the workspace only, through no symlink.
 
 use std::fs::File;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use message_schema::id::PacketPath;
 use validate_message::PacketInput;
 
-use super::read::{READ_MAX, read};
+use crate::limited_read::{READ_MAX, read};
 
 /// A packet as it was found.
-pub(crate) enum Found {
+pub(crate) enum FoundPacket {
     NotLooked,
     Missing,
     Unsafe(String),
@@ -19,15 +19,15 @@ pub(crate) enum Found {
     Bytes(Vec<u8>, PathBuf),
 }
 
-impl Found {
+impl FoundPacket {
     /// Gives it to the rules.
     pub(crate) fn input(&self) -> PacketInput<'_> {
         match self {
-            Found::NotLooked => PacketInput::NotLooked,
-            Found::Missing => PacketInput::Missing,
-            Found::Unsafe(why) => PacketInput::Unsafe(why.clone()),
-            Found::TooLarge => PacketInput::TooLarge,
-            Found::Bytes(bytes, _) => PacketInput::Bytes(bytes),
+            FoundPacket::NotLooked => PacketInput::NotLooked,
+            FoundPacket::Missing => PacketInput::Missing,
+            FoundPacket::Unsafe(why) => PacketInput::Unsafe(why.clone()),
+            FoundPacket::TooLarge => PacketInput::TooLarge,
+            FoundPacket::Bytes(bytes, _) => PacketInput::Bytes(bytes),
         }
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn workspace_of(file: &Path) -> Option<PathBuf> {
 
 /// Opens a packet without following a symlink below the root. The path's type keeps it from
 /// climbing; what another process swaps in between is no danger to a check that only prints.
-pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<Found> {
+pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<FoundPacket> {
     if let Some(refused) = outside_of_packets(path) {
         return Ok(refused);
     }
@@ -55,29 +55,30 @@ pub(crate) fn open_beneath(root: &Path, path: &PacketPath) -> io::Result<Found> 
         match at.symlink_metadata() {
             Ok(metadata) if metadata.is_symlink() => return Ok(symlink(part)),
             Ok(_) => {}
-            Err(error) if is_absent(&error) => return Ok(Found::Missing),
+            Err(error) if is_absent(&error) => return Ok(FoundPacket::Missing),
             Err(error) => return Err(error),
         }
     }
     if !at.symlink_metadata()?.is_file() {
-        return Ok(Found::Unsafe("it is not a regular file".to_owned()));
+        return Ok(FoundPacket::Unsafe("it is not a regular file".to_owned()));
     }
     read(File::open(&at)?).map(|bytes| sized(bytes, at))
 }
 
 /// Refuses what lies elsewhere: the daemon opens nothing outside of `packets/`, and what lies in
 /// mailboxes is nobody's packet.
-pub(crate) fn outside_of_packets(path: &PacketPath) -> Option<Found> {
+pub(crate) fn outside_of_packets(path: &PacketPath) -> Option<FoundPacket> {
     let first = path
         .as_str()
         .split('/')
         .find(|part| !part.is_empty() && *part != ".");
-    (first != Some("packets")).then(|| Found::Unsafe("it does not lie in packets/".to_owned()))
+    (first != Some("packets"))
+        .then(|| FoundPacket::Unsafe("it does not lie in packets/".to_owned()))
 }
 
 /// Refuses a symlink on the way.
-pub(crate) fn symlink(part: &str) -> Found {
-    Found::Unsafe(format!("`{part}` is a symlink"))
+pub(crate) fn symlink(part: &str) -> FoundPacket {
+    FoundPacket::Unsafe(format!("`{part}` is a symlink"))
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -88,10 +89,10 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Tells bytes from the beginning of too many.
-pub(crate) fn sized(bytes: Vec<u8>, place: PathBuf) -> Found {
+pub(crate) fn sized(bytes: Vec<u8>, place: PathBuf) -> FoundPacket {
     if u64::try_from(bytes.len()).is_ok_and(|len| len < READ_MAX) {
-        Found::Bytes(bytes, place)
+        FoundPacket::Bytes(bytes, place)
     } else {
-        Found::TooLarge
+        FoundPacket::TooLarge
     }
 }

@@ -1,21 +1,19 @@
-//! One message in, its verdict out: its bytes are read once, its packet beside them.
+//! Judges one message: reads its bytes and those of its packet once, and hands both to the rules.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 
 use message_schema::{Message, line, parse};
 use validate_message::{PacketInput, Violation, Violations, check, check_delivered};
 
-use super::packet::{self, Found};
+use super::packet::{self, FoundPacket};
 use super::place;
 use super::severity::Severities;
 use super::staged::Staged;
 use super::subject::Subject;
 use super::verdict::{Outcome, Texts, Verdict};
-
-/// One byte more than a message may have: enough to tell that it is too large.
-pub(crate) const READ_MAX: u64 = 256 * 1024 + 1;
+use crate::limited_read::read;
 
 /// Where messages and packets are looked for.
 pub(crate) struct Lookup {
@@ -45,7 +43,7 @@ fn outcome(subject: &Subject, lookup: &Lookup, texts: &mut Texts) -> io::Result<
         Ok(message) => {
             let packet = packet(subject, &message, lookup)?;
             let found = violations(subject, &message, packet.as_ref());
-            if let Some(Found::Bytes(bytes, place)) = packet {
+            if let Some(FoundPacket::Bytes(bytes, place)) = packet {
                 texts.packet = Some((bytes, place));
             }
             found
@@ -69,9 +67,9 @@ fn bytes(subject: &Subject, lookup: &Lookup) -> io::Result<Vec<u8>> {
 fn violations(
     subject: &Subject,
     message: &Message,
-    packet: Option<&Found>,
+    packet: Option<&FoundPacket>,
 ) -> (Vec<Violation>, bool) {
-    let input = packet.map_or(PacketInput::NotNamed, Found::input);
+    let input = packet.map_or(PacketInput::NotNamed, FoundPacket::input);
     // Standard input without a name may be either side's.
     let is_delivered = subject.place().is_none_or(place::is_behind_the_daemon);
     let check = if is_delivered { check_delivered } else { check };
@@ -84,14 +82,11 @@ fn violations(
     }
 }
 
-/// Reads to the end, but no more than tells that it is too large.
-pub(crate) fn read(from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(READ_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-fn packet(subject: &Subject, message: &Message, lookup: &Lookup) -> io::Result<Option<Found>> {
+fn packet(
+    subject: &Subject,
+    message: &Message,
+    lookup: &Lookup,
+) -> io::Result<Option<FoundPacket>> {
     let Some(path) = message.packet_path() else {
         return Ok(None);
     };
@@ -107,6 +102,6 @@ fn packet(subject: &Subject, message: &Message, lookup: &Lookup) -> io::Result<O
         .or_else(|| subject.place().and_then(packet::workspace_of))
     {
         Some(root) => packet::open_beneath(&root, &path).map(Some),
-        None => Ok(Some(Found::NotLooked)),
+        None => Ok(Some(FoundPacket::NotLooked)),
     }
 }

@@ -18,16 +18,16 @@ const FILE: &str = "validate-message.toml";
 /// What the file may say.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct SeverityFile {
     #[serde(default)]
     severity: BTreeMap<Spanned<String>, Weight>,
     #[serde(default)]
-    path: Vec<WrittenPath>,
+    path: Vec<PathSection>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenPath {
+struct PathSection {
     glob: Spanned<String>,
     severity: BTreeMap<Spanned<String>, Weight>,
 }
@@ -177,7 +177,7 @@ impl Config {
 
 /// Understands the file's text; the error holds a byte offset and a sentence.
 fn tables(text: &str) -> Result<Vec<Table>, (usize, String)> {
-    let written: Written = toml::from_str(text).map_err(|error| {
+    let written: SeverityFile = toml::from_str(text).map_err(|error| {
         (
             error.span().map_or(0, |span| span.start),
             error.message().trim().replace('\n', ", "),

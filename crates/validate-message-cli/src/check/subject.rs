@@ -1,10 +1,9 @@
-//! What is checked: how it is called, where it lies, whence its bytes come.
+//! One message to check: its name, its place, and the source of its bytes.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::staged::Blob;
-use super::walk;
 
 /// One message to check.
 pub(crate) enum Subject {
@@ -19,21 +18,6 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// Lists what the arguments mean, in their order; a directory stands for the messages in it.
-    pub(crate) fn named(files: Vec<PathBuf>, stdin_filename: Option<&Path>) -> Vec<Self> {
-        let mut subjects = Vec::with_capacity(files.len());
-        for file in files {
-            if file == Path::new("-") {
-                subjects.push(Subject::Stdin(stdin_filename.map(Path::to_owned)));
-            } else if file.is_dir() {
-                subjects.extend(walk::messages(&file));
-            } else {
-                subjects.push(Subject::File(file));
-            }
-        }
-        subjects
-    }
-
     /// Gives its name as it is told, not yet escaped.
     pub(crate) fn name(&self) -> Cow<'_, str> {
         self.place()

@@ -1,4 +1,4 @@
-//! Directories: which files in them are messages.
+//! Turns the arguments into messages to check; a directory stands for the messages in it.
 
 use std::path::{Path, PathBuf};
 
@@ -6,6 +6,21 @@ use ignore::{DirEntry, WalkBuilder};
 
 use super::place;
 use super::subject::Subject;
+
+/// Lists what the arguments mean, in their order.
+pub(crate) fn subjects(files: Vec<PathBuf>, stdin_filename: Option<&Path>) -> Vec<Subject> {
+    let mut subjects = Vec::with_capacity(files.len());
+    for file in files {
+        if file == Path::new("-") {
+            subjects.push(Subject::Stdin(stdin_filename.map(Path::to_owned)));
+        } else if file.is_dir() {
+            subjects.extend(messages(&file));
+        } else {
+            subjects.push(Subject::File(file));
+        }
+    }
+    subjects
+}
 
 /// What a walk has met.
 #[derive(Default)]
@@ -20,7 +35,7 @@ struct Met {
 /// they hold the messages and nothing else is one; in any other directory every file with such a
 /// name is, packets and events excepted. Ignored and hidden files are none, symlinks are not
 /// followed.
-pub(crate) fn messages(directory: &Path) -> Vec<Subject> {
+fn messages(directory: &Path) -> Vec<Subject> {
     let above = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     let mut met = Met {
         is_workspace: place::workspace_around_mailbox(&above).is_some(),

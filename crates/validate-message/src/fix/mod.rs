@@ -16,7 +16,7 @@ mod wrapping;
 use message_schema::line::escaped;
 use message_schema::{Message, Place, ReadBody, parse};
 
-use crate::letters::{Letters, letters, written};
+use crate::content::{Values, values, values_of_text};
 use crate::lines::Lines;
 use crate::signed::is_signed;
 use slips::Slip;
@@ -165,17 +165,17 @@ fn pass(text: &str) -> Option<(String, Vec<Mended>)> {
         .then(|| (mended, slips.iter().map(Slip::told).collect()))
 }
 
-/// Whether the mended text says what the message says, the slips replaced and nothing else.
+/// Whether the mended text differs from the message in the mended slips only.
 fn says_what_was_meant(before: &Message, slips: &[Slip], mended: &str) -> bool {
     let Ok(after) = parse(mended.as_bytes()) else {
         return false;
     };
     // With its name or type mended a body is read for the first time; its text has to be the same.
     let is_read = |message: &Message| matches!(message.read_body(), ReadBody::Mapping(_));
-    let read: fn(&Message) -> Letters = if is_read(before) && is_read(&after) {
-        letters
+    let read: fn(&Message) -> Values = if is_read(before) && is_read(&after) {
+        values
     } else {
-        written
+        values_of_text
     };
     let mut expected = read(before);
     slips.iter().for_each(|slip| slip.replace_in(&mut expected));

@@ -8,7 +8,7 @@ use message_schema::yaml::{Field, Node};
 use message_schema::{Message, Place, ReadBody, Schema};
 
 use super::{Fix, Mended, names, shown, times, words};
-use crate::letters::{Leaf, Letters};
+use crate::content::{Leaf, Values};
 use crate::lines::Lines;
 use crate::rules::dotted;
 
@@ -23,8 +23,8 @@ pub(super) struct Slip {
     pub(super) becomes: String,
 }
 
-/// A document and what a name in it costs that the schema does not know.
-struct Document<'d> {
+/// One document's schema, and what an unknown name in it costs.
+struct SchemaDocument<'d> {
     shape: &'d Shape,
     /// Whether every unknown name refuses the message, or only what is missing because of it.
     is_closed: bool,
@@ -32,19 +32,19 @@ struct Document<'d> {
 
 /// The slips of a message in the order of its text: those in names; where there are none, those in values.
 pub(super) fn of(message: &Message, lines: &Lines<'_>) -> Vec<Slip> {
-    let mut found = Found {
+    let mut found = SlipSearch {
         lines,
         names: Vec::new(),
         values: Vec::new(),
     };
-    let envelope = Document {
+    let envelope = SchemaDocument {
         shape: Schema::Envelope.shape(),
         is_closed: true,
     };
     found.look(message.root(), envelope.shape, &envelope, &mut Vec::new());
     let schema = message.kind().and_then(Schema::of_body);
     if let (Some(schema), ReadBody::Mapping(mapping)) = (schema, message.read_body()) {
-        let body = Document {
+        let body = SchemaDocument {
             shape: schema.shape(),
             is_closed: false,
         };
@@ -64,14 +64,20 @@ pub(super) fn of(message: &Message, lines: &Lines<'_>) -> Vec<Slip> {
     slips
 }
 
-struct Found<'l> {
+struct SlipSearch<'l> {
     lines: &'l Lines<'l>,
     names: Vec<Slip>,
     values: Vec<Slip>,
 }
 
-impl Found<'_> {
-    fn look(&mut self, node: &Node, shape: &Shape, document: &Document<'_>, path: &mut Vec<Step>) {
+impl SlipSearch<'_> {
+    fn look(
+        &mut self,
+        node: &Node,
+        shape: &Shape,
+        document: &SchemaDocument<'_>,
+        path: &mut Vec<Step>,
+    ) {
         self.value(node, shape, path);
         for field in node.fields() {
             path.push(Step::Key(field.key.clone()));
@@ -112,7 +118,7 @@ impl Found<'_> {
         field: &Field,
         mapping: &Node,
         shape: &Shape,
-        document: &Document<'_>,
+        document: &SchemaDocument<'_>,
         path: &[Step],
     ) {
         if shape.is_free() {
@@ -143,22 +149,22 @@ impl Found<'_> {
 }
 
 impl Slip {
-    /// Makes in the letters of a message the difference that this slip makes once it is mended.
-    pub(super) fn replace_in(&self, letters: &mut Letters) {
+    /// Changes the values of a message as mending this slip changes them.
+    pub(super) fn replace_in(&self, values: &mut Values) {
         if self.fix != Fix::Name {
-            letters.insert(self.path.clone(), Leaf::Text(self.becomes.clone()));
+            values.insert(self.path.clone(), Leaf::Text(self.becomes.clone()));
             return;
         }
         let at = self.path.len() - 1;
-        let from_here = letters.range(self.path.clone()..).map(|(path, _)| path);
+        let from_here = values.range(self.path.clone()..).map(|(path, _)| path);
         let below: Vec<Vec<Step>> = from_here
             .take_while(|path| path.starts_with(&self.path))
             .cloned()
             .collect();
         for mut path in below {
-            let leaf = letters.remove(&path).expect("it was just listed");
+            let leaf = values.remove(&path).expect("it was just listed");
             path[at] = Step::Key(self.becomes.clone());
-            letters.insert(path, leaf);
+            values.insert(path, leaf);
         }
     }
 

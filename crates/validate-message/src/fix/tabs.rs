@@ -5,7 +5,7 @@
 use message_schema::{Message, Place, ReadBody, parse};
 
 use super::{Fix, Mended, passes};
-use crate::letters::{Letters, letters};
+use crate::content::{Values, values};
 
 /// How many columns a tab may have been shown with.
 const WIDTHS: std::ops::RangeInclusive<usize> = 1..=8;
@@ -81,13 +81,13 @@ fn replaced(text: &str, tabbed: &[usize], width: usize) -> String {
         .join("\n")
 }
 
-/// The letters of the text, if it and the body in it can be read; slips in its type do not keep the
-/// body from being read, for they are mended next.
-fn read(text: &str) -> Option<Letters> {
+/// The values of the text, if it and its body can be read. A slip in its type is mended first, so that it does not
+/// keep the body from being read.
+fn read(text: &str) -> Option<Values> {
     let message: Message = parse(passes(text.to_owned()).text.as_bytes()).ok()?;
     match message.read_body() {
         ReadBody::Malformed(_) => None,
-        ReadBody::Mapping(_) | ReadBody::Unread => Some(letters(&message)),
+        ReadBody::Mapping(_) | ReadBody::Unread => Some(values(&message)),
     }
 }
 

@@ -1,10 +1,10 @@
-//! What surrounds the letters and means nothing: a byte order mark, and carriage returns before line
+//! Removes what surrounds a text and means nothing: a byte order mark, and carriage returns before line
 //! feeds.
 
 use message_schema::{Place, parse};
 
 use super::{Fix, Mended};
-use crate::letters::letters;
+use crate::content::values;
 
 /// Takes a byte order mark off the start.
 pub(super) fn byte_order_mark(text: &str) -> Option<(String, Vec<Mended>)> {
@@ -38,10 +38,10 @@ pub(super) fn line_ends(text: &str) -> Option<(String, Vec<Mended>)> {
     says_the_same(text, &lines).then(|| (lines, vec![mended]))
 }
 
-/// Whether both texts have the same letters, or none of them can be read.
+/// Whether both texts have the same values, or neither can be read.
 fn says_the_same(before: &str, after: &str) -> bool {
     match (parse(before.as_bytes()), parse(after.as_bytes())) {
-        (Ok(before), Ok(after)) => letters(&before) == letters(&after),
+        (Ok(before), Ok(after)) => values(&before) == values(&after),
         (Err(_), Err(_)) => true,
         (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
     }

@@ -9,7 +9,7 @@ mod field;
 use message_schema::yaml::Field;
 use message_schema::{Malformed, parse};
 
-use crate::letters::written;
+use crate::content::values_of_text;
 use crate::signed::is_signed;
 use comments::Comments;
 
@@ -70,7 +70,8 @@ pub fn format(bytes: &[u8]) -> Result<String, Unformatted> {
         &Comments::of(&text, message.root()),
     );
     let says_the_same = |form: &String| {
-        parse(form.as_bytes()).is_ok_and(|formed| written(&formed) == written(&message))
+        parse(form.as_bytes())
+            .is_ok_and(|formed| values_of_text(&formed) == values_of_text(&message))
     };
     // A remark behind an empty block, say, belongs to nothing that is written out: then nothing is.
     let keeps_remarks = |form: &String| form.matches('#').count() == text.matches('#').count();

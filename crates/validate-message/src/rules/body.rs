@@ -9,8 +9,8 @@ use message_schema::yaml::{Node, Style};
 use message_schema::{Code, Malformed, Message, ReadBody, Schema};
 
 use super::Document;
-use super::document::Kind;
-use super::strays::Strays;
+use super::document::BreachKind;
+use super::misplaced::MisplacedFields;
 use crate::found::Found;
 use crate::violation::{Source, Violation};
 
@@ -29,7 +29,12 @@ pub(crate) fn check(message: &Message, found: &mut Found) -> Option<Body> {
             found.push(syntax(message, malformed));
             None
         }
-        ReadBody::Mapping(mapping) => mapped(kind.review()?, mapping, &Strays::of(message), found),
+        ReadBody::Mapping(mapping) => mapped(
+            kind.review()?,
+            mapping,
+            &MisplacedFields::of(message),
+            found,
+        ),
     }
 }
 
@@ -63,24 +68,28 @@ fn syntax(message: &Message, malformed: &Malformed) -> Violation {
 }
 
 /// The document of a review message's body.
-fn document<'n>(kind: ReviewKind, mapping: &'n Node, strays: &Strays<'_>) -> Document<'n> {
+fn document<'n>(
+    kind: ReviewKind,
+    mapping: &'n Node,
+    misplaced: &MisplacedFields<'_>,
+) -> Document<'n> {
     Document {
         root: mapping,
         schema: Schema::of_review(kind),
         file: Source::Message,
         prefix: "body.",
         code,
-        explained: strays.explained_in_body(),
+        explained: misplaced.explained_in_body(),
     }
 }
 
 fn mapped(
     kind: ReviewKind,
     mapping: &Node,
-    strays: &Strays<'_>,
+    misplaced: &MisplacedFields<'_>,
     found: &mut Found,
 ) -> Option<Body> {
-    let document = document(kind, mapping, strays);
+    let document = document(kind, mapping, misplaced);
     match kind {
         ReviewKind::Request => document.read(found).map(Body::Request),
         ReviewKind::Feedback => document.read(found).map(Body::Feedback),
@@ -93,13 +102,13 @@ fn mapped(
     }
 }
 
-fn code(path: &[Step], kind: Kind) -> Code {
+fn code(path: &[Step], kind: BreachKind) -> Code {
     let in_nit = path.first() == Some(&Step::Key("nits".to_owned()));
     match kind {
-        Kind::Unknown => Code::BodyFieldUnknown,
-        Kind::Missing | Kind::Invalid if in_nit => Code::NitInvalid,
-        Kind::Missing => Code::BodyFieldMissing,
-        Kind::Invalid => Code::BodyFieldInvalid,
+        BreachKind::Unknown => Code::BodyFieldUnknown,
+        BreachKind::Missing | BreachKind::Invalid if in_nit => Code::NitInvalid,
+        BreachKind::Missing => Code::BodyFieldMissing,
+        BreachKind::Invalid => Code::BodyFieldInvalid,
     }
 }
 

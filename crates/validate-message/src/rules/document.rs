@@ -11,7 +11,7 @@ use message_schema::yaml::Node;
 use message_schema::{Code, Level, Place, Schema, coerce};
 use serde::de::DeserializeOwned;
 
-use super::advice::{Wrong, as_in};
+use super::suggestions::{Wrong, as_in};
 use crate::found::Found;
 use crate::suggest::{nearest, synonym};
 use crate::violation::{Source, Violation, shown};
@@ -28,7 +28,7 @@ pub(crate) struct Document<'a> {
     /// What stands before a field's name in reports: `body.` for bodies.
     pub(crate) prefix: &'static str,
     /// The code of a breach at that path.
-    pub(crate) code: fn(&[Step], Kind) -> Code,
+    pub(crate) code: fn(&[Step], BreachKind) -> Code,
     /// The values that another violation explains, so that nothing more is told of them.
     pub(crate) explained: BTreeSet<Path>,
 }
@@ -38,7 +38,7 @@ pub(crate) type Path = Vec<Step>;
 
 /// What kind of breach a code is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BreachKind {
     Missing,
     Unknown,
     Invalid,
@@ -61,7 +61,7 @@ impl Document<'_> {
         breaches.retain(|breach| !is_admitted(breach));
         let (told, misspelt) = self.tell(&breaches, found);
         self.tell_unknown(&misspelt, found);
-        self.tell_doubtful(&told, found);
+        self.tell_suspicious(&told, found);
         if !breaches.is_empty() {
             return None;
         }
@@ -70,7 +70,7 @@ impl Document<'_> {
             Err(error) => {
                 // Schema and types are tested to agree; should they ever not, the types decide.
                 found.push(self.violation(
-                    Kind::Invalid,
+                    BreachKind::Invalid,
                     &[],
                     self.root.place,
                     shown(&error.to_string()),
@@ -83,7 +83,7 @@ impl Document<'_> {
     /// A violation at a path, with its field filled in.
     pub(crate) fn violation(
         &self,
-        kind: Kind,
+        kind: BreachKind,
         path: &[Step],
         place: Place,
         text: impl Into<String>,
@@ -105,7 +105,7 @@ impl Document<'_> {
         let name = dotted(path);
         let Some(node) = self.root.at(path) else {
             return self.violation(
-                Kind::Invalid,
+                BreachKind::Invalid,
                 path,
                 self.root.place,
                 format!("`{name}` is missing"),
@@ -114,7 +114,7 @@ impl Document<'_> {
         let shape = self.schema.shape().at(path);
         let text = format!("`{name}` is {}, expected {expected}", told(node, shape));
         let violation = self
-            .violation(Kind::Invalid, path, node.place, text)
+            .violation(BreachKind::Invalid, path, node.place, text)
             .expected(expected);
         violation.found(node.text().unwrap_or(node.kind()))
     }
@@ -168,8 +168,8 @@ impl Document<'_> {
             shape,
             kind,
         };
-        match wrong.advice() {
-            Some(advice) => violation.fix(advice),
+        match wrong.suggestion() {
+            Some(suggestion) => violation.fix(suggestion),
             None => violation,
         }
     }
@@ -207,7 +207,7 @@ impl Document<'_> {
             let text =
                 format!("`{name}` is missing: the remark before it counts as part of its name");
             return self
-                .violation(Kind::Missing, path, stranger.key_place, text)
+                .violation(BreachKind::Missing, path, stranger.key_place, text)
                 .found(remark)
                 .expected(field)
                 .fix("remove the remark: JSON has none, and those of YAML begin with `#`");
@@ -224,7 +224,7 @@ impl Document<'_> {
                 .map(|example| as_in(field, example));
             return self
                 .violation(
-                    Kind::Missing,
+                    BreachKind::Missing,
                     path,
                     mapping.place,
                     format!("`{name}` is missing"),
@@ -238,7 +238,7 @@ impl Document<'_> {
         misspelt.insert(below(at, &slip.key));
         let wrong = visible(&slip.key);
         let text = format!("`{name}` is missing, and `{wrong}` stands here");
-        self.violation(Kind::Missing, path, slip.key_place, text)
+        self.violation(BreachKind::Missing, path, slip.key_place, text)
             .found(&slip.key)
             .expected(field)
             .fix(format!("rename `{wrong}` to `{field}`"))

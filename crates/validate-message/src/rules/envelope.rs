@@ -8,10 +8,10 @@ use message_schema::yaml::Node;
 use message_schema::{Code, Message, Schema};
 
 use super::Document;
-use super::document::Kind;
-use super::strays::Strays;
-use crate::check::Origin;
+use super::document::BreachKind;
+use super::misplaced::MisplacedFields;
 use crate::found::Found;
+use crate::input::Origin;
 use crate::violation::{Source, Violation};
 
 const TELEMETRY: [&str; 6] = [
@@ -35,8 +35,8 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
         );
         return None;
     }
-    let strays = Strays::of(message);
-    let explained = strays.explained_in_envelope();
+    let misplaced = MisplacedFields::of(message);
+    let explained = misplaced.explained_in_envelope();
     let document = Document {
         root: message.root(),
         schema: Schema::Envelope,
@@ -54,7 +54,7 @@ pub(crate) fn check(message: &Message, origin: Origin, found: &mut Found) -> Opt
         found,
         |breach| matches!(breach, Breach::Broken { at, .. } if is_letter && *at == from),
     );
-    strays.tell(&document, message.meant(), found);
+    misplaced.tell(&document, message.meant(), found);
     recipients(&document, message.kind(), found);
     if let Some(kind) = message.kind().filter(|kind| !kind.may_carry_telemetry()) {
         telemetry(&document, kind, found);
@@ -94,11 +94,11 @@ fn is_letter(message: &Message) -> bool {
     is_daemons && message.kind().is_some_and(is_written_by_it)
 }
 
-fn code(_: &[Step], kind: Kind) -> Code {
+fn code(_: &[Step], kind: BreachKind) -> Code {
     match kind {
-        Kind::Missing => Code::EnvelopeFieldMissing,
-        Kind::Unknown => Code::EnvelopeFieldUnknown,
-        Kind::Invalid => Code::EnvelopeFieldInvalid,
+        BreachKind::Missing => Code::EnvelopeFieldMissing,
+        BreachKind::Unknown => Code::EnvelopeFieldUnknown,
+        BreachKind::Invalid => Code::EnvelopeFieldInvalid,
     }
 }
 
@@ -134,33 +134,18 @@ fn recipients(document: &Document<'_>, kind: Option<MessageType>, found: &mut Fo
             );
         }
     }
-    if let Some(kind) = kind.filter(|kind| listed.len() > 1 && has_one_recipient(*kind)) {
+    if let Some(kind) = kind.filter(|kind| listed.len() > 1 && kind.has_one_recipient()) {
         let path = [Step::Key("to".to_owned())];
         let text = format!(
             "`to` names {} recipients, expected exactly one for a {kind}",
             listed.len()
         );
-        let violation = document.violation(Kind::Invalid, &path, to.value.place, text);
+        let violation = document.violation(BreachKind::Invalid, &path, to.value.place, text);
         found.push(
             violation
                 .expected("exactly one recipient")
                 .fix("write one message for each recipient"),
         );
-    }
-}
-
-pub(super) fn has_one_recipient(kind: MessageType) -> bool {
-    match kind {
-        MessageType::Review(_)
-        | MessageType::Text(TextKind::Handoff | TextKind::HandoffComplete) => true,
-        MessageType::Text(
-            TextKind::Notification
-            | TextKind::Question
-            | TextKind::TaskRequest
-            | TextKind::FollowUp
-            | TextKind::BrainstormRequest
-            | TextKind::BrainstormFollowup,
-        ) => false,
     }
 }
 
@@ -175,7 +160,7 @@ fn telemetry(document: &Document<'_>, kind: MessageType, found: &mut Found) {
             let text = format!("`{name}` may not stand on a {kind}");
             found.push(
                 document
-                    .violation(Kind::Invalid, &path, field.key_place, text)
+                    .violation(BreachKind::Invalid, &path, field.key_place, text)
                     .expected("telemetry only on review_feedback, review_lgtm and review_addressed")
                     .fix(format!("remove `{name}`")),
             );

@@ -3,23 +3,26 @@
 
 use std::collections::BTreeSet;
 
-use message_schema::body::{GateResult, Nit, ReviewLgtm};
+use message_schema::body::{Body, GateResult, Nit};
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, CommandResult, Finding};
 use message_schema::{Code, Message, Place};
 
-use super::across::{body_place, named};
+use super::consistency::{body_place, named};
 use super::packet::ReadPacket;
 use crate::found::Found;
 use crate::violation::{Source, Violation, shown};
 
-/// Tells what the gate is going to refuse the approval for.
-pub(super) fn foresee(
+/// Warns of everything the gate will refuse an approval for; other messages have no gate.
+pub(crate) fn foresee(
     message: &Message,
-    lgtm: &ReviewLgtm,
+    body: Option<&Body>,
     packet: Option<&ReadPacket>,
     found: &mut Found,
 ) {
+    let Some(Body::Lgtm(lgtm)) = body else {
+        return;
+    };
     if lgtm.quality_gate_result == GateResult::Fail {
         let place = body_place(message, "quality_gate_result");
         let text = "`quality_gate_result` is `fail`, which contradicts an approval".to_owned();

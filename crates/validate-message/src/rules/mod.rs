@@ -1,14 +1,14 @@
 //! The rules, one file for each part of a message.
 
-pub(crate) mod across;
-mod advice;
 pub(crate) mod body;
+pub(crate) mod consistency;
 mod document;
-mod doubtful;
 pub(crate) mod envelope;
-mod gate;
+pub(crate) mod gate;
+mod misplaced;
 pub(crate) mod packet;
-mod strays;
+mod suggestions;
+mod suspicious;
 mod unknown;
 
 pub(crate) use document::{Document, dotted};

@@ -11,9 +11,9 @@ use message_schema::yaml::Node;
 use message_schema::{Code, Message, Place, ReadBody, Schema, parse_packet};
 
 use super::Document;
-use super::document::Kind;
-use crate::check::PacketInput;
+use super::document::BreachKind;
 use crate::found::Found;
+use crate::input::PacketInput;
 use crate::valid::Packet;
 use crate::violation::{Source, Violation, shown};
 
@@ -108,14 +108,14 @@ fn read(path: PacketPath, bytes: &[u8], found: &mut Found) -> Option<ReadPacket>
     })
 }
 
-fn code(path: &[Step], kind: Kind) -> Code {
+fn code(path: &[Step], kind: BreachKind) -> Code {
     let in_finding = path.len() > 1 && path[0] == Step::Key("findings".to_owned());
     let is_action = path.last() == Some(&Step::Key("action".to_owned()));
     match kind {
-        Kind::Unknown => Code::PacketFieldUnknown,
-        Kind::Missing | Kind::Invalid if in_finding && is_action => Code::ActionUnknown,
-        Kind::Missing | Kind::Invalid if in_finding => Code::FindingInvalid,
-        Kind::Missing | Kind::Invalid => Code::PacketFieldInvalid,
+        BreachKind::Unknown => Code::PacketFieldUnknown,
+        BreachKind::Missing | BreachKind::Invalid if in_finding && is_action => Code::ActionUnknown,
+        BreachKind::Missing | BreachKind::Invalid if in_finding => Code::FindingInvalid,
+        BreachKind::Missing | BreachKind::Invalid => Code::PacketFieldInvalid,
     }
 }
 

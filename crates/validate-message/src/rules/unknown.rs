@@ -8,7 +8,7 @@ use message_schema::yaml::{Content, Field, Node};
 use message_schema::{Level, Schema};
 
 use super::Document;
-use super::document::{Kind, Path, below, dotted, visible};
+use super::document::{BreachKind, Path, below, dotted, visible};
 use crate::found::Found;
 use crate::suggest::{nearest, synonym};
 use crate::violation::{Violation, shown};
@@ -32,7 +32,7 @@ impl Document<'_> {
             self.noun()
         );
         let violation = self
-            .violation(Kind::Unknown, path, field.key_place, text)
+            .violation(BreachKind::Unknown, path, field.key_place, text)
             .found(&field.key);
         let violation = match self.level_of_unknown() {
             Level::Error => violation,

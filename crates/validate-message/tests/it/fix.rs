@@ -3,8 +3,8 @@
 use message_schema::parse;
 use message_schema::schema::Step;
 use proptest::prelude::*;
+use validate_message::content::{Values, values};
 use validate_message::fix::{Fix, Fixed, fix};
-use validate_message::letters::{Letters, letters};
 use validate_message::{PacketInput, check};
 
 const REQUEST: &str = "id: r-1\nfrom: claude\nto: codex\ntype: review_request\npriority: P1\n\
@@ -19,8 +19,8 @@ fn is_valid(text: &str) -> bool {
     parse(text.as_bytes()).is_ok_and(|message| check(&message, PacketInput::NotLooked).is_ok())
 }
 
-fn read(text: &str) -> Letters {
-    letters(&parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}")))
+fn read(text: &str) -> Values {
+    values(&parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}")))
 }
 
 /// A slip, the kind of mending it gets, and the text of the request with it.
@@ -150,8 +150,8 @@ fn the_count_of_what_blocks_is_never_filled_in() {
     );
 }
 
-/// What the letters become if exactly what is told is done to them.
-fn told_apart(before: &Letters, after: &Letters, fixed: &Fixed) -> bool {
+/// Applies exactly the reported fixes to the values before, and compares them with those after.
+fn told_apart(before: &Values, after: &Values, fixed: &Fixed) -> bool {
     let field = |path: &[Step]| {
         let mut text = String::new();
         for step in path {
@@ -205,7 +205,7 @@ fn in_the_corpus_nothing_changes_but_what_is_told() {
         mended += 1;
         if let Ok(before) = parse(&bytes) {
             assert!(
-                told_apart(&letters(&before), &read(&fixed.text), &fixed),
+                told_apart(&values(&before), &read(&fixed.text), &fixed),
                 "{name}: {fixed:#?}"
             );
         }
@@ -279,7 +279,7 @@ proptest! {
         }
         if let Ok(before) = parse(text.as_bytes()) {
             let was_valid = check(&before, PacketInput::NotLooked).is_ok();
-            let (before, after) = (letters(&before), read(&fixed.text));
+            let (before, after) = (values(&before), read(&fixed.text));
             prop_assert!(told_apart(&before, &after, &fixed), "{:#?}", fixed);
             prop_assert!(!was_valid || before == after, "a valid message says something else: {:#?}", fixed);
         }

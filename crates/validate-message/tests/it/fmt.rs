@@ -6,8 +6,8 @@ use message_schema::yaml::Node;
 use message_schema::{Malformed, Schema, parse, render_message};
 use proptest::prelude::*;
 use serde_json::Value;
+use validate_message::content::values;
 use validate_message::fmt::{ORDER, Unformatted, format};
-use validate_message::letters::letters;
 
 fn form(text: &str) -> String {
     format(text.as_bytes()).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
@@ -184,7 +184,7 @@ proptest! {
             }
         };
         let (before, after) = (parse(text.as_bytes()).expect("read"), parse(formed.as_bytes()).expect("read"));
-        prop_assert_eq!(letters(&before), letters(&after), "{}", &formed);
+        prop_assert_eq!(values(&before), values(&after), "{}", &formed);
         prop_assert_eq!(&form(&formed), &formed);
         let marks = |text: &str| text.matches('#').count();
         let in_values = |message: &message_schema::Message| message.root().fields().iter().map(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::envelope::Recipients;
 use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
-use message_schema::message::parse;
+use message_schema::parse;
 use review::{
     Act, Event, PersonsDecision, Policy, PullAction, PullEvent, Record, ReportedEvent, State, Which,
 };

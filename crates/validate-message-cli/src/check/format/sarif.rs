@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use message_schema::code::Finder;
+use message_schema::Finder;
 use message_schema::{Code, Level};
 use serde_json::{Value, json};
 use validate_message::Violation;

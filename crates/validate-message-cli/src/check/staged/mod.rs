@@ -15,7 +15,7 @@ use message_schema::id::PacketPath;
 
 use self::batch::Batch;
 use self::entries::IndexEntry;
-use super::packet::{self, Found};
+use super::packet::{self, FoundPacket};
 use super::place;
 
 /// The index, and how its paths are called from where the command was started.
@@ -105,9 +105,9 @@ impl Staged {
         blob: &Blob,
         root: Option<&Path>,
         path: &PacketPath,
-    ) -> io::Result<Found> {
+    ) -> io::Result<FoundPacket> {
         let Some(root) = self.workspace_of(blob, root) else {
-            return Ok(Found::NotLooked);
+            return Ok(FoundPacket::NotLooked);
         };
         if let Some(refused) = packet::outside_of_packets(path) {
             return Ok(refused);

@@ -1,5 +1,5 @@
-//! What to write instead of a value that is not what belongs there: the slips people and agents make
-//! most, each by its name. Whether a value is wrong is the schema's; here it is known to be.
+//! Suggests what to write instead of a wrong value: the slips people and agents make most, each by its name.
+//! The schema has already found the value wrong.
 
 use message_schema::envelope::{MessageType, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber, Repo, RepoPath};
@@ -8,10 +8,11 @@ use message_schema::packet::LineRange;
 use message_schema::schema::Shape;
 use message_schema::yaml::{Node, Tail};
 
-use super::doubtful::in_quotes;
-use super::envelope::has_one_recipient;
 use crate::suggest::{nearest, synonym};
 use crate::violation::shown;
+
+/// How long a field may be that a fix repeats, in characters.
+const REPEATED_MAX: usize = 70;
 
 /// A wrong value and what is known about its place.
 pub(super) struct Wrong<'a> {
@@ -24,8 +25,8 @@ pub(super) struct Wrong<'a> {
 }
 
 impl Wrong<'_> {
-    /// What to do about it; `None` when what was expected says it all.
-    pub(super) fn advice(&self) -> Option<String> {
+    /// Suggests a correction; `None` when the expectation alone is enough.
+    pub(super) fn suggestion(&self) -> Option<String> {
         let Some(scalar) = self.node.scalar() else {
             return self.of_structure();
         };
@@ -131,7 +132,10 @@ impl Wrong<'_> {
             .filter(|part| !part.is_empty())
             .collect();
         if self.name == "to" {
-            return match (parts.len(), self.kind.is_some_and(has_one_recipient)) {
+            return match (
+                parts.len(),
+                self.kind.is_some_and(MessageType::has_one_recipient),
+            ) {
                 (0 | 1, _) => agent(text).map(write),
                 (_, true) => Some("write one message for each recipient".to_owned()),
                 (_, false) => Some(format!("write `to: [{}]`", shown(&parts.join(", ")))),
@@ -217,6 +221,16 @@ pub(super) fn as_in(name: &str, example: &str) -> String {
     } else {
         format!(", as in `{name}: {example}`")
     }
+}
+
+/// Suggests quotes for a text that continues behind the `#`.
+pub(super) fn in_quotes(before: &str, text: &str, tail: &Tail) -> String {
+    let whole = format!("{} {}", text.trim(), tail.text);
+    let written = format!("{before}{}", serde_json::Value::from(whole.trim()));
+    if written.chars().count() > REPEATED_MAX {
+        return "put the whole text in double quotes".to_owned();
+    }
+    format!("write `{}`", shown(&written))
 }
 
 /// The word for what YAML 1.1 and people take for a boolean.

@@ -1,5 +1,5 @@
-//! Fields of the body that stand in the envelope: somebody lost the indentation of the body's lines.
-//! That is one cause, told once, and not an unknown field here and a missing one there.
+//! Finds body fields in the envelope: the writer lost the indentation of the body's lines. That is one cause and
+//! becomes one violation, not an unknown field here and a missing one there.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use message_schema::yaml::Field;
 use message_schema::{Message, Place, ReadBody, Schema};
 
 use super::Document;
-use super::document::{Kind, Path};
+use super::document::{BreachKind, Path};
 use crate::found::Found;
 use crate::suggest::plain;
 use crate::violation::{Violation, shown};
@@ -18,15 +18,15 @@ use crate::violation::{Violation, shown};
 /// How many of them are named.
 const NAMED_MAX: usize = 10;
 
-/// The body's fields beside the body.
-pub(crate) struct Strays<'m> {
+/// The body's fields that are in the envelope.
+pub(crate) struct MisplacedFields<'m> {
     fields: Vec<&'m Field>,
-    /// Whether the body itself says nothing.
+    /// The body is absent or empty.
     is_body_empty: bool,
 }
 
-impl<'m> Strays<'m> {
-    /// Looks for them in the envelope.
+impl<'m> MisplacedFields<'m> {
+    /// Finds them in the envelope.
     pub(crate) fn of(message: &'m Message) -> Self {
         let body = message.root().field("body");
         let is_body_empty = body.is_none_or(|body| body.value.is_absent());
@@ -37,7 +37,7 @@ impl<'m> Strays<'m> {
             ReadBody::Unread | ReadBody::Malformed(_) => false,
         };
         let is_behind = |field: &Field| body.is_some_and(|body| field.key_place > body.key_place);
-        let is_stray = |field: &&Field| match schema {
+        let is_misplaced = |field: &&Field| match schema {
             Some(schema) => {
                 let name = plain(&field.key);
                 schema.field(&name).is_some() && envelope.field(&name).is_none() && !in_body(&name)
@@ -51,7 +51,7 @@ impl<'m> Strays<'m> {
             .fields()
             .iter()
             .filter(|_| is_known)
-            .filter(is_stray)
+            .filter(is_misplaced)
             .collect();
         Self {
             fields,
@@ -59,7 +59,7 @@ impl<'m> Strays<'m> {
         }
     }
 
-    /// What need not be told of the envelope, because the strays explain it.
+    /// The envelope's paths that need no violation of their own, because the misplaced fields explain them.
     pub(crate) fn explained_in_envelope(&self) -> BTreeSet<Path> {
         let mut paths: BTreeSet<Path> = self
             .fields
@@ -72,7 +72,7 @@ impl<'m> Strays<'m> {
         paths
     }
 
-    /// What need not be told of the body.
+    /// The body's paths that need no violation of their own.
     pub(crate) fn explained_in_body(&self) -> BTreeSet<Path> {
         self.fields
             .iter()
@@ -80,7 +80,7 @@ impl<'m> Strays<'m> {
             .collect()
     }
 
-    /// Tells of them.
+    /// Reports them as one violation.
     pub(crate) fn tell(
         &self,
         document: &Document<'_>,
@@ -99,7 +99,7 @@ impl<'m> Strays<'m> {
             (Some(body), true) => self
                 .violation(
                     document,
-                    Kind::Invalid,
+                    BreachKind::Invalid,
                     &body.key,
                     body.value.place,
                     self.empty(),
@@ -110,7 +110,7 @@ impl<'m> Strays<'m> {
             (None, _) => self
                 .violation(
                     document,
-                    Kind::Missing,
+                    BreachKind::Missing,
                     "body",
                     first.key_place,
                     format!("`body` is missing: {} in the envelope", self.named()),
@@ -121,7 +121,7 @@ impl<'m> Strays<'m> {
             (Some(_), false) => self
                 .violation(
                     document,
-                    Kind::Unknown,
+                    BreachKind::Unknown,
                     &first.key,
                     first.key_place,
                     format!("{} beside the body, not in it", self.named()),
@@ -136,7 +136,7 @@ impl<'m> Strays<'m> {
     fn violation(
         &self,
         document: &Document<'_>,
-        kind: Kind,
+        kind: BreachKind,
         field: &str,
         place: Place,
         text: String,

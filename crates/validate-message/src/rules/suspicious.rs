@@ -1,5 +1,5 @@
-//! Texts that are accepted and are hardly what was meant: a required one that is `null`, and one behind
-//! which a comment begins that looks like its last part. Warnings; the letters count as they are.
+//! Warns of texts that are valid but hardly what the writer meant: a required text that is `null`, and a text cut
+//! short by a `#` that begins a comment. The text is taken as it is written.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,14 @@ use message_schema::yaml::{Content, Node, Scalar, Tail};
 use message_schema::{Code, Level, Schema};
 
 use super::Document;
-use super::document::{Kind, Path, dotted};
+use super::document::{BreachKind, Path, dotted};
+use super::suggestions::in_quotes;
 use crate::found::Found;
 use crate::violation::{Violation, shown};
 
-/// How long a field may be that a fix repeats, in characters.
-const REPEATED_MAX: usize = 70;
-
 impl Document<'_> {
-    /// Tells of every doubtful text but those that are refused already.
-    pub(super) fn tell_doubtful(&self, refused: &BTreeSet<Path>, found: &mut Found) {
+    /// Warns of every suspicious text, except those already refused.
+    pub(super) fn tell_suspicious(&self, refused: &BTreeSet<Path>, found: &mut Found) {
         let mut walk = Walk {
             document: self,
             refused,
@@ -53,7 +51,7 @@ impl Document<'_> {
             Some(Step::Key(key)) => format!("{key}: "),
             Some(Step::Index(_)) | None => "- ".to_owned(),
         };
-        self.violation(Kind::Invalid, path, tail.place, text)
+        self.violation(BreachKind::Invalid, path, tail.place, text)
             .found(&tail.text)
             .expected("a text in quotes")
             .fix(format!(
@@ -68,23 +66,13 @@ impl Document<'_> {
             "`{}` is null, and read as the letters `{word}`",
             dotted(path)
         );
-        self.violation(Kind::Invalid, path, node.place, text)
+        self.violation(BreachKind::Invalid, path, node.place, text)
             .found(word)
             .expected(shape.expected())
             .fix(format!(
                 "write what belongs there, or `\"{word}\"` if these letters are meant"
             ))
     }
-}
-
-/// What to write for a text that goes on behind the `#`.
-pub(super) fn in_quotes(before: &str, text: &str, tail: &Tail) -> String {
-    let whole = format!("{} {}", text.trim(), tail.text);
-    let written = format!("{before}{}", serde_json::Value::from(whole.trim()));
-    if written.chars().count() > REPEATED_MAX {
-        return "put the whole text in double quotes".to_owned();
-    }
-    format!("write `{}`", shown(&written))
 }
 
 /// A walk over tree and shape side by side.

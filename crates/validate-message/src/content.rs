@@ -1,6 +1,5 @@
-//! What a message says, letter by letter: each value with the way that leads to it. Two texts that
-//! say the same have the same letters, however they are written; whoever rewrites a message compares
-//! them before and after.
+//! The values of a message, each with its path. Two texts with the same values say the same, however they are
+//! written; code that rewrites a message compares the values before and after.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +7,10 @@ use message_schema::schema::Step;
 use message_schema::yaml::{Content, Node};
 use message_schema::{Message, ReadBody};
 
-/// Every value of a message with its path; the body's below `body` where it is read.
-pub type Letters = BTreeMap<Vec<Step>, Leaf>;
+/// Every value of a message by its path; those of a parsed body below `body`.
+pub type Values = BTreeMap<Vec<Step>, Leaf>;
 
-/// A value without values in it.
+/// A value that holds no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leaf {
     /// A text, escapes and folding undone.
@@ -24,25 +23,25 @@ pub enum Leaf {
     EmptyMap,
 }
 
-/// The letters of a message, the body of a review message read as the YAML it is.
-pub fn letters(message: &Message) -> Letters {
-    let mut letters = written(message);
+/// Lists the values of a message; the body of a review message is parsed as YAML.
+pub fn values(message: &Message) -> Values {
+    let mut values = values_of_text(message);
     if let ReadBody::Mapping(mapping) = message.read_body() {
         let body = vec![Step::Key("body".to_owned())];
-        letters.remove(&body);
-        collect(mapping, body, &mut letters);
+        values.remove(&body);
+        collect(mapping, body, &mut values);
     }
-    letters
+    values
 }
 
-/// The letters of a message, its body a text whatever its type.
-pub(crate) fn written(message: &Message) -> Letters {
-    let mut letters = Letters::new();
-    collect(message.root(), Vec::new(), &mut letters);
-    letters
+/// Lists the values of a message; its body is one text, whatever the type.
+pub(crate) fn values_of_text(message: &Message) -> Values {
+    let mut values = Values::new();
+    collect(message.root(), Vec::new(), &mut values);
+    values
 }
 
-fn collect(node: &Node, at: Vec<Step>, into: &mut Letters) {
+fn collect(node: &Node, at: Vec<Step>, into: &mut Values) {
     let below = |step: Step| {
         let mut path = at.clone();
         path.push(step);

@@ -1,4 +1,4 @@
-//! Many hands: items are worked on by several threads, and handed on in their own order.
+//! Works on items in several threads and hands the results on in the items' order.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,16 +16,16 @@ pub(crate) fn in_order<I: Sync, R: Send>(
     work: impl Fn(&I) -> R + Sync,
     mut each: impl FnMut(R),
 ) {
-    let hands = thread::available_parallelism()
+    let threads = thread::available_parallelism()
         .map_or(1, usize::from)
         .min(items.len() / PORTION);
-    if hands < 2 {
+    if threads < 2 {
         return items.iter().map(work).for_each(each);
     }
     let taken = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::sync_channel(2 * hands);
+    let (sender, receiver) = mpsc::sync_channel(2 * threads);
     thread::scope(|scope| {
-        for _ in 0..hands {
+        for _ in 0..threads {
             let (sender, taken, work) = (sender.clone(), &taken, &work);
             scope.spawn(move || {
                 loop {

@@ -1,4 +1,4 @@
-//! What envelope, body and packet must agree on.
+//! Checks that envelope, body and packet agree.
 
 use message_schema::body::Body;
 use message_schema::id::PrNumber;
@@ -6,7 +6,6 @@ use message_schema::packet::Finding;
 use message_schema::schema::Step;
 use message_schema::{Code, Message, Place, ReadBody};
 
-use super::gate;
 use super::packet::ReadPacket;
 use crate::found::Found;
 use crate::violation::{Source, Violation, shown};
@@ -24,9 +23,6 @@ pub(crate) fn check(
     if let (Some(body), Some(packet)) = (body, packet) {
         round(body, packet, found);
         blocking_count(message, body, packet, found);
-    }
-    if let Some(Body::Lgtm(lgtm)) = body {
-        gate::foresee(message, lgtm, packet, found);
     }
 }
 

@@ -1,0 +1,13 @@
+//! Reads no more of a file than shows that it is too large.
+
+use std::io::{self, Read};
+
+/// One byte more than a message may have: enough to tell that it is too large.
+pub(crate) const READ_MAX: u64 = 256 * 1024 + 1;
+
+/// Reads to the end, but at most [`READ_MAX`] bytes.
+pub(crate) fn read(from: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(READ_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,27 @@
+//! What a caller says of a message besides its bytes: its packet, and the side of the daemon it was met on.
+
+/// What became of the findings packet a message names. Who opens it is the caller's business.
+#[derive(Clone, Debug)]
+pub enum PacketInput<'a> {
+    /// Nobody looked, for want of a workspace: the rules about the packet are left out.
+    NotLooked,
+    /// The message names none.
+    NotNamed,
+    /// There is no such file.
+    Missing,
+    /// The path leads to something that must not be read; the text says to what.
+    Unsafe(String),
+    /// The file is larger than a packet may be.
+    TooLarge,
+    /// Its bytes, read once.
+    Bytes(&'a [u8]),
+}
+
+/// Where a message was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Before the daemon: nobody but an agent can have written it.
+    Outbox,
+    /// Behind the daemon, which may have written it itself.
+    Inbox,
+}

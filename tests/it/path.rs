@@ -1,0 +1,89 @@
+//! The way of a message that `docs/architecture.md` draws, taken from the code.
+//!
+//! Each stage of the way takes a value that only the stage before can make. The test follows the calls of the
+//! daemon's pass in the order of the source text and notes in which crate each of these values is first made. It fails
+//! when a stage moves to another crate, when two change places, and when one is left out. It does not run the code: it
+//! follows the accepted message only, knows no traits, and proves nothing of what a stage does.
+
+use settled_tests::call_path::SourceIndex;
+use settled_tests::{read, repository, write};
+
+/// What each stage makes, as in the table "The way of a message".
+const STAGE_VALUES: [&str; 6] = [
+    "OutboxFile",
+    "Message",
+    "Valid",
+    "Decision",
+    "EntryDraft",
+    "Committed",
+];
+
+#[test]
+fn a_message_takes_the_way_the_page_draws() {
+    let index = SourceIndex::read(&repository().join("crates"));
+    let makers = index.makers(("daemon", "Mailroom"), "pass", &STAGE_VALUES);
+    let page = read(repository().join("docs/architecture.md"));
+    assert_eq!(drawn(&page), [makers.join(" -> ")]);
+}
+
+/// The lines between the marks of the drawing, without the fence.
+fn drawn(page: &str) -> Vec<&str> {
+    let between = page
+        .split("<!-- path -->")
+        .nth(1)
+        .expect("a drawing between two marks");
+    between
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with("```"))
+        .collect()
+}
+
+#[test]
+fn the_way_follows_the_text_through_fields_results_and_crates_but_no_failure() {
+    let pass = |body: &str| {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        for (file, text) in [
+            (
+                "low/src/lib.rs",
+                "mod read;\npub use read::parse;\npub use read::Read;\npub struct Kept;\n\
+                 pub struct Shelf;\nimpl Shelf { pub fn keep(&self, _: &high::Checked) -> Kept { Kept {} } }\n",
+            ),
+            (
+                "low/src/read.rs",
+                "pub struct Read { text: String }\npub fn parse() -> Result<Read, ()> { Ok(Read { text: s() }) }\n",
+            ),
+            (
+                "high/src/lib.rs",
+                "pub struct Checked(());\nimpl Checked { pub fn of(_: &low::Read) -> Self { Self(()) } }\n",
+            ),
+        ] {
+            write_below(folder.path(), file, text);
+        }
+        let main = format!(
+            "use low::{{Shelf, parse}};\npub struct Desk {{ shelf: Shelf }}\nimpl Desk {{\npub fn pass(&self) {{\n{body}\n}}\n}}\n"
+        );
+        write_below(folder.path(), "main/src/lib.rs", &main);
+        let index = SourceIndex::read(folder.path());
+        index.makers(("main", "Desk"), "pass", &["Read", "Checked", "Kept"])
+    };
+    assert_eq!(
+        pass(
+            "let read = parse().map_err(|_| self.shelf.keep(x))?;\n\
+             let Self { shelf, .. } = self;\n\
+             match Ok(high::Checked::of(&read)) { Err(_) => drop(low::Kept {}), Ok(it) => shelf.keep(&it) }"
+        ),
+        ["low", "high", "low"]
+    );
+    assert_eq!(
+        pass("let checked = high::Checked::of(&x);\nself.shelf.keep(&checked);\nparse();"),
+        ["high", "low"]
+    );
+}
+
+fn write_below(folder: &std::path::Path, file: &str, text: &str) {
+    let path = folder.join(file);
+    let parent = path.parent().expect("a file is in a folder");
+    std::fs::create_dir_all(parent).expect("a folder");
+    write(path, text);
+}

@@ -113,7 +113,7 @@ impl Cast {
                 "",
                 ROOT,
                 0o755,
-                "nobody exchanges what lies here",
+                "nobody can replace what is in it",
                 Within::Left,
             ),
             line(

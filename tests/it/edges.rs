@@ -23,8 +23,8 @@ const EDGES: [(&str, &[&str]); 14] = [
     ("workspace", &["judgement", "spool", "runner"]),
     ("mailbox", &["workspace"]),
     ("simulate", &["workspace"]),
-    // A verdict is judged again from its records, and a dead letter is put back as its owner would.
-    ("inspect", &["workspace", "simulate", "mailbox"]),
+    // A verdict is judged again from its records.
+    ("inspect", &["workspace", "simulate"]),
     ("runner", &["message-schema", "spool"]),
     ("daemon", &["mailbox", "runner"]),
     ("pair", &["daemon"]),

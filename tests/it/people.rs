@@ -104,13 +104,13 @@ fn why_names_the_one_missing_thing_in_every_phase() {
     let nothing = mailroom();
     ask("no review", &nothing, 3);
     nothing.post("claude", "request-1.yaml", &seed::review()[0].text);
-    ask("its request lies unjudged", &nothing, 3);
+    ask("its request waits to be judged", &nothing, 3);
     let reviewing = after(1);
     ask("reviewing, not taken", &reviewing, 0);
     assert!(reviewing.run(&["take", "--pr", "86"]).status.success());
     ask("reviewing, taken", &reviewing, 0);
     reviewing.post("codex", "feedback-1.yaml", &seed::review()[1].text);
-    ask("its answer lies unjudged", &reviewing, 0);
+    ask("its answer waits to be judged", &reviewing, 0);
     ask("fixing", &after(2), 0);
     ask("fixing, the report was refused", &after_a_refusal(), 0);
     ask("addressed", &after(3), 0);

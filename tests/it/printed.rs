@@ -151,7 +151,7 @@ fn what_is_printed_while_a_review_goes_on_can_be_run() {
     all_can_be_run("nothing was asked yet", &after(0), &mut known);
     let unjudged = after(0);
     unjudged.post("claude", "request.yaml", &seed::review()[0].text);
-    all_can_be_run("the request lies unjudged", &unjudged, &mut known);
+    all_can_be_run("the request waits to be judged", &unjudged, &mut known);
     for (count, phase) in [
         (1, "reviewing"),
         (2, "fixing"),

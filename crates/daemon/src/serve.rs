@@ -309,7 +309,7 @@ impl<'r> Daemon<'r> {
         match self.mailroom.checkpoint() {
             Ok(()) => Ok(None),
             Err(error) if error.is_retryable() => {
-                tracing::warn!(error = %chain(&error), "what was delivered cannot be made to survive a power cut yet; it is tried again");
+                tracing::warn!(error = %chain(&error), "could not sync delivered files; will retry");
                 Ok(Some(self.clock.read().mono + RETRY_MS))
             }
             Err(error) => Err(error),

@@ -1,4 +1,4 @@
-//! Defines the bodies of the four review messages (OACP 0.5.4). Unknown fields pass unread.
+//! The bodies of the four review messages of OACP 0.5.4. Unknown fields pass unread.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -75,12 +75,12 @@ limit_type!(
 );
 
 limit_type!(
-    /// How many turns a reviewer may take in one round, shared by retries: 8 by default.
+    /// How many turns a reviewer may take in one round, shared by retries: 8 unless the request says otherwise.
     TurnBudget(u16), 1..=1000, default 8
 );
 
 limit_type!(
-    /// How many seconds a reviewer may run in one round, shared by retries: 600 by default.
+    /// How many seconds a reviewer may run in one round, shared by retries: 600 unless the request says otherwise.
     RuntimeBudget(u32), 1..=86400, default 600
 );
 

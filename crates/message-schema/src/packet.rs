@@ -201,7 +201,7 @@ impl Status {
 }
 
 words!(
-    /// What the reviewer wants on a thread.
+    /// What the reviewer wants on a thread (`docs/protocol.md`, "Threads").
     Stance {
         /// The author should change something.
         SeeksChange = "seeks_change",
@@ -211,7 +211,7 @@ words!(
 );
 
 words!(
-    /// The four things a reviewer can do with an open thread; there is no fifth.
+    /// The four things a reviewer can do with an open thread (`docs/protocol.md`, "Threads"); there is no fifth.
     Action {
         /// Fixed: close it.
         Resolve = "resolve",

@@ -205,7 +205,7 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Lets a pair that was interrupted rest for good.
+    /// Discards an interrupted pair and escalates its open request.
     pub fn drop_it(
         root: &Path,
         id: &PairId,

@@ -102,7 +102,7 @@ fn install(hooks: &[PathBuf]) -> Result<String, Trouble> {
         let disk = |error| Trouble::Disk(hook.clone(), error);
         let text = text(&std::env::current_exe().map_err(disk)?);
         if present.is_some_and(|before| before == text) {
-            said.push(format!("{} is there already", hook.display()));
+            said.push(format!("{} already exists", hook.display()));
         } else {
             written(hook, &text).map_err(disk)?;
             said.push(format!(

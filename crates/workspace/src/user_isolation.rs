@@ -113,7 +113,7 @@ impl IsolatedUsers {
                 "",
                 ROOT,
                 0o755,
-                "nobody exchanges what lies here",
+                "nobody can replace what is in it",
                 Contents::Left,
             ),
             rule(

@@ -122,7 +122,10 @@ impl Live {
     /// Whether its keeper is gone; one that takes too long is killed, and what it kept with it.
     pub(super) fn is_gone(&mut self, now: Moment) -> bool {
         if self.told_at.is_some_and(|at| now.mono >= at + KEEPER_MS) {
-            tracing::warn!(run = self.run.id, "a keeper does not end; it is killed");
+            tracing::warn!(
+                run = self.run.id,
+                "the command's supervisor did not exit in time; killing it"
+            );
             let _ = self.keeper.kill();
         }
         // One that cannot be waited for is none of ours any more.

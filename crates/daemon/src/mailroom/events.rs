@@ -92,7 +92,7 @@ impl Mailroom {
         let mut presence = self.spool.presence();
         let mut has_left = |key: &ReviewKey, request: &Delivered| {
             presence.has_left(&request.mailbox, &request.file, request.seq).unwrap_or_else(|error| {
-                tracing::warn!(review = %key, error = %chain(&error), "whether its request was taken cannot be seen; it is tried again");
+                tracing::warn!(review = %key, error = %chain(&error), "cannot tell whether the request was taken; will retry");
                 false
             })
         };

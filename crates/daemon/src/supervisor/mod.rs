@@ -127,7 +127,7 @@ impl Supervisor {
             .as_ref()
             .map(|socket| socket.send(text.as_bytes()))
         {
-            tracing::warn!(%error, "the supervisor could not be told");
+            tracing::warn!(%error, "could not notify the supervisor");
         }
     }
 }

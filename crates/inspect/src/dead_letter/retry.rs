@@ -35,9 +35,7 @@ pub struct Outlook {
 #[derive(Debug, thiserror::Error)]
 pub enum NotSent {
     /// The original is gone, or is nothing that can be read.
-    #[error(
-        "the refused file is not there any more, or is no regular file: only its report is left"
-    )]
+    #[error("the refused file no longer exists, or is not a regular file: only its report is left")]
     NoOriginal,
     /// A call failed.
     #[error("cannot {what}: {source}")]

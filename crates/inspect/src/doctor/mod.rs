@@ -1,4 +1,4 @@
-//! What may keep a workspace from working, each thing with its fix. A new check is one function in `CHECKS`.
+//! Checks a workspace for problems, each with its fix. A new check is one function in `CHECKS`.
 
 mod ledger;
 mod machine;

@@ -193,7 +193,7 @@ impl WorkspaceStatus {
         Some(Problem {
             kind: ProblemKind::MailUnjudged,
             what: format!(
-                "mail lies unjudged and no daemon serves: {}",
+                "mail waits to be judged and no daemon serves: {}",
                 counts.join(", ")
             ),
             since: self.unjudged.oldest(),

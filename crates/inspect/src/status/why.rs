@@ -135,7 +135,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// What lies unjudged comes first, for it may be all that is missing; then what the mover got wrong last.
+    /// Mail that waits to be judged comes first, for it may be all that is missing; then what the mover got wrong last.
     fn answer(&self) -> Diagnosis {
         self.unserved()
             .or_else(|| self.correction())
@@ -150,7 +150,7 @@ impl Look<'_> {
         let missing = match (self.standing.unjudged.for_review(self.key), overdue) {
             (Some(letter), _) => {
                 format!(
-                    "a daemon: {}/outbox/{} lies unjudged and nobody serves",
+                    "a daemon: {}/outbox/{} waits to be judged and none serves",
                     letter.agent, letter.file
                 )
             }
@@ -165,7 +165,7 @@ impl Look<'_> {
         };
         let fix = self
             .commands
-            .operator("serve", "judges what lies there and keeps the deadlines");
+            .operator("serve", "judges the mail there and keeps the deadlines");
         Some(Diagnosis {
             kind: Missing::Daemon,
             missing: Some(missing),

@@ -116,7 +116,7 @@ pub(super) fn refused(
 /// The files under this id in inboxes, which nothing accounts for.
 pub(super) fn unproven(root: &Path, id: &MessageId) -> Vec<LifeStep> {
     let step = |(agent, path): (String, String)| {
-        let what = "lies in the inbox without a proven sender: no record made it";
+        let what = "in the inbox without a proven sender: no record made it";
         LifeStep::new(Stage::Delivered, Certainty::Unknown, what)
             .of(&agent)
             .by_file(path)

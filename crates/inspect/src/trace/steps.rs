@@ -153,11 +153,11 @@ fn delivered(root: &Path, told: &LedgerTrace, made: &MadeFile<'_>) -> [LifeStep;
     let place = places::of_delivered(root, agent, &delivery.file, entry.seq, &made.digest);
     let (came, left) = match place {
         FilePlace::Inbox(path) => (
-            step(Stage::Delivered, Certainty::Yes, "lies in the inbox").by_file(path),
+            step(Stage::Delivered, Certainty::Yes, "in the inbox").by_file(path),
             step(
                 Stage::Taken,
                 Certainty::No,
-                "not yet: it still lies in the inbox",
+                "not yet: it is still in the inbox",
             ),
         ),
         FilePlace::Left(path) => (
@@ -245,12 +245,12 @@ fn gone(
             step(
                 Stage::Delivered,
                 Certainty::Unknown,
-                "not known: the file lies nowhere and no cursor speaks of it",
+                "unknown: the file is nowhere and no cursor mentions it",
             ),
             step(
                 Stage::Taken,
                 Certainty::Unknown,
-                "not known: the file lies nowhere",
+                "unknown: the file is nowhere",
             ),
         ),
     }

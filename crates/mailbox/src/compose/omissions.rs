@@ -83,7 +83,7 @@ pub fn gap(ask: &Ask, open: &OpenThread, dealt: &Dealt, verdict: ResponseKind) -
         ),
         Dealt::Restated(Status::WontFix) if open.severity <= Severity::P1 => gives(
             Code::ActionIllegal,
-            "wont_fix on a P0 or P1 is a person's to say".to_owned(),
+            "only a person may give wont_fix on a P0 or P1".to_owned(),
             legal(None),
         ),
         Dealt::Restated(status) => {

@@ -178,7 +178,7 @@ pub(super) struct ResponseArgs {
     /// The commit that was reviewed, or that the fixes led to
     #[arg(long, value_name = "SHA")]
     validated_head: Option<String>,
-    /// A person's word, recorded and granting nothing; text or JSON
+    /// A note from a person; recorded, grants nothing; text or JSON
     #[arg(long, value_name = "TEXT")]
     human_direction: Option<String>,
     /// Outward actions left undone; text or JSON

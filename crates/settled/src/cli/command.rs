@@ -28,7 +28,7 @@ pub(super) enum Command {
     Simulate(simulate::Args),
     /// Explain a code: what it means, an example that yields it, the same done right
     Explain(explain::Args),
-    /// Remove what agents are done with and what is older than settled.toml says
+    /// Remove old files that agents have finished with, as settled.toml says
     Gc(gc::Args),
     /// Work with the ledger
     Ledger(ledger::Args),
@@ -42,7 +42,7 @@ pub(super) enum Command {
     Show(inbox::ShowArgs),
     /// Take a message to work on it; with --pr, report that a reviewer did
     Take(turn::TakeArgs),
-    /// Put messages away: you are done with them
+    /// Archive messages you have finished with
     #[command(visible_alias = "ack")]
     Done(inbox::DoneArgs),
     /// Wait until something comes for you
@@ -57,14 +57,14 @@ pub(super) enum Command {
     Robot(robot::Args),
     /// Count completed turns of a reviewer; at the limit its invocation ends
     Turn(turn::TurnArgs),
-    /// Tell what happened to a pull request
+    /// Report what happened to a pull request
     Pr(pull::Args),
-    /// Give a review that ended back to the agents, in a new generation
+    /// Reopen a finished review for the agents
     #[command(after_help = "Examples:
   settled reopen 86
   settled reopen 86 --reviewer codex --reason \"the blocker was ours\"")]
     Reopen(person::OfReview),
-    /// Call the reviewer of an open request off: its command is ended, a person decides
+    /// Cancel an open request: end the reviewer's command and let a person decide
     #[command(after_help = "Examples:
   settled cancel 86
   settled cancel 86 --reviewer codex --reason \"the branch is gone\"")]
@@ -73,7 +73,7 @@ pub(super) enum Command {
     #[command(after_help = "Examples:
   settled grant 86 --rounds 1")]
     Grant(person::OfRounds),
-    /// Declare a thread done with
+    /// Mark a thread resolved
     #[command(after_help = "Examples:
   settled resolve 86 F-001")]
     Resolve(person::OfThread),
@@ -97,9 +97,9 @@ pub(super) enum Command {
     Why(why::Args),
     /// Show the threads of a review, with everything that happened to them
     Threads(threads::Args),
-    /// Show everything that needs somebody, worst first
+    /// Show every problem that needs somebody, worst first
     Problems(problems::Args),
-    /// Show how things stand, again whenever something happens
+    /// Show the status live
     Watch(watch::Args),
     /// Show what this round asks of you as its reviewer
     Brief(brief::Args),
@@ -111,7 +111,7 @@ pub(super) enum Command {
     Send(Box<send::Args>),
     /// Answer a message of yours
     Reply(Box<reply::Args>),
-    /// Take back what was queued: the thread is not handed off for that
+    /// Undo `queue`
     #[command(after_help = "Examples:
   settled drop 86 F-001")]
     Drop(person::OfThread),
@@ -125,13 +125,13 @@ pub(super) enum Command {
     Man(completions::Manual),
     /// Show the whole life of one message, each step with its evidence
     Trace(trace::Args),
-    /// Show what was refused, and send it once more
+    /// List refused messages, show them, and send them again
     DeadLetter(dead_letter::Args),
-    /// Look whether all is well, each thing with its fix
+    /// Check the workspace for problems and print a fix for each
     Doctor(doctor::Args),
-    /// Run a workspace's daemon as a service of the machine
+    /// Install, remove or inspect the systemd/launchd service
     Service(service::Args),
-    /// Let two commands work and review in turn
+    /// Alternate an author and a reviewer command until the reviewer approves
     Pair(Box<pair::Args>),
     /// Keep one agent; the daemon starts it
     #[command(name = runner::launch::KEEPER, hide = true)]

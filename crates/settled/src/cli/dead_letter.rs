@@ -52,7 +52,7 @@ struct LetterArgs {
 struct RetryArgs {
     #[command(flatten)]
     which: LetterArgs,
-    /// Also if the validator refuses it still
+    /// Resend even if the validator still refuses it
     #[arg(long)]
     force: bool,
 }
@@ -186,7 +186,7 @@ fn whole(with: &WithText) -> String {
     let message = with
         .message
         .as_deref()
-        .map_or("  not there any more, or no text\n".to_owned(), lines);
+        .map_or("  no longer there, or not text\n".to_owned(), lines);
     format!(
         "{}report:\n{}message:\n{message}",
         with.letter.text(),

@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     }
     if !temporary && !context.json {
         print(&format!(
-            "it lies in {}: settled status {}\n",
+            "it is in {}: settled status {}\n",
             root.display(),
             quoted(root.as_os_str())
         ))?;

@@ -1,4 +1,4 @@
-//! `settled doctor`: what may keep a workspace from working, each thing with its fix.
+//! `settled doctor`: checks the workspace for problems and prints a fix for each.
 
 use inspect::doctor::{self, CheckContext, CheckResult, CheckState};
 use message_schema::line::escaped;
@@ -10,7 +10,7 @@ use super::context::{Context, Root};
 use super::failure::Failure;
 use crate::exit::Exit;
 
-/// Looks whether all is well.
+/// Checks the workspace for problems.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled doctor ./mailroom
@@ -20,7 +20,7 @@ use crate::exit::Exit;
 pub(super) struct Args {
     #[command(flatten)]
     root: Root,
-    /// Fix what can be fixed safely: missing directories, temporary files that were left behind
+    /// Fix what is safe to fix: missing directories, leftover temporary files
     #[arg(long)]
     fix: bool,
 }

@@ -15,7 +15,7 @@ use crate::exit::Exit;
   settled explain action_missing --json | jq -r .data.fixed
   settled explain --list                           every code with its sentence")]
 pub(super) struct Args {
-    /// The code, as it stands in a report
+    /// The code, as in a report
     #[arg(value_name = "CODE", required_unless_present = "list")]
     code: Option<String>,
     /// Every code with its sentence

@@ -186,7 +186,7 @@ fn table(sweep: &Sweep, keep: &RetentionSection, mode: Mode) -> String {
         .iter()
         .all(|days| days.is_none())
     {
-        text += "everything is kept for ever: [retention] in settled.toml sets no days\n";
+        text += "everything is kept forever: [retention] in settled.toml sets no days\n";
     }
     if sweep.torn.files > 0 {
         let torn = sweep.torn;

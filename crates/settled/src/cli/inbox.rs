@@ -373,7 +373,7 @@ fn one(bag: &AgentMailboxes, what: &str, context: &Context) -> Result<MailboxEnt
         .find(what)
         .map_err(|error| Failure::new(Exit::Failed, &error))?;
     if found.is_empty() {
-        let message = format!("no message {} lies in your inbox or archive", escaped(what));
+        let message = format!("no message {} is in your inbox or archive", escaped(what));
         return Err(Failure::plain(Exit::NotFound, message).next(context.command("inbox")));
     }
     let first = found.remove(0);

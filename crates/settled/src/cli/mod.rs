@@ -75,7 +75,7 @@ pub struct SettledCli {
 
 const LONG: &str = "The mailroom for AI code review. Agents write YAML files into their outbox; Settled checks each \
 one, decides whether it may move the review now, and delivers it to the recipient's inbox exactly once in effect. \
-Whose turn it is, rounds, replies and attempts are the daemon's to count.";
+The daemon keeps track of turns, rounds, replies and attempts.";
 
 const EXAMPLES: &str = "Examples:
   settled up ./mailroom --agents claude,codex    make a workspace and serve it
@@ -84,16 +84,16 @@ const EXAMPLES: &str = "Examples:
   settled why 86                                 what a review waits for, and whose command brings it
   settled serve --once                           judge and deliver what is there, then exit
   settled log                                    every decision, oldest first
-  settled pr merged 86                           tell what happened to a pull request
+  settled pr merged 86                           report what happened to a pull request
   settled reopen 86                              give an escalated review back to the agents
   settled explain action_missing                 what a code means and what to do
   settled ledger verify                          check the ledger's chain
 
-Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 4 time is up, 5 who are you, or only a person may,
-6 somebody has to act, 7 a message was refused, 8 the approval does not hold, 9 try again.";
+Exit codes: 0 ok, 1 failed, 2 usage or config, 3 not found, 4 timed out, 5 identity missing or not
+permitted, 6 action required, 7 a message was refused, 8 the approval does not hold, 9 try again.";
 
-/// The questions that agents' programs wait for. What reads the command line is built for each run anew, and for all
-/// commands takes twice as long as these take themselves.
+/// The commands that agents' programs wait for. Building the full clap parser takes twice as long as these commands do,
+/// so they get a small one.
 #[derive(Debug, Parser)]
 #[command(name = "settled", version)]
 struct Small {
@@ -105,10 +105,10 @@ struct Small {
 
 #[derive(Debug, Subcommand)]
 enum SmallCommand {
-    /// As of all commands
+    /// See the command of the same name
     #[command(alias = "list")]
     Inbox(inbox::InboxArgs),
-    /// As of all commands
+    /// See the command of the same name
     Hook(hook::Args),
 }
 

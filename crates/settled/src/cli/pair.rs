@@ -84,10 +84,10 @@ pub(super) struct Args {
     /// The last line by which either gives up
     #[arg(long, value_name = "WORD", requires = "author")]
     fail: Option<String>,
-    /// Go on with a pair that was interrupted; which one, where there are several
+    /// Resume an interrupted pair; name it if there are several
     #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with_all = ["author", "transcript"])]
     resume: Option<Option<MessageId>>,
-    /// Let a pair that was interrupted rest for good
+    /// Discard an interrupted pair and escalate its open request
     #[arg(long, value_name = "PAIR", num_args = 0..=1, conflicts_with_all = ["author", "resume", "transcript"])]
     drop: Option<Option<MessageId>>,
     /// Show all that was said and done in a pair; the newest, if none is named

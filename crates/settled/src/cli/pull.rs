@@ -72,7 +72,7 @@ struct ReportedPull {
     /// The repository
     #[arg(long, value_name = "OWNER/NAME")]
     repo: Option<Repo>,
-    /// The commit it stands at
+    /// Its head commit
     #[arg(long, value_name = "SHA")]
     head: Option<CommitSha>,
     /// Who opened it, by its name at the forge

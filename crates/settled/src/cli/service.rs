@@ -17,7 +17,7 @@ use crate::exit::Exit;
 /// What the service is called where nothing else was said.
 const NAME: &str = "settled";
 
-/// Runs a workspace's daemon as a service of the machine.
+/// Installs, removes or inspects the service.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   settled service install ./mailroom --dry-run       print the file, and change nothing

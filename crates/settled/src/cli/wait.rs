@@ -28,7 +28,7 @@ use crate::exit::Exit;
   settled wait --for reply --id msg-claude-001     until that message is answered
   settled wait --timeout 0                         look, do not wait
 
-Exit codes: 0 it came, 4 the time is up (how things stand is printed), 7 the message was refused.")]
+Exit codes: 0 it came, 4 timed out (the status is printed), 7 the message was refused.")]
 pub(super) struct Args {
     /// What to wait for
     #[arg(long = "for", value_name = "WHAT", default_value = "any")]

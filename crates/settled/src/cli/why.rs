@@ -102,7 +102,7 @@ pub(super) fn unknown(standing: &WorkspaceStatus, which: &Which, context: &Conte
     match (letter, dead) {
         (Some(letter), _) if standing.is_unserved() => {
             let why = format!(
-                ": {}/outbox/{} lies unjudged and no daemon serves",
+                ": {}/outbox/{} waits to be judged and no daemon serves",
                 letter.agent,
                 escaped(&letter.file.to_string())
             );

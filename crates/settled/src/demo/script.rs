@@ -109,7 +109,7 @@ static STEPS: [DemoStep; 13] = [
     },
     DemoStep {
         who: CODEX,
-        says: "the reviewer looks where it stands",
+        says: "the reviewer checks its status",
         words: &[],
         input: "",
         exit: 0,

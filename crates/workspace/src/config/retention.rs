@@ -1,4 +1,4 @@
-//! `[retention]`: how long what is done with is kept. Nothing said means for ever.
+//! `[retention]`: how long finished files are kept; by default forever.
 
 use serde::{Deserialize, Deserializer};
 

@@ -17,7 +17,7 @@ pub(super) fn on_event(
     let known = context.state.pair(&news.pair);
     let standing = match (&news.what, known) {
         (PairStep::Opened(_), Some(_)) => {
-            Err(invalid(format!("the pair {} is there already", news.pair)))
+            Err(invalid(format!("the pair {} already exists", news.pair)))
         }
         (PairStep::Opened(setup), None) => open(context, setup),
         (_, Some(known)) => go_on(context, known, &news.what),

@@ -1,6 +1,9 @@
 //! A mailroom opened and passed by the test, at instants that the test sets.
 
 mod gc;
+mod housekeeping;
 mod ledgers;
+mod patience;
+mod reload;
 mod room;
 mod time;

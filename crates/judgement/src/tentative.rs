@@ -146,3 +146,6 @@ impl Tentative {
         draft
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -222,3 +222,30 @@ fn store(mut from: impl Read, mut file: File, max: u64, seen: &mut dyn FnMut(&[u
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is stored of so many bytes of output, and how many were read.
+    fn stored(bytes: u64, max: u64) -> (u64, u64) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("printed");
+        let mut read = 0;
+        let file = File::create(&path).expect("a file");
+        store(io::repeat(b'x').take(bytes), file, max, &mut |some| {
+            read += some.len() as u64;
+        });
+        (path.metadata().expect("the file").len(), read)
+    }
+
+    #[test]
+    fn the_first_8_mib_and_1_mib_of_what_is_printed_are_stored_and_the_rest_is_read() {
+        const MIB: u64 = 1024 * 1024;
+        for (max, mib) in [(STDOUT_MAX, 8), (STDERR_MAX, 1)] {
+            assert_eq!(stored(mib * MIB, max), (mib * MIB, mib * MIB));
+            let more = mib * MIB + 100_000;
+            assert_eq!(stored(more, max), (mib * MIB, more));
+        }
+    }
+}

@@ -16,9 +16,9 @@ use self::mutant::Mutant;
 /// Break the code in a copy, one mutant after the other, and name the test that notices each
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Args {
-    /// Only mutants whose name contains this
+    /// Only mutants whose name contains this, or one of these if it is given several times
     #[arg(long, value_name = "WORD")]
-    only: Option<String>,
+    only: Vec<String>,
     /// Where the table is written, beside standard output
     #[arg(long, value_name = "FILE")]
     table: Option<PathBuf>,
@@ -77,6 +77,17 @@ const ENVIRONMENT: [&str; 7] = [
     "environment::",
 ];
 
+/// The rules as scenarios, and the state each leaves as a start, a snapshot and a batch taken back make it.
+const SCENARIOS: [&str; 7] = [
+    "test",
+    "--offline",
+    "--package",
+    "settled-tests",
+    "--test",
+    "it",
+    "scenarios::",
+];
+
 /// The command behind the word a mutant names its tests by.
 fn suite(word: &str) -> Option<&'static [&'static str]> {
     match word {
@@ -96,7 +107,10 @@ fn suite(word: &str) -> Option<&'static [&'static str]> {
             "it",
             "pair::edges",
         ]),
-        "settled" => Some(&["test", "--offline", "--package", "daemon", "--tests"]),
+        "daemon" => Some(&["test", "--offline", "--package", "daemon", "--tests"]),
+        "runner" => Some(&["test", "--offline", "--package", "runner", "--lib"]),
+        "judgement" => Some(&["test", "--offline", "--package", "judgement", "--lib"]),
+        "scenarios" => Some(&SCENARIOS),
         "power" => Some(&[
             "test",
             "--offline",
@@ -140,9 +154,8 @@ pub(crate) fn run(args: &Args) -> Result<bool, String> {
         return sample::run(&copy, &target, count, args.seed);
     }
     let is_asked = |mutant: &Mutant| {
-        args.only
-            .as_ref()
-            .is_none_or(|word| mutant.name.contains(word.as_str()))
+        let mut words = args.only.iter();
+        args.only.is_empty() || words.any(|word| mutant.name.contains(word.as_str()))
     };
     let mutants: Vec<Mutant> = Mutant::all(&root)?.into_iter().filter(is_asked).collect();
     check_the_unbroken(&copy, &mutants)?;

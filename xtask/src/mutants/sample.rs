@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{Ran, ran, write};
+use super::{Ran, SCENARIOS, ran, write};
 
 /// The version of `cargo-mutants` that is installed into the build folder where none is found.
 const VERSION: &str = "27.1.0";
@@ -86,17 +86,8 @@ fn tried(copy: &Path, change: &Change) -> Result<Ran, String> {
     let changed = change.made_in(&text)?;
     write(&path, changed.as_bytes())?;
     let own = ["test", "--offline", "--package", &change.room, "--tests"];
-    let scenarios = [
-        "test",
-        "--offline",
-        "--package",
-        "settled-tests",
-        "--test",
-        "it",
-        "scenarios::",
-    ];
     let result = ran(copy, &own).and_then(|first| match first {
-        Ran::Passed => ran(copy, &scenarios),
+        Ran::Passed => ran(copy, &SCENARIOS),
         Ran::Failed(_) | Ran::NotBuilt(_) => Ok(first),
     });
     write(&path, text.as_bytes())?;

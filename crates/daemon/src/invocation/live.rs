@@ -166,3 +166,143 @@ pub(super) fn end_strays(live: &[Live]) {
         .collect();
     tree::end_strays(&kept);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::UNIX_EPOCH;
+
+    use chrono::{DateTime, TimeDelta};
+    use message_schema::id::{AgentName, MessageId, PrNumber};
+    use review::{Act, Event, PersonsDecision, ReviewKey, Which};
+    use runner::folder::Launch;
+    use runner::stream::OutputFormat;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A review with an open request, and a command that goes on until it is told to end.
+    struct Started {
+        root: TempDir,
+        mailroom: Mailroom,
+        live: Live,
+    }
+
+    fn at(mono: u64) -> Moment {
+        let begin = DateTime::from_timestamp(1_771_000_000, 0).expect("an instant");
+        let later = TimeDelta::milliseconds(mono.cast_signed());
+        let utc = begin + later;
+        Moment { mono, utc }
+    }
+
+    fn post(root: &Path, from: &str, to: &str, kind: &str, body: &str) {
+        let text = format!(
+            "id: \"{kind}\"\nfrom: {from}\nto: {to}\ntype: {kind}\npriority: P1\n\
+             created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"86\"\nsubject: \"{kind}\"\nbody: |\n  {body}\n"
+        );
+        let outbox = root.join(format!("agents/{from}/outbox/{kind}.yaml"));
+        std::fs::write(&outbox, text).expect("a message");
+        // Finished before anything of a test happens.
+        let file = File::options()
+            .write(true)
+            .open(&outbox)
+            .expect("the message");
+        file.set_modified(UNIX_EPOCH)
+            .expect("a file's time can be set");
+    }
+
+    impl Started {
+        fn new() -> Self {
+            let root = tempfile::tempdir().expect("a directory");
+            let agents = ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+            workspace::directory::init(root.path(), &agents).expect("a workspace");
+            let body = "pr: 86\n  branch: x\n  diff_summary: y";
+            post(root.path(), "claude", "codex", "review_request", body);
+            let mailroom = Mailroom::open(root.path()).expect("a start").0;
+            let live = live(root.path());
+            let mut started = Self {
+                root,
+                mailroom,
+                live,
+            };
+            started.pass(10_000);
+            started
+        }
+
+        /// Judges what lies in the outboxes.
+        fn pass(&mut self, mono: u64) {
+            self.mailroom.sweep().expect("a sweep");
+            let pass = self.mailroom.pass(at(mono)).expect("a pass");
+            assert_eq!(pass.accepted, 1);
+        }
+
+        /// Whether the command is told to end, by this instant.
+        fn is_ended(&mut self, mono: u64) -> bool {
+            self.live.look(&self.mailroom, at(mono));
+            self.live.told_at.is_some()
+        }
+    }
+
+    fn live(root: &Path) -> Live {
+        let keeper = Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn();
+        let pr = PrNumber::new("86").expect("a number");
+        let [author, reviewer] =
+            ["claude", "codex"].map(|name| AgentName::new(name).expect("a name"));
+        let run = Run {
+            schema_version: 1,
+            id: "run-1".to_owned(),
+            review: ReviewKey::new(None, &pr, author, reviewer),
+            request: MessageId::new("review_request").expect("an id"),
+            start: 1,
+            launch: Launch {
+                command: Vec::new(),
+                workdir: root.to_owned(),
+                reads_prompt: false,
+                output: OutputFormat::Text,
+                seconds_max: 600,
+            },
+        };
+        Live::new(run, Folder::at(root), keeper.expect("a process"), false)
+    }
+
+    impl Drop for Started {
+        fn drop(&mut self) {
+            // Its standard input is closed, by which it ends.
+            self.live.control = None;
+            let _ = self.live.keeper.wait();
+        }
+    }
+
+    #[test]
+    fn a_command_whose_request_was_called_off_is_ended_at_once() {
+        let mut started = Started::new();
+        assert!(!started.is_ended(20_000), "its request is open");
+        let cancelled = Event::Person(PersonsDecision {
+            which: Which::of(&started.live.run.review),
+            by: "ann".to_owned(),
+            reason: "the branch is gone".to_owned(),
+            act: Act::Cancel,
+        });
+        let is_heard = started.mailroom.hear_run(&cancelled, at(30_000));
+        assert!(is_heard.expect("a commit"));
+        assert!(started.is_ended(30_000));
+        assert_eq!(started.live.keeper.wait().expect("it ends").code(), Some(0));
+        assert!(started.live.is_gone(at(30_000)));
+    }
+
+    #[test]
+    fn a_command_that_has_answered_may_go_on_for_ten_seconds() {
+        let mut started = Started::new();
+        let root = started.root.path().to_owned();
+        let body = "quality_gate_result: pass\n  merge_ready: true";
+        post(&root, "codex", "claude", "review_lgtm", body);
+        started.pass(30_000);
+        assert!(!started.is_ended(30_000) && !started.is_ended(39_999));
+        assert!(started.is_ended(40_000));
+    }
+}

@@ -34,11 +34,17 @@ impl Room {
 
     /// Writes a file so that it was finished an hour before the tests begin.
     pub(crate) fn put(&self, path: &str, text: &str) {
-        let path = self.path(path);
-        std::fs::write(&path, text).expect("a file");
-        let file = File::options().write(true).open(&path).expect("the file");
-        let begin = UNIX_EPOCH + Duration::from_secs(BEGIN.unsigned_abs() - 3600);
-        file.set_modified(begin).expect("a file's time can be set");
+        std::fs::write(self.path(path), text).expect("a file");
+        self.finish(path, -3600);
+    }
+
+    /// Makes a file look as if it was finished at this second.
+    pub(crate) fn finish(&self, path: &str, second: i64) {
+        let file = File::options().write(true).open(self.path(path));
+        let finished = UNIX_EPOCH + Duration::from_secs((BEGIN + second).unsigned_abs());
+        file.expect("the file")
+            .set_modified(finished)
+            .expect("a file's time can be set");
     }
 
     /// Puts a message outside the review loop into an outbox.
@@ -65,10 +71,13 @@ impl Room {
 }
 
 pub(crate) fn at(second: i64) -> Moment {
-    let utc =
-        DateTime::<Utc>::from_timestamp(BEGIN, 0).expect("an instant") + TimeDelta::seconds(second);
+    at_ms(second * 1_000)
+}
+
+pub(crate) fn at_ms(ms: i64) -> Moment {
+    let begin = DateTime::<Utc>::from_timestamp(BEGIN, 0).expect("an instant");
     Moment {
-        mono: second.unsigned_abs() * 1000,
-        utc,
+        mono: ms.unsigned_abs(),
+        utc: begin + TimeDelta::milliseconds(ms),
     }
 }

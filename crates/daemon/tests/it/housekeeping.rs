@@ -1,0 +1,67 @@
+//! What a mailroom does at rest: old files go where the config wants it, once a day, and nowhere else.
+
+use chrono::{TimeDelta, Utc};
+use daemon::mailroom::Mailroom;
+use workspace::clock::Moment;
+use workspace::config::Config;
+
+use crate::room::{Room, at};
+
+/// A day, in milliseconds.
+const DAY: u64 = 24 * 60 * 60 * 1000;
+
+/// A mailroom that keeps what was sent for 30 days, and removes it by itself if `automatic` says so.
+fn keeping(room: &Room, automatic: bool) -> Mailroom {
+    let mut mailroom = Mailroom::open(room.root()).expect("a start").0;
+    let mut config = Config::default();
+    config.retention.sent_days = Some(30);
+    config.retention.automatic = automatic;
+    mailroom.reconfigure(config).expect("a config");
+    mailroom
+}
+
+/// A quiet moment at this instant of the monotonic clock, long after every message was put away. Ends when the
+/// housekeeping does.
+fn rest(mailroom: &mut Mailroom, mono: u64) {
+    let utc = Utc::now() + TimeDelta::days(31);
+    mailroom.rest(Moment { mono, utc });
+    mailroom.close();
+}
+
+/// Delivers a question and makes it durable.
+fn deliver(room: &Room, mailroom: &mut Mailroom, id: &str) {
+    room.ask("claude", "codex", id);
+    mailroom.sweep().expect("a sweep");
+    mailroom.pass(at(1)).expect("a pass");
+    mailroom.checkpoint().expect("a checkpoint");
+    assert!(is_kept(room, id), "{id} is put away");
+}
+
+fn is_kept(room: &Room, id: &str) -> bool {
+    room.path(&format!("agents/claude/sent/{id}.yaml")).exists()
+}
+
+#[test]
+fn old_files_stay_where_nobody_wants_them_removed_by_themselves() {
+    let room = Room::new();
+    let mut mailroom = keeping(&room, false);
+    deliver(&room, &mut mailroom, "q-1");
+    rest(&mut mailroom, 0);
+    rest(&mut mailroom, 2 * DAY);
+    assert!(is_kept(&room, "q-1"));
+}
+
+#[test]
+fn old_files_are_removed_once_a_day() {
+    let room = Room::new();
+    let mut mailroom = keeping(&room, true);
+    deliver(&room, &mut mailroom, "q-1");
+    rest(&mut mailroom, 5_000);
+    assert!(!is_kept(&room, "q-1"));
+
+    deliver(&room, &mut mailroom, "q-2");
+    rest(&mut mailroom, 5_000 + DAY - 1);
+    assert!(is_kept(&room, "q-2"), "the day is not over");
+    rest(&mut mailroom, 5_000 + DAY);
+    assert!(!is_kept(&room, "q-2"));
+}

@@ -1,0 +1,369 @@
+//! Random batches, some of which the ledger takes and some of which it does not, beside a model that is too simple
+//! to be wrong: it folds what was committed, and knows nothing of anything else.
+
+use chrono::TimeDelta;
+use message_schema::id::{AgentName, FindingId, MessageId, PrNumber};
+use proptest::prelude::*;
+use review::{
+    Act, Event, HandoffMode, PairId, PairReport, PairStep, PersonsDecision, PullAction, PullEvent,
+    ReportedEvent, Which,
+};
+use spool::{Body, Content, Digest, Entry, FileName, OutboxFile, PacketRead, Stamp};
+
+use super::*;
+
+/// What is tried; much of it is refused or declined where it is.
+#[derive(Clone, Debug)]
+enum Play {
+    /// A file in that agent's outbox, under one of a few names.
+    File {
+        outbox: &'static str,
+        name: &'static str,
+        text: String,
+    },
+    /// An event, asked for under one of a few ids or by nobody.
+    Event(Option<u8>, Event),
+    /// Seconds pass, and what is due then is done.
+    Wait(u16),
+    /// The ledger takes the batch.
+    Commit,
+    /// It does not.
+    RollBack,
+}
+
+const PACKET: &str = "findings:
+- {id: F-001, severity: P1, status: open, title: A leak, file: a.rs, target: gemini}
+- {id: F-002, severity: P3, status: open, title: Wording, file: b.rs}
+";
+
+fn agent(name: &str) -> AgentName {
+    AgentName::new(name).expect("a name")
+}
+
+fn message(kind: &str, from: &str, to: &str, id: u8, pr: u8, body: &str) -> String {
+    format!(
+        "id: \"m-{id}\"\nfrom: {from}\nto: {to}\ntype: {kind}\npriority: P1\nconversation_id: \"conv-20260213-claude-{}\"\n\
+         created_at_utc: \"2026-02-13T10:00:00Z\"\nrelated_pr: \"{pr}\"\nsubject: \"{kind}\"\nbody: |\n  {body}\n",
+        id % 2
+    )
+}
+
+fn file() -> impl Strategy<Value = Play> {
+    let kinds = prop::sample::select(vec![
+        "request",
+        "feedback",
+        "addressed",
+        "lgtm",
+        "question",
+        "to_two",
+        "broken",
+    ]);
+    let name = prop::sample::select(vec!["a.yaml", "b.yaml", "c.yaml"]);
+    (kinds, name, 0..20_u8, 86..88_u8, 1..3_u8).prop_map(|(kind, name, id, pr, round)| {
+        let (outbox, text) = match kind {
+            "request" => {
+                let body = format!("pr: {pr}\n  branch: x\n  diff_summary: y");
+                let text = message("review_request", "claude", "codex", id, pr, &body);
+                ("claude", text)
+            }
+            "feedback" => {
+                let body = format!(
+                    "findings_packet: packets/findings/f.yaml\n  round: {round}\n  blocking_count: 1"
+                );
+                let text = message("review_feedback", "codex", "claude", id, pr, &body);
+                ("codex", text)
+            }
+            "addressed" => {
+                let body = format!(
+                    "commit_sha: abc123{round}\n  changes_summary: x\n  round: {round}\n  \
+                     addressed_finding_ids: [F-001, F-002]"
+                );
+                let text = message("review_addressed", "claude", "codex", id, pr, &body);
+                ("claude", text)
+            }
+            "lgtm" => {
+                let body = "quality_gate_result: pass\n  merge_ready: true";
+                ("codex", message("review_lgtm", "codex", "claude", id, pr, body))
+            }
+            "question" => ("claude", message("question", "claude", "codex", id, pr, "Why?")),
+            "to_two" => {
+                let text = message("notification", "codex", "[claude, gemini]", id, pr, "Look.");
+                ("codex", text)
+            }
+            _ => ("gemini", "no message".to_owned()),
+        };
+        Play::File { outbox, name, text }
+    })
+}
+
+fn event() -> impl Strategy<Value = Play> {
+    let which = |pr: u8| Which {
+        pr: PrNumber::new(pr.to_string()).expect("a number"),
+        repo: None,
+        reviewer: None,
+    };
+    let finding = || FindingId::new("F-001").expect("an id");
+    let events = (0..12_u8, 86..88_u8).prop_map(move |(kind, pr)| {
+        let which = which(pr);
+        let person = |act| {
+            Event::Person(PersonsDecision {
+                which: which.clone(),
+                by: "ann".to_owned(),
+                reason: "it has to be".to_owned(),
+                act,
+            })
+        };
+        let pull = |action| {
+            Event::Pull(PullEvent {
+                repo: None,
+                pr: which.pr.clone(),
+                action,
+                author: None,
+                head: None,
+            })
+        };
+        match kind {
+            0 => Event::Taken(which),
+            1 => Event::Turns { which, count: 2 },
+            2 => Event::Started(which),
+            3 => {
+                let why = "exit code 1".to_owned();
+                Event::Failed { which, why }
+            }
+            4 => pull(PullAction::Opened),
+            5 => pull(PullAction::Merged),
+            6 => person(Act::Reopen),
+            7 => person(Act::Cancel),
+            8 => person(Act::Grant { rounds: 1 }),
+            9 => person(Act::Hold(finding())),
+            10 => person(Act::Queue(finding())),
+            _ => Event::Pair(PairReport {
+                pair: PairId(MessageId::new("pair-1").expect("an id")),
+                what: PairStep::Started,
+            }),
+        }
+    });
+    (prop::option::of(0..4_u8), events).prop_map(|(order, event)| Play::Event(order, event))
+}
+
+fn play() -> impl Strategy<Value = Play> {
+    prop_oneof![
+        8 => file(),
+        4 => event(),
+        1 => (0..u16::MAX).prop_map(Play::Wait),
+        3 => Just(Play::Commit),
+        2 => Just(Play::RollBack),
+    ]
+}
+
+/// What is judged, and the fold of what was committed.
+struct Table {
+    tentative: Tentative,
+    batch: Vec<(Record, EntryDraft, DateTime<Utc>)>,
+    state: State,
+    names: UsedNames,
+    /// How many records are committed.
+    seq: u64,
+    now: DateTime<Utc>,
+    ids: u32,
+}
+
+impl Table {
+    fn new() -> Self {
+        let agents = ["claude", "codex", "gemini"].map(agent);
+        let mut policy = Policy {
+            agents: agents
+                .iter()
+                .map(|agent| (agent.clone(), [].into()))
+                .collect(),
+            ..Policy::default()
+        };
+        policy.handoff.mode = HandoffMode::Full;
+        let mut tentative = Tentative::new(State::default(), UsedNames::default(), policy.clone());
+        tentative.reconfigure(policy, agents.to_vec());
+        Self {
+            tentative,
+            batch: Vec::new(),
+            state: State::default(),
+            names: UsedNames::default(),
+            seq: 0,
+            now: DateTime::from_timestamp(1_771_000_000, 0).expect("an instant"),
+            ids: 0,
+        }
+    }
+
+    fn make(&mut self, play: &Play) {
+        match play {
+            Play::File { outbox, name, text } => self.submit(outbox, name, text),
+            Play::Event(order, event) => self.report(*order, event),
+            Play::Wait(seconds) => {
+                self.now += TimeDelta::seconds(i64::from(*seconds));
+                self.keep_deadlines();
+            }
+            Play::Commit => self.commit(),
+            Play::RollBack => {
+                self.tentative.roll_back();
+                self.batch.clear();
+            }
+        }
+    }
+
+    /// The number of the next record and when it is decided.
+    fn place(&self) -> (u64, DateTime<Utc>) {
+        (self.seq + self.batch.len() as u64 + 1, self.now)
+    }
+
+    fn submit(&mut self, outbox: &str, name: &str, text: &str) {
+        let outbox = agent(outbox);
+        let bytes = text.as_bytes().to_vec();
+        let digest = Digest::of(&bytes);
+        let found = OutboxFile {
+            agent: outbox.to_string(),
+            file: FileName::new(name).expect("a name"),
+            stamp: Stamp {
+                ino: 0,
+                size: 0,
+                mtime_ns: 0,
+                fresh: false,
+            },
+            owner: 0,
+            body: Body::Message { bytes, digest },
+        };
+        let submission = Submission {
+            found: &found,
+            outbox: &outbox,
+            user: None,
+        };
+        let at = self.place();
+        let read = crate::read(submission);
+        let (message, stop) = match &read {
+            Ok(read) => {
+                let packet = read.message.packet_path();
+                let packet = packet.map(|_| PacketRead::Bytes(PACKET.as_bytes().to_vec()));
+                match self
+                    .tentative
+                    .judge(self.now)
+                    .message(read, packet.as_ref())
+                {
+                    Ok(decided) => {
+                        let draft =
+                            self.tentative
+                                .add_decided(submission, &read.message, &decided, at);
+                        self.batch.push((decided.record, draft, self.now));
+                        return;
+                    }
+                    Err(stop) => (Some(&read.message), stop.rejection),
+                }
+            }
+            Err(_) => (None, read.expect_err("a stop").rejection),
+        };
+        let Self { tentative, ids, .. } = self;
+        let judge = tentative.judge(self.now);
+        let refused = judge.refuse(&outbox, message, stop, &mut || id(ids));
+        let draft = tentative.add_refused(submission, message, &refused, at);
+        self.batch.push((refused.record, draft, self.now));
+    }
+
+    fn report(&mut self, order: Option<u8>, event: &Event) {
+        let order = order.map(|id| MessageId::new(format!("o-{id}")).expect("an id"));
+        if order
+            .as_ref()
+            .is_some_and(|id| self.tentative.state().has_order(id))
+        {
+            return;
+        }
+        let reported = ReportedEvent {
+            order: order.as_ref(),
+            event,
+        };
+        let Self { tentative, ids, .. } = self;
+        let record = tentative.judge(self.now).event(reported, &mut || id(ids));
+        self.add(record);
+    }
+
+    fn keep_deadlines(&mut self) {
+        loop {
+            let Self { tentative, ids, .. } = self;
+            let Some(record) = tentative.judge(self.now).due(&mut || id(ids)) else {
+                return;
+            };
+            self.add(record);
+        }
+    }
+
+    fn add(&mut self, record: Record) {
+        let draft = self.tentative.add_event(&record, self.place());
+        self.batch.push((record, draft, self.now));
+    }
+
+    fn commit(&mut self) {
+        self.tentative.commit();
+        for (record, draft, at) in self.batch.drain(..) {
+            review::apply(&mut self.state, &record, at);
+            self.seq += 1;
+            self.names.note(&entry(draft, self.seq));
+        }
+    }
+}
+
+fn id(ids: &mut u32) -> MessageId {
+    *ids += 1;
+    MessageId::new(format!("settled-{ids}")).expect("an id")
+}
+
+fn entry(draft: EntryDraft, seq: u64) -> Entry {
+    Entry {
+        seq,
+        prev: Digest::ZERO,
+        batch: seq,
+        at: draft.at,
+        kind: draft.kind,
+        review: draft.review,
+        id: draft.id,
+        original: draft.original,
+        deliveries: draft.deliveries,
+        decision: draft.decision,
+    }
+}
+
+#[test]
+fn a_refused_message_takes_back_what_its_sender_put_into_an_inbox_and_never_a_delivery() {
+    let mut table = Table::new();
+    let question = message("question", "claude", "codex", 1, 86, "Why?");
+    table.submit("claude", "a.yaml", &question);
+    table.commit();
+    // No review is open that it could answer.
+    let stray = message("review_lgtm", "claude", "codex", 2, 86, "merge_ready: true");
+    table.submit("claude", "a.yaml", &stray);
+    table.submit("claude", "b.yaml", &stray);
+    let withdrawn: Vec<Vec<String>> = table
+        .batch
+        .iter()
+        .map(|(_, draft, _)| {
+            let deliveries = draft.deliveries.iter();
+            deliveries
+                .filter(|delivery| matches!(delivery.content, Content::Withdrawn(_)))
+                .map(|delivery| format!("{} {}", delivery.mailbox, delivery.file))
+                .collect()
+        })
+        .collect();
+    assert_eq!(withdrawn, [vec![], vec!["codex/inbox b.yaml".to_owned()]]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_committed_is_the_fold_of_its_records_and_what_is_not_leaves_nothing(
+        plays in prop::collection::vec(play(), 1..80),
+    ) {
+        let mut table = Table::new();
+        for play in &plays {
+            table.make(play);
+            if table.batch.is_empty() {
+                prop_assert_eq!(table.tentative.state(), &table.state, "after {:?}", play);
+                prop_assert_eq!(table.tentative.names.hashes(), table.names.hashes(), "after {:?}", play);
+            }
+        }
+    }
+}

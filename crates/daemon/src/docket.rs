@@ -260,7 +260,7 @@ impl Docket {
         }
         let judge = self.tentative.judge(moment.utc);
         let ids = &mut clock::new_message_id;
-        let refused = judge.refuse(submission.outbox, message, stop.rejection, ids);
+        let refused = judge.refuse(submission.outbox, message, *stop.rejection, ids);
         let at = (seq, moment.utc);
         let draft = self
             .tentative

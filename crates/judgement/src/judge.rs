@@ -46,7 +46,7 @@ pub struct ReadMessage<'a> {
 #[derive(Debug)]
 pub struct Stop {
     /// The refusal, if it comes to that.
-    pub rejection: Rejection,
+    pub rejection: Box<Rejection>,
     /// The time a writer that may still be at work gets before the refusal.
     pub patience: Patience,
 }
@@ -267,7 +267,7 @@ impl ReadMessage<'_> {
 impl Stop {
     fn after(patience: Patience, rejection: Rejection) -> Self {
         Self {
-            rejection,
+            rejection: Box::new(rejection),
             patience,
         }
     }

@@ -251,6 +251,3 @@ fn delivery(
         content: Content::Text(text),
     }
 }
-
-#[cfg(test)]
-mod tests;

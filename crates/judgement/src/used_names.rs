@@ -1,15 +1,19 @@
 //! Remembers the file names the ledger has used in each mailbox, so that the name of a delivered file is chosen once, with
 //! the decision.
 
-use std::collections::HashSet;
-
 use spool::{Away, Content, Delivery, Digest, Entry, FileName, Mailbox};
+
+#[expect(
+    clippy::disallowed_types,
+    reason = "only asked whether it holds a hash, and sorted where it is written"
+)]
+type Hashes = std::collections::HashSet<u64>;
 
 /// The used names, kept as hashes: eight bytes a name. Two names that share a hash only cost the
 /// second one its plain name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct UsedNames {
-    used: HashSet<u64>,
+    used: Hashes,
     /// Those that were chosen since the last commit.
     chosen: Vec<u64>,
 }

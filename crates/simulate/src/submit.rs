@@ -57,7 +57,7 @@ pub(super) fn submit(
     ids: Ids<'_>,
 ) -> (Record, Vec<Fact>) {
     let refuse = |message: Option<&Message>, stop: Stop, ids| {
-        let refused = judge.refuse(submission.outbox, message, stop.rejection, ids);
+        let refused = judge.refuse(submission.outbox, message, *stop.rejection, ids);
         let list = refusal_facts(&refused);
         (refused.record, list)
     };

@@ -259,7 +259,7 @@ impl Table {
         };
         let Self { tentative, ids, .. } = self;
         let judge = tentative.judge(self.now);
-        let refused = judge.refuse(&outbox, message, stop, &mut || id(ids));
+        let refused = judge.refuse(&outbox, message, *stop, &mut || id(ids));
         let draft = tentative.add_refused(submission, message, &refused, at);
         self.batch.push((refused.record, draft, self.now));
     }

@@ -1,9 +1,9 @@
 //! A workspace with a real spool, and the state of its reviews: events in, files out.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use judgement::{Submission, Tentative, UsedNames};
 use message_schema::envelope::Recipients;
 use message_schema::id::{AgentName, CommitSha, FindingId, MessageId, PrNumber};
 use message_schema::parse;
@@ -14,30 +14,27 @@ use spool::{Body, Digest, FileName, Layout, Os, OutboxFile, PacketRead, Spool, S
 use tempfile::TempDir;
 use validate_message::{PacketInput, Valid, check_delivered};
 
-use crate::{Submission, Tentative, UsedNames};
-
-pub(super) const REQUEST: &str = include_str!("../../../../../packets/valid/review_request.yaml");
-pub(super) const FEEDBACK: &str = include_str!("../../../../../packets/valid/review_feedback.yaml");
-pub(super) const PACKET: &str =
-    include_str!("../../../../../packets/findings/20260213_review_loop_codex_r1.yaml");
-pub(super) const ADDRESSED: &str =
-    include_str!("../../../../../packets/valid/review_addressed.yaml");
+pub(crate) const REQUEST: &str = include_str!("../../../../packets/valid/review_request.yaml");
+pub(crate) const FEEDBACK: &str = include_str!("../../../../packets/valid/review_feedback.yaml");
+pub(crate) const PACKET: &str =
+    include_str!("../../../../packets/findings/20260213_review_loop_codex_r1.yaml");
+pub(crate) const ADDRESSED: &str = include_str!("../../../../packets/valid/review_addressed.yaml");
 
 /// A workspace, the state of its reviews, and time as a number the test moves.
-pub(super) struct Room {
-    pub(super) root: TempDir,
-    pub(super) spool: Spool,
-    pub(super) tentative: Tentative,
-    pub(super) now: DateTime<Utc>,
+pub(crate) struct Room {
+    pub(crate) root: TempDir,
+    pub(crate) spool: Spool,
+    pub(crate) tentative: Tentative,
+    pub(crate) now: DateTime<Utc>,
     letters: u32,
 }
 
-pub(super) fn agent(name: &str) -> AgentName {
+pub(crate) fn agent(name: &str) -> AgentName {
     AgentName::new(name).expect("an agent name")
 }
 
 impl Room {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let agents = ["claude", "codex", "gemini", "gpt"];
         let root = tempfile::tempdir().expect("a directory");
         Layout::init(root.path(), &agents).expect("a tree");
@@ -63,7 +60,7 @@ impl Room {
     }
 
     /// Goes on under another policy, for the agents it knows.
-    pub(super) fn under(&mut self, change: impl FnOnce(&mut Policy)) {
+    pub(crate) fn under(&mut self, change: impl FnOnce(&mut Policy)) {
         let mut policy = self.tentative.policy().clone();
         change(&mut policy);
         let agents: Vec<AgentName> = policy.agents.keys().cloned().collect();
@@ -71,7 +68,7 @@ impl Room {
     }
 
     /// The review of pull request 86 after its first feedback was addressed and asked about again.
-    pub(super) fn in_round_two() -> Self {
+    pub(crate) fn in_round_two() -> Self {
         let mut room = Self::new();
         room.post(REQUEST, None);
         room.post(FEEDBACK, Some(PACKET));
@@ -80,7 +77,7 @@ impl Room {
         room
     }
 
-    pub(super) fn post(&mut self, text: &str, packet: Option<&str>) {
+    pub(crate) fn post(&mut self, text: &str, packet: Option<&str>) {
         self.now += TimeDelta::seconds(1);
         let bytes = text.as_bytes().to_vec();
         let digest = Digest::of(&bytes);
@@ -103,7 +100,7 @@ impl Room {
             outbox: &outbox,
             user: None,
         };
-        let read = crate::read(submission).expect("readable");
+        let read = judgement::read(submission).expect("readable");
         let packet = packet.map(|text| PacketRead::Bytes(text.as_bytes().to_vec()));
         let judge = self.tentative.judge(self.now);
         let decided = judge.message(&read, packet.as_ref());
@@ -116,7 +113,7 @@ impl Room {
     }
 
     /// Hears the event, commits its record and delivers its files.
-    pub(super) fn hear(&mut self, event: &Event) -> Record {
+    pub(crate) fn hear(&mut self, event: &Event) -> Record {
         self.now += TimeDelta::seconds(1);
         let letters = &mut self.letters;
         let mut ids = || {
@@ -135,7 +132,7 @@ impl Room {
     }
 
     /// The reviewer takes the request and lets its seconds pass.
-    pub(super) fn overrun(&mut self) {
+    pub(crate) fn overrun(&mut self) {
         self.hear(&Event::Taken(which()));
         self.now += TimeDelta::seconds(600);
         let (_, key) = self.tentative.state().next_deadline().expect("a deadline");
@@ -146,7 +143,7 @@ impl Room {
         });
     }
 
-    pub(super) fn pull(&mut self, action: PullAction) -> Record {
+    pub(crate) fn pull(&mut self, action: PullAction) -> Record {
         self.hear(&Event::Pull(PullEvent {
             repo: None,
             pr: PrNumber::new("86").expect("a number"),
@@ -156,7 +153,7 @@ impl Room {
         }))
     }
 
-    pub(super) fn person(&mut self, act: Act) -> Record {
+    pub(crate) fn person(&mut self, act: Act) -> Record {
         let (by, reason) = ("alice".to_owned(), "the release\nwaits for it".to_owned());
         self.hear(&Event::Person(PersonsDecision {
             which: which(),
@@ -166,11 +163,11 @@ impl Room {
         }))
     }
 
-    pub(super) fn path(&self, relative: &str) -> PathBuf {
+    pub(crate) fn path(&self, relative: &str) -> PathBuf {
         self.root.path().join(relative)
     }
 
-    pub(super) fn names(&self, directory: &str) -> Vec<String> {
+    pub(crate) fn names(&self, directory: &str) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(directory)) else {
             return Vec::new();
         };
@@ -187,7 +184,7 @@ impl Room {
     }
 
     /// The last letter in the inbox, which keeps every rule of a delivered message.
-    pub(super) fn letter(&self, to: &str) -> (String, Valid) {
+    pub(crate) fn letter(&self, to: &str) -> (String, Valid) {
         let inbox = format!("agents/{to}/inbox");
         let file = self.names(&inbox).pop().expect("a letter");
         let text = read(&self.path(&inbox).join(file));
@@ -211,7 +208,7 @@ impl Room {
     }
 }
 
-pub(super) fn which() -> Which {
+pub(crate) fn which() -> Which {
     Which {
         pr: PrNumber::new("86").expect("a number"),
         repo: None,
@@ -219,10 +216,10 @@ pub(super) fn which() -> Which {
     }
 }
 
-pub(super) fn finding(id: &str) -> FindingId {
+pub(crate) fn finding(id: &str) -> FindingId {
     FindingId::new(id).expect("an id")
 }
 
-pub(super) fn read(path: &Path) -> String {
+pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

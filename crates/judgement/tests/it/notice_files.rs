@@ -1,13 +1,10 @@
 //! Events whose records go through a real spool: what then lies in inboxes and folders, and whether
 //! it keeps the rules. The notices in `packets/valid/inbox/` are the ones written here.
-
-mod room;
-
 use std::path::Path;
 
 use review::{Act, Event, HandoffMode, PullAction, Record};
 
-use self::room::{ADDRESSED, FEEDBACK, REQUEST, Room, agent, finding, read, which};
+use crate::room::{ADDRESSED, FEEDBACK, REQUEST, Room, agent, finding, read, which};
 
 /// Compares a text with the example of the corpus; `UPDATE=1` writes it anew.
 fn is_example(path: &str, text: &str) {

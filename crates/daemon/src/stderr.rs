@@ -1,5 +1,4 @@
-//! Standard error as the place of the log: whoever does not read it loses lines, and holds up no
-//! message.
+//! Writes the log to standard error. A reader that falls behind loses lines and holds up no message.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Threads and findings in short hand (`F-001: P1`), made into the packet a reviewer would have
-//! written and checked as such: for the profiles that begin with threads or know no messages.
+//! Expands threads and findings in shorthand (`F-001: P1`) into the packet a reviewer would have written, and checks it:
+//! for the profiles that begin with threads or have no messages.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The only place that asks for the time.
+//! Reads the clock, which nothing else does.
 
 use std::time::{Duration, Instant};
 

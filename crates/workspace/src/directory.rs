@@ -1,4 +1,4 @@
-//! The workspace on disk: made once, never overwritten.
+//! Creates the directories of a workspace and never overwrites any.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

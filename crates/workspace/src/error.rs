@@ -1,4 +1,4 @@
-//! Errors in one line, for logs and for people.
+//! Renders an error with its causes in one line, for logs and for people.
 
 /// The error with its causes, for a log line.
 pub fn chain(error: &dyn std::error::Error) -> String {

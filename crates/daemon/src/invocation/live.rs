@@ -1,5 +1,5 @@
-//! A run that goes on: what is heard of it, how much of its time is left, and its end. Its keeper ends the agent;
-//! here the keeper is told to, and is ended itself if it does not.
+//! Follows a live run: its output, its remaining time and its end. The keeper ends the agent; this module tells the
+//! keeper to, and kills it if it does not exit.
 
 use std::process::{Child, ChildStdin};
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ impl Live {
             review.phase.invocation().is_none() && review.closed_by == Some(Closer::Reviewer)
         });
         if self.told_at.is_none() && (!is_answered || now.mono >= since + LINGER_MS) {
-            tracing::info!(review = %self.run.review, run = self.run.id, "its request is over; the command is ended");
+            tracing::info!(review = %self.run.review, run = self.run.id, "its request is over; ending the command");
             self.tell_to_end(now.mono);
         }
     }
@@ -122,7 +122,10 @@ impl Live {
     /// Whether its keeper is gone; one that takes too long is killed, and what it kept with it.
     pub(super) fn is_gone(&mut self, now: Moment) -> bool {
         if self.told_at.is_some_and(|at| now.mono >= at + KEEPER_MS) {
-            tracing::warn!(run = self.run.id, "a keeper does not end; it is killed");
+            tracing::warn!(
+                run = self.run.id,
+                "the command's keeper did not exit in time; killing it"
+            );
             let _ = self.keeper.kill();
         }
         // One that cannot be waited for is none of ours any more.

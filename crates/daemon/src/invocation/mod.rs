@@ -264,7 +264,7 @@ impl Runner {
                 Ok(live) => self.live.push(live),
                 Err(error) => {
                     let failed = Settling::not_started(&key, mailroom, &error, now);
-                    tracing::error!(review = %key, error = %chain(&error), "a command cannot be prepared");
+                    tracing::error!(review = %key, error = %chain(&error), "cannot prepare a command");
                     self.settling.extend(failed);
                 }
             }
@@ -281,7 +281,7 @@ impl Runner {
             }
             Err(error) => {
                 if self.held_up_until.is_none() {
-                    tracing::error!(review = %key, error = %chain(&error), "no command can be started; it is tried again");
+                    tracing::error!(review = %key, error = %chain(&error), "cannot start a command; will retry");
                 }
                 self.held_up_until = Some(now.mono + RETRY_MS);
                 None

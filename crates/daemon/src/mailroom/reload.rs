@@ -1,5 +1,5 @@
-//! A config that is read anew: applied whole between two passes, or not at all; and the sentence in which the mailroom
-//! says how it stands.
+//! Applies a reloaded config between two passes, whole or not at all, and sums the mailroom's state up in one
+//! sentence.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What the runner asks of the mailroom: which requests are open, what their briefs say, whether an agent's mail is
-//! judged; and what it tells it, which is heard by the rules and committed like any event.
+//! Serves the runs of agents: which requests are open, what their briefs say, whether an agent's mail is judged. Events
+//! of a run are judged by the rules and committed like any others.
 
 use std::ffi::OsStr;
 
@@ -66,7 +66,7 @@ impl Mailroom {
             | Record::Accepted(_)
             | Record::Duplicate { .. }
             | Record::Refused { .. }) => {
-                tracing::debug!(?record, "what became of a command changes nothing");
+                tracing::debug!(?record, "the end of a command changes nothing");
                 Ok(false)
             }
         }

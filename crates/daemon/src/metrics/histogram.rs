@@ -1,4 +1,4 @@
-//! How often something took how long, in the buckets of Prometheus.
+//! Counts durations in the buckets of a Prometheus histogram.
 
 /// From half a millisecond, which a sync on a good disk takes, to a minute.
 pub(super) const SECONDS: [f64; 13] = [

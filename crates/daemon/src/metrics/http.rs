@@ -1,6 +1,6 @@
-//! Whoever asks for the counts is answered here, on threads that touch nothing of the mailroom: `/metrics` is the page
-//! that the main loop left last, `/health` whether that loop still turns. As much HTTP/1.1 as that takes: one `GET` a
-//! connection, of bounded length, within a bounded time, by at most four at once.
+//! Serves the metrics over HTTP on threads that touch nothing of the mailroom: `/metrics` is the page the main loop left
+//! last, `/health` tells whether that loop still turns. It implements as much HTTP/1.1 as that needs: one `GET` a
+//! connection, of bounded length, within a bounded time, at most four at once.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,6 +1,5 @@
-//! The file by which the machine's supervisor knows a workspace's daemon: where it lies, what it says, and whether what
-//! lies there is ours. It is written, looked at and removed; starting and stopping is for the supervisor's own
-//! commands, which the answers name.
+//! Installs, inspects and removes the file by which systemd or launchd knows a workspace's daemon, and recognizes files
+//! of others. The service manager's own commands start and stop the daemon; the answers name them.
 
 mod file;
 mod resolve;

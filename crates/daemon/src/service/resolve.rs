@@ -1,4 +1,5 @@
-//! From what was asked for to a service with absolute paths: a supervisor has no working directory and no PATH of ours.
+//! Resolves a request for a service into absolute paths, because a service manager has neither our working directory nor
+//! our PATH.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;

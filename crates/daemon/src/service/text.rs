@@ -1,5 +1,5 @@
-//! What a service's file says: a template, the paths in the quoting each place wants, and as much confinement as the
-//! work and the supervisor allow.
+//! Renders the service's file: a template, paths quoted as each place needs, and as much confinement as the work and the
+//! service manager allow.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
-//! What the daemon says to whoever supervises it: that it is ready, that it is alive, how things stand, that it
-//! reads its config anew or stops. The main loop says it, after what it says has happened; no thread of its own ever
-//! does, since it would go on saying so while the loop hangs.
+//! Notifies the supervisor that the daemon is ready, alive, reloading or stopping, with its status. Only the main loop
+//! notifies, after the fact: a thread of its own would still report a daemon whose loop hangs.
 
 mod notify;
 
@@ -29,7 +28,7 @@ impl Supervisor {
             return Self::default();
         };
         let socket = Socket::to(&socket).inspect_err(|error| {
-            tracing::warn!(%error, "NOTIFY_SOCKET cannot be written to; whoever set it is told nothing");
+            tracing::warn!(%error, "cannot write to NOTIFY_SOCKET; the supervisor gets no status");
         });
         let number = |name| {
             std::env::var(name)
@@ -127,7 +126,7 @@ impl Supervisor {
             .as_ref()
             .map(|socket| socket.send(text.as_bytes()))
         {
-            tracing::warn!(%error, "the supervisor could not be told");
+            tracing::warn!(%error, "could not notify the supervisor");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The datagram socket of systemd's `sd_notify` protocol: a path, or on Linux a name without a file.
+//! Opens the datagram socket of systemd's `sd_notify` protocol: a path, or on Linux a name without a file.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,5 +1,4 @@
-//! How each value of `settled.toml` is read: what is accepted, and the words in which the rest is
-//! refused. The place of a value is added by `config`.
+//! Reads each value of `settled.toml` and words the refusal of any other. `config` adds the place of the value.
 
 use std::collections::BTreeMap;
 

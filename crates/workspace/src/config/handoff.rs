@@ -1,4 +1,4 @@
-//! `[handoff]`: what becomes a task for a fixing agent once a pull request is merged, and whose.
+//! Reads `[handoff]`: which findings become tasks for a fixing agent once a pull request is merged, and whose.
 
 use std::collections::{BTreeMap, BTreeSet};
 

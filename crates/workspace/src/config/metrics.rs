@@ -1,5 +1,5 @@
-//! `[metrics]`: where the counts can be read. A socket of the machine, or the loopback network; never another one, since
-//! nobody is asked who reads.
+//! Reads `[metrics]`: where the metrics can be read. Only a local socket or the loopback network is allowed, because
+//! readers are not authenticated.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `[retention]`: how long what is done with is kept. Nothing said means for ever.
+//! Reads `[retention]`: how long files are kept after use. Without a value they are kept forever.
 
 use serde::{Deserialize, Deserializer};
 

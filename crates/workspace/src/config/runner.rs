@@ -1,4 +1,4 @@
-//! `[runner]`, and what an agent's section says of the command that the daemon starts for it.
+//! Reads `[runner]`, and the command in an agent's section that the daemon starts for it.
 
 use std::collections::BTreeMap;
 

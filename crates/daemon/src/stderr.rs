@@ -7,10 +7,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::logs::{self, LogFormat};
 
-/// How long a reader that has kept up so far is waited for, in nanoseconds.
+/// The time a reader that has kept up so far gets, in nanoseconds.
 const PATIENCE_NS: i64 = 100_000_000;
 
-/// How many lines were lost since the last one that was written.
+/// The lines lost since the last one that was written.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// A writer of whole lines. One for which a pipe has no room is lost, and the next that is written

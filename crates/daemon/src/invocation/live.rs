@@ -13,10 +13,10 @@ use workspace::clock::Moment;
 use super::{Run, is_open};
 use crate::mailroom::Mailroom;
 
-/// How long an agent whose answer was accepted may go on, in milliseconds.
+/// The time an agent may still run after its answer was accepted, in milliseconds.
 const LINGER_MS: u64 = 10_000;
 
-/// How long a keeper may take to end its agent, in milliseconds: longer than it gives the agent.
+/// The time a keeper has to end its agent, in milliseconds: longer than it gives the agent.
 const KEEPER_MS: u64 = 8_000;
 
 /// A run whose keeper is our child.
@@ -88,7 +88,7 @@ impl Live {
         }
     }
 
-    /// When the log has to be told that its time is nearly over, on the monotonic clock; never again once it was.
+    /// The time to log that its time is nearly over, on the monotonic clock; none once that is logged.
     pub(super) fn warns_at(&self, mailroom: &Mailroom, now: Moment) -> Option<u64> {
         let warn_ms = i64::try_from(mailroom.config().runner.warn_s)
             .ok()?

@@ -15,7 +15,7 @@ use super::live::Live;
 use super::{MAIL_MS, Run, is_open, tell_turns};
 use crate::mailroom::Mailroom;
 
-/// A run nothing of which runs any more.
+/// An ended run that is not settled yet.
 #[derive(Debug)]
 pub(super) struct Settling {
     pub(super) run: Run,
@@ -38,7 +38,7 @@ impl Settling {
         Self::of(live.run.clone(), live.folder.end(), live.counted, now)
     }
 
-    /// A run of which this came, and so many turns are counted.
+    /// A run with its end and the turns counted so far.
     pub(super) fn of(run: Run, end: Option<RunEnd>, counted: u16, now: Moment) -> Self {
         Self {
             run,

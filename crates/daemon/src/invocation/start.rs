@@ -19,10 +19,10 @@ use super::Run;
 use super::live::Live;
 use crate::mailroom::Mailroom;
 
-/// How much longer than its time the keeper lets an agent run, in seconds, should the daemon not end it.
+/// The seconds beyond its time after which the keeper ends an agent that the daemon did not end.
 const SLACK_S: i64 = 5;
 
-/// What an agent reads in place of a request that somebody has removed.
+/// The text an agent reads in place of a request that somebody removed.
 const NO_REQUEST: &str =
     "# The request is in none of your mailboxes any more; the brief says what is asked.\n";
 

@@ -143,7 +143,7 @@ impl Mailroom {
         Ok(pass)
     }
 
-    /// When the next wait is over, by the time of day.
+    /// The next deadline, by the time of day.
     pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
         self.state().next_deadline().map(|(at, _)| at)
     }

@@ -53,7 +53,7 @@ impl Mailroom {
         };
     }
 
-    /// How things stand, in one line without anybody else's words.
+    /// Sums the mailroom's state up in one line, without text of agents.
     pub fn standing(&self) -> String {
         let state = self.state();
         let open = state

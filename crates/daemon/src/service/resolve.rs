@@ -15,13 +15,13 @@ use super::{Needs, Scope, Service, ServiceManager, Work};
 pub struct ServiceRequest {
     /// For the machine or one user; else by who asks: root means the machine.
     pub scope: Option<Scope>,
-    /// Which supervisor.
+    /// The service manager.
     pub kind: ServiceManager,
     /// Its name.
     pub name: String,
     /// The directory of its file, where it is not the supervisor's.
     pub directory: Option<PathBuf>,
-    /// What it runs.
+    /// The daemon's work.
     pub work: Work,
 }
 
@@ -44,9 +44,9 @@ pub enum ResolveError {
         "the workspace belongs to uid {owner}, and a service of yours would serve it as uid {asks}"
     )]
     OfAnotherUser {
-        /// Who owns the workspace.
+        /// The owner of the workspace.
         owner: u32,
-        /// Who asks.
+        /// The asking user.
         asks: u32,
     },
     /// The config.

@@ -11,9 +11,9 @@ use self::notify::Socket;
 #[derive(Debug, Default)]
 pub(crate) struct Supervisor {
     socket: Option<Socket>,
-    /// How long it waits for a sign of life before it ends us, in milliseconds.
+    /// The time after which it ends a daemon without a sign of life, in milliseconds.
     patience_ms: Option<u64>,
-    /// When the last sign of life was given, on the monotonic clock.
+    /// The time of the last sign of life, on the monotonic clock.
     beaten_at: Option<u64>,
     /// The sentence that was said last.
     status: String,
@@ -92,7 +92,7 @@ impl Supervisor {
         }
     }
 
-    /// When a turn is due for the sake of the sign of life alone, on the monotonic clock.
+    /// The time the loop must turn for a sign of life, on the monotonic clock.
     pub(crate) fn next_beat(&self) -> Option<u64> {
         self.patience_ms
             .map(|patience| self.beaten_at.map_or(0, |at| at + patience / 2))

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Where notifications go.
+/// The socket of notifications.
 #[derive(Debug)]
 pub(super) struct Socket {
     from: UnixDatagram,

@@ -101,7 +101,7 @@ pub(super) fn within<'de, D: Deserializer<'de>>(
     fits.ok_or_else(|| Error::custom(format!("{key} is {number}, expected {expected}")))
 }
 
-/// One of the words of a setting; the key and the words are told in the error.
+/// Reads one of a setting's words; the error names the key and the words.
 fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
     key: &str,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::field;
 
-/// What `listen` may be.
+/// The accepted values of `listen`.
 const EXPECTED: &str =
     "\"\", \"unix:PATH\", or a loopback address with a port such as \"127.0.0.1:9464\"";
 
@@ -16,12 +16,12 @@ const EXPECTED: &str =
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct MetricsSection {
-    /// Where the counts and the health can be read; nowhere by default.
+    /// The address of metrics and health; none by default.
     #[serde(deserialize_with = "listen")]
     pub listen: Listen,
 }
 
-/// Where the counts can be read.
+/// The address of the metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Listen {
     /// Nowhere.

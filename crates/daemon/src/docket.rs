@@ -159,7 +159,7 @@ impl Docket {
         }
         for error in &taken.troubles {
             if !self.alerts.raise_unreadable(error) {
-                tracing::warn!(error = %chain(error), "a file cannot be read; it is tried again");
+                tracing::warn!(error = %chain(error), "cannot read a file; will retry");
             }
         }
         for found in &taken.found {
@@ -176,7 +176,7 @@ impl Docket {
                 // An I/O error refuses no message.
                 Err(error) => {
                     if !self.alerts.raise_unreadable(&error) {
-                        tracing::warn!(error = %chain(&error), "a packet cannot be read; it is tried again");
+                        tracing::warn!(error = %chain(&error), "cannot read a packet; will retry");
                     }
                     self.intake.give_time(found, moment.mono + RETRY_MS);
                 }

@@ -18,7 +18,7 @@ pub enum Mode {
 /// The files in all agents' folders, and those removed or due for removal.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// One for each agent and directory.
+    /// A report for each agent and directory.
     pub shelves: Vec<FolderReport>,
     /// Copies of torn batches, which are never removed.
     pub torn: Count,
@@ -77,7 +77,7 @@ impl Sweep {
             .flat_map(|shelf| shelf.failed.iter().map(String::as_str))
     }
 
-    /// One line in the log.
+    /// Logs the sweep in one line.
     pub fn log(&self) {
         let gone = self.sum(|shelf| shelf.gone);
         let uncertain = self.sum(|shelf| shelf.uncertain).files;

@@ -22,7 +22,7 @@ use crate::stderr::Log;
 pub enum LogFormat {
     /// For people, with the time, in colours at a terminal.
     Text,
-    /// One JSON object a line.
+    /// A JSON object on each line.
     Json,
     /// For the journal: the priority in front, and no time, which the journal has.
     Journald,
@@ -155,7 +155,7 @@ fn is_word(text: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "-_./:@+,".contains(c))
 }
 
-/// What an event says, the sentence first.
+/// The text of an event, its sentence first.
 struct Facts(Vec<(String, Value)>);
 
 impl Facts {

@@ -1,12 +1,12 @@
 //! Takes each message through all its steps on one page: found, judged, committed to the ledger, delivered by the spool.
-//! `events` handles everything besides messages, and `turn` says when.
+//! `events` handles everything besides messages, and `fairness` says whose turn it is.
 
 mod events;
+mod fairness;
 mod housekeeping;
 mod operator_alerts;
 mod reload;
 mod runs;
-mod turn;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ pub struct Mailroom {
     config: Config,
     spool: Spool,
     docket: Docket,
-    waits: turn::Waits,
+    waits: fairness::Fairness,
     unknown_senders: UnknownSenders,
     housekeeping: housekeeping::Housekeeping,
     /// How many outboxes the last sweep could not list.
@@ -116,7 +116,7 @@ impl Mailroom {
             config,
             spool: opened.spool,
             docket,
-            waits: turn::Waits::default(),
+            waits: fairness::Fairness::default(),
             unknown_senders: UnknownSenders::default(),
             housekeeping,
             unlisted: 0,
@@ -266,7 +266,7 @@ impl Mailroom {
     /// sweep finds them, behind every mark.
     fn take_back(&mut self) {
         self.docket.tentative.roll_back();
-        self.waits = turn::Waits::default();
+        self.waits = fairness::Fairness::default();
     }
 
     fn state(&self) -> &State {

@@ -1,5 +1,4 @@
-//! Standard error as the place of the log: whoever does not read it loses lines, and holds up no
-//! message.
+//! Writes the log to standard error. A reader that falls behind loses lines and holds up no message.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,10 +7,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::logs::{self, LogFormat};
 
-/// How long a reader that has kept up so far is waited for, in nanoseconds.
+/// The time a reader that has kept up so far gets, in nanoseconds.
 const PATIENCE_NS: i64 = 100_000_000;
 
-/// How many lines were lost since the last one that was written.
+/// The lines lost since the last one that was written.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// A writer of whole lines. One for which a pipe has no room is lost, and the next that is written

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 /// Above so many files with a waiting hint, the hints are dropped for one whole sweep.
 const HINTS_MAX: usize = 8192;
 
-/// What was seen of a file.
+/// A change of a file that the watcher saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
     /// A writer made it and may still be writing.
@@ -28,7 +28,7 @@ pub enum Hint {
     Finished,
 }
 
-/// What the watcher saw since it was last asked.
+/// The changes since the last call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Files by directory and name, with the latest hint.
@@ -37,7 +37,7 @@ pub struct Seen {
     pub sweep: bool,
 }
 
-/// Watches the directories it is told of.
+/// Watches directories.
 #[derive(Debug)]
 pub struct Watch {
     watcher: Option<notify::RecommendedWatcher>,
@@ -49,7 +49,7 @@ pub struct Watch {
 /// systems, so the time it was made counts as well, where there is one.
 type Identity = (u64, u64, Option<SystemTime>);
 
-/// Where the watcher's thread pins what it saw.
+/// The board on which the watcher's thread pins hints.
 #[derive(Debug, Default)]
 struct Board {
     pinned: Mutex<Pinned>,
@@ -60,7 +60,7 @@ struct Board {
 #[derive(Debug, Default)]
 struct Pinned {
     hints: BTreeMap<u64, (PathBuf, Hint)>,
-    /// Where a file's latest hint is pinned.
+    /// The place of a file's latest hint.
     places: HashMap<PathBuf, u64>,
     next: u64,
     /// Directories that were removed, or perhaps renamed away.

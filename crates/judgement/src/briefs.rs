@@ -60,7 +60,7 @@ fn name(brief: &Brief) -> FileName {
         .expect("a number and two agent names are at most 180 bytes without a slash")
 }
 
-/// One line for each field and each thread; the schema on the last one, where a program takes it.
+/// Renders one line for each field and thread, and the schema on the last line, where a program reads it.
 pub fn text(brief: &Brief) -> String {
     let json = format!(
         "{}response_schema: {}\n",

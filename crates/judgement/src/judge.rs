@@ -51,13 +51,13 @@ pub struct Stop {
     pub patience: Patience,
 }
 
-/// The time a file is given before it is refused for what it says.
+/// The time a file gets before it is refused for its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
     /// None: no change of the file would help.
     None,
-    /// 0.5 s: a writer that appends in several goes is whole again by then, and whoever copies as another user has
-    /// changed the owner.
+    /// 0.5 s: by then a writer that appends in several goes has finished, and a copy made as another user has its final
+    /// owner.
     SecondLook,
     /// 5 s: the file is empty, or ends in the middle.
     CutOff,

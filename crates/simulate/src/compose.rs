@@ -169,7 +169,7 @@ impl<'a> Writing<'a> {
         self.known.is_some_and(MessageType::is_review)
     }
 
-    /// What stands in the envelope where the step says nothing.
+    /// The envelope's value for a key the step omits.
     fn filled(&self, key: &str) -> Option<String> {
         Some(match key {
             "id" => format!("msg-{}", self.context.number),
@@ -241,7 +241,7 @@ impl<'a> Writing<'a> {
         Ok(BodySource::Text(out.into_text()))
     }
 
-    /// What the body says where the step says nothing: all that its type requires.
+    /// The body for a step without one: every field its type requires.
     fn body_fields(
         &self,
         given: Option<&Node>,
@@ -328,7 +328,7 @@ fn with_status(text: &str) -> String {
     out
 }
 
-/// How many findings of the packet block, as far as it can be read.
+/// Counts the blocking findings of the packet, as far as it is readable.
 pub(super) fn blocking_count(laid: Option<&PacketEntry>) -> usize {
     let Some(PacketEntry::Text(text)) = laid else {
         return 0;

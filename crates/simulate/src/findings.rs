@@ -1,5 +1,5 @@
-//! Threads and findings in short hand (`F-001: P1`), made into the packet a reviewer would have
-//! written and checked as such: for the profiles that begin with threads or know no messages.
+//! Expands threads and findings in shorthand (`F-001: P1`) into the packet a reviewer would have written, and checks it:
+//! for the profiles that begin with threads or have no messages.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use super::facts::{self, Fact};
 use super::reader::{ParseError, Parsed, optional, text, value};
 use super::yaml::Writer;
 
-/// The path a packet lies at where nobody says where.
+/// The path of a packet without one.
 const PATH: &str = "packets/findings/1.yaml";
 
-/// Fields of a finding that nobody wrote.
+/// Fields of a finding that the scenario omits.
 pub(super) type Filled = Vec<(&'static str, String)>;
 
 /// A finding of a packet under construction.
 pub(super) struct FindingDraft<'a> {
     pub(super) id: &'a str,
-    /// What the scenario says of it.
+    /// The fields the scenario gives.
     pub(super) fields: &'a [Field],
-    /// What it leaves out.
+    /// The fields it omits.
     pub(super) filled: Filled,
 }
 

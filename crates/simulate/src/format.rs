@@ -69,7 +69,7 @@ pub(super) struct PairSetup {
     pub(super) words: SignalWords,
 }
 
-/// One step.
+/// A step of a scenario.
 #[derive(Clone, Debug)]
 pub(super) struct ScenarioStep {
     pub(super) place: Place,
@@ -97,7 +97,7 @@ pub struct ScenarioError {
     pub line: u32,
     /// The column in characters, from 1.
     pub column: u32,
-    /// What is wrong and what would have been accepted.
+    /// The error and what would have been accepted.
     pub message: String,
 }
 

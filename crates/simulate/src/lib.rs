@@ -31,7 +31,7 @@ pub use rejudge::{Divergence, Rejudge};
 pub use replay::{Difference, Replay, ReviewDifference, replay, replay_text};
 pub use run::{Mismatch, Played, Transcript};
 
-/// The JSON Schema of a scenario, for editors and for whoever writes them.
+/// The JSON Schema of a scenario, for editors and for authors.
 pub const SCHEMA: &str = include_str!("../../../schemas/scenario.schema.json");
 
 /// The largest message and the largest packet, in bytes.

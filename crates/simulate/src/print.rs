@@ -22,7 +22,7 @@ pub fn text(transcript: &Transcript, file: &Path) -> String {
     out
 }
 
-/// Where the scenario came out otherwise; nothing if it came out as expected.
+/// Prints the mismatches; empty if the scenario came out as expected.
 pub fn mismatches(transcript: &Transcript, file: &Path) -> String {
     let mut out = String::new();
     for Mismatch {

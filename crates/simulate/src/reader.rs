@@ -94,7 +94,7 @@ pub(super) fn required<'n>(node: &'n Node, what: &str, key: &str) -> Parsed<&'n 
     value(node, key).ok_or_else(|| ParseError::at(node.place, format!("{what} needs `{key}`")))
 }
 
-/// The items of a list, or the one value that stands in place of a list.
+/// The items of a list, or a single value as a list of one.
 pub(super) fn one_or_many(node: &Node) -> &[Node] {
     match &node.content {
         Content::List(items) => items,

@@ -39,7 +39,7 @@ pub struct Difference {
     /// The record; `None` for a deadline that only the other policy has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
-    /// When, RFC 3339.
+    /// Its time, RFC 3339.
     pub at: String,
     /// The message's id.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,8 +136,7 @@ impl SideBySide {
         }
     }
 
-    /// What would be decided of what the record tells; `None` where nothing would happen, or nobody
-    /// can tell.
+    /// Decides what a record reports under the other policy; `None` if nothing would happen or the message is gone.
     fn again(&mut self, entry: &Entry, then: &Record, at: DateTime<Utc>) -> Option<Record> {
         match then {
             Record::Accepted(accepted) => {
@@ -161,14 +160,14 @@ impl SideBySide {
             Record::Happened(happened) => {
                 let is_own =
                     deadline_of(&happened.event).is_some_and(|review| self.apart.contains(review));
-                (!is_own).then(|| self.hear(&happened.event, happened.order.as_ref(), at))
+                (!is_own).then(|| self.event(&happened.event, happened.order.as_ref(), at))
             }
-            Record::Declined { event, order, .. } => Some(self.hear(event, order.as_ref(), at)),
+            Record::Declined { event, order, .. } => Some(self.event(event, order.as_ref(), at)),
         }
     }
 
-    /// A refused message is read where it was put away. One that was never read is refused under
-    /// any policy; of one that is gone, only its cost to a review that stands where it stood is known.
+    /// Judges a refused message from the dead letters. An entry that was never read is refused under any policy. If the
+    /// file is gone, only its cost is known, and only for a review whose two states agree.
     fn refused_again(
         &mut self,
         entry: &Entry,
@@ -198,7 +197,7 @@ impl SideBySide {
         (Some(Digest::of(&bytes)) == original.digest).then_some(bytes)
     }
 
-    /// Judges a message; a packet the ledger does not hold is read where it lies now.
+    /// Judges a message; a packet that the ledger does not hold is read from the workspace.
     fn judge(
         &self,
         outbox: &AgentName,
@@ -219,7 +218,7 @@ impl SideBySide {
         submit::text(self.judge_at(at), outbox, bytes, packet, ids)
     }
 
-    fn hear(&self, event: &Event, order: Option<&MessageId>, at: DateTime<Utc>) -> Record {
+    fn event(&self, event: &Event, order: Option<&MessageId>, at: DateTime<Utc>) -> Record {
         let reported = ReportedEvent { order, event };
         self.judge_at(at)
             .event(reported, &mut || self.written.next())
@@ -243,7 +242,7 @@ impl SideBySide {
             let Some((at, review, which)) = own.min_by_key(|(at, ..)| *at) else {
                 return;
             };
-            let record = self.hear(
+            let record = self.event(
                 &Event::Deadline {
                     review: review.clone(),
                     which,

@@ -52,7 +52,7 @@ pub struct Mismatch {
     pub step: Option<usize>,
     /// The line of the scenario, from 1.
     pub line: u32,
-    /// What is wrong, in one sentence.
+    /// The mismatch in one sentence.
     pub message: String,
     /// The actual facts.
     pub got: Vec<String>,
@@ -302,7 +302,7 @@ mod tests {
 
     use super::*;
 
-    /// What is wrong with a scenario of these steps.
+    /// The mismatches of a scenario with these steps.
     fn mismatches(steps: &str) -> Vec<String> {
         let text = format!("title: x\nsteps:\n{steps}");
         let scenario = Scenario::parse(text.as_bytes(), Path::new("x.yaml")).expect("readable");

@@ -136,7 +136,7 @@ impl Session {
             let Some(record) = self.judge().due(&mut || self.written.next()) else {
                 return facts;
             };
-            // A deadline is nobody's step: it only comes with one.
+            // A deadline is not a step of the scenario; it only comes with one.
             let at = self.now.format("%Y-%m-%dT%H:%M:%SZ");
             let mut lines: Vec<Fact> = facts::record(&record);
             if let (Record::Happened(happened), Some(first)) = (&record, lines.first_mut()) {

@@ -1,5 +1,5 @@
-//! The `config` of a scenario: the keys of `settled.toml`, read by the very reader of that file, so
-//! that a key it does not know is `config_invalid` here too, at its place in the scenario.
+//! Reads the `config` of a scenario with the reader of `settled.toml`, so that an unknown key is `config_invalid` here
+//! too, at its place in the scenario.
 
 use std::path::Path;
 

@@ -32,7 +32,7 @@ pub(super) fn file(outbox: &AgentName, owner: u32, body: Body) -> OutboxFile {
     }
 }
 
-/// Judges the text of a message; `packet` gives what lies at the path it names.
+/// Judges the text of a message; `packet` reads the path it names.
 pub(super) fn text(
     judge: Judge<'_>,
     outbox: &AgentName,
@@ -49,7 +49,7 @@ pub(super) fn text(
     submit(judge, submission, packet, ids).0
 }
 
-/// Judges a submission; `packet` gives what lies at the path the message names.
+/// Judges a submission; `packet` reads the path its message names.
 pub(super) fn submit(
     judge: Judge<'_>,
     submission: Submission<'_>,

@@ -1,5 +1,5 @@
-//! Trees written as YAML again, letter for letter as their author wrote them: a scalar without
-//! quotes stays one, so that what a message says is not decided here.
+//! Writes trees as YAML again, exactly as their author wrote them: a scalar without quotes stays one, so that this room
+//! does not decide its type.
 
 use message_schema::double_quoted;
 use message_schema::yaml::{Content, Field, Node, Style};

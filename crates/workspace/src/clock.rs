@@ -1,4 +1,4 @@
-//! The only place that asks for the time.
+//! Reads the clock, which nothing else does.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ pub struct Clock {
     start: Instant,
 }
 
-/// One reading of both clocks.
+/// A reading of both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// Milliseconds since the clock was started; never goes back.
@@ -29,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// How long ago the clock was started.
+    /// The time since the clock was started.
     pub fn passed(&self) -> Duration {
         self.start.elapsed()
     }
@@ -64,7 +64,7 @@ pub fn span(length: TimeDelta) -> String {
     }
 }
 
-/// How long the machine has been up, by the clock that supervisors compare with their own.
+/// The uptime of the machine, by the clock that supervisors compare with their own.
 pub fn since_boot() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let part = |number: i64| u64::try_from(number).unwrap_or(0);

@@ -29,7 +29,7 @@ pub use self::runner::{Concurrent, Input, RunnerSection};
 /// The file's name in the workspace.
 pub const FILE: &str = "settled.toml";
 
-/// What `settled init` writes: every key with its default, commented out.
+/// The config `settled init` writes: every key with its default, commented out.
 pub const TEMPLATE: &str = include_str!("settled.toml");
 
 /// The config as written.
@@ -39,30 +39,30 @@ pub struct Config {
     /// Whether the quality gate decides or advises.
     #[serde(deserialize_with = "field::profile")]
     pub profile: Profile,
-    /// When a reviewer's seconds begin to count.
+    /// The instant a reviewer's seconds begin to count.
     #[serde(deserialize_with = "field::runtime_clock")]
     pub runtime_clock: RuntimeClock,
-    /// How silence about an open thread is read.
+    /// The meaning of a response's silence about an open thread.
     #[serde(deserialize_with = "field::threads")]
     pub threads: ThreadMode,
     /// Round limits.
     pub rounds: RoundsSection,
     /// The quality gate.
     pub gate: GateSection,
-    /// What is handed off once a pull request is merged, and to whom.
+    /// The findings to hand off once a pull request is merged, and their targets.
     pub handoff: HandoffSection,
     /// Rates.
     pub limits: LimitsSection,
     /// The ledger's segments and snapshots.
     pub ledger: LedgerSection,
-    /// How long what is done with is kept.
+    /// The retention of files after use.
     pub retention: RetentionSection,
-    /// Where the counts can be read.
+    /// The address of the metrics.
     pub metrics: MetricsSection,
     /// The commands of agents, all together.
     #[serde(deserialize_with = "runner::section")]
     pub runner: RunnerSection,
-    /// What is set per agent; an agent needs no entry.
+    /// The settings per agent; an agent needs no entry.
     #[serde(deserialize_with = "field::agents")]
     pub agents: BTreeMap<AgentName, AgentSection>,
 }
@@ -115,20 +115,20 @@ pub struct AgentSection {
     /// In an argument `{prompt}` stands for the prompt and `{brief}` for the path of the brief.
     #[serde(deserialize_with = "runner::command")]
     pub command: Vec<String>,
-    /// Where the command is started, from the workspace on; the workspace itself unless told.
+    /// The command's working directory, relative to the workspace, which is the default.
     pub workdir: PathBuf,
-    /// What its environment has besides that of the daemon.
+    /// Variables of its environment, added to the daemon's.
     #[serde(deserialize_with = "runner::env")]
     pub env: BTreeMap<String, String>,
     /// The template of its prompt, from the workspace on; the built-in one if it is empty.
     pub prompt: PathBuf,
-    /// What it is given on standard input.
+    /// Its standard input.
     #[serde(deserialize_with = "field::input")]
     pub stdin: Input,
     /// The form of its output.
     #[serde(deserialize_with = "field::output")]
     pub output: OutputFormat,
-    /// How many of its commands run at a time: 1 to 64.
+    /// Its commands that run at a time: 1 to 64.
     #[serde(deserialize_with = "runner::concurrent_of_agent")]
     pub concurrent: Concurrent,
 }
@@ -153,7 +153,7 @@ pub enum ConfigError {
         line: usize,
         /// The column in characters, from 1.
         column: usize,
-        /// What is wrong and what would have been accepted.
+        /// The error and what would have been accepted.
         message: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The workspace on disk: made once, never overwritten.
+//! Creates the directories of a workspace and never overwrites any.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use spool::{Layout, SpoolError};
 
 use crate::{config, orders};
 
-/// What stops a workspace from being made.
+/// The reasons a workspace cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    /// A directory could not be made.
+    /// A directory could not be created.
     #[error(transparent)]
     Spool(#[from] SpoolError),
-    /// The place for orders could not be made.
+    /// The directory of orders could not be created.
     #[error("cannot make the place for orders: {0}")]
     Orders(#[source] std::io::Error),
     /// The config template could not be written.
@@ -27,8 +27,8 @@ pub enum InitError {
     },
 }
 
-/// Makes what is missing of a workspace with these agents; what is there stays as it is. Gives
-/// what it made, relative to the root.
+/// Creates the missing parts of a workspace with these agents and leaves the rest unchanged. Returns the new paths,
+/// relative to the root.
 pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError> {
     let names: Vec<&str> = agents.iter().map(AgentName::as_str).collect();
     let mut made = Layout::init(root, &names)?;
@@ -55,7 +55,7 @@ pub fn init(root: &Path, agents: &[AgentName]) -> Result<Vec<PathBuf>, InitError
     Ok(made)
 }
 
-/// Whether the directory is a workspace: it has mailboxes. What cannot be looked at may be one.
+/// Whether the directory is a workspace, that is, has mailboxes. Fails if it cannot be examined.
 pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
     match Layout::new(root).agents().metadata() {
         Ok(data) => Ok(data.is_dir()),
@@ -71,7 +71,7 @@ pub fn is_workspace(root: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// The agents that have a mailbox. Directories whose names no agent may bear are passed over.
+/// The agents that have a mailbox. Directories whose names are not valid agent names are ignored.
 pub fn agents(root: &Path) -> Result<Vec<AgentName>, SpoolError> {
     let names = Layout::known_agents(root)?;
     Ok(names

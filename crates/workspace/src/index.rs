@@ -16,7 +16,7 @@ use crate::untaken_requests::{Delivered, UntakenRequests};
 /// record is folded; the daemon's `tests/it/ledgers.rs` fails if you forget.
 const FORM: u32 = 2;
 
-/// How many hashes one line holds.
+/// The hashes of one line.
 const NAMES_PER_LINE: usize = 1024;
 
 /// Everything the daemon derives from the ledger.
@@ -26,11 +26,11 @@ pub struct LedgerIndex {
     pub state: State,
     /// The file names used in every mailbox.
     pub names: UsedNames,
-    /// The requests nobody has taken yet.
+    /// The requests no reviewer has taken yet.
     pub untaken: UntakenRequests,
     /// The deliveries to every inbox.
     pub known_deliveries: KnownDeliveries,
-    /// How many messages were refused.
+    /// The number of refused messages.
     refused: u64,
 }
 
@@ -47,7 +47,7 @@ impl LedgerIndex {
         &self.state
     }
 
-    /// How many messages were refused.
+    /// The number of refused messages.
     pub fn refused(&self) -> u64 {
         self.refused
     }

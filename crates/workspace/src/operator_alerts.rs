@@ -28,7 +28,7 @@ pub enum AlertKind {
     SenderUnproven,
 }
 
-/// One condition an operator has to fix.
+/// A condition an operator has to fix.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alert {
     /// Its kind.

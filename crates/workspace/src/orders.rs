@@ -116,8 +116,8 @@ pub fn make(root: &Path) -> io::Result<bool> {
             let what = format!("{} is not a directory", directory.display());
             return Err(io::Error::new(io::ErrorKind::NotADirectory, what));
         }
-        // A workspace made under a generous umask: whoever can rename a directory in `.settled` can
-        // put orders of its own in the place of this one.
+        // The umask may have been too open when the workspace was created: a user who can rename a directory in
+        // `.settled` can replace this one with orders of its own.
         if data.mode() & OTHERS_WRITE != 0 {
             std::fs::set_permissions(
                 &directory,

@@ -1,4 +1,4 @@
-//! Words of a command line as a shell reads them: for the commands that answers tell people to run.
+//! Quotes words for a shell, in the commands that answers tell people to run.
 
 use std::ffi::OsStr;
 

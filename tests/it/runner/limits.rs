@@ -122,7 +122,7 @@ fn while_no_folder_can_be_made_nothing_is_started_and_no_start_is_lost() {
     write(&folders, "in the way");
     let daemon = room.serve();
     room.ask("86", "request-1", 20, 8);
-    let trouble = "no command can be started; it is tried again";
+    let trouble = "cannot start a command; will retry";
     wait::until("word of it", || daemon.log().contains(trouble));
     room.mailroom.run(&[
         "send",

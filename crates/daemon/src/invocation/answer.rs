@@ -1,4 +1,4 @@
-//! From what a command said at its end to a message in the agent's outbox, or to why there is none. What it wrote
+//! Turns the answer of an agent's command into a message in the agent's outbox, or says why there is none. The message
 //! is composed like the output of `settled feedback` and `settled lgtm`, and judged like any other file.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! A run that goes on: what is heard of it, how much of its time is left, and its end. Its keeper ends the agent;
-//! here the keeper is told to, and is ended itself if it does not.
+//! Follows a live run: its output, its remaining time and its end. The keeper ends the agent; this module tells the
+//! keeper to, and kills it if it does not exit.
 
 use std::process::{Child, ChildStdin};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use workspace::clock::Moment;
 use super::{Run, is_open};
 use crate::mailroom::Mailroom;
 
-/// How long an agent whose answer was accepted may go on, in milliseconds.
+/// The time an agent may still run after its answer was accepted, in milliseconds.
 const LINGER_MS: u64 = 10_000;
 
-/// How long a keeper may take to end its agent, in milliseconds: longer than it gives the agent.
+/// The time a keeper has to end its agent, in milliseconds: longer than it gives the agent.
 const KEEPER_MS: u64 = 8_000;
 
 /// A run whose keeper is our child.
@@ -83,12 +83,12 @@ impl Live {
             review.phase.invocation().is_none() && review.closed_by == Some(Closer::Reviewer)
         });
         if self.told_at.is_none() && (!is_answered || now.mono >= since + LINGER_MS) {
-            tracing::info!(review = %self.run.review, run = self.run.id, "its request is over; the command is ended");
+            tracing::info!(review = %self.run.review, run = self.run.id, "its request is over; ending the command");
             self.tell_to_end(now.mono);
         }
     }
 
-    /// When the log has to be told that its time is nearly over, on the monotonic clock; never again once it was.
+    /// The time to log that its time is nearly over, on the monotonic clock; none once that is logged.
     pub(super) fn warns_at(&self, mailroom: &Mailroom, now: Moment) -> Option<u64> {
         let warn_ms = i64::try_from(mailroom.config().runner.warn_s)
             .ok()?
@@ -124,7 +124,7 @@ impl Live {
         if self.told_at.is_some_and(|at| now.mono >= at + KEEPER_MS) {
             tracing::warn!(
                 run = self.run.id,
-                "the command's supervisor did not exit in time; killing it"
+                "the command's keeper did not exit in time; killing it"
             );
             let _ = self.keeper.kill();
         }

@@ -2,9 +2,9 @@
 //! latest. Decides when a command starts, restarts and ends, and what its end does to the review; the ledger records each
 //! step first. The command's answer is judged like any other message.
 //!
-//! - `start` makes a run's folder, `launch` starts its keeper; `keeper` is the process that keeps the agent, `tree` ends all of it;
-//! - `stream` reads what it prints, `answer` makes a message of what it said, `prompt` says what it is told;
-//! - `live` is a run that goes on, `settle` one that ended, `orphans` what an earlier daemon left.
+//! - `start` makes a run's folder and starts its keeper, the process that watches the agent (crate `runner`);
+//! - `live` follows a run, `settle` settles one that ended, `answer` makes a message of its output;
+//! - `orphans` cleans up after an earlier daemon.
 
 pub mod answer;
 mod live;
@@ -32,13 +32,13 @@ use crate::mailroom::Mailroom;
 /// than the longest patience with a file whose packet is missing.
 const MAIL_MS: u64 = 8_000;
 
-/// How often it is looked whether it is judged, in milliseconds.
+/// The time between two looks at such mail, in milliseconds.
 const LOOK_MS: u64 = 100;
 
-/// How long no command is started once the folder of a run cannot be made, in milliseconds.
+/// The time before another start after the folder of a run could not be made, in milliseconds.
 const RETRY_MS: u64 = 1_000;
 
-/// What was started, and for which request.
+/// A started command and its request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     /// The version of the form: 1.
@@ -51,7 +51,7 @@ pub struct Run {
     pub request: MessageId,
     /// The how manieth start in the round it is, from 1.
     pub start: u8,
-    /// What the keeper starts.
+    /// The keeper's task.
     #[serde(flatten)]
     pub launch: Launch,
 }
@@ -63,7 +63,7 @@ pub(crate) struct Runner {
     settling: Vec<Settling>,
     /// Since when a request waits for the mail of its reviewer to be judged before its command is started.
     put_off: BTreeMap<ReviewKey, u64>,
-    /// When it is tried again to make the folder of a run; nothing as long as that succeeds.
+    /// The time of the next attempt to make a run's folder; none while that succeeds.
     held_up_until: Option<u64>,
     tell: UnboundedSender<(String, KeeperNote)>,
     heard: UnboundedReceiver<(String, KeeperNote)>,
@@ -92,7 +92,7 @@ impl Default for Runner {
 }
 
 impl Runner {
-    /// Waits until something is heard of a keeper.
+    /// Waits for the next note of a keeper.
     pub(crate) async fn rings(&mut self) {
         // The runner keeps a sender itself, so there is always something to wait for.
         if let Some(note) = self.heard.recv().await {
@@ -100,14 +100,14 @@ impl Runner {
         }
     }
 
-    /// When there is something to do without any event, on the monotonic clock.
+    /// The time of the next work without an event, on the monotonic clock.
     pub(crate) fn next_wakeup(&self) -> Option<u64> {
         self.wake_at
     }
 
-    /// Does what is due, after what lay finished in the outboxes was judged: counts turns, ends what is over, sees
-    /// what came of it, and starts what waits. `has_changed` says whether any review may have. Gives how many events
-    /// it told of.
+    /// Does the due work after the finished files in the outboxes are judged: counts turns, ends commands whose request is
+    /// over, settles ended runs and starts waiting ones. `has_changed` says whether any review may have changed. Returns
+    /// the number of events it reported.
     pub(crate) fn tend(
         &mut self,
         mailroom: &mut Mailroom,
@@ -264,7 +264,7 @@ impl Runner {
                 Ok(live) => self.live.push(live),
                 Err(error) => {
                     let failed = Settling::not_started(&key, mailroom, &error, now);
-                    tracing::error!(review = %key, error = %chain(&error), "a command cannot be prepared");
+                    tracing::error!(review = %key, error = %chain(&error), "cannot prepare a command");
                     self.settling.extend(failed);
                 }
             }
@@ -272,7 +272,7 @@ impl Runner {
         Ok(told)
     }
 
-    /// Makes the folder of a run. That it cannot is told once until it can.
+    /// Makes the folder of a run. Logs a failure once until it succeeds again.
     fn folder(&mut self, mailroom: &Mailroom, key: &ReviewKey, now: Moment) -> Option<Folder> {
         match start::prepare(mailroom, key) {
             Ok(folder) => {
@@ -281,7 +281,7 @@ impl Runner {
             }
             Err(error) => {
                 if self.held_up_until.is_none() {
-                    tracing::error!(review = %key, error = %chain(&error), "no command can be started; it is tried again");
+                    tracing::error!(review = %key, error = %chain(&error), "cannot start a command; will retry");
                 }
                 self.held_up_until = Some(now.mono + RETRY_MS);
                 None

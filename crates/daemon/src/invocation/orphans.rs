@@ -1,6 +1,5 @@
-//! What an earlier daemon left: agents whose keeper was killed with it, and runs that ended unheard. The first are
-//! ended, each known by its number and the time it was started, or by the run's name in its environment; the second
-//! are settled.
+//! Cleans up after an earlier daemon: ends agents whose keeper was killed with it, and settles runs whose end it missed.
+//! An agent is known by its process number and start time, or by the run's name in its environment.
 
 use runner::folder;
 use workspace::clock::Moment;
@@ -13,7 +12,7 @@ use crate::mailroom::Mailroom;
 /// Ends what still runs, and gives the runs whose end is still to be settled.
 pub(super) fn see_to(mailroom: &Mailroom, now: Moment) -> Vec<Settling> {
     let folders = folder::all(mailroom.root()).unwrap_or_else(|error| {
-        tracing::warn!(error = %chain(&error), "the runs of earlier daemons cannot be listed");
+        tracing::warn!(error = %chain(&error), "cannot list the runs of earlier daemons");
         Vec::new()
     });
     for folder in folders.iter().filter(|folder| folder.end().is_none()) {

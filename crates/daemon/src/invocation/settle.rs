@@ -1,5 +1,5 @@
-//! A run that ended: first what it wrote is judged, then what it said becomes a message and is judged, and if its
-//! request is open still it failed. Nothing it says or leaves unsaid approves anything by itself.
+//! Settles a run that ended: first the mail it wrote is judged, then its answer becomes a message and is judged, and if
+//! its request is still open, the run failed. Nothing it says or omits approves anything by itself.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use super::live::Live;
 use super::{MAIL_MS, Run, is_open, tell_turns};
 use crate::mailroom::Mailroom;
 
-/// A run nothing of which runs any more.
+/// An ended run that is not settled yet.
 #[derive(Debug)]
 pub(super) struct Settling {
     pub(super) run: Run,
@@ -38,7 +38,7 @@ impl Settling {
         Self::of(live.run.clone(), live.folder.end(), live.counted, now)
     }
 
-    /// A run of which this came, and so many turns are counted.
+    /// A run with its end and the turns counted so far.
     pub(super) fn of(run: Run, end: Option<RunEnd>, counted: u16, now: Moment) -> Self {
         Self {
             run,
@@ -89,7 +89,7 @@ impl Settling {
         now: Moment,
     ) -> Result<Settlement, SpoolError> {
         if !is_open(mailroom, &self.run) {
-            tracing::info!(review = %self.run.review, run = self.run.id, "a command has ended, and so has its request");
+            tracing::info!(review = %self.run.review, run = self.run.id, "a command ended, and its request is over");
             return Ok(Settlement::Done(0));
         }
         if mailroom.has_mail(&self.run.review.reviewer) && now.mono < self.since + MAIL_MS {
@@ -166,7 +166,7 @@ impl Settling {
             None => Ok(told),
             Some(0) => Ok(told + self.escalate(mailroom, why, now)?),
             Some(_) => {
-                tracing::warn!(review = %self.run.review, run = self.run.id, why, "a command failed; it is started once more");
+                tracing::warn!(review = %self.run.review, run = self.run.id, why, "a command failed; starting it once more");
                 // Without a look at what waits it would only be started with the next message.
                 Ok(told.max(1))
             }

@@ -1,5 +1,5 @@
-//! The start of a run: its folder with all the agent is given, and the keeper that starts it. The folder is made before
-//! the ledger has the start; whatever fails after it is a start that came to nothing.
+//! Starts a run: makes its folder with everything the agent gets, then its keeper. The folder exists before the ledger
+//! records the start, so any failure after that is a failed start.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -19,10 +19,10 @@ use super::Run;
 use super::live::Live;
 use crate::mailroom::Mailroom;
 
-/// How much longer than its time the keeper lets an agent run, in seconds, should the daemon not end it.
+/// The seconds beyond its time after which the keeper ends an agent that the daemon did not end.
 const SLACK_S: i64 = 5;
 
-/// What an agent reads in place of a request that somebody has removed.
+/// The text an agent reads in place of a request that somebody removed.
 const NO_REQUEST: &str =
     "# The request is in none of your mailboxes any more; the brief says what is asked.\n";
 
@@ -101,7 +101,7 @@ pub(super) fn start(
     };
     let mut keeper = launch::keeper(&folder, &it)?;
     let heard = keeper.stdout.take().expect("it was piped");
-    tracing::info!(review = %key, run = id, start = open.starts, "a command is started");
+    tracing::info!(review = %key, run = id, start = open.starts, "started a command");
     let tell = tell.clone();
     // A daemon that is gone hears nothing.
     launch::listen(heard, move |note| drop(tell.send((id.clone(), note))));
@@ -177,7 +177,7 @@ pub(super) fn put_away(root: &Path, run: &Run) {
         &[MailboxPlace::Inbox, MailboxPlace::Taken],
     ) && let Err(error) = AgentMailboxes::new(root, me).put_away(&letter)
     {
-        tracing::warn!(review = %run.review, error = %chain(&error), "a request that is over stays in its inbox");
+        tracing::warn!(review = %run.review, error = %chain(&error), "could not archive a request that is over");
     }
 }
 

@@ -1,5 +1,5 @@
-//! What reaches the mailroom besides messages: orders, requests that leave their inbox, deadlines.
-//! Each is heard by the rules and committed like a batch of messages.
+//! Handles what reaches the mailroom besides messages: orders, requests that leave their inbox, deadlines. The rules
+//! judge each, and the ledger commits it like a batch of messages.
 
 use std::ffi::{OsStr, OsString};
 
@@ -61,7 +61,7 @@ impl Mailroom {
         self.commit(batch, pass)?;
         for name in heard {
             if let Err(error) = orders::remove(&self.root, name) {
-                tracing::warn!(name = %name.display(), error = %chain(&error), "an order that was heard cannot be removed; it counts once");
+                tracing::warn!(name = %name.display(), error = %chain(&error), "cannot remove an order that is in the ledger; it counts once");
             }
         }
         Ok(())
@@ -71,18 +71,18 @@ impl Mailroom {
         match error {
             NoOrder::Unfit(why) => match orders::put_aside(&self.root, name) {
                 Ok(()) => {
-                    tracing::warn!(name = %name.display(), why, "not an order; it was moved to .settled/orders/unreadable");
+                    tracing::warn!(name = %name.display(), why, "not an order; moved it to .settled/orders/unreadable");
                 }
                 Err(error) => {
-                    tracing::warn!(name = %name.display(), why, error = %chain(&error), "not an order, and it cannot be moved away");
+                    tracing::warn!(name = %name.display(), why, error = %chain(&error), "not an order, and could not move it aside");
                 }
             },
             NoOrder::Young(why) => {
-                tracing::debug!(name = %name.display(), why, "an order may still be written");
+                tracing::debug!(name = %name.display(), why, "an order may be incomplete; will read it again");
             }
             // An I/O error says nothing about the order.
             NoOrder::Io(error) => {
-                tracing::warn!(name = %name.display(), error = %chain(error), "an order cannot be read; it is tried again");
+                tracing::warn!(name = %name.display(), error = %chain(error), "cannot read an order; will retry");
             }
         }
     }
@@ -143,7 +143,7 @@ impl Mailroom {
         Ok(pass)
     }
 
-    /// When the next wait is over, by the time of day.
+    /// The next deadline, by the time of day.
     pub fn next_deadline(&self) -> Option<DateTime<Utc>> {
         self.state().next_deadline().map(|(at, _)| at)
     }

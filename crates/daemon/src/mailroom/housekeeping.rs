@@ -125,7 +125,7 @@ fn spawn(work: impl FnOnce() -> FinishedTask + Send + 'static) -> Option<JoinHan
         .spawn(work);
     spawned
         .inspect_err(
-            |error| tracing::warn!(error = %chain(error), "no thread for the housekeeping"),
+            |error| tracing::warn!(error = %chain(error), "could not start the housekeeping thread"),
         )
         .ok()
 }
@@ -136,18 +136,14 @@ fn log_result(running: JoinHandle<FinishedTask>) {
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     {
         FinishedTask::Snapshot(Ok(made)) => {
-            tracing::info!(
-                records = made.seq,
-                bytes = made.bytes,
-                "a snapshot was made"
-            );
+            tracing::info!(records = made.seq, bytes = made.bytes, "made a snapshot");
         }
         FinishedTask::Snapshot(Err(error)) => {
-            tracing::warn!(error = %chain(&error), "no snapshot could be made; the next start reads more of the ledger");
+            tracing::warn!(error = %chain(&error), "could not make a snapshot; the next start reads more of the ledger");
         }
         FinishedTask::Sweep(Ok(sweep)) => sweep.log(),
         FinishedTask::Sweep(Err(error)) => {
-            tracing::warn!(error = %chain(&error), "old files could not be looked for; it is tried again in a day");
+            tracing::warn!(error = %chain(&error), "could not look for old files; will retry in a day");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A config that is read anew: applied whole between two passes, or not at all; and the sentence in which the mailroom
-//! says how it stands.
+//! Applies a reloaded config between two passes, whole or not at all, and sums the mailroom's state up in one
+//! sentence.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ impl Mailroom {
         };
     }
 
-    /// How things stand, in one line without anybody else's words.
+    /// Sums the mailroom's state up in one line, without text of agents.
     pub fn standing(&self) -> String {
         let state = self.state();
         let open = state

@@ -1,5 +1,5 @@
-//! What the runner asks of the mailroom: which requests are open, what their briefs say, whether an agent's mail is
-//! judged; and what it tells it, which is heard by the rules and committed like any event.
+//! Serves the runs of agents: which requests are open, what their briefs say, whether an agent's mail is judged. Events
+//! of a run are judged by the rules and committed like any others.
 
 use std::ffi::OsStr;
 
@@ -20,7 +20,7 @@ impl Mailroom {
             .filter_map(|(key, review)| Some((key, review, review.phase.invocation()?)))
     }
 
-    /// Where a review stands.
+    /// The state of a review.
     pub fn review(&self, key: &ReviewKey) -> Option<&Review> {
         self.state().review(key)
     }
@@ -51,7 +51,7 @@ impl Mailroom {
         })
     }
 
-    /// Hears what became of a command, and says whether it changes anything. Once this returns it is in the ledger.
+    /// Judges an event of a command and commits it to the ledger before returning; says whether it changes anything.
     pub(crate) fn hear_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
         let record = self.judge_event(ReportedEvent { order: None, event }, moment);
         match record {
@@ -66,7 +66,7 @@ impl Mailroom {
             | Record::Accepted(_)
             | Record::Duplicate { .. }
             | Record::Refused { .. }) => {
-                tracing::debug!(?record, "what became of a command changes nothing");
+                tracing::debug!(?record, "the end of a command changes nothing");
                 Ok(false)
             }
         }

@@ -1,4 +1,4 @@
-//! How often something took how long, in the buckets of Prometheus.
+//! Counts durations in the buckets of a Prometheus histogram.
 
 /// From half a millisecond, which a sync on a good disk takes, to a minute.
 pub(super) const SECONDS: [f64; 13] = [
@@ -12,7 +12,7 @@ pub(super) const ROUNDS: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 6.0, 10.0];
 #[derive(Clone, Debug)]
 pub(super) struct Histogram {
     bounds: &'static [f64],
-    /// One for each bound, not yet summed up, and one for what is beyond all.
+    /// A count for each bound, not cumulative, and one for values beyond all.
     counts: Vec<u64>,
     sum: f64,
 }
@@ -39,7 +39,7 @@ impl Histogram {
         self.sum += value * times as f64;
     }
 
-    /// How many were at most each bound.
+    /// The counts up to each bound.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
         self.bounds
             .iter()
@@ -50,7 +50,7 @@ impl Histogram {
             })
     }
 
-    /// How many there are.
+    /// The count of all.
     pub(super) fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

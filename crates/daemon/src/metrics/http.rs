@@ -1,6 +1,6 @@
-//! Whoever asks for the counts is answered here, on threads that touch nothing of the mailroom: `/metrics` is the page
-//! that the main loop left last, `/health` whether that loop still turns. As much HTTP/1.1 as that takes: one `GET` a
-//! connection, of bounded length, within a bounded time, by at most four at once.
+//! Serves the metrics over HTTP on threads that touch nothing of the mailroom: `/metrics` is the page the main loop left
+//! last, `/health` tells whether that loop still turns. It implements as much HTTP/1.1 as that needs: one `GET` a
+//! connection, of bounded length, within a bounded time, at most four at once.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -18,23 +18,23 @@ use workspace::config::Listen;
 
 use super::Meter;
 
-/// How many are answered at once; the next wait in the kernel's queue.
+/// The connections served at once; the next wait in the kernel's queue.
 const WORKERS: usize = 4;
 
-/// How long a request and its answer may take, each.
+/// The time a request and its answer may take, each.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The longest request, in bytes.
 const REQUEST_MAX: usize = 4096;
 
-/// How often a page is left, in milliseconds, however often the loop turns.
+/// The time between two pages, in milliseconds, however often the loop turns.
 const PAGE_MS: u64 = 250;
 
 /// After so many milliseconds without a turn the loop is said to hang: well beyond the 2 s between two sweeps and the
 /// time of a large batch.
 const HANGS_MS: u64 = 30_000;
 
-/// What can be read, and the threads that answer; they end with the value.
+/// The readable page, and the threads that serve it; they end with the value.
 #[derive(Debug)]
 pub(crate) struct Exporter {
     shared: Arc<Shared>,
@@ -45,9 +45,9 @@ pub(crate) struct Exporter {
 struct Shared {
     clock: Clock,
     page: Mutex<String>,
-    /// When the page was left.
+    /// The time of the page.
     paged_at: AtomicU64,
-    /// When the loop turned last.
+    /// The time of the loop's last turn.
     turned_at: AtomicU64,
     is_over: AtomicBool,
 }

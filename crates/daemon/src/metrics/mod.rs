@@ -31,13 +31,13 @@ pub(crate) struct Meter {
     rounds: Histogram,
     /// From the commit to the last file of it.
     delivery: Histogram,
-    /// One write and one sync of the ledger.
+    /// A write and a sync of the ledger.
     commit: Histogram,
     /// The syncs that make deliveries survive a power cut.
     checkpoint: Histogram,
     sweep: Histogram,
     ledger_failures: u64,
-    /// When what is not delivered yet was committed, and how many messages it was.
+    /// The commit times of undelivered batches, with their numbers of messages.
     pending: VecDeque<(Duration, u64)>,
     pub(crate) gauges: Gauges,
 }

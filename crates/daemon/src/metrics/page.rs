@@ -1,4 +1,4 @@
-//! The counts in the text format of Prometheus, 0.0.4.
+//! Renders the metrics in the text format of Prometheus, 0.0.4.
 
 use std::fmt::{Display, Write as _};
 

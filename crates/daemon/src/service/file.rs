@@ -1,5 +1,5 @@
-//! The file on the disk: written whole or not at all, never over one that is not ours or is for another workspace, and
-//! not removed while the supervisor still starts it.
+//! Writes and removes the service's file: whole or not at all, never over a file of somebody else or of another
+//! workspace, and never while the service manager still starts it.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
-//! The file by which the machine's supervisor knows a workspace's daemon: where it lies, what it says, and whether what
-//! lies there is ours. It is written, looked at and removed; starting and stopping is for the supervisor's own
-//! commands, which the answers name.
+//! Installs, inspects and removes the file by which systemd or launchd knows a workspace's daemon, and recognizes files
+//! of others. The service manager's own commands start and stop the daemon; the answers name them.
 
 mod file;
 mod resolve;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub use self::file::{FileChange, InstalledFile, ServiceError};
 pub use self::resolve::{ResolveError, ServiceRequest};
 
-/// Whose supervisor runs the daemon.
+/// The scope of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The machine's: from its start on.
@@ -31,19 +30,19 @@ pub enum ServiceManager {
     Launchd,
 }
 
-/// Whether the daemon will start agents, which decides how much it may be confined.
+/// The daemon's work, which decides how far it can be confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// It moves mail and nothing else.
+    /// It only moves mail.
     MailOnly,
-    /// It starts agents as well.
+    /// It also starts agents.
     StartsAgents,
 }
 
 /// A daemon as a service.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// Which supervisor.
+    /// The service manager.
     pub kind: ServiceManager,
     /// For the machine or for one user.
     pub scope: Scope,
@@ -55,15 +54,15 @@ pub struct Service {
     pub program: PathBuf,
     /// The workspace, absolute.
     pub root: PathBuf,
-    /// Who owns the workspace: the user and the group the daemon runs as.
+    /// The owner of the workspace: the user and group the daemon runs as.
     pub owner: (u32, u32),
-    /// What the service runs.
+    /// The daemon's work.
     pub work: Work,
-    /// What its confinement must leave open.
+    /// The needs its confinement must respect.
     pub needs: Needs,
 }
 
-/// What the workspace's config asks of the confinement.
+/// The access that the workspace's config needs despite the confinement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Agents have users of their own, and the daemon looks at whose file is whose.
@@ -80,7 +79,7 @@ impl ServiceManager {
         Self::Systemd
     };
 
-    /// Where files of this scope lie; `home` is the user's.
+    /// The directory for files of this scope; `home` is the user's.
     pub fn directory(self, scope: Scope, home: &Path, config_home: Option<&Path>) -> PathBuf {
         match (self, scope) {
             (Self::Systemd, Scope::System) => PathBuf::from("/etc/systemd/system"),

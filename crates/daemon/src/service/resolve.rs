@@ -1,4 +1,5 @@
-//! From what was asked for to a service with absolute paths: a supervisor has no working directory and no PATH of ours.
+//! Resolves a request for a service into absolute paths, because a service manager has neither our working directory nor
+//! our PATH.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,13 +15,13 @@ use super::{Needs, Scope, Service, ServiceManager, Work};
 pub struct ServiceRequest {
     /// For the machine or one user; else by who asks: root means the machine.
     pub scope: Option<Scope>,
-    /// Which supervisor.
+    /// The service manager.
     pub kind: ServiceManager,
     /// Its name.
     pub name: String,
     /// The directory of its file, where it is not the supervisor's.
     pub directory: Option<PathBuf>,
-    /// What it runs.
+    /// The daemon's work.
     pub work: Work,
 }
 
@@ -43,9 +44,9 @@ pub enum ResolveError {
         "the workspace belongs to uid {owner}, and a service of yours would serve it as uid {asks}"
     )]
     OfAnotherUser {
-        /// Who owns the workspace.
+        /// The owner of the workspace.
         owner: u32,
-        /// Who asks.
+        /// The asking user.
         asks: u32,
     },
     /// The config.

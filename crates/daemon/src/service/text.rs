@@ -1,5 +1,5 @@
-//! What a service's file says: a template, the paths in the quoting each place wants, and as much confinement as the
-//! work and the supervisor allow.
+//! Renders the service's file: a template, paths quoted as each place needs, and as much confinement as the work and the
+//! service manager allow.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 /// Directories of which a confined service gets its own.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// How the line begins in which a file says that it is ours, up to the workspace.
+/// The beginning of the line that marks a file as ours, up to the workspace.
 const MARK: &str = "Written by `settled service install` for the workspace ";
 
 impl Service {
@@ -68,7 +68,7 @@ impl Service {
             .replace("@PROGRAM@", &word(program).replace('$', "$$"))
     }
 
-    /// What depends on where the workspace and the program lie, and on what the config asks for.
+    /// The settings that depend on the paths of workspace and program and on the config.
     fn places(&self, root: &str, program: &str) -> String {
         let below = |path: &str, places: &[&str]| {
             places
@@ -158,7 +158,7 @@ pub(super) fn shown(kind: ServiceManager, path: &Path) -> String {
     }
 }
 
-/// One word in systemd's quoting; a `%` would be a specifier.
+/// Quotes a word for systemd; a `%` would be a specifier.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@=,".contains(c);
     if text.chars().all(is_plain) {

@@ -1,6 +1,5 @@
-//! What the daemon says to whoever supervises it: that it is ready, that it is alive, how things stand, that it
-//! reads its config anew or stops. The main loop says it, after what it says has happened; no thread of its own ever
-//! does, since it would go on saying so while the loop hangs.
+//! Notifies the supervisor that the daemon is ready, alive, reloading or stopping, with its status. Only the main loop
+//! notifies, after the fact: a thread of its own would still report a daemon whose loop hangs.
 
 mod notify;
 
@@ -12,9 +11,9 @@ use self::notify::Socket;
 #[derive(Debug, Default)]
 pub(crate) struct Supervisor {
     socket: Option<Socket>,
-    /// How long it waits for a sign of life before it ends us, in milliseconds.
+    /// The time after which it ends a daemon without a sign of life, in milliseconds.
     patience_ms: Option<u64>,
-    /// When the last sign of life was given, on the monotonic clock.
+    /// The time of the last sign of life, on the monotonic clock.
     beaten_at: Option<u64>,
     /// The sentence that was said last.
     status: String,
@@ -29,7 +28,7 @@ impl Supervisor {
             return Self::default();
         };
         let socket = Socket::to(&socket).inspect_err(|error| {
-            tracing::warn!(%error, "NOTIFY_SOCKET cannot be written to; whoever set it is told nothing");
+            tracing::warn!(%error, "cannot write to NOTIFY_SOCKET; the supervisor gets no status");
         });
         let number = |name| {
             std::env::var(name)
@@ -93,7 +92,7 @@ impl Supervisor {
         }
     }
 
-    /// When a turn is due for the sake of the sign of life alone, on the monotonic clock.
+    /// The time the loop must turn for a sign of life, on the monotonic clock.
     pub(crate) fn next_beat(&self) -> Option<u64> {
         self.patience_ms
             .map(|patience| self.beaten_at.map_or(0, |at| at + patience / 2))

@@ -1,11 +1,11 @@
-//! The datagram socket of systemd's `sd_notify` protocol: a path, or on Linux a name without a file.
+//! Opens the datagram socket of systemd's `sd_notify` protocol: a path, or on Linux a name without a file.
 
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Where notifications go.
+/// The socket of notifications.
 #[derive(Debug)]
 pub(super) struct Socket {
     from: UnixDatagram,

@@ -12,7 +12,7 @@ use super::{NoticeContent, NoticeHead, one_line, write};
 /// The largest packet, in bytes, that the daemon itself would read.
 const PACKET_BYTES_MAX: usize = 256 * 1024;
 
-/// What is left of a title where the whole would make the packet too large, in characters.
+/// The characters a title keeps if the whole titles would make the packet too large.
 const BRIEF_TITLE_CHARS: usize = 80;
 
 /// The reviewer's round that is over.
@@ -24,7 +24,7 @@ pub(crate) struct Spent<'a> {
     pub review: &'a Review,
     /// The round.
     pub round: u32,
-    /// What happened; `None` when it was a message that was refused.
+    /// The event; `None` if a refused message spent the budget.
     pub event: Option<&'a Event>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
     if text.len() <= PACKET_BYTES_MAX {
         return Carried { text, blocking };
     }
-    // The whole of each finding stands in the packet it was raised in.
+    // The packet that raised a finding has all of it.
     Carried {
         text: render_packet(&packet(open_findings(spent.review, in_brief))),
         blocking,
@@ -107,7 +107,7 @@ pub(crate) fn feedback(
     write(head, content)
 }
 
-/// What the reviewer had, and what became of it.
+/// Explains the reviewer's budget and how it was spent.
 fn verdict(spent: &Spent<'_>) -> String {
     let reviewer = &spent.key.reviewer;
     let had = |open: &Invocation| match spent.event {

@@ -14,7 +14,7 @@ use super::{NoticeContent, NoticeHead, fitted, one_line, write};
 /// A title as a line of the message shows it, in characters.
 const TITLE_CHARS: usize = 200;
 
-/// The packet as it stands in `packets/handoff/`: the fields OACP names, and the findings.
+/// A packet in `packets/handoff/`: the fields of OACP, and the findings.
 #[derive(Debug, Serialize)]
 struct HandoffPacket<'a> {
     schema_version: u8,
@@ -34,7 +34,7 @@ struct HandoffPacket<'a> {
     context_bundle: ContextBundle<'a>,
 }
 
-/// One finding of the packet.
+/// A finding of the packet.
 #[derive(Debug, Serialize)]
 struct HandoffFinding<'a> {
     id: &'a FindingId,
@@ -101,7 +101,7 @@ pub(crate) fn packet(task: &Task, at: Timestamp) -> String {
     render_document(&packet)
 }
 
-/// The message to the fixing agent; `path` is where its packet lies.
+/// The message to the fixing agent; `path` leads to its packet.
 pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> String {
     let Task { id, findings, .. } = task;
     let place = task
@@ -139,7 +139,7 @@ pub(crate) fn message(head: &NoticeHead<'_>, task: &Task, path: String) -> Strin
     write(head, content)
 }
 
-/// One finding in words.
+/// Describes a finding in words.
 fn described(number: usize, finding: &TaskFinding) -> String {
     let TaskFinding { review, id, thread } = finding;
     let lines =
@@ -189,7 +189,7 @@ fn finding(finding: &TaskFinding) -> HandoffFinding<'_> {
     }
 }
 
-/// What was decided about a finding before it was handed off.
+/// The decision about a finding before its handoff.
 fn decision(finding: &TaskFinding) -> Option<String> {
     let TaskFinding { review, id, thread } = finding;
     if thread.is_queued() {

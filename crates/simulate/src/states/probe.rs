@@ -119,7 +119,7 @@ impl StartState {
     }
 }
 
-/// One workspace with at most one review, of pull request 86 by claude with codex.
+/// A workspace with at most one review, of pull request 86 by claude with codex.
 pub(super) struct Probe {
     state: State,
     policy: Policy,

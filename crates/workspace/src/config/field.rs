@@ -1,5 +1,4 @@
-//! How each value of `settled.toml` is read: what is accepted, and the words in which the rest is
-//! refused. The place of a value is added by `config`.
+//! Reads each value of `settled.toml` and words the refusal of any other. `config` adds the place of the value.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +101,7 @@ pub(super) fn within<'de, D: Deserializer<'de>>(
     fits.ok_or_else(|| Error::custom(format!("{key} is {number}, expected {expected}")))
 }
 
-/// One of the words of a setting; the key and the words are told in the error.
+/// Reads one of a setting's words; the error names the key and the words.
 fn word<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
     key: &str,

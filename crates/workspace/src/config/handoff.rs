@@ -1,4 +1,4 @@
-//! `[handoff]`: what becomes a task for a fixing agent once a pull request is merged, and whose.
+//! Reads `[handoff]`: which findings become tasks for a fixing agent once a pull request is merged, and whose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use serde::{Deserialize, Deserializer};
 
 use super::field;
 
-/// What an agent's name must be.
+/// The grammar of an agent's name.
 const AGENT: &str = "the name of an agent";
 
 /// `[handoff]`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct HandoffSection {
-    /// Which findings go by themselves.
+    /// The findings that are handed off without a person.
     #[serde(deserialize_with = "field::handoff_mode")]
     pub mode: HandoffMode,
     /// In threshold mode: the mildest severity that goes.
@@ -32,10 +32,10 @@ pub struct HandoffSection {
     /// Agents whose requests can come from a verify run.
     #[serde(deserialize_with = "verify_agents")]
     pub verify_agents: BTreeSet<AgentName>,
-    /// Who gets a finding that names nobody and whose category has no route; empty means nobody.
+    /// The agent for a finding without a target or a route for its category; empty means none.
     #[serde(deserialize_with = "target")]
     pub target: Option<AgentName>,
-    /// Who gets the findings of a category.
+    /// The agent for each category of findings.
     #[serde(deserialize_with = "routes")]
     pub routes: BTreeMap<String, AgentName>,
 }
@@ -137,7 +137,7 @@ fn target<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AgentName
         .map_err(Error::custom)
 }
 
-/// Where a category leads; read by itself, so that an error is placed at the name.
+/// The target of a category, read by itself so that an error points at the name.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct Route(AgentName);

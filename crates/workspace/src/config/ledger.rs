@@ -1,4 +1,4 @@
-//! `[ledger]`: how large its segments grow, and how often what it adds up to is kept.
+//! Reads `[ledger]`: the size of a segment, and how often the ledger gets a snapshot.
 
 use serde::{Deserialize, Deserializer};
 

@@ -1,5 +1,5 @@
-//! `[metrics]`: where the counts can be read. A socket of the machine, or the loopback network; never another one, since
-//! nobody is asked who reads.
+//! Reads `[metrics]`: where the metrics can be read. Only a local socket or the loopback network is allowed, because
+//! readers are not authenticated.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::field;
 
-/// What `listen` may be.
+/// The accepted values of `listen`.
 const EXPECTED: &str =
     "\"\", \"unix:PATH\", or a loopback address with a port such as \"127.0.0.1:9464\"";
 
@@ -16,12 +16,12 @@ const EXPECTED: &str =
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct MetricsSection {
-    /// Where the counts and the health can be read; nowhere by default.
+    /// The address of metrics and health; none by default.
     #[serde(deserialize_with = "listen")]
     pub listen: Listen,
 }
 
-/// Where the counts can be read.
+/// The address of the metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Listen {
     /// Nowhere.

@@ -1,4 +1,4 @@
-//! `[retention]`: how long finished files are kept; by default forever.
+//! Reads `[retention]`: how long files are kept after use. Without a value they are kept forever.
 
 use serde::{Deserialize, Deserializer};
 

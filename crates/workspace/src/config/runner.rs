@@ -1,4 +1,4 @@
-//! `[runner]`, and what an agent's section says of the command that the daemon starts for it.
+//! Reads `[runner]`, and the command in an agent's section that the daemon starts for it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct RunnerSection {
     /// Commands that run at a time, of all agents: 1 to 64.
     #[serde(deserialize_with = "concurrent")]
     pub concurrent: u64,
-    /// How long before its time is over a command is told of in the log, in seconds: 0 (never) to 86 400.
+    /// The log warns so many seconds before a command's time is over: 0 (never) to 86 400.
     #[serde(deserialize_with = "warn_s")]
     pub warn_s: u64,
     /// The last line by which a reviewer approves.
@@ -64,7 +64,7 @@ pub(super) fn section<'de, D: Deserializer<'de>>(
     ))
 }
 
-/// What an agent's command is given on standard input.
+/// The standard input of an agent's command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
@@ -75,7 +75,7 @@ pub enum Input {
     Closed,
 }
 
-/// How many commands of one agent run at a time: 1 to 64, 1 unless told.
+/// The commands of one agent that run at a time: 1 to 64, by default 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Concurrent(pub u64);
 

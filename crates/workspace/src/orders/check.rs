@@ -1,4 +1,4 @@
-//! What an order may ask for: nothing that is the daemon's own to see, and no text that the ledger does not take.
+//! Checks what an order may ask for: nothing that only the daemon can observe, and no text the ledger does not accept.
 
 use message_schema::line;
 use review::{Event, PairStep, TASK_MAX, TRANSCRIPT_MAX};

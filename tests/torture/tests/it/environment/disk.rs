@@ -196,7 +196,7 @@ fn a_command_is_started_once_there_is_room_for_its_run_and_no_start_is_lost() {
     let serving = Serving::start(root, serve(&words, root));
     serving.says("serving");
     post(root, Mix::Requests, 1, 1);
-    serving.says("no command can be started; it is tried again");
+    serving.says("cannot start a command; will retry");
     serving.says("No space left on device");
     wait::until("the review to be approved", || {
         mailroom.status()["reviews"][0]["phase"] == "approved"

@@ -20,7 +20,7 @@ const DEADLINE_GRACE: TimeDelta = TimeDelta::seconds(5);
 /// What waits for messages to be judged, and for which. A mark is set once the moment for files in
 /// doubt is over: what waits for its turn then is judged first, and nothing that comes later.
 #[derive(Debug)]
-pub(super) struct Waits {
+pub(super) struct Fairness {
     /// The first sweep that was not followed yet by a look which requests have left their inboxes.
     pub(super) takes: Option<QueueMark>,
     /// Whether orders may lie there that no pass has listed: the watcher saw one, or nobody looked since the last sweep.
@@ -33,7 +33,7 @@ pub(super) struct Waits {
     deadlines: Option<(QueueMark, DateTime<Utc>)>,
 }
 
-impl Default for Waits {
+impl Default for Fairness {
     fn default() -> Self {
         Self {
             takes: None,

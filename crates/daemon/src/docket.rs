@@ -234,10 +234,10 @@ impl Docket {
         {
             Ok(decided) => {
                 let at = (seq, moment.utc);
-                let draft = self
-                    .tentative
-                    .add_decided(submission, &read.message, &decided, at);
-                Ok(Next::Commit(draft, decided.record))
+                let (draft, record) =
+                    self.tentative
+                        .add_decided(submission, &read.message, decided.decision, at);
+                Ok(Next::Commit(draft, record))
             }
             Err(stop) => Ok(self.stopped(submission, Some(&read.message), stop, (seq, moment))),
         }
@@ -261,10 +261,8 @@ impl Docket {
         let ids = &mut clock::new_message_id;
         let refused = judge.refuse(submission.outbox, message, stop.rejection, ids);
         let at = (seq, moment.utc);
-        let draft = self
-            .tentative
-            .add_refused(submission, message, &refused, at);
-        Next::Commit(draft, refused.record)
+        let (draft, record) = self.tentative.add_refused(submission, message, refused, at);
+        Next::Commit(draft, record)
     }
 
     /// Whether an earlier review message of this outbox to the same recipient still waits. Each wait

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use message_schema::id::MessageId;
-use review::{Event, Record};
+use review::{Event, EventRecord, Record};
 use spool::{Entry, Since, SpoolError, Tail};
 use workspace::fold;
 use workspace::orders::{self, Order};
@@ -74,7 +74,7 @@ pub struct Heard {
     /// The entry.
     pub entry: Entry,
     /// What was decided.
-    pub record: Record,
+    pub record: EventRecord,
 }
 
 /// Gives the order and waits for what comes of it. One that was not heard is not lost.
@@ -93,8 +93,10 @@ pub fn tell(root: &Path, event: Event) -> Result<Heard, TellError> {
     let mut found = None;
     tail.read(&mut |entry| {
         if entry.id.as_deref() == Some(id.as_str()) {
-            let (record, _) = fold::decision(entry)?;
-            found = Some((entry.clone(), record));
+            // A message may bear the id as well; it is no answer to the order.
+            if let (Record::Event(record), _) = fold::decision(entry)? {
+                found = Some((entry.clone(), record));
+            }
         }
         Ok(())
     })?;

@@ -4,9 +4,9 @@
 //!
 //! ```text
 //! read(submission) -> Read | Stop                    bytes -> message
-//! judge.message(read, packet) -> Decided | Stop      message -> record
+//! judge.message(read, packet) -> Decided | Stop      message -> decision
 //! judge.refuse(submission, stop, ids) -> Refused     what the refusal costs, and what its sender reads
-//! judge.event(report, ids), judge.due(ids) -> Record what happens besides messages
+//! judge.event(report, ids) -> EventRecord            what happens besides messages; so does judge.due(ids)
 //! ```
 
 use chrono::{DateTime, Utc};
@@ -14,8 +14,8 @@ use message_schema::envelope::{DAEMON, MessageType};
 use message_schema::id::{AgentName, MessageId};
 use message_schema::{Code, Message, ReportedViolation};
 use review::{
-    ContentDigest, Costs, Decision, Policy, Posted, Record, Refusal, ReportedEvent, ReviewKey,
-    State,
+    ContentDigest, Costs, Decision, Duplicate, EventRecord, Policy, Posted, Refusal,
+    RefusedMessage, ReportedEvent, ReviewKey, State,
 };
 use spool::{Body, Digest, OutboxFile, PacketRead};
 use validate_message::PacketInput;
@@ -69,8 +69,8 @@ pub enum Patience {
 /// A message that was not refused.
 #[derive(Debug)]
 pub struct Decided {
-    /// What the ledger says of it.
-    pub record: Record,
+    /// What is to be done with it.
+    pub decision: Decision,
     /// What the validator remarked, although nothing is refused.
     pub warnings: Vec<ReportedViolation>,
 }
@@ -79,7 +79,7 @@ pub struct Decided {
 #[derive(Debug)]
 pub struct Refused {
     /// What the ledger says of it.
-    pub record: Record,
+    pub record: RefusedMessage,
     /// What its sender is told.
     pub rejection: Rejection,
 }
@@ -139,9 +139,9 @@ impl Judge<'_> {
 
     /// Judges a message with the packet it names.
     pub fn message(&self, read: &Read<'_>, packet: Option<&PacketRead>) -> Result<Decided, Stop> {
-        if let Some(record) = self.repeated(read) {
+        if let Some(duplicate) = self.repeated(read) {
             return Ok(Decided {
-                record,
+                decision: Decision::Duplicate(duplicate),
                 warnings: Vec::new(),
             });
         }
@@ -171,7 +171,7 @@ impl Judge<'_> {
         let file = found.file.to_string();
         let warnings = valid.warnings().iter();
         Ok(Decided {
-            record: decision.into_record(),
+            decision,
             warnings: warnings.map(|warning| warning.reported(&file)).collect(),
         })
     }
@@ -193,7 +193,7 @@ impl Judge<'_> {
         let kind = message.and_then(Message::kind);
         let costs = rejection.review.as_ref().map(|key| (key, rejection.costs));
         let (notice, announcement) = (ids(), ids());
-        let record = self.record_of(&review::Refused {
+        let refused = review::Refused {
             outbox,
             code: rejection.code,
             costs,
@@ -202,11 +202,12 @@ impl Judge<'_> {
             parent: message.and_then(|message| message.root().optional_text("parent_message_id")),
             notice: &notice,
             announcement: &announcement,
-        });
-        if let Record::Refused {
-            cost: Some(cost), ..
-        } = &record
-            && cost.attempts_left == 0
+        };
+        let record = review::refuse(self.state, &refused, self.now);
+        if record
+            .cost
+            .as_ref()
+            .is_some_and(|cost| cost.attempts_left == 0)
         {
             rejection.is_final();
         }
@@ -221,9 +222,9 @@ impl Judge<'_> {
         code: Code,
         costs: Option<(&ReviewKey, Costs)>,
         ids: Ids<'_>,
-    ) -> Record {
+    ) -> RefusedMessage {
         let (notice, announcement) = (ids(), ids());
-        self.record_of(&review::Refused {
+        let refused = review::Refused {
             outbox,
             code,
             costs,
@@ -232,24 +233,21 @@ impl Judge<'_> {
             parent: None,
             notice: &notice,
             announcement: &announcement,
-        })
+        };
+        review::refuse(self.state, &refused, self.now)
     }
 
     /// What an event does: an order of a person, a take, a turn, a pull request, a pair.
-    pub fn event(&self, reported: ReportedEvent<'_>, ids: Ids<'_>) -> Record {
+    pub fn event(&self, reported: ReportedEvent<'_>, ids: Ids<'_>) -> EventRecord {
         review::on_event(self.state, self.policy, reported, self.now, ids)
     }
 
     /// What the daemon does about the first deadline that has come; nothing if none has.
-    pub fn due(&self, ids: Ids<'_>) -> Option<Record> {
+    pub fn due(&self, ids: Ids<'_>) -> Option<EventRecord> {
         review::due(self.state, self.policy, self.now, ids)
     }
 
-    fn record_of(&self, refused: &review::Refused<'_>) -> Record {
-        review::refuse(self.state, refused, self.now)
-    }
-
-    fn repeated(&self, read: &Read<'_>) -> Option<Record> {
+    fn repeated(&self, read: &Read<'_>) -> Option<Duplicate> {
         let id = read.message.id()?;
         review::repeated(self.state, read.submission.outbox, &id, read.content())
     }

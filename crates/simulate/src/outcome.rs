@@ -5,8 +5,8 @@ use message_schema::envelope::DAEMON;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, ReportedViolation};
 use review::{
-    DaemonMessage, Fault, Handoff, Notice, Origin, Phase, Record, Review, ReviewKey, ReviewStep,
-    Says, Thread,
+    DaemonMessage, DeclinedEvent, EventRecord, Fault, Handoff, Judgement, Notice, Origin, Phase,
+    Record, RefusedMessage, Review, ReviewKey, ReviewStep, Says, Thread,
 };
 use serde::Serialize;
 
@@ -133,7 +133,15 @@ impl std::fmt::Display for Details<'_> {
 /// What a record says was decided, and all that follows from it.
 pub(super) fn record(record: &Record) -> Vec<Outcome> {
     match record {
-        Record::Accepted(accepted) => match &accepted.step {
+        Record::Judged(judgement) => self::judgement(judgement),
+        Record::Event(record) => event(record),
+    }
+}
+
+/// What was decided about a message.
+pub(super) fn judgement(judgement: &Judgement) -> Vec<Outcome> {
+    match judgement {
+        Judgement::Accepted(accepted) => match &accepted.step {
             Some(step) => {
                 let verdict =
                     Outcome::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
@@ -147,17 +155,23 @@ pub(super) fn record(record: &Record) -> Vec<Outcome> {
                 ))]
             }
         },
-        Record::Duplicate { .. } => {
+        Judgement::Duplicate(_) => {
             vec![Outcome {
                 code: Some(Code::Duplicate),
                 ..Outcome::yes(Code::Duplicate.as_str())
             }]
         }
-        Record::Refused { code, .. } => {
-            let verdict = Outcome::no(format!("refused {code}"), *code);
-            std::iter::once(verdict).chain(cost(record)).collect()
+        Judgement::Refused(refused) => {
+            let verdict = Outcome::no(format!("refused {}", refused.code), refused.code);
+            std::iter::once(verdict).chain(cost(refused)).collect()
         }
-        Record::Happened(happened) => {
+    }
+}
+
+/// What was decided about an event.
+pub(super) fn event(record: &EventRecord) -> Vec<Outcome> {
+    match record {
+        EventRecord::Happened(happened) => {
             let mut all = vec![Outcome::yes(format!(
                 "recorded {}",
                 happened.event.sentence()
@@ -174,20 +188,17 @@ pub(super) fn record(record: &Record) -> Vec<Outcome> {
             all.extend(happened.letters.iter().map(letter));
             all
         }
-        Record::Declined { code, why, .. } => {
+        EventRecord::Declined(DeclinedEvent { code, why, .. }) => {
             vec![Outcome::no(format!("declined {code}"), *code).with(None, why)]
         }
     }
 }
 
 /// What a refusal cost, and whether its sender is told.
-pub(super) fn cost(record: &Record) -> Vec<Outcome> {
-    let Record::Refused {
+pub(super) fn cost(refused: &RefusedMessage) -> Vec<Outcome> {
+    let RefusedMessage {
         from, cost, notice, ..
-    } = record
-    else {
-        return Vec::new();
-    };
+    } = refused;
     let mut all = Vec::new();
     if let Some(cost) = cost {
         all.push(Outcome::note(format!(

@@ -4,7 +4,7 @@
 use judgement::{Ids, Judge, Refused, Stop, Submission};
 use message_schema::Message;
 use message_schema::id::AgentName;
-use review::Record;
+use review::Judgement;
 use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
 
 use super::outcome::{self, Outcome};
@@ -40,7 +40,7 @@ pub(super) fn text(
     text: &[u8],
     packet: impl FnOnce(&Message) -> Option<PacketRead>,
     ids: Ids<'_>,
-) -> Record {
+) -> Judgement {
     let found = file(outbox, 0, bytes(text));
     let submission = Submission {
         found: &found,
@@ -56,11 +56,11 @@ pub(super) fn submit(
     submission: Submission<'_>,
     packet: impl FnOnce(&Message) -> Option<PacketRead>,
     ids: Ids<'_>,
-) -> (Record, Vec<Outcome>) {
+) -> (Judgement, Vec<Outcome>) {
     let refuse = |message: Option<&Message>, stop: Stop, ids| {
         let refused = judge.refuse(submission.outbox, message, stop.rejection, ids);
         let outcomes = told(&refused);
-        (refused.record, outcomes)
+        (Judgement::Refused(refused.record), outcomes)
     };
     let read = match judgement::read(submission) {
         Ok(read) => read,
@@ -68,11 +68,12 @@ pub(super) fn submit(
     };
     match judge.message(&read, packet(&read.message).as_ref()) {
         Ok(decided) => {
-            let mut outcomes = outcome::record(&decided.record);
+            let judgement = decided.decision.into_judgement();
+            let mut outcomes = outcome::judgement(&judgement);
             let validators = decided.warnings.iter();
             outcomes.extend(validators.map(|warning| outcome::violation(warning, None)));
-            outcomes.extend(rules_warnings(&decided.record, decided.warnings.len()));
-            (decided.record, outcomes)
+            outcomes.extend(rules_warnings(&judgement, decided.warnings.len()));
+            (judgement, outcomes)
         }
         Err(stop) => refuse(Some(&read.message), stop, ids),
     }
@@ -89,8 +90,8 @@ fn told(refused: &Refused) -> Vec<Outcome> {
 }
 
 /// The warnings of the review's rules; those of the validator stand behind them.
-fn rules_warnings(record: &Record, validators: usize) -> Vec<Outcome> {
-    let Record::Accepted(accepted) = record else {
+fn rules_warnings(judgement: &Judgement, validators: usize) -> Vec<Outcome> {
+    let Judgement::Accepted(accepted) = judgement else {
         return Vec::new();
     };
     let count = accepted.warnings.len().saturating_sub(validators);

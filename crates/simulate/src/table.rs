@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use judgement::{Judge, Submission};
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId, PrNumber};
-use review::{Event, Policy, Record, ReportedEvent, Restore, State, Undo};
+use review::{Event, EventRecord, Policy, Record, ReportedEvent, Restore, State, Undo};
 use spool::{Body, OutboxFile, PacketRead};
 use workspace::config::Config;
 
@@ -88,13 +88,13 @@ impl Table {
             outbox,
             user,
         };
-        let (record, outcomes) = submit::submit(
+        let (judgement, outcomes) = submit::submit(
             self.judge(),
             submission,
             |message| packet_of(message, &self.packets),
             &mut || self.written.next(),
         );
-        self.apply(record);
+        self.apply(judgement);
         outcomes
     }
 
@@ -110,13 +110,14 @@ impl Table {
     pub(super) fn hear(&mut self, event: &Event) -> Vec<Outcome> {
         let reported = ReportedEvent { order: None, event };
         let record = self.judge().event(reported, &mut || self.written.next());
-        let outcomes = outcome::record(&record);
+        let outcomes = outcome::event(&record);
         self.apply(record);
         outcomes
     }
 
     /// A record that is not the scenario's doing, but what it begins with.
-    pub(super) fn apply(&mut self, record: Record) {
+    pub(super) fn apply(&mut self, record: impl Into<Record>) {
+        let record = record.into();
         review::apply(&mut self.state, &record, self.now);
         self.records.push((record, self.now));
     }
@@ -142,8 +143,8 @@ impl Table {
             };
             // A deadline is nobody's step: it only comes with one.
             let at = self.now.format("%Y-%m-%dT%H:%M:%SZ");
-            let mut lines: Vec<Outcome> = outcome::record(&record);
-            if let (Record::Happened(happened), Some(first)) = (&record, lines.first_mut()) {
+            let mut lines: Vec<Outcome> = outcome::event(&record);
+            if let (EventRecord::Happened(happened), Some(first)) = (&record, lines.first_mut()) {
                 *first = Outcome::note(format!("{} {at}", happened.event.sentence()));
             }
             outcomes.extend(lines);

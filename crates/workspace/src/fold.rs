@@ -68,7 +68,7 @@ impl Fold for Books {
         self.names.note(entry);
         self.proofs.note(entry);
         self.untaken.note(entry, &record);
-        self.refused += u64::from(matches!(record, Record::Refused { .. }));
+        self.refused += u64::from(record.refused().is_some());
         review::apply(&mut self.state, &record, at);
         Ok(())
     }

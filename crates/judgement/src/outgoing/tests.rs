@@ -5,7 +5,7 @@ mod room;
 
 use std::path::Path;
 
-use review::{Act, Event, HandoffMode, PullAction, Record};
+use review::{Act, Event, EventRecord, HandoffMode, PullAction, Record};
 
 use self::room::{ADDRESSED, FEEDBACK, REQUEST, Room, agent, finding, read, which};
 
@@ -291,7 +291,7 @@ fn a_letter_to_an_agent_that_is_gone_holds_up_nothing() {
 fn a_declined_event_leaves_no_file() {
     let mut room = Room::in_round_two();
     let record = room.person(Act::Resolve(finding("F-999")));
-    assert!(matches!(record, Record::Declined { .. }));
+    assert!(matches!(record, Record::Event(EventRecord::Declined(_))));
     assert_eq!(
         room.names("agents/claude/inbox").len() + room.names("agents/codex/inbox").len(),
         0

@@ -1,4 +1,4 @@
-//! The bodies of the four review messages (seed 001, OACP 0.5.4). Unknown fields pass unread.
+//! The bodies of the four review messages (docs/protocol.md, OACP 0.5.4). Unknown fields pass unread.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -162,7 +162,7 @@ impl Finding {
 }
 
 words!(
-    /// How bad a finding is (seed 001).
+    /// How bad a finding is: decides whether it blocks ("The quality gate" in docs/protocol.md).
     Severity {
         /// Security, data loss, a crash in production: always blocks.
         P0 = "P0",
@@ -201,7 +201,7 @@ impl Status {
 }
 
 words!(
-    /// What the reviewer wants on a thread (seed 000).
+    /// What the reviewer wants on a thread; whoever repeats it loses the right to reply.
     Stance {
         /// The author should change something.
         SeeksChange = "seeks_change",
@@ -211,7 +211,7 @@ words!(
 );
 
 words!(
-    /// The four things a reviewer can do with an open thread (seed 000); there is no fifth.
+    /// The four things a reviewer can do with an open thread ("Threads" in docs/protocol.md); there is no fifth.
     Action {
         /// Fixed: close it.
         Resolve = "resolve",

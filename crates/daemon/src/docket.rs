@@ -7,6 +7,7 @@ use std::sync::Arc;
 use judgement::{Patience, Read, Stop, Submission, Tentative, named_recipients};
 use message_schema::Message;
 use message_schema::id::AgentName;
+use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 use review::Record;
 use spool::{
     Body, EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, SpoolError, Stamp,
@@ -19,9 +20,6 @@ use workspace::fold::Books;
 use workspace::proofs::Proofs;
 use workspace::troubles::Troubles;
 use workspace::untaken::Untaken;
-
-/// The largest message and the largest packet, in bytes.
-const SIZE_MAX: u64 = 256 * 1024;
 
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
@@ -98,7 +96,7 @@ impl Docket {
             ..
         } = books;
         Self {
-            intake: Intake::new(SIZE_MAX, QUIET_MS),
+            intake: Intake::new(MESSAGE_BYTES_MAX, QUIET_MS),
             tentative: Tentative::new(state, names, config.policy([])),
             untaken,
             proofs,
@@ -357,6 +355,6 @@ fn packet_of(
         return Ok(None);
     };
     let user = read.submission.user;
-    view.read_packet(path.as_str(), SIZE_MAX, user, moment.spool())
+    view.read_packet(path.as_str(), PACKET_BYTES_MAX, user, moment.spool())
         .map(Some)
 }

@@ -11,13 +11,8 @@ use message_schema::envelope::{
     DAEMON, Envelope, MessageType, Priority, Recipients, TextKind, Timestamp,
 };
 use message_schema::id::{AgentName, MessageId, PrNumber};
+use message_schema::limit::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use message_schema::{Message, Report, line, render_message};
-
-/// A body holds at most 20 000 characters; a longer one is cut and points to the whole.
-const BODY_CHARS_MAX: usize = 20_000;
-
-/// A subject holds at most 200 characters.
-const SUBJECT_CHARS_MAX: usize = 200;
 
 /// A letter's envelope fields that are fixed by the record.
 #[derive(Clone, Copy, Debug)]

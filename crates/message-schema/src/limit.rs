@@ -1,6 +1,19 @@
-//! Limits as types: a value out of range cannot exist past the reader.
+//! Limits as types: a value out of range cannot exist past the reader. The lengths of texts and files,
+//! which every room that reads or writes one has to know, are plain numbers.
 
 use serde::{Deserialize, Serialize};
+
+/// The largest message, in bytes.
+pub const MESSAGE_BYTES_MAX: u64 = 256 * 1024;
+
+/// The largest packet, in bytes: the reader of messages reads packets too.
+pub const PACKET_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
+
+/// The longest body, in characters.
+pub const BODY_CHARS_MAX: usize = 20_000;
+
+/// The longest subject, in characters.
+pub const SUBJECT_CHARS_MAX: usize = 200;
 
 /// Says which numbers a limit admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

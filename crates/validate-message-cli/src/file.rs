@@ -5,8 +5,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The most bytes a message may have, and one more.
-const READ_MAX: u64 = 256 * 1024 + 1;
+use message_schema::limit::MESSAGE_BYTES_MAX;
+
+/// One byte more than a message may have: enough to tell that it is too large.
+pub(crate) const READ_MAX: u64 = MESSAGE_BYTES_MAX + 1;
 
 /// Reads a file, or standard input for `-`, as far as a message may reach; a longer one has one byte more.
 pub(crate) fn read(file: &Path) -> io::Result<Vec<u8>> {

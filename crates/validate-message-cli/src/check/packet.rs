@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use message_schema::id::PacketPath;
 use validate_message::PacketInput;
 
-use super::read::{READ_MAX, read};
+use super::read::read;
+use crate::file::READ_MAX;
 
 /// A packet as it was found.
 pub(crate) enum Found {

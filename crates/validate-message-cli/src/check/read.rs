@@ -13,9 +13,7 @@ use super::severity::Severities;
 use super::staged::Staged;
 use super::subject::Subject;
 use super::verdict::{Outcome, Texts, Verdict};
-
-/// One byte more than a message may have: enough to tell that it is too large.
-pub(crate) const READ_MAX: u64 = 256 * 1024 + 1;
+use crate::file::READ_MAX;
 
 /// Where messages and packets are looked for.
 pub(crate) struct Lookup {

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use super::entries;
-use crate::check::read::READ_MAX;
+use crate::file::READ_MAX;
 
 /// The running process.
 pub(super) struct Batch {

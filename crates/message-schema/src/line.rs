@@ -64,9 +64,9 @@ pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         if is_trap(c) {
-            escaped.extend(c.escape_default())
+            escaped.extend(c.escape_default());
         } else {
-            escaped.push(c)
+            escaped.push(c);
         }
     }
     escaped

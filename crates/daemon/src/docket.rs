@@ -7,6 +7,7 @@ use std::sync::Arc;
 use judgement::{Patience, ReadMessage, Stop, Submission, Tentative, named_recipients};
 use message_schema::Message;
 use message_schema::id::AgentName;
+use message_schema::limit::{MESSAGE_BYTES_MAX, PACKET_BYTES_MAX};
 use review::Record;
 use spool::{
     Body, EntryDraft, FileName, Hint, Intake, OutboxFile, PacketRead, QUIET_MS, SpoolError, Stamp,
@@ -19,9 +20,6 @@ use workspace::index::LedgerIndex;
 use workspace::known_deliveries::KnownDeliveries;
 use workspace::operator_alerts::Alerts;
 use workspace::untaken_requests::UntakenRequests;
-
-/// The largest message and the largest packet, in bytes.
-const SIZE_MAX: u64 = 256 * 1024;
 
 /// The most messages that are judged and committed together.
 const BATCH_MAX: usize = 256;
@@ -98,7 +96,7 @@ impl Docket {
             ..
         } = index;
         Self {
-            intake: Intake::new(SIZE_MAX, QUIET_MS),
+            intake: Intake::new(MESSAGE_BYTES_MAX, QUIET_MS),
             tentative: Tentative::new(state, names, config.policy([])),
             untaken,
             known_deliveries,
@@ -235,10 +233,10 @@ impl Docket {
         {
             Ok(decided) => {
                 let at = (seq, moment.utc);
-                let draft = self
-                    .tentative
-                    .add_decided(submission, &read.message, &decided, at);
-                Ok(NextStep::Commit(Box::new((draft, decided.record))))
+                let (draft, record) =
+                    self.tentative
+                        .add_decided(submission, &read.message, decided.decision, at);
+                Ok(NextStep::Commit(Box::new((draft, record))))
             }
             Err(stop) => Ok(self.stopped(submission, Some(&read.message), stop, (seq, moment))),
         }
@@ -262,10 +260,8 @@ impl Docket {
         let ids = &mut clock::new_message_id;
         let refused = judge.refuse(submission.outbox, message, *stop.rejection, ids);
         let at = (seq, moment.utc);
-        let draft = self
-            .tentative
-            .add_refused(submission, message, &refused, at);
-        NextStep::Commit(Box::new((draft, refused.record)))
+        let (draft, record) = self.tentative.add_refused(submission, message, refused, at);
+        NextStep::Commit(Box::new((draft, record)))
     }
 
     /// Whether an earlier review message of this outbox to the same recipient still waits. That ends: every wait for a
@@ -360,6 +356,6 @@ fn packet_of(
         return Ok(None);
     };
     let user = read.submission.user;
-    view.read_packet(path.as_str(), SIZE_MAX, user, moment.spool())
+    view.read_packet(path.as_str(), PACKET_BYTES_MAX, user, moment.spool())
         .map(Some)
 }

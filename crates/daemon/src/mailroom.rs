@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use message_schema::id::AgentName;
-use review::{DaemonMessage, Record, State};
+use review::{EventRecord, Judgement, Record, State};
 use rustix::fs::Mode;
 use spool::{Disk, FileName, Layout, Os, Recovery, Spool, SpoolError};
 use workspace::clock::Moment;
@@ -369,19 +369,20 @@ fn keep_apart(root: &Path) -> Result<(), MailroomError> {
 impl Pass {
     fn count(&mut self, record: &Record) {
         match record {
-            Record::Accepted(_) => self.accepted += 1,
-            Record::Duplicate { .. } => self.duplicates += 1,
-            Record::Refused { .. } => self.refused += 1,
-            Record::Happened(_) | Record::Declined { .. } => self.events += 1,
+            Record::Judged(Judgement::Accepted(_)) => self.accepted += 1,
+            Record::Judged(Judgement::Duplicate(_)) => self.duplicates += 1,
+            Record::Judged(Judgement::Refused(_)) => self.refused += 1,
+            Record::Event(_) => self.events += 1,
         }
     }
 }
 
 fn log(entry: &spool::Committed, record: &Record, agents: &[AgentName]) {
     let code = match record {
-        Record::Refused { code, .. } => Some(code.as_str()),
-        Record::Declined { code, .. } => Some(code.as_str()),
-        Record::Accepted(_) | Record::Duplicate { .. } | Record::Happened(_) => None,
+        Record::Judged(Judgement::Refused(refused)) => Some(refused.code.as_str()),
+        Record::Event(EventRecord::Declined(declined)) => Some(declined.code.as_str()),
+        Record::Judged(Judgement::Accepted(_) | Judgement::Duplicate(_))
+        | Record::Event(EventRecord::Happened(_)) => None,
     };
     let from = entry
         .original
@@ -392,18 +393,11 @@ fn log(entry: &spool::Committed, record: &Record, agents: &[AgentName]) {
         .as_ref()
         .map(|original| original.file.to_string());
     tracing::info!(seq = entry.seq, verdict = %entry.kind, code, from, file, id = entry.id, review = entry.review);
-    let unread = letters(record)
+    let unread = record
+        .letters()
         .iter()
         .filter(|letter| !agents.contains(&letter.to));
     for letter in unread {
         tracing::warn!(to = %letter.to, id = letter.id.as_str(), seq = entry.seq, "an agent without a mailbox gets no letter");
-    }
-}
-
-fn letters(record: &Record) -> &[DaemonMessage] {
-    match record {
-        Record::Happened(happened) => &happened.letters,
-        Record::Refused { cost, .. } => cost.as_ref().map_or(&[], |cost| &cost.letters),
-        Record::Accepted(_) | Record::Duplicate { .. } | Record::Declined { .. } => &[],
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use message_schema::id::MessageId;
-use review::{Event, Record};
+use review::{Event, EventRecord, Record};
 use spool::{Entry, Since, SpoolError, Tail};
 use workspace::index;
 use workspace::orders::{self, Order};
@@ -74,7 +74,7 @@ pub struct OrderEntry {
     /// The entry.
     pub entry: Entry,
     /// The decision.
-    pub record: Record,
+    pub record: EventRecord,
 }
 
 /// Submits the order and waits for its record. An order that is not processed in time is not lost.
@@ -94,8 +94,10 @@ pub fn submit(root: &Path, event: Event) -> Result<OrderEntry, SubmitError> {
     let mut found = None;
     tail.read(&mut |entry| {
         if entry.id.as_deref() == Some(id.as_str()) {
-            let (record, _) = index::decision(entry)?;
-            found = Some((entry.clone(), record));
+            // A message may bear the id as well; it is no answer to the order.
+            if let (Record::Event(record), _) = index::decision(entry)? {
+                found = Some((entry.clone(), record));
+            }
         }
         Ok(())
     })?;

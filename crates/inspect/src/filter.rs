@@ -2,7 +2,7 @@
 
 use message_schema::Report;
 use message_schema::id::{AgentName, PrNumber};
-use review::{Event, Record, ReviewKey, Which};
+use review::{Event, Judgement, Record, Which};
 use spool::{Content, Entry, Mailbox};
 
 /// Every verdict a record may have, as the ledger files it.
@@ -65,32 +65,26 @@ fn is_of(agent: &AgentName, entry: &Entry, record: &Record) -> bool {
         .original
         .as_ref()
         .is_some_and(|original| original.outbox == agent.as_str())
-        || reviews(record)
+        || record
+            .steps()
             .iter()
-            .any(|key| key.author == *agent || key.reviewer == *agent)
+            .any(|step| step.review.author == *agent || step.review.reviewer == *agent)
 }
 
 fn is_about(pr: &PrNumber, entry: &Entry, record: &Record) -> bool {
     let named = match record {
-        Record::Accepted(accepted) if accepted.step.is_none() => related_pr(entry),
+        Record::Judged(Judgement::Accepted(accepted)) if accepted.step.is_none() => {
+            related_pr(entry)
+        }
         // What a refusal costs nothing is of no review in the record; its report names the one it was for.
-        Record::Refused { cost: None, .. } => return is_reported_of(pr, entry),
-        Record::Happened(happened) => event_pr(&happened.event),
-        Record::Declined { event, .. } => event_pr(event),
-        Record::Accepted(_) | Record::Refused { .. } | Record::Duplicate { .. } => None,
+        Record::Judged(Judgement::Refused(refused)) if refused.cost.is_none() => {
+            return is_reported_of(pr, entry);
+        }
+        Record::Judged(_) => None,
+        Record::Event(record) => event_pr(record.event()),
     };
     named.is_some_and(|named| named.to_canonical() == *pr)
-        || reviews(record).iter().any(|key| key.pr == *pr)
-}
-
-/// The reviews a record moves.
-fn reviews(record: &Record) -> Vec<&ReviewKey> {
-    match record {
-        Record::Accepted(accepted) => accepted.step.iter().map(|step| &step.review).collect(),
-        Record::Refused { cost, .. } => cost.iter().map(|cost| &cost.step.review).collect(),
-        Record::Happened(happened) => happened.steps.iter().map(|step| &step.review).collect(),
-        Record::Duplicate { .. } | Record::Declined { .. } => Vec::new(),
-    }
+        || record.steps().iter().any(|step| step.review.pr == *pr)
 }
 
 fn event_pr(event: &Event) -> Option<PrNumber> {

@@ -1,7 +1,7 @@
 //! A record of the ledger as one line of `settled log`.
 
 use message_schema::line::escaped;
-use review::{Happened, Notice, Record};
+use review::{DeclinedEvent, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage};
 use serde::Serialize;
 use spool::{Content, Delivery, Entry};
 
@@ -45,11 +45,9 @@ impl LogLine {
             withdrawn: places(withdrawn),
             what: what(&record),
             warnings: match record {
-                Record::Accepted(accepted) => accepted.warnings,
-                Record::Duplicate { .. }
-                | Record::Refused { .. }
-                | Record::Happened(_)
-                | Record::Declined { .. } => Vec::new(),
+                Record::Judged(Judgement::Accepted(accepted)) => accepted.warnings,
+                Record::Judged(Judgement::Duplicate(_) | Judgement::Refused(_))
+                | Record::Event(_) => Vec::new(),
             },
         }
     }
@@ -91,7 +89,7 @@ fn place(delivery: &Delivery) -> String {
 
 fn what(record: &Record) -> String {
     match record {
-        Record::Accepted(accepted) => match &accepted.step {
+        Record::Judged(Judgement::Accepted(accepted)) => match &accepted.step {
             Some(step) => format!(
                 "{} -> {} round {}",
                 accepted.kind,
@@ -100,10 +98,10 @@ fn what(record: &Record) -> String {
             ),
             None => accepted.kind.to_string(),
         },
-        Record::Duplicate { .. } => "the same bytes were accepted before".to_owned(),
-        Record::Refused {
+        Record::Judged(Judgement::Duplicate(_)) => "the same bytes were accepted before".to_owned(),
+        Record::Judged(Judgement::Refused(RefusedMessage {
             code, cost, notice, ..
-        } => {
+        })) => {
             let cost = cost
                 .as_ref()
                 .map_or_else(String::new, |cost| match cost.attempts_left {
@@ -117,10 +115,10 @@ fn what(record: &Record) -> String {
             };
             format!("{code}{cost}{told}")
         }
-        Record::Happened(happened) => happening(happened),
-        Record::Declined {
+        Record::Event(EventRecord::Happened(happened)) => happening(happened),
+        Record::Event(EventRecord::Declined(DeclinedEvent {
             event, code, why, ..
-        } => format!("{}: {code}: {why}", event.sentence()),
+        })) => format!("{}: {code}: {why}", event.sentence()),
     }
 }
 
@@ -156,14 +154,16 @@ fn happening(happened: &Happened) -> String {
 
 #[cfg(test)]
 mod tests {
+    use review::Duplicate;
+
     use super::*;
 
     #[test]
     fn a_copy_that_is_taken_out_again_was_not_delivered() {
-        let record = Record::Duplicate {
+        let record = Record::Judged(Judgement::Duplicate(Duplicate {
             from: "claude".parse().expect("a name"),
             id: "msg-1".parse().expect("an id"),
-        };
+        }));
         let decision = serde_json::value::to_raw_value(&record).expect("JSON");
         let delivery = |file: &str, content| Delivery {
             mailbox: "codex/inbox".parse().expect("a mailbox"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use message_schema::id::MessageId;
 use message_schema::line::escaped;
-use review::{Invocation, Left, Phase, Record, ReviewStep, Task};
+use review::{DeclinedEvent, EventRecord, Invocation, Left, Phase, ReviewStep, Task};
 use serde::Serialize;
 use spool::Entry;
 
@@ -69,7 +69,7 @@ struct KeptFinding {
 
 impl OrderOutcome {
     /// What the record under the order's id says.
-    pub fn of(id: &MessageId, entry: &Entry, record: &Record) -> Self {
+    pub fn of(id: &MessageId, entry: &Entry, record: &EventRecord) -> Self {
         let places = entry
             .deliveries
             .iter()
@@ -90,7 +90,7 @@ impl OrderOutcome {
             why: None,
         };
         match record {
-            Record::Happened(happened) => {
+            EventRecord::Happened(happened) => {
                 outcome.what = happened.event.sentence();
                 outcome.reviews = happened.steps.iter().map(moved).collect();
                 if let Some(handoff) = &happened.handoff {
@@ -99,15 +99,12 @@ impl OrderOutcome {
                     outcome.dropped = handoff.dropped;
                 }
             }
-            Record::Declined {
+            EventRecord::Declined(DeclinedEvent {
                 event, code, why, ..
-            } => {
+            }) => {
                 outcome.what = event.sentence();
                 outcome.code = Some(code.as_str());
                 outcome.why = Some(why.clone());
-            }
-            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-                unreachable!("only events are recorded under the id of an order")
             }
         }
         outcome

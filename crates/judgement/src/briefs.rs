@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::{escaped_json, flow, render_lines};
-use review::{Brief, Event, Policy, Record, State};
+use review::{Brief, Event, EventRecord, Judgement, Policy, Record, ReviewStep, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
 use crate::used_names::{NameScope, UsedNames};
@@ -20,23 +20,8 @@ pub fn of(
     names: &mut UsedNames,
 ) -> Option<Delivery> {
     let step = match record {
-        Record::Accepted(accepted) if accepted.kind == MessageType::Review(ReviewKind::Request) => {
-            accepted.step.as_ref()
-        }
-        Record::Happened(happened) => match &happened.event {
-            Event::Person(_) => happened.steps.first(),
-            Event::Deadline { .. }
-            | Event::Taken(_)
-            | Event::Turns { .. }
-            | Event::Started(_)
-            | Event::Failed { .. }
-            | Event::Pull(_)
-            | Event::Pair(_) => None,
-        },
-        Record::Accepted(_)
-        | Record::Duplicate { .. }
-        | Record::Refused { .. }
-        | Record::Declined { .. } => None,
+        Record::Judged(judgement) => requested(judgement),
+        Record::Event(record) => decided(record),
     };
     let brief = review::brief(state, policy, &step?.review, now)?;
     let mailbox = Mailbox::Packets(spool::dirs::BRIEFS.to_owned());
@@ -46,6 +31,33 @@ pub fn of(
         file,
         content: Content::Text(text(&brief)),
     })
+}
+
+fn requested(judgement: &Judgement) -> Option<&ReviewStep> {
+    match judgement {
+        Judgement::Accepted(accepted)
+            if accepted.kind == MessageType::Review(ReviewKind::Request) =>
+        {
+            accepted.step.as_ref()
+        }
+        Judgement::Accepted(_) | Judgement::Duplicate(_) | Judgement::Refused(_) => None,
+    }
+}
+
+fn decided(record: &EventRecord) -> Option<&ReviewStep> {
+    let EventRecord::Happened(happened) = record else {
+        return None;
+    };
+    match &happened.event {
+        Event::Person(_) => happened.steps.first(),
+        Event::Deadline { .. }
+        | Event::Taken(_)
+        | Event::Turns { .. }
+        | Event::Started(_)
+        | Event::Failed { .. }
+        | Event::Pull(_)
+        | Event::Pair(_) => None,
+    }
 }
 
 fn name(brief: &Brief) -> FileName {

@@ -4,18 +4,46 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::Message;
 use message_schema::envelope::Timestamp;
 use message_schema::id::AgentName;
-use review::{Notice, Record, RefusalCost, State};
+use review::{Decision, EventRecord, Notice, Record, RefusalCost, RefusedMessage, State};
 use spool::{
     Away, Body, Content, Delivery, Digest, EntryDraft, FileName, Mailbox, Original, OutboxFile,
 };
 
-use crate::judge::{Decided, Refused, Submission, named_recipients};
+use crate::judge::{Refused, Submission, named_recipients};
 use crate::notice_files::{NoticeFiles, Occasion};
 use crate::notices;
 use crate::rejection::RefusedFile;
 use crate::used_names::{NameScope, UsedNames};
 
-/// Drafts the entry of one judgement, from the values its files depend on.
+/// What an entry of the ledger has beside its record.
+#[derive(Debug)]
+pub(crate) struct EntryFiles {
+    /// The id of the message, or of the order.
+    id: Option<String>,
+    /// The file that was judged.
+    original: Option<Original>,
+    /// The files that are made.
+    pub(crate) deliveries: Vec<Delivery>,
+}
+
+impl EntryFiles {
+    /// The entry of these files and their record.
+    pub(crate) fn entry(self, record: &Record, now: DateTime<Utc>) -> EntryDraft {
+        let step = record.steps().first();
+        EntryDraft {
+            at: now.to_rfc3339_opts(SecondsFormat::Millis, true),
+            kind: record.word().to_owned(),
+            review: step.map(|step| step.review.to_string()),
+            id: self.id,
+            original: self.original,
+            deliveries: self.deliveries,
+            decision: serde_json::value::to_raw_value(record)
+                .expect("records have text keys and plain values"),
+        }
+    }
+}
+
+/// Drafts the files of one judgement, from the values they depend on.
 #[derive(Debug)]
 pub(crate) struct Drafting<'a> {
     /// The number of its record.
@@ -36,15 +64,12 @@ impl<'a> Drafting<'a> {
         &mut self,
         submission: Submission<'_>,
         message: &Message,
-        decided: &Decided,
-    ) -> EntryDraft {
+        decision: &Decision,
+    ) -> EntryFiles {
         let Submission { found, outbox, .. } = submission;
-        let (to, text) = match &decided.record {
-            Record::Accepted(accepted) => (accepted.to.as_slice(), text(found)),
-            Record::Duplicate { .. }
-            | Record::Refused { .. }
-            | Record::Happened(_)
-            | Record::Declined { .. } => (&[][..], None),
+        let (to, text) = match decision {
+            Decision::Accept(accepted) => (accepted.to.as_slice(), text(found)),
+            Decision::Duplicate(_) => (&[][..], None),
         };
         let deliveries = to.iter().map(|to| {
             let mailbox = Mailbox::Inbox(to.to_string());
@@ -57,10 +82,10 @@ impl<'a> Drafting<'a> {
         });
         let deliveries = deliveries.collect();
         let sent = self.choose(NameScope::Sent(outbox.as_str()), &found.file);
-        EntryDraft {
+        EntryFiles {
             id: message.id().map(String::from),
             original: Some(original(submission, Away::Sent(sent), text)),
-            ..self.draft(&decided.record, deliveries)
+            deliveries,
         }
     }
 
@@ -70,15 +95,9 @@ impl<'a> Drafting<'a> {
         submission: Submission<'_>,
         message: Option<&Message>,
         refused: &Refused,
-    ) -> EntryDraft {
+    ) -> EntryFiles {
         let Submission { found, outbox, .. } = submission;
-        let (cost, notice) = match &refused.record {
-            Record::Refused { cost, notice, .. } => (cost.as_deref(), notice),
-            Record::Accepted(_)
-            | Record::Duplicate { .. }
-            | Record::Happened(_)
-            | Record::Declined { .. } => (None, &Notice::Never),
-        };
+        let RefusedMessage { cost, notice, .. } = &refused.record;
         let dead_letter = Mailbox::DeadLetter(outbox.to_string());
         let kept = self.choose(NameScope::Mailbox(&dead_letter), &found.file);
         let report_file = self.choose(NameScope::Mailbox(&dead_letter), &kept.report());
@@ -88,7 +107,7 @@ impl<'a> Drafting<'a> {
             message,
             outbox,
             received_at: Timestamp::from_utc(self.now),
-            attempts_left: cost.map(|cost| cost.attempts_left.into()),
+            attempts_left: cost.as_ref().map(|cost| cost.attempts_left.into()),
         });
         let mut deliveries = vec![Delivery {
             mailbox: dead_letter,
@@ -101,36 +120,34 @@ impl<'a> Drafting<'a> {
             let text = notices::refusal(&head, &report, message, *summed_up);
             deliveries.push(files.posted(outbox, "notice", 0, text, self.names));
         }
-        deliveries.extend(self.of_cost(cost));
+        deliveries.extend(self.of_cost(cost.as_deref()));
         deliveries.extend(
             message
                 .into_iter()
                 .flat_map(|message| withdrawn(found, message, self.agents, self.names)),
         );
-        EntryDraft {
+        EntryFiles {
             id: message.and_then(Message::id).map(String::from),
             original: Some(original(submission, Away::DeadLetter(kept), None)),
-            ..self.draft(&refused.record, deliveries)
+            deliveries,
         }
     }
 
     /// An event: its notices with their packets, and the file about an event of a pull request.
-    pub(crate) fn event(&mut self, record: &Record) -> EntryDraft {
+    pub(crate) fn event(&mut self, record: &EventRecord) -> EntryFiles {
         let files = self.files();
-        let (deliveries, order) = match record {
-            Record::Happened(happened) => {
+        let deliveries = match record {
+            EventRecord::Happened(happened) => {
                 let mut deliveries = files.notices(Occasion::Happened(happened), self.names);
                 deliveries.extend(files.pull_event(&happened.event, self.names));
-                (deliveries, happened.order.as_ref())
+                deliveries
             }
-            Record::Declined { order, .. } => (Vec::new(), order.as_ref()),
-            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-                (Vec::new(), None)
-            }
+            EventRecord::Declined(_) => Vec::new(),
         };
-        EntryDraft {
-            id: order.map(ToString::to_string),
-            ..self.draft(record, deliveries)
+        EntryFiles {
+            id: record.order().map(ToString::to_string),
+            original: None,
+            deliveries,
         }
     }
 
@@ -152,34 +169,6 @@ impl<'a> Drafting<'a> {
 
     fn choose(&mut self, folder: NameScope<'_>, wanted: &FileName) -> FileName {
         self.names.choose(folder, wanted, self.seq)
-    }
-
-    fn draft(&self, record: &Record, deliveries: Vec<Delivery>) -> EntryDraft {
-        let (kind, review) = match record {
-            Record::Accepted(accepted) => {
-                let step = accepted.step.as_ref();
-                ("accepted", step.map(|step| &step.review))
-            }
-            Record::Duplicate { .. } => ("duplicate", None),
-            Record::Refused { cost, .. } => {
-                ("refused", cost.as_ref().map(|cost| &cost.step.review))
-            }
-            Record::Happened(happened) => {
-                let step = happened.steps.first();
-                (happened.event.word(), step.map(|step| &step.review))
-            }
-            Record::Declined { .. } => ("declined", None),
-        };
-        EntryDraft {
-            at: self.now.to_rfc3339_opts(SecondsFormat::Millis, true),
-            kind: kind.to_owned(),
-            review: review.map(ToString::to_string),
-            id: None,
-            original: None,
-            deliveries,
-            decision: serde_json::value::to_raw_value(record)
-                .expect("records have text keys and plain values"),
-        }
     }
 }
 

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! read(submission) -> ReadMessage | Stop             bytes -> message
-//! judge.message(read, packet) -> Decided | Stop      message -> record
+//! judge.message(read, packet) -> Decided | Stop      message -> decision
 //! judge.refuse(submission, stop, ids) -> Refused     what the refusal costs, and what its sender reads
-//! judge.event(report, ids), judge.due(ids) -> Record what happens besides messages
+//! judge.event(report, ids) -> EventRecord            what happens besides messages; so does judge.due(ids)
 //! ```
 
 use chrono::{DateTime, Utc};
@@ -13,8 +13,8 @@ use message_schema::envelope::{DAEMON, MessageType};
 use message_schema::id::{AgentName, MessageId};
 use message_schema::{Code, Message, ReportedViolation};
 use review::{
-    ContentDigest, Costs, Decision, Policy, Posted, Record, Refusal, ReportedEvent, ReviewKey,
-    State,
+    ContentDigest, Costs, Decision, Duplicate, EventRecord, Policy, Posted, Refusal,
+    RefusedMessage, ReportedEvent, ReviewKey, State,
 };
 use spool::{Body, Digest, OutboxFile, PacketRead};
 use validate_message::PacketInput;
@@ -68,8 +68,8 @@ pub enum Patience {
 /// A message that was not refused.
 #[derive(Debug)]
 pub struct Decided {
-    /// Its ledger record.
-    pub record: Record,
+    /// The decision of the rules.
+    pub decision: Decision,
     /// The validator's warnings, which refuse nothing.
     pub warnings: Vec<ReportedViolation>,
 }
@@ -78,7 +78,7 @@ pub struct Decided {
 #[derive(Debug)]
 pub struct Refused {
     /// Its ledger record.
-    pub record: Record,
+    pub record: RefusedMessage,
     /// The reasons for its sender.
     pub rejection: Rejection,
 }
@@ -142,9 +142,9 @@ impl Judge<'_> {
         read: &ReadMessage<'_>,
         packet: Option<&PacketRead>,
     ) -> Result<Decided, Stop> {
-        if let Some(record) = self.repeated(read) {
+        if let Some(duplicate) = self.repeated(read) {
             return Ok(Decided {
-                record,
+                decision: Decision::Duplicate(duplicate),
                 warnings: Vec::new(),
             });
         }
@@ -174,7 +174,7 @@ impl Judge<'_> {
         let file = found.file.to_string();
         let warnings = valid.warnings().iter();
         Ok(Decided {
-            record: decision.into_record(),
+            decision,
             warnings: warnings.map(|warning| warning.reported(&file)).collect(),
         })
     }
@@ -196,7 +196,7 @@ impl Judge<'_> {
         let kind = message.and_then(Message::kind);
         let costs = rejection.review.as_ref().map(|key| (key, rejection.costs));
         let (notice, announcement) = (ids(), ids());
-        let record = self.record_of(&review::Refused {
+        let refused = review::Refused {
             outbox,
             code: rejection.code,
             costs,
@@ -205,11 +205,12 @@ impl Judge<'_> {
             parent: message.and_then(|message| message.root().optional_text("parent_message_id")),
             notice: &notice,
             announcement: &announcement,
-        });
-        if let Record::Refused {
-            cost: Some(cost), ..
-        } = &record
-            && cost.attempts_left == 0
+        };
+        let record = review::refuse(self.state, &refused, self.now);
+        if record
+            .cost
+            .as_ref()
+            .is_some_and(|cost| cost.attempts_left == 0)
         {
             rejection.make_final();
         }
@@ -224,9 +225,9 @@ impl Judge<'_> {
         code: Code,
         costs: Option<(&ReviewKey, Costs)>,
         ids: Ids<'_>,
-    ) -> Record {
+    ) -> RefusedMessage {
         let (notice, announcement) = (ids(), ids());
-        self.record_of(&review::Refused {
+        let refused = review::Refused {
             outbox,
             code,
             costs,
@@ -235,24 +236,21 @@ impl Judge<'_> {
             parent: None,
             notice: &notice,
             announcement: &announcement,
-        })
+        };
+        review::refuse(self.state, &refused, self.now)
     }
 
-    /// Judges an event: an order of a person, a take, a turn, a pull request, a pair.
-    pub fn event(&self, reported: ReportedEvent<'_>, ids: Ids<'_>) -> Record {
+    /// What an event does: an order of a person, a take, a turn, a pull request, a pair.
+    pub fn event(&self, reported: ReportedEvent<'_>, ids: Ids<'_>) -> EventRecord {
         review::on_event(self.state, self.policy, reported, self.now, ids)
     }
 
-    /// Acts on the first deadline that has passed, if there is one.
-    pub fn due(&self, ids: Ids<'_>) -> Option<Record> {
+    /// What the daemon does about the first deadline that has come; nothing if none has.
+    pub fn due(&self, ids: Ids<'_>) -> Option<EventRecord> {
         review::due(self.state, self.policy, self.now, ids)
     }
 
-    fn record_of(&self, refused: &review::Refused<'_>) -> Record {
-        review::refuse(self.state, refused, self.now)
-    }
-
-    fn repeated(&self, read: &ReadMessage<'_>) -> Option<Record> {
+    fn repeated(&self, read: &ReadMessage<'_>) -> Option<Duplicate> {
         let id = read.message.id()?;
         review::repeated(self.state, read.submission.outbox, &id, read.content())
     }

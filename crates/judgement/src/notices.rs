@@ -10,13 +10,8 @@ use message_schema::envelope::{
     DAEMON, Envelope, MessageType, Priority, Recipients, TextKind, Timestamp,
 };
 use message_schema::id::{AgentName, MessageId, PrNumber};
+use message_schema::limit::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use message_schema::{Message, Report, line, render_message};
-
-/// The most characters of a body; a longer one is cut and says where the whole is.
-const BODY_CHARS_MAX: usize = 20_000;
-
-/// The most characters of a subject.
-const SUBJECT_CHARS_MAX: usize = 200;
 
 /// The envelope fields of a notice that its record fixes.
 #[derive(Clone, Copy, Debug)]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use message_schema::Message;
 use message_schema::id::AgentName;
-use review::{Policy, Record, State, Undo};
+use review::{Decision, EventRecord, Judgement, Policy, Record, State, Undo};
 use spool::EntryDraft;
 
 use crate::briefs;
-use crate::draft::Drafting;
-use crate::judge::{Decided, Judge, Refused, Submission};
+use crate::draft::{Drafting, EntryFiles};
+use crate::judge::{Judge, Refused, Submission};
 use crate::used_names::UsedNames;
 
 /// The state, the names and the policy messages are judged by.
@@ -69,18 +69,18 @@ impl Tentative {
         }
     }
 
-    /// Adds a message that was not refused to the batch.
+    /// Adds a message that was not refused to the batch; gives its entry and its record.
     pub fn add_decided(
         &mut self,
         submission: Submission<'_>,
         message: &Message,
-        decided: &Decided,
+        decision: Decision,
         (seq, now): (u64, DateTime<Utc>),
-    ) -> EntryDraft {
-        let draft = self
+    ) -> (EntryDraft, Record) {
+        let files = self
             .drafting(seq, now)
-            .decided(submission, message, decided);
-        self.applied(&decided.record, draft, (seq, now))
+            .decided(submission, message, &decision);
+        self.applied(decision.into_judgement().into(), files, (seq, now))
     }
 
     /// Adds a refusal to the batch.
@@ -88,19 +88,24 @@ impl Tentative {
         &mut self,
         submission: Submission<'_>,
         message: Option<&Message>,
-        refused: &Refused,
+        refused: Refused,
         (seq, now): (u64, DateTime<Utc>),
-    ) -> EntryDraft {
-        let draft = self
+    ) -> (EntryDraft, Record) {
+        let files = self
             .drafting(seq, now)
-            .refused(submission, message, refused);
-        self.applied(&refused.record, draft, (seq, now))
+            .refused(submission, message, &refused);
+        let judgement = Judgement::Refused(refused.record);
+        self.applied(judgement.into(), files, (seq, now))
     }
 
     /// Adds an event to the batch.
-    pub fn add_event(&mut self, record: &Record, (seq, now): (u64, DateTime<Utc>)) -> EntryDraft {
-        let draft = self.drafting(seq, now).event(record);
-        self.applied(record, draft, (seq, now))
+    pub fn add_event(
+        &mut self,
+        record: EventRecord,
+        (seq, now): (u64, DateTime<Utc>),
+    ) -> (EntryDraft, Record) {
+        let files = self.drafting(seq, now).event(&record);
+        self.applied(record.into(), files, (seq, now))
     }
 
     /// Accepts the batch, which the ledger has now.
@@ -129,21 +134,21 @@ impl Tentative {
 
     fn applied(
         &mut self,
-        record: &Record,
-        mut draft: EntryDraft,
+        record: Record,
+        mut files: EntryFiles,
         (seq, now): (u64, DateTime<Utc>),
-    ) -> EntryDraft {
-        self.undo.push(Undo::of(&self.state, record));
-        review::apply(&mut self.state, record, now);
+    ) -> (EntryDraft, Record) {
+        self.undo.push(Undo::of(&self.state, &record));
+        review::apply(&mut self.state, &record, now);
         let Self {
             state,
             policy,
             names,
             ..
         } = self;
-        let brief = briefs::of(record, state, policy, (seq, now), names);
-        draft.deliveries.extend(brief);
-        draft
+        let brief = briefs::of(&record, state, policy, (seq, now), names);
+        files.deliveries.extend(brief);
+        (files.entry(&record, now), record)
     }
 }
 

@@ -10,13 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use message_schema::id::AgentName;
+use message_schema::limit::MESSAGE_BYTES_MAX;
 use message_schema::{Message, parse};
 use serde::Serialize;
 use spool::Layout;
 use workspace::atomic_file::rename_new;
-
-/// The largest file that is read, in bytes: no delivered message is larger.
-const SIZE_MAX: u64 = 256 * 1024;
 
 /// Where a message of an agent lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -296,8 +294,8 @@ fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
     let read = opened.and_then(|file| {
         let data = file.metadata()?;
         let mut bytes = Vec::new();
-        if data.is_file() && data.len() <= SIZE_MAX {
-            file.take(SIZE_MAX).read_to_end(&mut bytes)?;
+        if data.is_file() && data.len() <= MESSAGE_BYTES_MAX {
+            file.take(MESSAGE_BYTES_MAX).read_to_end(&mut bytes)?;
         }
         Ok((data, bytes))
     });
@@ -309,8 +307,8 @@ fn read(path: &Path, place: MailboxPlace) -> Option<MailboxEntry> {
     if data.is_dir() {
         return None;
     }
-    if !data.is_file() || data.len() > SIZE_MAX {
-        let why = format!("it is no regular file of at most {SIZE_MAX} bytes");
+    if !data.is_file() || data.len() > MESSAGE_BYTES_MAX {
+        let why = format!("it is no regular file of at most {MESSAGE_BYTES_MAX} bytes");
         return Some(MailboxEntry::unreadable(path, place, why));
     }
     let letter = match parse(&bytes) {

@@ -1,6 +1,19 @@
-//! Limits as types: a value out of range cannot exist past the reader.
+//! Limits as types: a value out of range cannot exist past the reader. The lengths of texts and files,
+//! which every room that reads or writes one has to know, are plain numbers.
 
 use serde::{Deserialize, Serialize};
+
+/// The largest message, in bytes.
+pub const MESSAGE_BYTES_MAX: u64 = 256 * 1024;
+
+/// The largest packet, in bytes: the reader of messages reads packets too.
+pub const PACKET_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
+
+/// The longest body, in characters.
+pub const BODY_CHARS_MAX: usize = 20_000;
+
+/// The longest subject, in characters.
+pub const SUBJECT_CHARS_MAX: usize = 200;
 
 /// Says which numbers a limit admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,12 +88,14 @@ limit_type!(
 );
 
 limit_type!(
-    /// How many turns a reviewer may take in one round, shared by retries: 8 unless the request says otherwise.
+    /// How many turns a reviewer may take in one round, shared by retries: 8 unless the request says
+    /// otherwise ("Budgets" in `docs/protocol.md`).
     TurnBudget(u16), 1..=1000, default 8
 );
 
 limit_type!(
-    /// How many seconds a reviewer may run in one round, shared by retries: 600 unless the request says otherwise.
+    /// How many seconds a reviewer may run in one round, shared by retries: 600 unless the request
+    /// says otherwise ("Budgets" in `docs/protocol.md`).
     RuntimeBudget(u32), 1..=86400, default 600
 );
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use review::{Event, PairId, PairStanding, PairStep, Record};
+use review::{Event, PairId, PairStanding, PairStep};
 use spool::SpoolError;
 use workspace::index;
 
@@ -23,7 +23,8 @@ pub struct Past {
 pub fn of(root: &Path, id: Option<&PairId>) -> Result<Option<(PairId, Vec<Past>)>, SpoolError> {
     let mut found: Option<(PairId, Vec<Past>)> = None;
     spool::read_ledger(root, &mut |entry| {
-        let (Record::Happened(happened), _) = index::decision(entry)? else {
+        let (record, _) = index::decision(entry)?;
+        let Some(happened) = record.happened() else {
             return Ok(());
         };
         let (Event::Pair(news), Some(standing)) = (&happened.event, happened.pair) else {

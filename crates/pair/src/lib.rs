@@ -28,7 +28,8 @@ use daemon::serve::DaemonError;
 use daemon::submit_order::{self, SubmitError};
 use message_schema::Code;
 use review::{
-    Event, OpenPair, PairId, PairReport, PairSetup, PairStanding, PairStep, Record, RunState,
+    DeclinedEvent, Event, EventRecord, OpenPair, PairId, PairReport, PairSetup, PairStanding,
+    PairStep, RunState,
 };
 use spool::SpoolError;
 use workspace::index::LedgerIndex;
@@ -300,7 +301,7 @@ impl<'a> Driver<'a> {
         };
         let heard = submit_order::submit(&self.root, Event::Pair(news.clone()))?;
         match heard.record {
-            Record::Happened(happened) => {
+            EventRecord::Happened(happened) => {
                 let was = self.standing;
                 self.standing = happened.pair.unwrap_or(self.standing);
                 let Self {
@@ -319,9 +320,8 @@ impl<'a> Driver<'a> {
                 progress(&Progress::Told(told));
                 Ok(())
             }
-            Record::Declined { code, why, .. } => Err(PairError::Declined { code, why }),
-            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-                unreachable!("an order leads to what happened, or to what was declined")
+            EventRecord::Declined(DeclinedEvent { code, why, .. }) => {
+                Err(PairError::Declined { code, why })
             }
         }
     }

@@ -7,7 +7,7 @@ use daemon::submit_order;
 use mailbox::mailboxes::{AgentMailboxes, MailboxPlace, MoveError};
 use message_schema::envelope::MessageType;
 use message_schema::id::{AgentName, MessageId};
-use review::{Record, ReviewKey};
+use review::ReviewKey;
 use spool::{Digest, SpoolError, Tail};
 use workspace::index;
 
@@ -82,7 +82,8 @@ pub(super) fn drain(root: &Path, agent: &AgentName, into: &Path) -> Result<usize
 pub(super) fn accepted(tail: &mut Tail, agent: &AgentName) -> Result<Vec<Sent>, SpoolError> {
     let mut found = Vec::new();
     tail.read(&mut |entry| {
-        if let (Record::Accepted(accepted), _) = index::decision(entry)?
+        let (record, _) = index::decision(entry)?;
+        if let Some(accepted) = record.accepted()
             && accepted.from == *agent
         {
             let review = accepted.step.as_ref().map(|step| step.review.clone());

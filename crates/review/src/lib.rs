@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! decide(state, policy, posted, now) -> Decision | Refusal      looks and answers, changes nothing
-//! refuse(state, policy, refused, now) -> Record                 what a refusal costs
-//! on_event(state, policy, reported, now) -> Record             what an event does: a person, a pull request, a turn
-//! due(state, now) -> Option<Record>                             what the daemon does when a deadline has come
+//! refuse(state, policy, refused, now) -> RefusedMessage         what a refusal costs
+//! on_event(state, policy, reported, now) -> EventRecord         what an event does: a person, a pull request, a turn
+//! due(state, now) -> Option<EventRecord>                        what the daemon does when a deadline has come
 //! brief(state, policy, key, now) -> Option<Brief>               what a reviewer is told with its request
 //! apply(state, record, at)                                      changes, cannot fail
 //! ```
@@ -68,8 +68,8 @@ pub use words::policy::{
     Profile, Role, RuntimeClock, ThreadMode,
 };
 pub use words::record::{
-    Accepted, ContentDigest, DaemonMessage, Generation, Happened, Notice, Record, RefusalCost,
-    ReviewStep, Says,
+    Accepted, ContentDigest, DaemonMessage, DeclinedEvent, Duplicate, EventRecord, Generation,
+    Happened, Judgement, Notice, Record, RefusalCost, RefusedMessage, ReviewStep, Says,
 };
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};

@@ -5,8 +5,8 @@ use message_schema::envelope::DAEMON;
 use message_schema::line::escaped;
 use message_schema::{Code, Level, ReportedViolation};
 use review::{
-    DaemonMessage, Fault, Handoff, Notice, Origin, Phase, Record, Review, ReviewKey, ReviewStep,
-    Says, Thread,
+    DaemonMessage, DeclinedEvent, EventRecord, Fault, Handoff, Judgement, Notice, Origin, Phase,
+    Record, RefusedMessage, Review, ReviewKey, ReviewStep, Says, Thread,
 };
 use serde::Serialize;
 
@@ -134,7 +134,15 @@ impl std::fmt::Display for Details<'_> {
 /// The decision of a record and its consequences.
 pub(super) fn record(record: &Record) -> Vec<Fact> {
     match record {
-        Record::Accepted(accepted) => match &accepted.step {
+        Record::Judged(judgement) => self::judgement(judgement),
+        Record::Event(record) => event(record),
+    }
+}
+
+/// What was decided about a message.
+pub(super) fn judgement(judgement: &Judgement) -> Vec<Fact> {
+    match judgement {
+        Judgement::Accepted(accepted) => match &accepted.step {
             Some(step) => {
                 let verdict = Fact::yes(format!("accepted -> {}", phase(&step.phase, step.round)));
                 std::iter::once(verdict).chain(threads(step)).collect()
@@ -147,17 +155,23 @@ pub(super) fn record(record: &Record) -> Vec<Fact> {
                 ))]
             }
         },
-        Record::Duplicate { .. } => {
+        Judgement::Duplicate(_) => {
             vec![Fact {
                 code: Some(Code::Duplicate),
                 ..Fact::yes(Code::Duplicate.as_str())
             }]
         }
-        Record::Refused { code, .. } => {
-            let verdict = Fact::no(format!("refused {code}"), *code);
-            std::iter::once(verdict).chain(cost(record)).collect()
+        Judgement::Refused(refused) => {
+            let verdict = Fact::no(format!("refused {}", refused.code), refused.code);
+            std::iter::once(verdict).chain(cost(refused)).collect()
         }
-        Record::Happened(happened) => {
+    }
+}
+
+/// What was decided about an event.
+pub(super) fn event(record: &EventRecord) -> Vec<Fact> {
+    match record {
+        EventRecord::Happened(happened) => {
             let mut all = vec![Fact::yes(format!("recorded {}", happened.event.sentence()))];
             for step in &happened.steps {
                 all.push(Fact::note(format!(
@@ -171,20 +185,17 @@ pub(super) fn record(record: &Record) -> Vec<Fact> {
             all.extend(happened.letters.iter().map(letter));
             all
         }
-        Record::Declined { code, why, .. } => {
+        EventRecord::Declined(DeclinedEvent { code, why, .. }) => {
             vec![Fact::no(format!("declined {code}"), *code).with(None, why)]
         }
     }
 }
 
-/// The cost of a refusal, and whether its sender gets a notice.
-pub(super) fn cost(record: &Record) -> Vec<Fact> {
-    let Record::Refused {
+/// What a refusal cost, and whether its sender is told.
+pub(super) fn cost(refused: &RefusedMessage) -> Vec<Fact> {
+    let RefusedMessage {
         from, cost, notice, ..
-    } = record
-    else {
-        return Vec::new();
-    };
+    } = refused;
     let mut all = Vec::new();
     if let Some(cost) = cost {
         all.push(Fact::note(format!("attempts_left {}", cost.attempts_left)));

@@ -34,9 +34,6 @@ pub use run::{Mismatch, Played, Transcript};
 /// The JSON Schema of a scenario, for editors and for authors.
 pub const SCHEMA: &str = include_str!("../../../schemas/scenario.schema.json");
 
-/// The largest message and the largest packet, in bytes.
-const SIZE_MAX: u64 = 256 * 1024;
-
 /// Reads a scenario and runs it; `file` is for errors only.
 pub fn simulate(bytes: &[u8], file: &Path) -> Result<Transcript, ScenarioError> {
     let scenario = Scenario::parse(bytes, file)?;

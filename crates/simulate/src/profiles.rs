@@ -9,8 +9,8 @@ use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{FindingId, MessageId};
 use message_schema::yaml::{Content, Node};
 use review::{
-    Accepted, ContentDigest, Cycle, EscalationReason, Fault, Generation, Pair, PairEvent, Phase,
-    Policy, Record, ReviewKey, ReviewStep, RunState, Signal, Thread,
+    Accepted, ContentDigest, Cycle, EscalationReason, Fault, Generation, Judgement, Pair,
+    PairEvent, Phase, Policy, ReviewKey, ReviewStep, RunState, Signal, Thread,
 };
 
 use super::compose::packet_text;
@@ -183,7 +183,7 @@ fn refused(faults: &[Fault]) -> Vec<Fact> {
 }
 
 /// The record of a review that ended with these threads, so that its pull request can be merged.
-pub(super) fn ended_with(setup: &Setup) -> Parsed<Option<Record>> {
+pub(super) fn ended_with(setup: &Setup) -> Parsed<Option<Judgement>> {
     let Some(node) = &setup.threads else {
         return Ok(None);
     };
@@ -199,7 +199,7 @@ pub(super) fn ended_with(setup: &Setup) -> Parsed<Option<Record>> {
         threads: findings::threads(node)?,
         ..ReviewStep::to(&key, 1, phase)
     };
-    Ok(Some(Record::Accepted(Box::new(Accepted {
+    Ok(Some(Judgement::Accepted(Box::new(Accepted {
         from: author,
         id: MessageId::new("msg-0").expect("letters and digits are an id"),
         digest: ContentDigest([0; 32]),

@@ -8,8 +8,8 @@ use judgement::Judge;
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Accepted, Costs, Event, Handoff, Happened, Notice, Policy, Record, RefusalCost, ReportedEvent,
-    State,
+    Accepted, Costs, Event, EventRecord, Handoff, Happened, Judgement, Notice, Policy, Record,
+    RefusalCost, RefusedMessage, ReportedEvent, State,
 };
 use spool::{Entry, PacketRead};
 use workspace::index;
@@ -50,22 +50,23 @@ impl Rejudge {
     pub fn judge(&mut self, entry: &Entry) -> Result<(), Divergence> {
         let (then, at) = readable(entry)?;
         let now = match &then {
-            Record::Accepted(accepted) => self.message(entry, accepted, at)?,
-            Record::Happened(happened) => {
-                let ids = happened.letters.iter().map(|letter| &letter.id);
-                self.event(&happened.event, happened.order.as_ref(), at, ids)
+            Record::Judged(Judgement::Accepted(accepted)) => {
+                self.message(entry, accepted, at)?.into()
             }
-            Record::Declined { event, order, .. } => {
-                self.event(event, order.as_ref(), at, [].into_iter())
-            }
-            Record::Refused {
-                cost: Some(cost), ..
-            } => self.refused(&then, cost, at),
-            Record::Refused { cost: None, .. } | Record::Duplicate { .. } => {
+            Record::Judged(Judgement::Refused(
+                refused @ RefusedMessage {
+                    cost: Some(cost), ..
+                },
+            )) => self.refused(refused, cost, at).into(),
+            Record::Judged(Judgement::Refused(_) | Judgement::Duplicate(_)) => {
                 return Err(Divergence::new(
                     &then,
                     "nothing: it moves no review".to_owned(),
                 ));
+            }
+            Record::Event(record) => {
+                let ids = then.letters().iter().map(|letter| &letter.id);
+                self.event(record.event(), record.order(), at, ids).into()
             }
         };
         if comparable(&then) != comparable(&now) {
@@ -78,13 +79,13 @@ impl Rejudge {
     /// Takes the tasks of a record unjudged, and nothing else of it.
     pub fn take_tasks(&mut self, entry: &Entry) -> Result<(), Divergence> {
         let (then, at) = readable(entry)?;
-        let Record::Happened(happened) = &then else {
+        let Some(happened) = then.happened() else {
             return Err(Divergence::new(
                 &then,
                 "nothing: it hands nothing off".to_owned(),
             ));
         };
-        let Happened { event, handoff, .. } = &**happened;
+        let Happened { event, handoff, .. } = happened;
         let tasks = handoff
             .as_ref()
             .map(|handoff| handoff.tasks.clone())
@@ -114,7 +115,8 @@ impl Rejudge {
             handoff,
             pair: None,
         };
-        review::apply(&mut self.state, &Record::Happened(Box::new(bare)), at);
+        let record = EventRecord::Happened(Box::new(bare));
+        review::apply(&mut self.state, &record.into(), at);
         Ok(())
     }
 
@@ -123,7 +125,7 @@ impl Rejudge {
         entry: &Entry,
         accepted: &Accepted,
         at: DateTime<Utc>,
-    ) -> Result<Record, Divergence> {
+    ) -> Result<Judgement, Divergence> {
         let none = || {
             Divergence::of_texts(
                 "an accepted message",
@@ -160,7 +162,7 @@ impl Rejudge {
         order: Option<&MessageId>,
         at: DateTime<Utc>,
         mut ids: impl Iterator<Item = &'i MessageId>,
-    ) -> Record {
+    ) -> EventRecord {
         let fresh = SequentialIds::default();
         let mut next = || ids.next().cloned().unwrap_or_else(|| fresh.next());
         let reported = ReportedEvent { order, event };
@@ -168,10 +170,8 @@ impl Rejudge {
     }
 
     /// The refusal that costs what is recorded, if the rules know one.
-    fn refused(&self, then: &Record, cost: &RefusalCost, at: DateTime<Utc>) -> Record {
-        let Record::Refused { from, code, .. } = then else {
-            return then.clone();
-        };
+    fn refused(&self, then: &RefusedMessage, cost: &RefusalCost, at: DateTime<Utc>) -> Judgement {
+        let RefusedMessage { from, code, .. } = then;
         let fresh = SequentialIds::default();
         let announced = cost.letters.first().map(|letter| &letter.id);
         let judge = self.judge_at(at);
@@ -184,11 +184,8 @@ impl Rejudge {
             judge.refuse_checked(from, *code, Some((&cost.step.review, costs)), &mut next)
         };
         let [attempt, invocation] = [Costs::Attempt, Costs::Invocation].map(of);
-        if comparable(&invocation) == comparable(then) {
-            invocation
-        } else {
-            attempt
-        }
+        let is_invocation = without_notice(&invocation) == without_notice(then);
+        Judgement::Refused(if is_invocation { invocation } else { attempt })
     }
 }
 
@@ -227,22 +224,17 @@ fn comparable(record: &Record) -> String {
         serde_json::to_string(record).expect("records have text keys and plain values")
     };
     match record {
-        Record::Accepted(accepted) => json(&Record::Accepted(Box::new(Accepted {
-            warnings: Vec::new(),
-            ..(**accepted).clone()
-        }))),
-        Record::Refused {
-            from,
-            code,
-            cost,
-            notice: _,
-        } => json(&Record::Refused {
-            from: from.clone(),
-            code: *code,
-            cost: cost.clone(),
-            notice: Notice::Never,
-        }),
-        Record::Happened(happened) => {
+        Record::Judged(Judgement::Accepted(accepted)) => {
+            let bare = Accepted {
+                warnings: Vec::new(),
+                ..(**accepted).clone()
+            };
+            json(&Judgement::Accepted(Box::new(bare)).into())
+        }
+        Record::Judged(Judgement::Refused(refused)) => {
+            json(&Judgement::Refused(without_notice(refused)).into())
+        }
+        Record::Event(EventRecord::Happened(happened)) => {
             let tasks = happened
                 .handoff
                 .iter()
@@ -252,6 +244,15 @@ fn comparable(record: &Record) -> String {
                 text.replace(&format!("\"{}\"", task.id), &format!("\"task {n}\""))
             })
         }
-        Record::Duplicate { .. } | Record::Declined { .. } => json(record),
+        Record::Judged(Judgement::Duplicate(_)) | Record::Event(EventRecord::Declined(_)) => {
+            json(record)
+        }
+    }
+}
+
+fn without_notice(refused: &RefusedMessage) -> RefusedMessage {
+    RefusedMessage {
+        notice: Notice::Never,
+        ..refused.clone()
     }
 }

@@ -10,7 +10,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use judgement::Judge;
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId};
-use review::{Accepted, Event, Policy, Record, ReportedEvent, ReviewKey, State};
+use review::{
+    Accepted, Duplicate, Event, EventRecord, Judgement, Policy, Record, RefusedMessage,
+    ReportedEvent, ReviewKey, State,
+};
 use serde::Serialize;
 use spool::{Away, Digest, Entry, Layout, Mailbox, Original, PacketRead, SpoolError};
 use workspace::index::{self, Unreadable};
@@ -139,7 +142,24 @@ impl SideBySide {
     /// Decides what a record reports under the other policy; `None` if nothing would happen or the message is gone.
     fn again(&mut self, entry: &Entry, then: &Record, at: DateTime<Utc>) -> Option<Record> {
         match then {
-            Record::Accepted(accepted) => {
+            Record::Judged(judgement) => self.judged_again(entry, judgement, at).map(Record::from),
+            // A deadline is no input: where the review went its own way, it has its own.
+            Record::Event(record) => {
+                let is_own =
+                    deadline_of(record.event()).is_some_and(|review| self.apart.contains(review));
+                (!is_own).then(|| self.event(record.event(), record.order(), at).into())
+            }
+        }
+    }
+
+    fn judged_again(
+        &mut self,
+        entry: &Entry,
+        then: &Judgement,
+        at: DateTime<Utc>,
+    ) -> Option<Judgement> {
+        match then {
+            Judgement::Accepted(accepted) => {
                 let text = entry
                     .original
                     .as_ref()
@@ -151,18 +171,11 @@ impl SideBySide {
                     .insert((from.clone(), id.clone()), (text.clone(), packet.clone()));
                 Some(self.judge(from, text.as_bytes(), packet.as_deref(), at))
             }
-            Record::Duplicate { from, id } => {
+            Judgement::Duplicate(Duplicate { from, id }) => {
                 let (text, packet) = self.accepted.get(&(from.clone(), id.clone())).cloned()?;
                 Some(self.judge(from, text.as_bytes(), packet.as_deref(), at))
             }
-            Record::Refused { from, .. } => self.refused_again(entry, then, from, at),
-            // A deadline is no input: where the review went its own way, it has its own.
-            Record::Happened(happened) => {
-                let is_own =
-                    deadline_of(&happened.event).is_some_and(|review| self.apart.contains(review));
-                (!is_own).then(|| self.event(&happened.event, happened.order.as_ref(), at))
-            }
-            Record::Declined { event, order, .. } => Some(self.event(event, order.as_ref(), at)),
+            Judgement::Refused(refused) => self.refused_again(entry, refused, at),
         }
     }
 
@@ -171,20 +184,23 @@ impl SideBySide {
     fn refused_again(
         &mut self,
         entry: &Entry,
-        then: &Record,
-        from: &AgentName,
+        then: &RefusedMessage,
         at: DateTime<Utc>,
-    ) -> Option<Record> {
+    ) -> Option<Judgement> {
         let original = entry.original.as_ref()?;
+        let again = || Judgement::Refused(then.clone());
         if original.digest.is_none() {
-            return Some(then.clone());
+            return Some(again());
         }
         if let Some(bytes) = self.dead_letter(original) {
-            return Some(self.judge(from, &bytes, None, at));
+            return Some(self.judge(&then.from, &bytes, None, at));
         }
         self.replay.not_replayed.push(entry.seq);
-        let is_apart = touched(then).any(|key| self.apart.contains(key));
-        (!is_apart).then(|| then.clone())
+        let is_apart = then
+            .cost
+            .as_ref()
+            .is_some_and(|cost| self.apart.contains(&cost.step.review));
+        (!is_apart).then(again)
     }
 
     fn dead_letter(&self, original: &Original) -> Option<Vec<u8>> {
@@ -204,7 +220,7 @@ impl SideBySide {
         bytes: &[u8],
         packet: Option<&str>,
         at: DateTime<Utc>,
-    ) -> Record {
+    ) -> Judgement {
         let root = &self.root;
         let packet = |message: &Message| {
             let path = message.packet_path()?;
@@ -218,7 +234,7 @@ impl SideBySide {
         submit::text(self.judge_at(at), outbox, bytes, packet, ids)
     }
 
-    fn event(&self, event: &Event, order: Option<&MessageId>, at: DateTime<Utc>) -> Record {
+    fn event(&self, event: &Event, order: Option<&MessageId>, at: DateTime<Utc>) -> EventRecord {
         let reported = ReportedEvent { order, event };
         self.judge_at(at)
             .event(reported, &mut || self.written.next())
@@ -242,14 +258,11 @@ impl SideBySide {
             let Some((at, review, which)) = own.min_by_key(|(at, ..)| *at) else {
                 return;
             };
-            let record = self.event(
-                &Event::Deadline {
-                    review: review.clone(),
-                    which,
-                },
-                None,
-                at,
-            );
+            let event = Event::Deadline {
+                review: review.clone(),
+                which,
+            };
+            let record = Record::from(self.event(&event, None, at));
             review::apply(&mut self.now, &record, at);
             self.replay.different.push(Difference {
                 seq: None,
@@ -304,13 +317,7 @@ fn lines(record: &Record) -> Vec<String> {
 
 /// The reviews a record moves.
 fn touched(record: &Record) -> impl Iterator<Item = &ReviewKey> {
-    let (one, many) = match record {
-        Record::Accepted(accepted) => (accepted.step.as_ref(), &[][..]),
-        Record::Refused { cost, .. } => (cost.as_ref().map(|cost| &cost.step), &[][..]),
-        Record::Happened(happened) => (None, &happened.steps[..]),
-        Record::Duplicate { .. } | Record::Declined { .. } => (None, &[][..]),
-    };
-    one.into_iter().chain(many).map(|step| &step.review)
+    record.steps().iter().map(|step| &step.review)
 }
 
 /// The replay for a person.

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use judgement::{Judge, Submission};
 use message_schema::Message;
 use message_schema::id::{AgentName, MessageId, PrNumber};
-use review::{Event, Policy, Record, ReportedEvent, Restore, State, Undo};
+use review::{Event, EventRecord, Policy, Record, ReportedEvent, Restore, State, Undo};
 use spool::{Body, OutboxFile, PacketRead};
 use workspace::config::Config;
 
@@ -84,13 +84,13 @@ impl Session {
             outbox,
             user,
         };
-        let (record, facts) = submit::submit(
+        let (judgement, facts) = submit::submit(
             self.judge(),
             submission,
             |message| packet_of(message, &self.packets),
             &mut || self.written.next(),
         );
-        self.apply(record);
+        self.apply(judgement);
         facts
     }
 
@@ -106,13 +106,14 @@ impl Session {
     pub(super) fn event(&mut self, event: &Event) -> Vec<Fact> {
         let reported = ReportedEvent { order: None, event };
         let record = self.judge().event(reported, &mut || self.written.next());
-        let facts = facts::record(&record);
+        let facts = facts::event(&record);
         self.apply(record);
         facts
     }
 
-    /// Applies a record, also one the scenario begins with.
-    pub(super) fn apply(&mut self, record: Record) {
+    /// A record that is not the scenario's doing, but what it begins with.
+    pub(super) fn apply(&mut self, record: impl Into<Record>) {
+        let record = record.into();
         review::apply(&mut self.state, &record, self.now);
         self.records.push((record, self.now));
     }
@@ -138,8 +139,8 @@ impl Session {
             };
             // A deadline is not a step of the scenario; it only comes with one.
             let at = self.now.format("%Y-%m-%dT%H:%M:%SZ");
-            let mut lines: Vec<Fact> = facts::record(&record);
-            if let (Record::Happened(happened), Some(first)) = (&record, lines.first_mut()) {
+            let mut lines: Vec<Fact> = facts::event(&record);
+            if let (EventRecord::Happened(happened), Some(first)) = (&record, lines.first_mut()) {
                 *first = Fact::note(format!("{} {at}", happened.event.sentence()));
             }
             facts.extend(lines);

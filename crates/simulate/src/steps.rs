@@ -3,6 +3,7 @@
 
 use chrono::TimeDelta;
 use message_schema::id::AgentName;
+use message_schema::limit::MESSAGE_BYTES_MAX;
 use message_schema::yaml::{Content, Node, Style};
 use review::{Act, Event, PersonsDecision, PullAction, PullEvent, RunState, Which};
 use serde_json::Value;
@@ -173,7 +174,7 @@ fn unfit(node: &Node) -> Parsed<spool::Unfit> {
         "directory" => spool::Unfit::Directory,
         "special" => spool::Unfit::Special,
         "hard_link" => spool::Unfit::HardLink,
-        "too_large" => spool::Unfit::TooLarge(super::SIZE_MAX + 1),
+        "too_large" => spool::Unfit::TooLarge(MESSAGE_BYTES_MAX + 1),
         other => {
             let expected = "symlink, directory, special, hard_link, foreign or too_large";
             return Err(ParseError::at(

@@ -3,7 +3,7 @@
 use judgement::{Ids, Judge, Refused, Stop, Submission};
 use message_schema::Message;
 use message_schema::id::AgentName;
-use review::Record;
+use review::Judgement;
 use spool::{Body, Digest, FileName, OutboxFile, PacketRead, Stamp};
 
 use super::facts::{self, Fact};
@@ -39,7 +39,7 @@ pub(super) fn text(
     text: &[u8],
     packet: impl FnOnce(&Message) -> Option<PacketRead>,
     ids: Ids<'_>,
-) -> Record {
+) -> Judgement {
     let found = file(outbox, 0, bytes(text));
     let submission = Submission {
         found: &found,
@@ -55,11 +55,11 @@ pub(super) fn submit(
     submission: Submission<'_>,
     packet: impl FnOnce(&Message) -> Option<PacketRead>,
     ids: Ids<'_>,
-) -> (Record, Vec<Fact>) {
+) -> (Judgement, Vec<Fact>) {
     let refuse = |message: Option<&Message>, stop: Stop, ids| {
         let refused = judge.refuse(submission.outbox, message, *stop.rejection, ids);
-        let list = refusal_facts(&refused);
-        (refused.record, list)
+        let facts = refusal_facts(&refused);
+        (Judgement::Refused(refused.record), facts)
     };
     let read = match judgement::read(submission) {
         Ok(read) => read,
@@ -67,11 +67,12 @@ pub(super) fn submit(
     };
     match judge.message(&read, packet(&read.message).as_ref()) {
         Ok(decided) => {
-            let mut list = facts::record(&decided.record);
+            let judgement = decided.decision.into_judgement();
+            let mut facts = facts::judgement(&judgement);
             let validators = decided.warnings.iter();
-            list.extend(validators.map(|warning| facts::violation(warning, None)));
-            list.extend(rules_warnings(&decided.record, decided.warnings.len()));
-            (decided.record, list)
+            facts.extend(validators.map(|warning| facts::violation(warning, None)));
+            facts.extend(rules_warnings(&judgement, decided.warnings.len()));
+            (judgement, facts)
         }
         Err(stop) => refuse(Some(&read.message), stop, ids),
     }
@@ -88,8 +89,8 @@ fn refusal_facts(refused: &Refused) -> Vec<Fact> {
 }
 
 /// The warnings of the review's rules; those of the validator stand behind them.
-fn rules_warnings(record: &Record, validators: usize) -> Vec<Fact> {
-    let Record::Accepted(accepted) = record else {
+fn rules_warnings(judgement: &Judgement, validators: usize) -> Vec<Fact> {
+    let Judgement::Accepted(accepted) = judgement else {
         return Vec::new();
     };
     let count = accepted.warnings.len().saturating_sub(validators);

@@ -68,7 +68,7 @@ impl Fold for LedgerIndex {
         self.names.note(entry);
         self.known_deliveries.note(entry);
         self.untaken.note(entry, &record);
-        self.refused += u64::from(matches!(record, Record::Refused { .. }));
+        self.refused += u64::from(record.refused().is_some());
         review::apply(&mut self.state, &record, at);
         Ok(())
     }

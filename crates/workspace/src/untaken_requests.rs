@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use message_schema::envelope::{MessageType, ReviewKind};
-use review::{Phase, Record, ReviewKey, ReviewStep};
+use review::{Phase, Record, ReviewKey};
 use serde::{Deserialize, Serialize};
 use spool::{Entry, FileName, Mailbox};
 
@@ -27,7 +27,7 @@ pub struct Delivered {
 impl UntakenRequests {
     /// Follows what an entry does to open requests.
     pub fn note(&mut self, entry: &Entry, record: &Record) {
-        for step in steps(record) {
+        for step in record.steps() {
             match &step.phase {
                 Phase::Reviewing(open) if open.taken_at.is_none() => {
                     // Only a request delivers a file; a refused response leaves the old one in place.
@@ -64,25 +64,10 @@ impl UntakenRequests {
     }
 }
 
-fn steps(record: &Record) -> &[ReviewStep] {
-    match record {
-        Record::Accepted(accepted) => accepted.step.as_slice(),
-        Record::Refused { cost, .. } => cost
-            .as_ref()
-            .map_or(&[][..], |cost| std::slice::from_ref(&cost.step)),
-        Record::Happened(happened) => &happened.steps,
-        Record::Duplicate { .. } | Record::Declined { .. } => &[],
-    }
-}
-
 fn request(entry: &Entry, record: &Record) -> Option<Delivered> {
-    let is_request = match record {
-        Record::Accepted(accepted) => accepted.kind == MessageType::Review(ReviewKind::Request),
-        Record::Duplicate { .. }
-        | Record::Refused { .. }
-        | Record::Happened(_)
-        | Record::Declined { .. } => false,
-    };
+    let is_request = record
+        .accepted()
+        .is_some_and(|accepted| accepted.kind == MessageType::Review(ReviewKind::Request));
     let inbox = entry
         .deliveries
         .iter()

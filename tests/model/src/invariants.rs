@@ -6,8 +6,8 @@ mod step;
 
 use message_schema::packet::Severity;
 use review::{
-    Addressed, Deadline, Event, Invocation, Phase, Policy, Profile, Record, ReportedEvent, Review,
-    ReviewKey, State, Thread, due, on_event,
+    Addressed, Deadline, Event, EventRecord, Invocation, Phase, Policy, Profile, ReportedEvent,
+    Review, ReviewKey, State, Thread, due, on_event,
 };
 use stateright::{Model, Property};
 
@@ -147,7 +147,7 @@ pub(crate) fn standing(node: &Node, state: &State, policy: &Policy) -> Result<()
             };
             let is_declined = matches!(
                 on_event(state, policy, told, early, &mut ids()),
-                Record::Declined { .. }
+                EventRecord::Declined(_)
             );
             holds(is_declined, Invariant::DaemonGoesOn, || {
                 format!("{key}: {which:?} fires although it is not due")

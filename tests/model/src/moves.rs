@@ -10,8 +10,8 @@ use judgement::Judge;
 use message_schema::Code;
 use message_schema::id::{AgentName, PrNumber};
 use review::{
-    Costs, Decision, Event, Phase, Posted, PullEvent, Record, Refusal, ReportedEvent, ReviewKey,
-    State, apply,
+    Costs, Decision, Event, EventRecord, Judgement, Phase, Posted, PullEvent, Record, Refusal,
+    ReportedEvent, ReviewKey, State, apply,
 };
 
 use crate::bounds::Bounds;
@@ -168,7 +168,7 @@ impl<'a> Place<'a> {
             Ok(Decision::Accept(accepted)) => {
                 count(&self.tally.accepted);
                 let key = accepted.step.as_ref()?.review.clone();
-                let mut next = self.after(Record::Accepted(accepted), input.at);
+                let mut next = self.after(Judgement::Accepted(accepted), input.at);
                 let answers = input.valid.envelope().kind.is_terminal_response();
                 let before = self.node.reviews.get(&key);
                 if let Some(standing) = next.node.reviews.get_mut(&key) {
@@ -223,7 +223,7 @@ impl<'a> Place<'a> {
         let judge = self.judge(&self.state, input.at);
         let ids = &mut crate::ids();
         let record = judge.refuse_checked(&input.outbox, refusal.code(), costs, ids);
-        let next = self.after(record, input.at).node;
+        let next = self.after(Judgement::Refused(record), input.at).node;
         let costly = costs
             .filter(|(_, costs)| *costs != Costs::Nothing)
             .map(|(key, _)| key);
@@ -250,7 +250,7 @@ impl<'a> Place<'a> {
         match self.judge(state, input.at).checked(posted) {
             Ok(Decision::Duplicate(record)) => {
                 let mut same = state.clone();
-                apply(&mut same, &record, input.at);
+                apply(&mut same, &Judgement::Duplicate(record).into(), input.at);
                 if same == *state {
                     Ok(())
                 } else {
@@ -273,8 +273,9 @@ impl<'a> Place<'a> {
         let record = self.judge(&self.state, at).event(told, &mut crate::ids());
         let is_person = matches!(event, Event::Person(_));
         match record {
-            Record::Happened(happened) => {
-                let mut next = self.after(Record::Happened(happened.clone()), at).node;
+            EventRecord::Happened(happened) => {
+                let record = EventRecord::Happened(happened.clone());
+                let mut next = self.after(record, at).node;
                 if is_person {
                     next.decisions += 1;
                     for (key, standing) in &mut next.reviews {
@@ -299,7 +300,7 @@ impl<'a> Place<'a> {
                 count(&self.tally.happened);
                 self.edge(What::Heard(event), next, judged)
             }
-            record @ Record::Declined { .. } => {
+            record @ EventRecord::Declined(_) => {
                 count(&self.tally.declined);
                 let next = self.after(record, at).node;
                 let judged = invariants::step(self.bounds, self.node, Moved::Declined, &next);
@@ -308,16 +309,12 @@ impl<'a> Place<'a> {
                     .then(|| self.edge(What::Heard(event), next, judged))
                     .flatten()
             }
-            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-                let broken =
-                    Broken::new(Invariant::KnownEnds, "an event was judged like a message");
-                self.edge(What::Heard(event), self.node.clone(), Err(broken))
-            }
         }
     }
 
     /// The state after a record, and the node it makes before anything is settled or counted.
-    fn after(&self, record: Record, at: DateTime<Utc>) -> After {
+    fn after(&self, record: impl Into<Record>, at: DateTime<Utc>) -> After {
+        let record = record.into();
         let mut state = self.state.clone();
         apply(&mut state, &record, at);
         let past = |key: &ReviewKey| {

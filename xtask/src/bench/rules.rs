@@ -71,7 +71,7 @@ fn post(state: &mut State, policy: &Policy, valid: &Valid, now: DateTime<Utc>) -
     };
     let decision =
         review::decide(state, policy, posted, now).map_err(|refusal| format!("{refusal:?}"))?;
-    review::apply(state, &decision.into_record(), now);
+    review::apply(state, &decision.into_judgement().into(), now);
     Ok(())
 }
 

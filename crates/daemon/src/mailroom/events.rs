@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 
 use chrono::{DateTime, Utc};
-use review::{Event, Record, ReportedEvent, ReviewKey, Which};
+use review::{Event, EventRecord, ReportedEvent, ReviewKey, Which};
 use spool::SpoolError;
 use workspace::clock::{self, Moment};
 use workspace::orders::{self, NoOrder};
@@ -110,13 +110,10 @@ impl Mailroom {
                 },
                 moment,
             ) {
-                record @ Record::Happened(_) => self.add(&mut batch, record, moment),
+                record @ EventRecord::Happened(_) => self.add(&mut batch, record, moment),
                 // Nobody asked, so nobody waits for the answer; the next sweep would say it again.
-                record @ (Record::Declined { .. }
-                | Record::Accepted(_)
-                | Record::Duplicate { .. }
-                | Record::Refused { .. }) => {
-                    tracing::debug!(review = %key, ?record, "its request has left the inbox, which changes nothing");
+                EventRecord::Declined(declined) => {
+                    tracing::debug!(review = %key, ?declined, "its request has left the inbox, which changes nothing");
                 }
             }
         }
@@ -148,20 +145,20 @@ impl Mailroom {
         self.state().next_deadline().map(|(at, _)| at)
     }
 
-    fn due(&self, moment: Moment) -> Option<Record> {
+    fn due(&self, moment: Moment) -> Option<EventRecord> {
         let judge = self.docket.tentative.judge(moment.utc);
         judge.due(&mut clock::new_message_id)
     }
 
-    pub(super) fn judge_event(&self, reported: ReportedEvent<'_>, moment: Moment) -> Record {
+    pub(super) fn judge_event(&self, reported: ReportedEvent<'_>, moment: Moment) -> EventRecord {
         let judge = self.docket.tentative.judge(moment.utc);
         judge.event(reported, &mut clock::new_message_id)
     }
 
     /// Adds what was decided to the batch.
-    pub(super) fn add(&mut self, batch: &mut Batch, record: Record, moment: Moment) {
+    pub(super) fn add(&mut self, batch: &mut Batch, record: EventRecord, moment: Moment) {
         let seq = batch.next_seq(self.spool.next_seq());
-        let draft = self.docket.tentative.add_event(&record, (seq, moment.utc));
+        let (draft, record) = self.docket.tentative.add_event(record, (seq, moment.utc));
         batch.add(draft, record);
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use judgement::briefs;
 use message_schema::id::AgentName;
-use review::{Event, Invocation, Record, ReportedEvent, Review, ReviewKey};
+use review::{Event, EventRecord, Invocation, ReportedEvent, Review, ReviewKey};
 use spool::SpoolError;
 use workspace::clock::Moment;
 
@@ -53,20 +53,16 @@ impl Mailroom {
 
     /// Judges an event of a command and commits it to the ledger before returning; says whether it changes anything.
     pub(crate) fn hear_run(&mut self, event: &Event, moment: Moment) -> Result<bool, SpoolError> {
-        let record = self.judge_event(ReportedEvent { order: None, event }, moment);
-        match record {
-            record @ Record::Happened(_) => {
+        match self.judge_event(ReportedEvent { order: None, event }, moment) {
+            record @ EventRecord::Happened(_) => {
                 let mut batch = Batch::default();
                 self.add(&mut batch, record, moment);
                 self.commit(batch, &mut super::Pass::default())?;
                 Ok(true)
             }
             // Nobody asked, so nobody waits for the answer.
-            record @ (Record::Declined { .. }
-            | Record::Accepted(_)
-            | Record::Duplicate { .. }
-            | Record::Refused { .. }) => {
-                tracing::debug!(?record, "the end of a command changes nothing");
+            EventRecord::Declined(declined) => {
+                tracing::debug!(?declined, "the end of a command changes nothing");
                 Ok(false)
             }
         }

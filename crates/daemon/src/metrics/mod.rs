@@ -8,7 +8,10 @@ mod page;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use review::{DaemonMessage, EscalationReason, Phase, Record, ReviewKey, ReviewStep, Says};
+use review::{
+    DaemonMessage, EscalationReason, EventRecord, Happened, Judgement, Phase, Record, ReviewKey,
+    ReviewStep, Says,
+};
 use workspace::clock::Clock;
 
 use self::histogram::Histogram;
@@ -114,39 +117,47 @@ impl Meter {
     /// Counts what a committed record says.
     pub(crate) fn committed(&mut self, record: &Record) {
         match record {
-            Record::Accepted(accepted) => {
+            Record::Judged(judgement) => self.judged(judgement),
+            Record::Event(record) => {
+                self.events += 1;
+                if let EventRecord::Happened(happened) = record {
+                    self.happened(happened);
+                }
+            }
+        }
+    }
+
+    fn judged(&mut self, judgement: &Judgement) {
+        match judgement {
+            Judgement::Accepted(accepted) => {
                 *self.accepted.entry(accepted.kind.as_str()).or_default() += 1;
                 self.pending.push_back((self.clock.passed(), 1));
-                if let Some(step) = &accepted.step {
-                    self.ended_by(step);
-                }
             }
-            Record::Duplicate { .. } => self.duplicates += 1,
-            Record::Refused { code, cost, .. } => {
-                *self.refused.entry(code.as_str()).or_default() += 1;
-                if let Some(cost) = cost {
-                    self.ended_by(&cost.step);
-                }
+            Judgement::Duplicate(_) => self.duplicates += 1,
+            Judgement::Refused(refused) => {
+                *self.refused.entry(refused.code.as_str()).or_default() += 1;
             }
-            Record::Happened(happened) => {
-                self.events += 1;
-                self.budgets_spent += happened
-                    .letters
-                    .iter()
-                    .filter(|letter| is_budget_spent(letter))
-                    .count() as u64;
-                // An event may note something of a review that ended before; its agents are told of an end once.
-                for step in &happened.steps {
-                    if happened
-                        .letters
-                        .iter()
-                        .any(|letter| ends(letter, &step.review))
-                    {
-                        self.ended_by(step);
-                    }
-                }
+        }
+        if let Some(step) = judgement.step() {
+            self.ended_by(step);
+        }
+    }
+
+    fn happened(&mut self, happened: &Happened) {
+        self.budgets_spent += happened
+            .letters
+            .iter()
+            .filter(|letter| is_budget_spent(letter))
+            .count() as u64;
+        // An event may note something of a review that ended before; its agents are told of an end once.
+        for step in &happened.steps {
+            if happened
+                .letters
+                .iter()
+                .any(|letter| ends(letter, &step.review))
+            {
+                self.ended_by(step);
             }
-            Record::Declined { .. } => self.events += 1,
         }
     }
 

@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
 use message_schema::line::is_one_line;
 use message_schema::{Code, Report};
-use review::{Phase, Record, ReviewKey, State};
+use review::{Judgement, Phase, Record, RefusedMessage, ReviewKey, State};
 use serde::Serialize;
 use spool::{Away, Content, Entry, FileName, Layout, Mailbox, Original, SpoolError, VisitError};
 use workspace::index::{self, Unreadable};
@@ -199,7 +199,7 @@ impl Reading<'_> {
             return Ok(());
         }
         let (record, at) = index::decision(entry)?;
-        let Record::Refused { from, code, .. } = record else {
+        let Record::Judged(Judgement::Refused(RefusedMessage { from, code, .. })) = record else {
             return Ok(());
         };
         let report = report.flatten();

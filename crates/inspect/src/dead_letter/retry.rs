@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use message_schema::Finder;
+use message_schema::limit::PACKET_BYTES_MAX;
 use message_schema::{Code, Level, Message};
 use serde::Serialize;
 use spool::{Disk as _, FileName, OpenMode, Os};
@@ -13,9 +14,6 @@ use validate_message::{PacketInput, Violations};
 use workspace::config::Config;
 
 use super::{DeadLetter, bytes, directory};
-
-/// The largest packet, in bytes, as the daemon has it.
-const PACKET_MAX: u64 = 256 * 1024;
 
 /// How many names are tried before it is given up.
 const NAMES_MAX: u32 = 1_000;
@@ -118,7 +116,7 @@ fn check(root: &Path, message: &Message) -> Result<(), Violations> {
             match within(root, &packet) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => PacketInput::Missing,
                 Err(error) => PacketInput::Unsafe(error.to_string()),
-                Ok(size) if size > PACKET_MAX => PacketInput::TooLarge,
+                Ok(size) if size > PACKET_BYTES_MAX => PacketInput::TooLarge,
                 Ok(_) => match std::fs::read(&packet) {
                     Ok(bytes) => {
                         read = bytes;

@@ -8,15 +8,13 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use message_schema::id::{AgentName, PrNumber};
+use message_schema::limit::MESSAGE_BYTES_MAX;
 use review::ReviewKey;
 use rustix::fs::OFlags;
 use spool::{FileName, Layout};
 
 /// Of each outbox so many files are looked into; beyond that they are only counted.
 const LOOKED_INTO_MAX: usize = 100;
-
-/// What is larger is no message, in bytes.
-const BYTES_MAX: u64 = 256 * 1024;
 
 /// The unjudged mail of a workspace.
 #[derive(Debug, Default)]
@@ -134,6 +132,8 @@ fn bytes(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::new();
-    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+    file.take(MESSAGE_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(bytes)
 }

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
-use review::{
-    Hold, Phase, REPLIES_MAX, Record, Review, ReviewKey, ReviewStep, Thread, ThreadState,
-};
+use review::{Hold, Phase, REPLIES_MAX, Record, Review, ReviewKey, Thread, ThreadState};
 use serde::Serialize;
 use spool::Entry;
 use workspace::index::{self, Unreadable};
@@ -106,7 +104,7 @@ impl Histories {
     /// Follows what an entry does to their threads.
     pub fn note(&mut self, entry: &Entry) -> Result<(), Unreadable> {
         let (record, _) = index::decision(entry)?;
-        for step in steps(&record) {
+        for step in record.steps() {
             let Some(threads) = self.reviews.get_mut(&step.review) else {
                 continue;
             };
@@ -257,23 +255,10 @@ fn what_a_person_does(word: &str) -> &'static str {
     }
 }
 
-fn steps(record: &Record) -> &[ReviewStep] {
-    match record {
-        Record::Accepted(accepted) => accepted.step.as_slice(),
-        Record::Refused { cost, .. } => cost
-            .as_ref()
-            .map_or(&[][..], |cost| std::slice::from_ref(&cost.step)),
-        Record::Happened(happened) => &happened.steps,
-        Record::Duplicate { .. } | Record::Declined { .. } => &[],
-    }
-}
-
 fn actor(record: &Record) -> String {
     match record {
-        Record::Accepted(accepted) => accepted.from.to_string(),
-        Record::Duplicate { from, .. } | Record::Refused { from, .. } => from.to_string(),
-        Record::Happened(happened) => happened.event.sentence(),
-        Record::Declined { event, .. } => event.sentence(),
+        Record::Judged(judgement) => judgement.sender().to_string(),
+        Record::Event(record) => record.event().sentence(),
     }
 }
 

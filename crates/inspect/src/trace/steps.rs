@@ -4,7 +4,7 @@ use std::path::Path;
 
 use chrono::{DateTime, SecondsFormat};
 use message_schema::id::MessageId;
-use review::Record;
+use review::{Judgement, Record};
 use spool::{Away, Delivery, Digest, Entry, Mailbox, Original, dirs};
 
 use super::places::{self, FilePlace};
@@ -26,7 +26,11 @@ pub(super) fn life(root: &Path, id: &MessageId, told: &LedgerTrace) -> Life {
                     .as_ref()
                     .map(|original| written(entry, original)),
             );
-            steps.push(judged(entry, record));
+            match record {
+                Record::Judged(judgement) => steps.push(judged(entry, judgement)),
+                // Only messages come from an outbox.
+                Record::Event(_) => {}
+            }
         }
         for (place, delivery) in entry.deliveries.iter().enumerate() {
             if let (Mailbox::Inbox(agent), Some(digest)) =
@@ -89,23 +93,20 @@ fn written(entry: &Entry, original: &Original) -> LifeStep {
 }
 
 /// What the record says of it, and where the original was put.
-fn judged(entry: &Entry, record: &Record) -> LifeStep {
-    let (stage, what) = match record {
-        Record::Accepted(accepted) => match &accepted.step {
+fn judged(entry: &Entry, judgement: &Judgement) -> LifeStep {
+    let (stage, what) = match judgement {
+        Judgement::Accepted(accepted) => match &accepted.step {
             Some(step) => (
                 Stage::Accepted,
                 format!("{} in round {}", step.phase.word(), step.round),
             ),
             None => (Stage::Accepted, "it moves no review".to_owned()),
         },
-        Record::Refused { code, .. } => (Stage::Refused, code.to_string()),
-        Record::Duplicate { .. } => (
+        Judgement::Refused(refused) => (Stage::Refused, refused.code.to_string()),
+        Judgement::Duplicate(_) => (
             Stage::Duplicate,
             "the same bytes were accepted before".to_owned(),
         ),
-        Record::Happened(_) | Record::Declined { .. } => {
-            unreachable!("only messages come from an outbox")
-        }
     };
     let step = LifeStep::new(stage, Certainty::Yes, what).by_record(entry.seq, &entry.at);
     let away = entry

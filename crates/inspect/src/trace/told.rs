@@ -5,7 +5,10 @@ use std::path::Path;
 
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::{AgentName, MessageId};
-use review::{Accepted, DaemonMessage, Event, Happened, Notice, Record, ReviewKey, Says};
+use review::{
+    Accepted, DaemonMessage, Event, EventRecord, Happened, Judgement, Notice, Record, ReviewKey,
+    Says,
+};
 use spool::{Content, Delivery, Digest, Entry, SpoolError};
 use workspace::index;
 
@@ -90,19 +93,15 @@ pub(super) fn read(
 impl LedgerTrace {
     /// The record that accepted it, if one did.
     pub(super) fn accepted(&self) -> Option<&Accepted> {
-        self.records.iter().find_map(|(_, record)| match record {
-            Record::Accepted(accepted) => Some(&**accepted),
-            Record::Duplicate { .. }
-            | Record::Refused { .. }
-            | Record::Happened(_)
-            | Record::Declined { .. } => None,
-        })
+        self.records
+            .iter()
+            .find_map(|(_, record)| record.accepted())
     }
 
     /// Takes in a later record.
     fn hear(&mut self, entry: &Entry, record: &Record, id: &MessageId) {
         match record {
-            Record::Accepted(answer) => {
+            Record::Judged(Judgement::Accepted(answer)) => {
                 let Some(how) = self.how(entry, answer, id) else {
                     return;
                 };
@@ -114,8 +113,9 @@ impl LedgerTrace {
                 };
                 self.answer(answer.from.clone(), new);
             }
-            Record::Happened(happened) => self.hear_of(entry, happened),
-            Record::Duplicate { .. } | Record::Refused { .. } | Record::Declined { .. } => {}
+            Record::Event(EventRecord::Happened(happened)) => self.hear_of(entry, happened),
+            Record::Judged(Judgement::Duplicate(_) | Judgement::Refused(_))
+            | Record::Event(EventRecord::Declined(_)) => {}
         }
     }
 
@@ -243,18 +243,13 @@ fn parent(entry: &Entry) -> Option<String> {
 
 /// Whether the daemon wrote a letter under this id with the record.
 fn writes(record: &Record, id: &MessageId) -> bool {
-    let is_it = |letters: &[DaemonMessage]| letters.iter().any(|letter| letter.id == *id);
-    match record {
-        Record::Refused { cost, notice, .. } => {
-            let is_notice = match notice {
-                Notice::Sent { id: own, .. } => own == id,
-                Notice::Withheld | Notice::Never => false,
-            };
-            is_notice || cost.as_ref().is_some_and(|cost| is_it(&cost.letters))
-        }
-        Record::Happened(happened) => is_it(&happened.letters),
-        Record::Accepted(_) | Record::Duplicate { .. } | Record::Declined { .. } => false,
-    }
+    let is_notice = record
+        .refused()
+        .is_some_and(|refused| match &refused.notice {
+            Notice::Sent { id: own, .. } => own == id,
+            Notice::Withheld | Notice::Never => false,
+        });
+    is_notice || record.letters().iter().any(|letter| letter.id == *id)
 }
 
 /// The digest of what a delivery brings, and whether it is the message under this id.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use message_schema::id::{AgentName, PrNumber, Repo};
-use review::{Event, Record, ReviewStep, TaskId};
+use review::{Event, Record, TaskId};
 use spool::{Digest, Entry, SpoolError};
 use workspace::config::{self, Config};
 use workspace::directory;
@@ -129,7 +129,7 @@ impl Copy {
     fn look(&mut self, entry: &Entry) -> Result<(), index::Unreadable> {
         self.check(entry.prev);
         let (record, _) = index::decision(entry)?;
-        let steps = steps(&record);
+        let steps = record.steps();
         let concerns = steps.iter().any(|step| step.review.pr == self.pr)
             || event(&record)
                 .and_then(pr_of)
@@ -181,31 +181,17 @@ impl Copy {
     }
 }
 
-fn steps(record: &Record) -> Vec<&ReviewStep> {
-    match record {
-        Record::Accepted(accepted) => accepted.step.iter().collect(),
-        Record::Refused { cost, .. } => cost.iter().map(|cost| &cost.step).collect(),
-        Record::Happened(happened) => happened.steps.iter().collect(),
-        Record::Duplicate { .. } | Record::Declined { .. } => Vec::new(),
-    }
-}
-
 fn event(record: &Record) -> Option<&Event> {
     match record {
-        Record::Happened(happened) => Some(&happened.event),
-        Record::Declined { event, .. } => Some(event),
-        Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => None,
+        Record::Event(record) => Some(record.event()),
+        Record::Judged(_) => None,
     }
 }
 
 fn tasks(record: &Record) -> impl Iterator<Item = TaskId> {
-    let handoff = match record {
-        Record::Happened(happened) => happened.handoff.as_ref(),
-        Record::Accepted(_)
-        | Record::Duplicate { .. }
-        | Record::Refused { .. }
-        | Record::Declined { .. } => None,
-    };
+    let handoff = record
+        .happened()
+        .and_then(|happened| happened.handoff.as_ref());
     handoff
         .into_iter()
         .flat_map(|handoff| &handoff.tasks)

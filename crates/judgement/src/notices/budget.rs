@@ -3,14 +3,12 @@
 use message_schema::body::{Body, Escalation, ReviewFeedback};
 use message_schema::envelope::{DAEMON, MessageType, ReviewKind, Timestamp};
 use message_schema::id::{FindingId, PacketPath};
+use message_schema::limit::PACKET_BYTES_MAX;
 use message_schema::packet::{Finding, FindingsPacket, Status, Summary};
 use message_schema::render_packet;
 use review::{Deadline, Event, Invocation, Review, ReviewKey, Thread};
 
 use super::{NoticeContent, NoticeHead, one_line, write};
-
-/// The largest packet, in bytes, that the daemon itself would read.
-const PACKET_BYTES_MAX: usize = 256 * 1024;
 
 /// The characters a title keeps if the whole titles would make the packet too large.
 const BRIEF_TITLE_CHARS: usize = 80;
@@ -59,7 +57,7 @@ pub(crate) fn packet(spent: &Spent<'_>, name: &str, at: Timestamp) -> Carried {
         qa_validation: None,
     };
     let text = render_packet(&packet(whole));
-    if text.len() <= PACKET_BYTES_MAX {
+    if text.len() as u64 <= PACKET_BYTES_MAX {
         return Carried { text, blocking };
     }
     // The packet that raised a finding has all of it.

@@ -5,8 +5,8 @@ use chrono::TimeDelta;
 use message_schema::id::{AgentName, FindingId, MessageId, PrNumber};
 use proptest::prelude::*;
 use review::{
-    Act, Event, HandoffMode, PairId, PairReport, PairStep, PersonsDecision, PullAction, PullEvent,
-    ReportedEvent, Which,
+    Act, Event, EventRecord, HandoffMode, PairId, PairReport, PairStep, PersonsDecision,
+    PullAction, PullEvent, ReportedEvent, Which,
 };
 use spool::{Body, Content, Digest, Entry, FileName, OutboxFile, PacketRead, Stamp};
 
@@ -246,10 +246,11 @@ impl Table {
                     .message(read, packet.as_ref())
                 {
                     Ok(decided) => {
-                        let draft =
+                        let decision = decided.decision;
+                        let (draft, record) =
                             self.tentative
-                                .add_decided(submission, &read.message, &decided, at);
-                        self.batch.push((decided.record, draft, self.now));
+                                .add_decided(submission, &read.message, decision, at);
+                        self.batch.push((record, draft, self.now));
                         return;
                     }
                     Err(stop) => (Some(&read.message), stop.rejection),
@@ -260,8 +261,8 @@ impl Table {
         let Self { tentative, ids, .. } = self;
         let judge = tentative.judge(self.now);
         let refused = judge.refuse(&outbox, message, *stop, &mut || id(ids));
-        let draft = tentative.add_refused(submission, message, &refused, at);
-        self.batch.push((refused.record, draft, self.now));
+        let (draft, record) = tentative.add_refused(submission, message, refused, at);
+        self.batch.push((record, draft, self.now));
     }
 
     fn report(&mut self, order: Option<u8>, event: &Event) {
@@ -291,8 +292,9 @@ impl Table {
         }
     }
 
-    fn add(&mut self, record: Record) {
-        let draft = self.tentative.add_event(&record, self.place());
+    fn add(&mut self, record: EventRecord) {
+        let place = self.place();
+        let (draft, record) = self.tentative.add_event(record, place);
         self.batch.push((record, draft, self.now));
     }
 

@@ -2,7 +2,7 @@
 //! it keeps the rules. The notices in `packets/valid/inbox/` are the ones written here.
 use std::path::Path;
 
-use review::{Act, Event, HandoffMode, PullAction, Record};
+use review::{Act, Event, EventRecord, HandoffMode, PullAction, Record};
 
 use crate::room::{ADDRESSED, FEEDBACK, REQUEST, Room, agent, finding, read, which};
 
@@ -288,7 +288,7 @@ fn a_letter_to_an_agent_that_is_gone_holds_up_nothing() {
 fn a_declined_event_leaves_no_file() {
     let mut room = Room::in_round_two();
     let record = room.person(Act::Resolve(finding("F-999")));
-    assert!(matches!(record, Record::Declined { .. }));
+    assert!(matches!(record, Record::Event(EventRecord::Declined(_))));
     assert_eq!(
         room.names("agents/claude/inbox").len() + room.names("agents/codex/inbox").len(),
         0

@@ -108,7 +108,7 @@ impl Room {
         let at = (self.spool.next_seq(), self.now);
         let _ = self
             .tentative
-            .add_decided(submission, &read.message, &decided, at);
+            .add_decided(submission, &read.message, decided.decision, at);
         self.tentative.commit();
     }
 
@@ -123,7 +123,7 @@ impl Room {
         let reported = ReportedEvent { order: None, event };
         let record = self.tentative.judge(self.now).event(reported, &mut ids);
         let seq = self.spool.next_seq();
-        let draft = self.tentative.add_event(&record, (seq, self.now));
+        let (draft, record) = self.tentative.add_event(record, (seq, self.now));
         self.spool.commit(seq, vec![draft]).expect("a commit");
         self.tentative.commit();
         let pass = self.spool.deliver(0).expect("a pass");

@@ -8,12 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use message_schema::id::PacketPath;
+use message_schema::limit::PACKET_BYTES_MAX;
 use spool::dirs;
 
 use super::outbox;
-
-/// The largest file that is read, in bytes: no message and no packet may be larger.
-pub const SIZE_MAX: u64 = 256 * 1024;
 
 /// The packet of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,16 +123,16 @@ fn below(root: &Path, whole: &Path) -> io::Result<Option<PacketPath>> {
     Ok(inside.and_then(|inside| PacketPath::new(inside).ok()))
 }
 
-/// Reads a file of at most [`SIZE_MAX`] bytes.
+/// Reads a file that may be a packet: of at most [`PACKET_BYTES_MAX`] bytes.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?
-        .take(SIZE_MAX + 1)
+        .take(PACKET_BYTES_MAX + 1)
         .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > SIZE_MAX {
+    if bytes.len() as u64 > PACKET_BYTES_MAX {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            format!("it has more than {SIZE_MAX} bytes"),
+            format!("it has more than {PACKET_BYTES_MAX} bytes"),
         ));
     }
     Ok(bytes)

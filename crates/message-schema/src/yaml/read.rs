@@ -6,12 +6,11 @@ use super::frame::{Frame, Layout};
 use super::node::{Content, Field, Node, Scalar, Style, Tail};
 use super::{complaint, marks, slip};
 use crate::code::Code;
+use crate::limit::MESSAGE_BYTES_MAX;
 use crate::line::{line_starts, lines};
 use crate::malformed::Malformed;
 use crate::place::Place;
 
-/// The largest file that is read, in bytes.
-pub(crate) const MAX_BYTES: usize = 256 * 1024;
 /// How deep mappings and lists may nest.
 pub(crate) const MAX_DEPTH: usize = 32;
 /// How many keys, values, mappings and lists a document may have: what a file costs grows with their
@@ -68,11 +67,11 @@ fn empty() -> Malformed {
 }
 
 fn text_of(bytes: &[u8]) -> Result<&str, Malformed> {
-    if bytes.len() > MAX_BYTES {
+    if bytes.len() as u64 > MESSAGE_BYTES_MAX {
         return Err(Malformed::new(
             Code::TooLarge,
             None,
-            format!("it is larger than {MAX_BYTES} bytes"),
+            format!("it is larger than {MESSAGE_BYTES_MAX} bytes"),
         )
         .expected("at most 256 KiB"));
     }

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::node::{Content, Node};
-use super::read::{MAX_BYTES, MAX_DEPTH, MAX_NODES, read_bytes, read_text};
+use super::read::{MAX_DEPTH, MAX_NODES, read_bytes, read_text};
 use crate::code::Code;
+use crate::limit::MESSAGE_BYTES_MAX;
 use crate::place::Place;
 
 /// Where a text that occurs once stands, counted afresh from the letters of the file.
@@ -291,8 +292,9 @@ fn bytes_that_are_no_utf8_are_refused_at_their_place() {
 #[test]
 fn a_file_may_have_256_kib_and_not_a_byte_more() {
     let file = |len: usize| format!("a: {}", "x".repeat(len - 3));
-    assert!(read_bytes(file(MAX_BYTES).as_bytes()).is_ok());
-    assert_eq!(code_of(&file(MAX_BYTES + 1)).0, Code::TooLarge);
+    let largest = usize::try_from(MESSAGE_BYTES_MAX).expect("a quarter of a MiB");
+    assert!(read_bytes(file(largest).as_bytes()).is_ok());
+    assert_eq!(code_of(&file(largest + 1)).0, Code::TooLarge);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use message_schema::id::{
     AgentName, CommitSha, ConversationId, FindingId, MessageId, PacketPath, PrNumber, Repo,
     RepoPath,
 };
+use message_schema::limit::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
 use message_schema::packet::{
     Action, CommandResult, FindingsPacket, LineRange, Severity, Stance, Status,
 };
@@ -442,5 +443,17 @@ proptest! {
                 listed_difference(schema, &changed, path);
             }
         }
+    }
+}
+
+#[test]
+fn the_lengths_of_a_subject_and_a_body_are_those_of_the_schema() {
+    let envelope = document(Schema::Envelope);
+    for (field, max) in [("subject", SUBJECT_CHARS_MAX), ("body", BODY_CHARS_MAX)] {
+        assert_eq!(
+            envelope.pointer(&format!("/properties/{field}/maxLength")),
+            Some(&json!(max)),
+            "{field}"
+        );
     }
 }

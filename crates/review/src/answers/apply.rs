@@ -12,25 +12,21 @@ use crate::parts::state::State;
 use crate::words::event::Event;
 use crate::words::pair::record::{PairReport, PairStanding, PairStep};
 use crate::words::phase::{Closer, Phase};
-use crate::words::record::{Accepted, DaemonMessage, Generation, Happened, Record, ReviewStep};
+use crate::words::record::{
+    Accepted, DaemonMessage, EventRecord, Generation, Happened, Judgement, Record, RefusedMessage,
+    ReviewStep,
+};
 
 /// Adds one record to the state. Cannot fail: whatever the ledger holds has been decided.
 pub fn apply(state: &mut State, record: &Record, at: DateTime<Utc>) {
     match record {
-        Record::Accepted(accepted) => apply_accepted(state, accepted, at),
-        Record::Duplicate { .. } => {}
-        Record::Refused {
-            from, cost, notice, ..
-        } => {
-            state.admission.rate.count(from, at);
-            state.admission.record_notice(from, notice, at);
-            if let Some(cost) = cost {
-                remember_ids(state, &cost.letters);
-                apply_step(state, &cost.step, Closer::Daemon, at);
-            }
+        Record::Judged(Judgement::Accepted(accepted)) => apply_accepted(state, accepted, at),
+        Record::Judged(Judgement::Duplicate(_)) => {}
+        Record::Judged(Judgement::Refused(refused)) => apply_refused(state, refused, at),
+        Record::Event(EventRecord::Happened(happened)) => apply_event(state, happened, at),
+        Record::Event(EventRecord::Declined(declined)) => {
+            state.orders.extend(declined.order.clone());
         }
-        Record::Happened(happened) => apply_event(state, happened, at),
-        Record::Declined { order, .. } => state.orders.extend(order.clone()),
     }
 }
 
@@ -62,6 +58,17 @@ fn apply_accepted(state: &mut State, accepted: &Accepted, at: DateTime<Utc>) {
     state.admission.accept(from, id, *digest, review);
     if !kind.is_review() {
         to.iter().for_each(|to| state.admission.count(from, to, at));
+    }
+}
+
+fn apply_refused(state: &mut State, refused: &RefusedMessage, at: DateTime<Utc>) {
+    state.admission.rate.count(&refused.from, at);
+    state
+        .admission
+        .record_notice(&refused.from, &refused.notice, at);
+    if let Some(cost) = &refused.cost {
+        remember_ids(state, &cost.letters);
+        apply_step(state, &cost.step, Closer::Daemon, at);
     }
 }
 

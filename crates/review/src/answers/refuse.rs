@@ -7,7 +7,7 @@ use message_schema::id::{AgentName, MessageId};
 use crate::parts::state::State;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{EscalationReason, Invocation, Phase};
-use crate::words::record::{DaemonMessage, Notice, Record, RefusalCost, ReviewStep, Says};
+use crate::words::record::{DaemonMessage, Notice, RefusalCost, RefusedMessage, ReviewStep, Says};
 use crate::words::refusal::Costs;
 
 /// A message that is to be refused, whatever stage found the reason.
@@ -32,7 +32,7 @@ pub struct Refused<'a> {
 }
 
 /// What the refusal costs and whether its sender is told.
-pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> Record {
+pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> RefusedMessage {
     let admission = &state.admission;
     // A notice about mail to the daemon, or about an answer to a notice, would start a loop.
     // A review message that cites a notice as its parent is a correction, and its sender must hear.
@@ -50,7 +50,7 @@ pub fn refuse(state: &State, refused: &Refused<'_>, now: DateTime<Utc>) -> Recor
     } else {
         Notice::Withheld
     };
-    Record::Refused {
+    RefusedMessage {
         from: refused.outbox.clone(),
         code: refused.code,
         cost: refused

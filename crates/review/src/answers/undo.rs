@@ -17,7 +17,10 @@ use crate::parts::state::State;
 use crate::words::event::Event;
 use crate::words::key::{ReviewKey, TaskId};
 use crate::words::pair::record::PairId;
-use crate::words::record::{Accepted, DaemonMessage, Happened, Notice, Record, ReviewStep};
+use crate::words::record::{
+    Accepted, DaemonMessage, EventRecord, Happened, Judgement, Notice, Record, RefusedMessage,
+    ReviewStep,
+};
 use crate::words::task::Task;
 
 /// The touched parts of a state, each by its key; `None` where there was nothing.
@@ -48,23 +51,13 @@ impl Undo {
             ..Self::default()
         };
         match record {
-            Record::Accepted(accepted) => undo.accepted(state, accepted),
-            Record::Duplicate { .. } => {}
-            Record::Refused {
-                from, cost, notice, ..
-            } => {
-                save(&mut undo.rate, &state.admission.rate.0, from);
-                save(&mut undo.notices, &state.admission.notices, from);
-                if let Notice::Sent { id, .. } = notice {
-                    undo.daemon_id(state, id);
-                }
-                if let Some(cost) = cost {
-                    undo.letters(state, &cost.letters);
-                    undo.step(state, &cost.step);
-                }
+            Record::Judged(Judgement::Accepted(accepted)) => undo.accepted(state, accepted),
+            Record::Judged(Judgement::Duplicate(_)) => {}
+            Record::Judged(Judgement::Refused(refused)) => undo.refused(state, refused),
+            Record::Event(EventRecord::Happened(happened)) => undo.happened(state, happened),
+            Record::Event(EventRecord::Declined(declined)) => {
+                undo.order(state, declined.order.as_ref());
             }
-            Record::Happened(happened) => undo.happened(state, happened),
-            Record::Declined { order, .. } => undo.order(state, order.as_ref()),
         }
         undo
     }
@@ -121,6 +114,19 @@ impl Undo {
         }
         if let Some(step) = step {
             self.step(state, step);
+        }
+    }
+
+    fn refused(&mut self, state: &State, refused: &RefusedMessage) {
+        let admission = &state.admission;
+        save(&mut self.rate, &admission.rate.0, &refused.from);
+        save(&mut self.notices, &admission.notices, &refused.from);
+        if let Notice::Sent { id, .. } = &refused.notice {
+            self.daemon_id(state, id);
+        }
+        if let Some(cost) = &refused.cost {
+            self.letters(state, &cost.letters);
+            self.step(state, &cost.step);
         }
     }
 

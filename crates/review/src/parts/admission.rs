@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::parts::rate::FileRate;
 use crate::words::key::ReviewKey;
-use crate::words::record::{ContentDigest, Notice, Record};
+use crate::words::record::{ContentDigest, Duplicate, Notice};
 use crate::words::refusal::{Fault, Refusal};
 
 /// Notices of refusals one agent gets within a minute; further ones are summed up in the next.
@@ -72,16 +72,16 @@ impl Admission {
         }
     }
 
-    /// The id rules: `None` for a new message, the duplicate's record for a known one.
+    /// The id rules: `None` for a new message, the duplicate for a known one.
     pub(crate) fn check_id(
         &self,
         from: &AgentName,
         id: &MessageId,
         digest: ContentDigest,
-    ) -> Result<Option<Record>, Refusal> {
+    ) -> Result<Option<Duplicate>, Refusal> {
         match self.status_of(from, id, digest) {
             IdStatus::New => Ok(None),
-            IdStatus::Same => Ok(Some(Record::Duplicate {
+            IdStatus::Same => Ok(Some(Duplicate {
                 from: from.clone(),
                 id: id.clone(),
             })),

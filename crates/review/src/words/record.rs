@@ -16,45 +16,203 @@ use crate::words::phase::{CloseReason, EscalationReason, Phase};
 use crate::words::task::Handoff;
 use crate::words::thread::Thread;
 
-/// One decision, as the ledger keeps it.
+/// One decision, as the ledger keeps it. There it is flat, one word for each of the five it can be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(untagged, from = "FlatRecord")]
 pub enum Record {
+    /// What was decided about a message.
+    Judged(Judgement),
+    /// What was decided about something other than a message.
+    Event(EventRecord),
+}
+
+/// What was decided about a message.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judgement {
     /// The message was accepted and goes to its recipients.
     Accepted(Box<Accepted>),
     /// The same bytes under the same id had been accepted before.
-    Duplicate {
-        /// Its sender.
-        from: AgentName,
-        /// Its id.
-        id: MessageId,
-    },
+    Duplicate(Duplicate),
     /// The message was refused.
-    Refused {
-        /// The owner of the outbox it lay in.
-        from: AgentName,
-        /// Why.
-        code: Code,
-        /// What it cost its review.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        cost: Option<Box<RefusalCost>>,
-        /// Whether the sender is told.
-        notice: Notice,
-    },
-    /// Something other than a message moved a review, or was noted of it.
+    Refused(RefusedMessage),
+}
+
+/// What was decided about something other than a message: an order, a pull request, a deadline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventRecord {
+    /// It moved a review, or was noted of it.
     Happened(Box<Happened>),
-    /// A person's decision, or what was reported of a reviewer, does not fit where the review stands.
-    Declined {
-        /// What was asked.
-        event: Event,
-        /// The id it was asked under.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        order: Option<MessageId>,
-        /// Why it changes nothing.
-        code: Code,
-        /// The same in a sentence.
-        why: String,
-    },
+    /// It does not fit where the review stands.
+    Declined(DeclinedEvent),
+}
+
+/// A record as it is written. To read it as one of two kinds would mean to try each in turn.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FlatRecord {
+    Accepted(Box<Accepted>),
+    Duplicate(Duplicate),
+    Refused(RefusedMessage),
+    Happened(Box<Happened>),
+    Declined(DeclinedEvent),
+}
+
+impl From<FlatRecord> for Record {
+    fn from(record: FlatRecord) -> Self {
+        match record {
+            FlatRecord::Accepted(accepted) => Self::Judged(Judgement::Accepted(accepted)),
+            FlatRecord::Duplicate(duplicate) => Self::Judged(Judgement::Duplicate(duplicate)),
+            FlatRecord::Refused(refused) => Self::Judged(Judgement::Refused(refused)),
+            FlatRecord::Happened(happened) => Self::Event(EventRecord::Happened(happened)),
+            FlatRecord::Declined(declined) => Self::Event(EventRecord::Declined(declined)),
+        }
+    }
+}
+
+impl From<Judgement> for Record {
+    fn from(judgement: Judgement) -> Self {
+        Self::Judged(judgement)
+    }
+}
+
+impl From<EventRecord> for Record {
+    fn from(record: EventRecord) -> Self {
+        Self::Event(record)
+    }
+}
+
+impl Record {
+    /// The word an entry of the ledger is found by.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Judged(Judgement::Accepted(_)) => "accepted",
+            Self::Judged(Judgement::Duplicate(_)) => "duplicate",
+            Self::Judged(Judgement::Refused(_)) => "refused",
+            Self::Event(EventRecord::Happened(happened)) => happened.event.word(),
+            Self::Event(EventRecord::Declined(_)) => "declined",
+        }
+    }
+
+    /// What it does to reviews.
+    pub fn steps(&self) -> &[ReviewStep] {
+        match self {
+            Self::Judged(judgement) => judgement.step().map_or(&[], std::slice::from_ref),
+            Self::Event(EventRecord::Happened(happened)) => &happened.steps,
+            Self::Event(EventRecord::Declined(_)) => &[],
+        }
+    }
+
+    /// What the daemon writes to agents about it, the notice of a refusal aside.
+    pub fn letters(&self) -> &[DaemonMessage] {
+        match self {
+            Self::Judged(Judgement::Refused(RefusedMessage {
+                cost: Some(cost), ..
+            })) => &cost.letters,
+            Self::Judged(_) | Self::Event(EventRecord::Declined(_)) => &[],
+            Self::Event(EventRecord::Happened(happened)) => &happened.letters,
+        }
+    }
+
+    /// The message it accepts, if it accepts one.
+    pub fn accepted(&self) -> Option<&Accepted> {
+        match self {
+            Self::Judged(Judgement::Accepted(accepted)) => Some(accepted),
+            Self::Judged(Judgement::Duplicate(_) | Judgement::Refused(_)) | Self::Event(_) => None,
+        }
+    }
+
+    /// The message it refuses, if it refuses one.
+    pub fn refused(&self) -> Option<&RefusedMessage> {
+        match self {
+            Self::Judged(Judgement::Refused(refused)) => Some(refused),
+            Self::Judged(Judgement::Accepted(_) | Judgement::Duplicate(_)) | Self::Event(_) => None,
+        }
+    }
+
+    /// The event that changes something by it, if one does.
+    pub fn happened(&self) -> Option<&Happened> {
+        match self {
+            Self::Event(EventRecord::Happened(happened)) => Some(happened),
+            Self::Event(EventRecord::Declined(_)) | Self::Judged(_) => None,
+        }
+    }
+}
+
+impl Judgement {
+    /// The message's sender; of a refused one the owner of the outbox it lay in.
+    pub fn sender(&self) -> &AgentName {
+        match self {
+            Self::Accepted(accepted) => &accepted.from,
+            Self::Duplicate(duplicate) => &duplicate.from,
+            Self::Refused(refused) => &refused.from,
+        }
+    }
+
+    /// What it does to a review, if it does something.
+    pub fn step(&self) -> Option<&ReviewStep> {
+        match self {
+            Self::Accepted(accepted) => accepted.step.as_ref(),
+            Self::Duplicate(_) => None,
+            Self::Refused(refused) => refused.cost.as_ref().map(|cost| &cost.step),
+        }
+    }
+}
+
+impl EventRecord {
+    /// What was reported.
+    pub fn event(&self) -> &Event {
+        match self {
+            Self::Happened(happened) => &happened.event,
+            Self::Declined(declined) => &declined.event,
+        }
+    }
+
+    /// The id it was asked under.
+    pub fn order(&self) -> Option<&MessageId> {
+        match self {
+            Self::Happened(happened) => happened.order.as_ref(),
+            Self::Declined(declined) => declined.order.as_ref(),
+        }
+    }
+}
+
+/// A message whose bytes had been accepted before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Duplicate {
+    /// Its sender.
+    pub from: AgentName,
+    /// Its id.
+    pub id: MessageId,
+}
+
+/// A refused message and what it costs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RefusedMessage {
+    /// The owner of the outbox it lay in.
+    pub from: AgentName,
+    /// Why.
+    pub code: Code,
+    /// What it cost its review.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cost: Option<Box<RefusalCost>>,
+    /// Whether the sender is told.
+    pub notice: Notice,
+}
+
+/// A person's decision, or a report about a reviewer, that does not fit where the review stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeclinedEvent {
+    /// What was asked.
+    pub event: Event,
+    /// The id it was asked under.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub order: Option<MessageId>,
+    /// Why it changes nothing.
+    pub code: Code,
+    /// The same in a sentence.
+    pub why: String,
 }
 
 /// An accepted message and everything it changes.
@@ -283,5 +441,32 @@ impl<'de> Deserialize<'de> for ContentDigest {
             *byte = u8::from_str_radix(pair, 16).map_err(serde::de::Error::custom)?;
         }
         Ok(Self(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_record_is_one_flat_word_in_the_ledger() {
+        let event = r#"{"taken":{"pr":"86","reviewer":"codex"}}"#;
+        for (word, fields) in [
+            ("duplicate", r#""from":"claude","id":"msg-1""#.to_owned()),
+            (
+                "refused",
+                r#""from":"claude","code":"id_collision","notice":"never""#.to_owned(),
+            ),
+            ("happened", format!(r#""event":{event}"#)),
+            (
+                "declined",
+                format!(r#""event":{event},"code":"thread_not_open","why":"it is not""#),
+            ),
+        ] {
+            let line = format!(r#"{{"{word}":{{{fields}}}}}"#);
+            let record: Record =
+                serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            assert_eq!(serde_json::to_string(&record).expect("JSON"), line);
+        }
     }
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, TimeDelta, Utc};
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Act, ContentDigest, Decision, Event, Fault, PersonsDecision, Policy, Posted, PullAction,
-    PullEvent, Rank, Record, Refused, ReportedEvent, Restore, Review, State, Which, apply, decide,
-    due, on_event, refuse,
+    Act, ContentDigest, Decision, Event, EventRecord, Fault, Judgement, PersonsDecision, Policy,
+    Posted, PullAction, PullEvent, Rank, Record, Refused, ReportedEvent, Restore, Review, State,
+    Which, apply, decide, due, on_event, refuse,
 };
 use validate_message::{PacketInput, Valid, check};
 
@@ -95,8 +95,8 @@ impl Table {
         };
         let answer = decide(&self.state, &self.policy, posted, self.now);
         let (record, said) = match answer {
-            Ok(decision @ Decision::Duplicate(_)) => {
-                (decision.into_record(), Ok("duplicate".to_owned()))
+            Ok(Decision::Duplicate(duplicate)) => {
+                (Judgement::Duplicate(duplicate), Ok("duplicate".to_owned()))
             }
             Ok(Decision::Accept(accepted)) => {
                 let word = accepted
@@ -104,7 +104,7 @@ impl Table {
                     .as_ref()
                     .map_or("delivered", |step| step.phase.word());
                 let word = word.to_owned();
-                (Record::Accepted(accepted), Ok(word))
+                (Judgement::Accepted(accepted), Ok(word))
             }
             Err(refusal) => {
                 let ids = ["notice", "word"].map(|word| {
@@ -127,11 +127,10 @@ impl Table {
                 let codes = codes.collect();
                 let record = refuse(&self.state, &refused, self.now);
                 self.faults = refusal.faults;
-                (record, Err(codes))
+                (Judgement::Refused(record), Err(codes))
             }
         };
-        apply(&mut self.state, &record, self.now);
-        self.records.push((record, self.now));
+        self.keep(record);
         said
     }
 
@@ -146,10 +145,9 @@ impl Table {
         self.now += TimeDelta::seconds(1);
         let told = ReportedEvent { order: None, event };
         let record = on_event(&self.state, &self.policy, told, self.now, &mut self.ids());
-        let declined = if let Record::Declined { code, .. } = &record {
-            Some(code.to_string())
-        } else {
-            None
+        let declined = match &record {
+            EventRecord::Happened(_) => None,
+            EventRecord::Declined(declined) => Some(declined.code.to_string()),
         };
         self.keep(record);
         declined.map_or(Ok(()), Err)
@@ -175,7 +173,8 @@ impl Table {
         }
     }
 
-    fn keep(&mut self, record: Record) {
+    fn keep(&mut self, record: impl Into<Record>) {
+        let record = record.into();
         apply(&mut self.state, &record, self.now);
         self.records.push((record, self.now));
     }
@@ -225,7 +224,7 @@ impl Table {
 
     /// What the last record handed off: `task -> target ids`, and what stayed: `id why`.
     pub(crate) fn handoff(&self) -> (Vec<String>, Vec<String>) {
-        let Record::Happened(happened) = self.last_record() else {
+        let Some(happened) = self.last_record().happened() else {
             return Default::default();
         };
         let handoff = happened.handoff.clone().unwrap_or_default();

@@ -3,8 +3,9 @@
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use mailbox::compose::packet::{SIZE_MAX, read};
+use mailbox::compose::packet::read;
 use mailbox::compose::response_file::ResponseFile;
+use message_schema::limit::PACKET_BYTES_MAX;
 use message_schema::line::escaped;
 use serde_json::Value;
 
@@ -43,11 +44,11 @@ fn standard_input() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     io::stdin()
         .lock()
-        .take(SIZE_MAX + 1)
+        .take(PACKET_BYTES_MAX + 1)
         .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > SIZE_MAX {
+    if bytes.len() as u64 > PACKET_BYTES_MAX {
         return Err(io::Error::other(format!(
-            "it has more than {SIZE_MAX} bytes"
+            "it has more than {PACKET_BYTES_MAX} bytes"
         )));
     }
     Ok(bytes)

@@ -8,7 +8,7 @@ use inspect::outcome::OrderOutcome;
 use message_schema::Code;
 use message_schema::id::{AgentName, PrNumber, Repo};
 use message_schema::line::escaped;
-use review::{Event, Record, Which};
+use review::{DeclinedEvent, Event, EventRecord, Which};
 
 use super::answer::CommandOutput;
 use super::context::{Context, quoted};
@@ -46,17 +46,14 @@ pub(super) fn give(event: Event, context: &Context) -> Result<Exit, Failure> {
     let heard = submit_order::submit(root, event).map_err(|error| failure(&error, root))?;
     let outcome = OrderOutcome::of(&heard.id, &heard.entry, &heard.record);
     match heard.record {
-        Record::Declined { code, why, .. } => Err(Failure::plain(
+        EventRecord::Declined(DeclinedEvent { code, why, .. }) => Err(Failure::plain(
             exit(code),
             format!("{code}: {}", escaped(&why)),
         )
         .code(code.as_str())
         .data(&outcome)
         .next(context.command("status"))),
-        Record::Happened(_)
-        | Record::Accepted(_)
-        | Record::Duplicate { .. }
-        | Record::Refused { .. } => {
+        EventRecord::Happened(_) => {
             context.say(&CommandOutput::new(outcome), OrderOutcome::text)?;
             Ok(Exit::Ok)
         }

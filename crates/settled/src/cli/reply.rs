@@ -3,6 +3,7 @@
 use mailbox::mailboxes::{AgentMailboxes, MailboxEntry};
 use message_schema::envelope::{DAEMON, MessageType, ReviewKind, TextKind};
 use message_schema::id::{AgentName, PrNumber};
+use message_schema::limit::SUBJECT_CHARS_MAX;
 use message_schema::line::escaped;
 use workspace::clock;
 
@@ -141,8 +142,10 @@ fn answer(context: &Context, parent: &MailboxEntry) -> Result<MessageType, Failu
     }
 }
 
-/// The subject of an answer: a subject has at most 200 characters.
+/// The subject of an answer, cut to what a subject may hold.
 fn subject(parent: &str) -> String {
-    let rest = parent.strip_prefix("Re: ").unwrap_or(parent);
-    format!("Re: {}", rest.chars().take(196).collect::<String>())
+    const RE: &str = "Re: ";
+    let rest = parent.strip_prefix(RE).unwrap_or(parent);
+    let fitting: String = rest.chars().take(SUBJECT_CHARS_MAX - RE.len()).collect();
+    format!("{RE}{fitting}")
 }

@@ -62,7 +62,7 @@ impl Book {
             away: Away::Sent(file),
             text: Some(text.to_owned()),
         };
-        self.keep(seconds, &record, Some(original));
+        self.keep(seconds, &record.into(), Some(original));
     }
 
     /// Keeps a deadline, as late as the daemon comes to it.
@@ -71,7 +71,7 @@ impl Book {
         let due = review::due(&self.state, &self.policy, at(seconds), &mut || {
             written.next()
         });
-        self.keep(seconds, &due.expect("a deadline has come"), None);
+        self.keep(seconds, &due.expect("a deadline has come").into(), None);
     }
 
     fn keep(&mut self, seconds: i64, record: &Record, original: Option<Original>) {

@@ -5,8 +5,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use judgement::Judge;
 use message_schema::id::{AgentName, MessageId};
 use review::{
-    Act, ContentDigest, Event, PersonsDecision, Policy, Posted, PullAction, PullEvent, Record,
-    ReportedEvent, Review, State, Which,
+    Act, ContentDigest, Event, EventRecord, Judgement, PersonsDecision, Policy, Posted, PullAction,
+    PullEvent, ReportedEvent, Review, State, Which,
 };
 use validate_message::PacketInput;
 
@@ -257,16 +257,16 @@ impl Probe {
         };
         let mut ids = self.ids();
         let (record, refused) = match self.judge().checked(posted) {
-            Ok(decision) => (decision.into_record(), None),
+            Ok(decision) => (decision.into_judgement(), None),
             Err(refusal) => {
                 let costs = refusal.review.as_deref().map(|key| (key, refusal.costs));
                 let code = refusal.code();
                 let judge = self.judge();
                 let record = judge.refuse_checked(&outbox, code, costs, &mut ids);
-                (record, Some(code))
+                (Judgement::Refused(record), Some(code))
             }
         };
-        review::apply(&mut self.state, &record, self.now);
+        review::apply(&mut self.state, &record.into(), self.now);
         refused.map_or_else(|| self.phase().to_owned(), |code| format!("`{code}`"))
     }
 
@@ -286,7 +286,7 @@ impl Probe {
         let mut ids = self.ids();
         let record = self.judge().due(&mut ids);
         let record = record.expect("a deadline that has come makes a record");
-        review::apply(&mut self.state, &record, self.now);
+        review::apply(&mut self.state, &record.into(), self.now);
         self.phase().to_owned()
     }
 
@@ -319,19 +319,17 @@ impl Probe {
             .judge()
             .event(ReportedEvent { order: None, event }, &mut ids);
         let before = self.review().cloned();
-        review::apply(&mut self.state, &record, self.now);
+        let declined = match &record {
+            EventRecord::Happened(_) => None,
+            EventRecord::Declined(declined) => Some(format!("`{}`", declined.code)),
+        };
+        review::apply(&mut self.state, &record.into(), self.now);
         let is_same = self.review() == before.as_ref();
-        match record {
-            Record::Declined { code, .. } => format!("`{code}`"),
-            Record::Happened(_) if is_same => "-".to_owned(),
-            Record::Happened(_) => match &self.review().map(|review| &review.phase) {
-                Some(review::Phase::Approved(approval)) if approval.stale => "stale".to_owned(),
-                Some(_) | None => self.phase().to_owned(),
-            },
-            Record::Accepted(_) | Record::Duplicate { .. } | Record::Refused { .. } => {
-                unreachable!("an event makes no record of a message")
-            }
-        }
+        declined.unwrap_or_else(|| match &self.review().map(|review| &review.phase) {
+            _ if is_same => "-".to_owned(),
+            Some(review::Phase::Approved(approval)) if approval.stale => "stale".to_owned(),
+            Some(_) | None => self.phase().to_owned(),
+        })
     }
 
     fn ids(&mut self) -> impl FnMut() -> MessageId + use<> {

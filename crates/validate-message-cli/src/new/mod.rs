@@ -7,6 +7,7 @@ use chrono::Utc;
 use clap::builder::PossibleValuesParser;
 use message_schema::envelope::{MessageType, Priority, ReviewKind, TextKind, Timestamp};
 use message_schema::id::{AgentName, CommitSha, MessageId, PacketPath, PrNumber};
+use message_schema::limit::SUBJECT_CHARS_MAX;
 use message_schema::{parse, render_document};
 use ulid::Ulid;
 use validate_message::{PacketInput, check};
@@ -124,8 +125,8 @@ fn id(text: &str) -> Result<String, String> {
 }
 
 fn subject(text: &str) -> Result<String, String> {
-    let fits =
-        (1..=200).contains(&text.trim().chars().count()) && message_schema::line::is_one_line(text);
+    let fits = (1..=SUBJECT_CHARS_MAX).contains(&text.trim().chars().count())
+        && message_schema::line::is_one_line(text);
     fits.then(|| text.trim().to_owned()).ok_or_else(|| {
         "expected 1 to 200 characters on one line, without control or bidi characters".to_owned()
     })

@@ -22,7 +22,7 @@ pub use self::context::Posted;
 use self::context::{MessageContext, Ruling};
 use crate::parts::state::State;
 use crate::words::policy::Policy;
-use crate::words::record::{Accepted, ContentDigest, Record};
+use crate::words::record::{Accepted, ContentDigest, Duplicate, Judgement};
 use crate::words::refusal::{Fault, Refusal, outside_review};
 
 /// What is to be done with a message that is not refused.
@@ -31,15 +31,15 @@ pub enum Decision {
     /// It goes to its recipients.
     Accept(Box<Accepted>),
     /// It was accepted before; the file is put away without notice or effect.
-    Duplicate(Record),
+    Duplicate(Duplicate),
 }
 
 impl Decision {
     /// What the ledger keeps of it.
-    pub fn into_record(self) -> Record {
+    pub fn into_judgement(self) -> Judgement {
         match self {
-            Self::Accept(accepted) => Record::Accepted(accepted),
-            Self::Duplicate(record) => record,
+            Self::Accept(accepted) => Judgement::Accepted(accepted),
+            Self::Duplicate(duplicate) => Judgement::Duplicate(duplicate),
         }
     }
 }
@@ -60,11 +60,12 @@ pub fn decide(
     let envelope = context.envelope();
 
     check_sender(&context)?;
-    if let Some(record) = state
-        .admission
-        .check_id(&envelope.from, &envelope.id, posted.digest)?
+    if let Some(duplicate) =
+        state
+            .admission
+            .check_id(&envelope.from, &envelope.id, posted.digest)?
     {
-        return Ok(Decision::Duplicate(record));
+        return Ok(Decision::Duplicate(duplicate));
     }
     let unsendable: Vec<Fault> = recipient_faults(&context)
         .into_iter()
@@ -87,14 +88,14 @@ pub fn decide(
     Ok(accept(&context, ruling))
 }
 
-/// The record of a message that was accepted before, byte for byte, from this very outbox: whatever
+/// A message that was accepted before, byte for byte, from this very outbox: whatever
 /// has become of its packet since, it is a duplicate. Asked before the message is checked.
 pub fn repeated(
     state: &State,
     outbox: &AgentName,
     id: &MessageId,
     digest: ContentDigest,
-) -> Option<Record> {
+) -> Option<Duplicate> {
     state.admission.check_id(outbox, id, digest).ok().flatten()
 }
 

@@ -15,7 +15,7 @@ use self::context::{Consequences, Declined, EventContext};
 use crate::parts::state::State;
 use crate::words::event::Event;
 use crate::words::policy::Policy;
-use crate::words::record::{Happened, Record};
+use crate::words::record::{DeclinedEvent, EventRecord, Happened};
 
 /// An event as a person, a runner or the daemon reports it.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub fn on_event(
     reported: ReportedEvent<'_>,
     now: DateTime<Utc>,
     ids: &mut dyn FnMut() -> MessageId,
-) -> Record {
+) -> EventRecord {
     let mut context = EventContext {
         state,
         policy,
@@ -58,7 +58,7 @@ pub fn on_event(
             letters,
             handoff,
             pair,
-        }) => Record::Happened(Box::new(Happened {
+        }) => EventRecord::Happened(Box::new(Happened {
             event,
             order,
             steps,
@@ -66,12 +66,12 @@ pub fn on_event(
             handoff,
             pair,
         })),
-        Err(Declined { code, why }) => Record::Declined {
+        Err(Declined { code, why }) => EventRecord::Declined(DeclinedEvent {
             event,
             order,
             code,
             why,
-        },
+        }),
     }
 }
 
@@ -82,7 +82,7 @@ pub fn due(
     policy: &Policy,
     now: DateTime<Utc>,
     ids: &mut dyn FnMut() -> MessageId,
-) -> Option<Record> {
+) -> Option<EventRecord> {
     let (at, key) = state.next_deadline()?;
     let (_, which) = state.review(key)?.deadline()?;
     let event = Event::Deadline {

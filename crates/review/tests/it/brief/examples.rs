@@ -99,7 +99,7 @@ fn a_brief_counts_what_the_round_has_used() {
         event: &event,
     };
     let record = on_event(&table.state, &table.policy, told, table.now, &mut ids);
-    apply(&mut table.state, &record, table.now);
+    apply(&mut table.state, &record.into(), table.now);
     let taken = table.now;
     table.now += TimeDelta::seconds(100);
     table.supersede().expect("replaced");

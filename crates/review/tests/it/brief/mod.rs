@@ -135,7 +135,7 @@ fn decide(table: &mut Table, act: Act) {
         table.now,
         &mut ids,
     );
-    apply(&mut table.state, &record, table.now);
+    apply(&mut table.state, &record.into(), table.now);
 }
 
 /// An answer to one thread.

@@ -2,7 +2,7 @@
 
 use super::{ok, refused};
 use crate::table::{Note, Table, claude, codex};
-use review::{Notice, Record};
+use review::{Notice, RefusedMessage};
 
 #[test]
 fn the_id_of_a_refused_message_stays_free() {
@@ -95,7 +95,7 @@ fn thirty_notices_a_minute_and_then_a_sum() {
     for _ in 0..33 {
         table.send(&note).expect_err("refused");
         table.now -= chrono::TimeDelta::seconds(1);
-        let Record::Refused { notice, .. } = table.last_record() else {
+        let Some(RefusedMessage { notice, .. }) = table.last_record().refused() else {
             panic!("not refused")
         };
         notices.push(notice.clone());
@@ -112,7 +112,7 @@ fn thirty_notices_a_minute_and_then_a_sum() {
     );
     table.now += chrono::TimeDelta::minutes(1);
     table.send(&note).expect_err("refused");
-    let Record::Refused { notice, .. } = table.last_record() else {
+    let Some(RefusedMessage { notice, .. }) = table.last_record().refused() else {
         panic!("not refused")
     };
     assert!(
@@ -131,10 +131,10 @@ fn an_answer_to_a_notice_gets_no_notice() {
             ..claude("question")
         })
         .expect_err("refused");
-    let Record::Refused {
+    let Some(RefusedMessage {
         notice: Notice::Sent { id, .. },
         ..
-    } = table.last_record().clone()
+    }) = table.last_record().refused().cloned()
     else {
         panic!("no notice")
     };
@@ -146,7 +146,7 @@ fn an_answer_to_a_notice_gets_no_notice() {
         ..claude("question")
     };
     table.send(&answer).expect_err("refused");
-    let Record::Refused { notice, .. } = table.last_record() else {
+    let Some(RefusedMessage { notice, .. }) = table.last_record().refused() else {
         panic!("not refused")
     };
     assert_eq!(*notice, Notice::Never);
@@ -157,10 +157,10 @@ fn a_correction_that_cites_the_notice_is_heard() {
     let mut table = Table::default();
     table.request().expect("opens");
     table.lgtm("", Some("F-001 P1 open")).expect_err("refused");
-    let Record::Refused {
+    let Some(RefusedMessage {
         notice: Notice::Sent { id, .. },
         ..
-    } = table.last_record().clone()
+    }) = table.last_record().refused().cloned()
     else {
         panic!("no notice")
     };
@@ -173,7 +173,7 @@ fn a_correction_that_cites_the_notice_is_heard() {
             ..codex("review_lgtm")
         })
         .expect_err("refused");
-    let Record::Refused { notice, .. } = table.last_record() else {
+    let Some(RefusedMessage { notice, .. }) = table.last_record().refused() else {
         panic!("not refused")
     };
     assert!(matches!(notice, Notice::Sent { .. }), "{notice:?}");

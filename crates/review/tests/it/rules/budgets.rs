@@ -2,7 +2,7 @@
 
 use super::{ok, refused};
 use crate::table::{Note, Table, claude, codex, packet, which};
-use review::{EscalationReason, Event, Phase, Record, Says};
+use review::{EscalationReason, Event, Phase, RefusedMessage, Says};
 
 fn turns(table: &mut Table, count: u16) -> Result<String, String> {
     table.on_event(&Event::Turns {
@@ -78,9 +78,9 @@ fn an_approval_beyond_its_turns_closes_the_invocation() {
         table.review().phase,
         Phase::Escalated(EscalationReason::ReviewerBudgetExceeded)
     );
-    let Record::Refused {
+    let Some(RefusedMessage {
         cost: Some(cost), ..
-    } = table.last_record()
+    }) = table.last_record().refused()
     else {
         panic!("it costs the invocation")
     };

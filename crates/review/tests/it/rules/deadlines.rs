@@ -3,7 +3,7 @@
 use super::{fixing, ok, refused, second_round};
 use crate::table::{Table, which};
 use chrono::TimeDelta;
-use review::{Act, Deadline, EscalationReason, Event, Phase, Record, RuntimeClock, Says, patience};
+use review::{Act, Deadline, EscalationReason, Event, Phase, RuntimeClock, Says, patience};
 
 fn reason(table: &Table) -> &EscalationReason {
     let phase = &table.review().phase;
@@ -40,7 +40,7 @@ fn once_taken_the_runtime_counts_and_its_end_is_the_daemon_s_feedback() {
     assert_eq!(table.wait(TimeDelta::seconds(89)), "reviewing");
     assert_eq!(table.wait(TimeDelta::seconds(1)), "escalated");
     assert_eq!(*reason(&table), EscalationReason::ReviewerBudgetExceeded);
-    let Record::Happened(happened) = table.last_record() else {
+    let Some(happened) = table.last_record().happened() else {
         panic!("a deadline is an event")
     };
     assert!(matches!(

@@ -3,7 +3,7 @@
 use super::{ok, refused};
 use crate::table::{Note, Table, claude};
 use message_schema::limit::Rounds;
-use review::{Record, ThreadState};
+use review::ThreadState;
 
 const EMPTY_DIFF: &str =
     "F-001 P1 open title: Empty diff is not handled; file: src/diff.rs; lines: 40-45";
@@ -173,7 +173,7 @@ fn a_late_blocker_outside_the_touched_files_is_deferred() {
         table
             .feedback(2, &format!("F-001 P1 fixed\n{finding}"))
             .expect("feedback");
-        let Record::Accepted(accepted) = table.last_record() else {
+        let Some(accepted) = table.last_record().accepted() else {
             panic!("not accepted")
         };
         let thread = table

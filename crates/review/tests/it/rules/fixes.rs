@@ -131,7 +131,7 @@ fn a_task_of_another_agent_or_of_nobody_has_no_effect() {
         }),
         ok("reviewing")
     );
-    let review::Record::Accepted(accepted) = table.last_record() else {
+    let Some(accepted) = table.last_record().accepted() else {
         unreachable!()
     };
     assert!(

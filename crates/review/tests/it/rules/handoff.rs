@@ -67,7 +67,7 @@ fn an_unmerged_pull_request_drops_what_was_queued() {
         .person(Act::Queue("F-1".parse().expect("an id")))
         .expect("queued");
     table.pull(PullAction::Closed, None).expect("closed");
-    let review::Record::Happened(happened) = table.last_record() else {
+    let Some(happened) = table.last_record().happened() else {
         unreachable!()
     };
     let handoff = happened.handoff.as_ref().expect("judged");
@@ -199,7 +199,7 @@ fn verify_said_by_another_agent_is_ignored_with_a_warning() {
     table.policy.handoff.mode = HandoffMode::Full;
     table.policy.handoff.target = Some(agent("gemini"));
     table.request_with("run_trigger: verify").expect("opens");
-    let review::Record::Accepted(accepted) = table.last_record() else {
+    let Some(accepted) = table.last_record().accepted() else {
         unreachable!()
     };
     assert!(

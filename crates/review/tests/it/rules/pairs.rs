@@ -70,7 +70,7 @@ impl Table {
     /// Reports a step; where the pair stands then, or the code it was declined with.
     fn step(&mut self, what: PairStep) -> Result<PairStanding, String> {
         self.tell(&Event::Pair(PairReport { pair: id(), what }))?;
-        let review::Record::Happened(happened) = self.last_record() else {
+        let Some(happened) = self.last_record().happened() else {
             panic!("it was not declined")
         };
         Ok(happened
@@ -398,7 +398,7 @@ fn what_a_pair_that_failed_leaves_open_is_a_persons() {
         table.review().phase,
         Phase::Escalated(EscalationReason::InvocationFailed)
     );
-    let review::Record::Happened(happened) = table.last_record() else {
+    let Some(happened) = table.last_record().happened() else {
         panic!("it happened")
     };
     let told: Vec<&str> = happened

@@ -2,7 +2,7 @@
 
 use super::{fixing, ok, refused, second_round};
 use crate::table::{Note, Table, claude, codex};
-use review::{Hold, Phase, Record, ThreadState};
+use review::{Hold, Phase, ThreadState};
 
 #[test]
 fn feedback_a_fix_and_a_second_round_end_in_approval() {
@@ -107,7 +107,7 @@ fn a_request_may_ask_for_fewer_rounds_and_is_clamped_at_the_projects() {
     let mut table = Table::default();
     table.request_with("max_rounds: 3").expect("opens");
     assert_eq!(table.review().rounds.get(), 2);
-    let Record::Accepted(accepted) = table.last_record() else {
+    let Some(accepted) = table.last_record().accepted() else {
         panic!("not accepted")
     };
     assert_eq!(accepted.warnings.len(), 1, "{:?}", accepted.warnings);

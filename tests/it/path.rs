@@ -13,7 +13,7 @@ const STAGE_VALUES: [&str; 6] = [
     "OutboxFile",
     "Message",
     "Valid",
-    "Decision",
+    "Accepted",
     "EntryDraft",
     "Committed",
 ];

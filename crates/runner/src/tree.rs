@@ -87,26 +87,53 @@ pub(crate) fn become_reaper() {
 
 /// Every process below that one, without itself.
 pub fn below(root: i32) -> Vec<Process> {
-    let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
-    for pid in running() {
-        if let Some(stat) = stat(pid)
-            && !stat.is_over
-        {
-            children.entry(stat.parent).or_default().push(Process {
-                pid,
-                start: stat.start,
-            });
+    Snapshot::take().below(vec![root])
+}
+
+/// One look at all processes. Whoever compares two looks takes what was forked in between for what it is not.
+struct Snapshot {
+    /// The processes that run, with their session, by their parent.
+    children: BTreeMap<i32, Vec<(Process, i32)>>,
+}
+
+impl Snapshot {
+    fn take() -> Self {
+        let mut children: BTreeMap<i32, Vec<(Process, i32)>> = BTreeMap::new();
+        for pid in running() {
+            if let Some(stat) = stat(pid)
+                && !stat.is_over
+            {
+                let start = stat.start;
+                let of_parent = children.entry(stat.parent).or_default();
+                of_parent.push((Process { pid, start }, stat.session));
+            }
         }
+        Self { children }
     }
-    let mut found = Vec::new();
-    let mut parents = vec![root];
-    while let Some(parent) = parents.pop() {
-        for child in children.remove(&parent).unwrap_or_default() {
-            parents.push(child.pid);
-            found.push(child);
+
+    fn below(mut self, mut parents: Vec<i32>) -> Vec<Process> {
+        let mut found = Vec::new();
+        while let Some(parent) = parents.pop() {
+            for (child, _) in self.children.remove(&parent).unwrap_or_default() {
+                parents.push(child.pid);
+                found.push(child);
+            }
         }
+        found
     }
-    found
+
+    /// The children of a process that are in another session than it and are none of these, and all that is below
+    /// them. What is below one of these is never looked at, so nothing that it forks meanwhile can be met here.
+    fn strays(mut self, root: i32, session: i32, keepers: &[i32]) -> Vec<Process> {
+        let children = self.children.remove(&root).unwrap_or_default();
+        let strays = children
+            .into_iter()
+            .filter(|(child, of_child)| *of_child != session && !keepers.contains(&child.pid));
+        let mut strays: Vec<Process> = strays.map(|(child, _)| child).collect();
+        let below = self.below(strays.iter().map(|stray| stray.pid).collect());
+        strays.extend(below);
+        strays
+    }
 }
 
 /// Ends everything that `members` names: asks first, then kills what is left after `grace`. Says whether nothing is
@@ -135,6 +162,10 @@ pub fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace: Durati
     }
     for _ in 0..LOOKS_MAX {
         let left = members();
+        // What was stopped and is no member any more was stopped by mistake.
+        let is_mistaken = |process: &&Process| !left.contains(process);
+        let mistaken = stopped.iter().filter(is_mistaken);
+        mistaken.for_each(|process| process.signal(Signal::CONT));
         if left.is_empty() {
             return true;
         }
@@ -145,34 +176,15 @@ pub fn end(members: impl Fn() -> Vec<Process>, group: Option<Pid>, grace: Durati
     members().is_empty()
 }
 
-/// Every process below that one that is in another session than it, and what is below those.
-fn below_in_other_sessions(root: i32) -> Vec<Process> {
-    let Some(own) = stat(root).map(|stat| stat.session) else {
-        return Vec::new();
-    };
-    let all = below(root);
-    let is_elsewhere = |process: &&Process| {
-        stat(process.pid).is_some_and(|it| it.parent == root && it.session != own)
-    };
-    let children: Vec<Process> = all.iter().filter(is_elsewhere).copied().collect();
-    children
-        .iter()
-        .flat_map(|child| below(child.pid))
-        .chain(children.iter().copied())
-        .collect()
-}
-
 /// Ends what lies below this process and is below none of these keepers: what agents left behind whose keeper was
 /// killed. A keeper has a session of its own, so nothing of an agent is in ours; what else our parent may have left
 /// us is.
 pub fn end_strays(keepers: &[i32]) {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    let strays = || {
-        let kept: Vec<_> = keepers.iter().flat_map(|keeper| below(*keeper)).collect();
-        let mut strays = below_in_other_sessions(own);
-        strays.retain(|process| !keepers.contains(&process.pid) && !kept.contains(process));
-        strays
+    let Some(session) = stat(own).map(|stat| stat.session) else {
+        return;
     };
+    let strays = || Snapshot::take().strays(own, session, keepers);
     if !strays().is_empty() {
         end(strays, None, Duration::ZERO);
     }

@@ -319,7 +319,7 @@ fn an_old_ledger_adds_up_to_what_it_did() {
         });
         assert!(
             then == now,
-            "{name} adds up otherwise, or is written otherwise, under the same form: raise FORM in fold.rs, so that no \
+            "{name} adds up otherwise, or is written otherwise, under the same form: raise FORM in index.rs, so that no \
              start takes up a snapshot of before\n--- then\n{then}\n--- now\n{now}"
         );
         let (verified, _) = spool::verify_with::<LedgerIndex>(room.root()).expect("a whole ledger");

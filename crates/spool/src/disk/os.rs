@@ -315,20 +315,28 @@ mod tests {
         std::fs::write(path("outside/file"), "canary").expect("a file");
         symlink(path("outside"), path("inside/link")).expect("a link");
         let at = Os.open_root(&path("inside")).expect("the root");
-        let is_over = std::sync::atomic::AtomicBool::new(false);
         let names = ["deep", "aside", "link"].map(|name| path("inside").join(name));
+        let [deep, aside, link] = &names;
+        let rename_all = || {
+            for (from, to) in [(deep, aside), (link, deep), (deep, link), (aside, deep)] {
+                std::fs::rename(from, to).expect("only we rename here");
+            }
+        };
+        let (over, is_over) = std::sync::mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let [deep, aside, link] = &names;
-                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
-                    for (from, to) in [(deep, aside), (link, deep), (deep, link), (aside, deep)] {
-                        std::fs::rename(from, to).expect("only we rename here");
-                    }
+            scope.spawn(move || {
+                // A failed assertion drops the other end, and the renaming stops.
+                while is_over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                    rename_all();
+                    // Where every opening meets a renaming the kernel refuses them all, and nothing is tried.
+                    std::thread::yield_now();
                 }
             });
+            let over = over;
             for open in [open_beneath, open_by_component] {
-                let mut opened = 0;
-                for _ in 0..10_000 {
+                let (mut opened, mut tries) = (0, 0);
+                while tries < 10_000 || (opened == 0 && tries < 1_000_000) {
+                    tries += 1;
                     let Ok(file) = open(&at, Path::new("deep/file"), OFlags::RDONLY) else {
                         continue;
                     };
@@ -339,7 +347,7 @@ mod tests {
                 }
                 assert!(opened > 0, "nothing was opened");
             }
-            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            drop(over);
         });
     }
 

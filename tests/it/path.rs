@@ -8,7 +8,7 @@
 use settled_tests::call_path::SourceIndex;
 use settled_tests::{read, repository, write};
 
-/// What each stage makes, as in the table "The way of a message".
+/// What each stage makes, in the order of the page.
 const STAGE_VALUES: [&str; 6] = [
     "OutboxFile",
     "Message",

@@ -6,8 +6,6 @@
 pub(crate) enum Duty {
     /// Looks through every outbox, whatever the watcher says.
     Sweep,
-    /// Looks through the inboxes for mail of unknown senders, and says how things stand.
-    Report,
     /// Judges, commits and delivers what is there, keeps deadlines, and tends the commands of agents.
     Pass,
     /// Makes what was delivered survive a power cut.
@@ -17,13 +15,7 @@ pub(crate) enum Duty {
 }
 
 impl Duty {
-    const ALL: [Self; 5] = [
-        Self::Sweep,
-        Self::Report,
-        Self::Pass,
-        Self::Checkpoint,
-        Self::Beat,
-    ];
+    const ALL: [Self; 4] = [Self::Sweep, Self::Pass, Self::Checkpoint, Self::Beat];
 }
 
 /// The times of all duties.
@@ -57,14 +49,19 @@ impl Schedule {
         let at = self.at[duty as usize];
         match duty {
             Duty::Pass => at.map(|at| at.max(self.resting_until)),
-            Duty::Sweep | Duty::Report | Duty::Checkpoint | Duty::Beat => at,
+            Duty::Sweep | Duty::Checkpoint | Duty::Beat => at,
         }
     }
 
     /// What is due, in the order in which it is done.
     pub(crate) fn due(&self, now: u64) -> Vec<Duty> {
-        let is_due = |duty: &Duty| self.at(*duty).is_some_and(|at| at <= now);
-        Duty::ALL.into_iter().filter(is_due).collect()
+        let duties = Duty::ALL.into_iter();
+        duties.filter(|duty| self.is_due(*duty, now)).collect()
+    }
+
+    /// Whether a duty is due, also after another duty has put it off.
+    pub(crate) fn is_due(&self, duty: Duty, now: u64) -> bool {
+        self.at(duty).is_some_and(|at| at <= now)
     }
 
     /// When anything is due next.

@@ -158,6 +158,8 @@ struct Daemon<'r> {
     /// When every outbox was last looked through.
     swept_at: DateTime<Utc>,
     schedule: Schedule,
+    /// Sweeps before this time, in milliseconds of the monotonic clock, neither look for unknown senders nor report.
+    report_at: u64,
     /// Called once every outbox was looked through for the first time.
     ready: Option<Ready<'r>>,
     supervisor: Supervisor,
@@ -184,6 +186,7 @@ impl<'r> Daemon<'r> {
             orders,
             swept_at: DateTime::UNIX_EPOCH,
             schedule: Schedule::default(),
+            report_at: 0,
             ready: None,
             supervisor: Supervisor::from_environment(),
             exporter: None,
@@ -208,12 +211,14 @@ impl<'r> Daemon<'r> {
         self.start_watching();
         self.exporter = self.listen(self.mailroom.config())?;
         self.schedule.set(Duty::Sweep, Some(0));
-        self.schedule.set(Duty::Report, Some(0));
         loop {
             let now = self.clock.read();
             self.plan(now);
             for duty in self.schedule.due(now.mono) {
-                self.perform(duty, now)?;
+                // A pass that delivered has put the checkpoint off: one sync serves what comes in a row.
+                if self.schedule.is_due(duty, now.mono) {
+                    self.perform(duty, now)?;
+                }
             }
             self.turned(now);
             let wait = self.pause(now);
@@ -249,12 +254,12 @@ impl<'r> Daemon<'r> {
                     ready(&self.mailroom);
                     self.supervisor.ready(&self.mailroom.standing());
                 }
+                if now.mono >= self.report_at {
+                    self.mailroom.look_for_unknown_senders();
+                    self.report();
+                    self.report_at = now.mono + SWEEP_MS;
+                }
                 self.swept_at = now.utc;
-                self.schedule.set(duty, Some(now.mono + SWEEP_MS));
-            }
-            Duty::Report => {
-                self.mailroom.look_for_unknown_senders();
-                self.report();
                 self.schedule.set(duty, Some(now.mono + SWEEP_MS));
             }
             Duty::Pass => match self.pass(now) {

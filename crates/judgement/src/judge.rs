@@ -193,20 +193,9 @@ impl Judge<'_> {
         mut rejection: Rejection,
         ids: Ids<'_>,
     ) -> Refused {
-        let kind = message.and_then(Message::kind);
         let costs = rejection.review.as_ref().map(|key| (key, rejection.costs));
-        let (notice, announcement) = (ids(), ids());
-        let refused = review::Refused {
-            outbox,
-            code: rejection.code,
-            costs,
-            to_daemon: message.is_some_and(is_to_daemon),
-            is_review: kind.is_some_and(MessageType::is_review),
-            parent: message.and_then(|message| message.root().optional_text("parent_message_id")),
-            notice: &notice,
-            announcement: &announcement,
-        };
-        let record = review::refuse(self.state, &refused, self.now);
+        let addressing = message.map_or(Addressing::UNREAD, Addressing::of);
+        let record = self.refused(outbox, rejection.code, costs, addressing, ids);
         if record
             .cost
             .as_ref()
@@ -226,14 +215,29 @@ impl Judge<'_> {
         costs: Option<(&ReviewKey, Costs)>,
         ids: Ids<'_>,
     ) -> RefusedMessage {
+        let addressing = Addressing {
+            is_review: true,
+            ..Addressing::UNREAD
+        };
+        self.refused(outbox, code, costs, addressing, ids)
+    }
+
+    fn refused(
+        &self,
+        outbox: &AgentName,
+        code: Code,
+        costs: Option<(&ReviewKey, Costs)>,
+        addressing: Addressing<'_>,
+        ids: Ids<'_>,
+    ) -> RefusedMessage {
         let (notice, announcement) = (ids(), ids());
         let refused = review::Refused {
             outbox,
             code,
             costs,
-            to_daemon: false,
-            is_review: true,
-            parent: None,
+            to_daemon: addressing.to_daemon,
+            is_review: addressing.is_review,
+            parent: addressing.parent,
             notice: &notice,
             announcement: &announcement,
         };
@@ -259,6 +263,31 @@ impl Judge<'_> {
 impl ReadMessage<'_> {
     fn content(&self) -> ContentDigest {
         ContentDigest(self.digest.bytes())
+    }
+}
+
+/// Whom a refused message speaks to, as far as it could be read: decides whether its sender gets a notice.
+#[derive(Clone, Copy)]
+struct Addressing<'a> {
+    to_daemon: bool,
+    is_review: bool,
+    parent: Option<&'a str>,
+}
+
+impl<'a> Addressing<'a> {
+    /// Nothing could be read of it.
+    const UNREAD: Self = Self {
+        to_daemon: false,
+        is_review: false,
+        parent: None,
+    };
+
+    fn of(message: &'a Message) -> Self {
+        Self {
+            to_daemon: is_to_daemon(message),
+            is_review: message.kind().is_some_and(MessageType::is_review),
+            parent: message.root().optional_text("parent_message_id"),
+        }
     }
 }
 

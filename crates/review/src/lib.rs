@@ -3,17 +3,18 @@
 //!
 //! ```text
 //! decide(state, policy, posted, now) -> Decision | Refusal      looks and answers, changes nothing
-//! refuse(state, policy, refused, now) -> RefusedMessage         what a refusal costs
-//! on_event(state, policy, reported, now) -> EventRecord         what an event does: a person, a pull request, a turn
-//! due(state, now) -> Option<EventRecord>                        what the daemon does when a deadline has come
+//! refuse(state, refused, now) -> RefusedMessage                 what a refusal costs
+//! on_event(state, policy, reported, now, ids) -> EventRecord    what an event does: a person, a pull request, a turn
+//! due(state, policy, now, ids) -> Option<EventRecord>           what the daemon does when a deadline has come
 //! brief(state, policy, key, now) -> Option<Brief>               what a reviewer is told with its request
 //! apply(state, record, at)                                      changes, cannot fail
+//! Undo::of(state, record), undo.revert(state)                   takes a record back that was not committed
 //! ```
 //!
 //! The crate has three floors, and a file imports only from its own floor or from one below it:
 //!
 //! ```text
-//! answers   decide, refuse, on_event, brief, apply, persist: what a caller asks for; looks at the whole state
+//! answers   decide, refuse, on_event, brief, apply, undo, persist: what a caller asks for; looks at the whole state
 //! parts     review, threads of a response, gate, handoff, pulls, the state: what the records add up to,
 //!           and the rules that judge one part of it
 //! words     key, policy, refusal, thread, phase, pair, event, record: what a record says, as plain values

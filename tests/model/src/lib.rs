@@ -2,8 +2,8 @@
 //! request and the clock do, within bounds that are stated, every review ends and no invariant is broken.
 //!
 //! A state is the review as `review::State` holds it; a step posts a message that was read and
-//! checked like any other, or tells an event, and asks `review::decide`, `refuse`, `hear` and
-//! `apply`. There is no second copy of the rules here: `invariants` says what must be true between the
+//! checked like any other, or reports an event, and asks the daemon's `Judge` and
+//! `review::apply`. There is no second copy of the rules here: `invariants` says what must be true between the
 //! state before and the state after.
 
 mod bounds;

@@ -103,7 +103,7 @@ impl Admission {
         self.known.get(sender)?.get(id)?.review.as_deref()
     }
 
-    /// Whether the daemon itself add_daemon_id the message with this id.
+    /// Whether the daemon itself wrote the message with this id.
     pub(crate) fn is_daemons(&self, id: &str) -> bool {
         MessageId::new(id).is_ok_and(|id| self.daemon_ids.contains(&id))
     }

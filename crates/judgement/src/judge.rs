@@ -11,13 +11,13 @@
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{DAEMON, MessageType};
 use message_schema::id::{AgentName, MessageId};
-use message_schema::{Code, Message, ReportedViolation};
+use message_schema::{Code, Message};
 use review::{
     ContentDigest, Costs, Decision, Duplicate, EventRecord, Policy, Posted, Refusal,
     RefusedMessage, ReportedEvent, ReviewKey, State,
 };
 use spool::{Body, Digest, OutboxFile, PacketRead};
-use validate_message::PacketInput;
+use validate_message::{PacketInput, Violation};
 
 use crate::rejection::Rejection;
 
@@ -71,7 +71,7 @@ pub struct Decided {
     /// The decision of the rules.
     pub decision: Decision,
     /// The validator's warnings, which refuse nothing.
-    pub warnings: Vec<ReportedViolation>,
+    pub warnings: Vec<Violation>,
 }
 
 /// A message that was refused.
@@ -171,11 +171,9 @@ impl Judge<'_> {
             let rejection = Rejection::refusal(refusal, message, valid.packet(), &found.file);
             Stop::after(Patience::None, rejection)
         })?;
-        let file = found.file.to_string();
-        let warnings = valid.warnings().iter();
         Ok(Decided {
             decision,
-            warnings: warnings.map(|warning| warning.reported(&file)).collect(),
+            warnings: valid.warnings().to_vec(),
         })
     }
 

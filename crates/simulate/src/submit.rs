@@ -69,8 +69,10 @@ pub(super) fn submit(
         Ok(decided) => {
             let judgement = decided.decision.into_judgement();
             let mut facts = facts::judgement(&judgement);
+            let file = submission.found.file.to_string();
             let validators = decided.warnings.iter();
-            facts.extend(validators.map(|warning| facts::violation(warning, None)));
+            facts
+                .extend(validators.map(|warning| facts::violation(&warning.reported(&file), None)));
             facts.extend(rules_warnings(&judgement, decided.warnings.len()));
             (judgement, facts)
         }

@@ -313,7 +313,8 @@ fn deadline_of(event: &Event) -> Option<&ReviewKey> {
         | Event::Failed { .. }
         | Event::Pull(_)
         | Event::Person(_)
-        | Event::Pair(_) => None,
+        | Event::Pair(_)
+        | Event::LedgerAccepted(_) => None,
     }
 }
 

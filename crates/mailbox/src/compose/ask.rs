@@ -203,7 +203,8 @@ fn of_ledger(
         .mine(None, None)
         .filter(|(key, _)| key.reviewer == *me)
     {
-        let Some(brief) = review::brief(standings.books().state(), &policy, key, now) else {
+        let Some(brief) = judgement::brief::brief(standings.books().state(), &policy, key, now)
+        else {
             continue;
         };
         let mut whole =

@@ -23,7 +23,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 /// The commands that must be recorded as passing: those of the project and of the request.
-pub(crate) fn required<'a>(policy: &'a Policy, invocation: &'a Invocation) -> BTreeSet<&'a str> {
+pub fn required_commands<'a>(policy: &'a Policy, invocation: &'a Invocation) -> BTreeSet<&'a str> {
     let named = invocation
         .validation_commands
         .iter()

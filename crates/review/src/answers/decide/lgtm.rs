@@ -36,7 +36,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
     let evidence = Evidence {
         lgtm: body,
         packet,
-        required: gate::required(context.policy, invocation),
+        required: gate::required_commands(context.policy, invocation),
         require_validation: context.policy.gate.require_validation,
     };
     let response = Response {

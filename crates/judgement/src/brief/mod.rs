@@ -5,6 +5,7 @@
 mod answer;
 mod assignment;
 mod choice;
+pub mod file;
 mod json;
 mod schema;
 mod wire;
@@ -23,12 +24,7 @@ pub use assignment::Legal;
 pub use wire::WireResponse;
 
 use self::assignment::{Assignment, held_blockers};
-use crate::parts::gate;
-use crate::parts::state::State;
-use crate::words::key::ReviewKey;
-use crate::words::phase::Invocation;
-use crate::words::policy::Policy;
-use crate::words::thread::Thread;
+use review::{Invocation, Policy, ReviewKey, State, Thread, required_commands};
 
 /// The version of the brief's format.
 pub const BRIEF_VERSION: u32 = 1;
@@ -178,7 +174,7 @@ pub fn brief(state: &State, policy: &Policy, key: &ReviewKey, now: DateTime<Utc>
         held_threads: held.collect(),
         open_threads: threads.collect(),
         look_first: touched.unwrap_or_default(),
-        validation_commands: gate::required(policy, open)
+        validation_commands: required_commands(policy, open)
             .into_iter()
             .map(str::to_owned)
             .collect(),

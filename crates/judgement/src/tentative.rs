@@ -10,7 +10,7 @@ use message_schema::id::AgentName;
 use review::{Decision, EventRecord, Judgement, Policy, Record, State, Undo};
 use spool::EntryDraft;
 
-use crate::briefs;
+use crate::brief::file as brief_file;
 use crate::draft::{Drafting, EntryFiles};
 use crate::judge::{Judge, Refused, Submission};
 use crate::used_names::UsedNames;
@@ -146,7 +146,7 @@ impl Tentative {
             names,
             ..
         } = self;
-        let brief = briefs::of(&record, state, policy, (seq, now), names);
+        let brief = brief_file::of(&record, state, policy, (seq, now), names);
         files.deliveries.extend(brief);
         (files.entry(&record, now), record)
     }

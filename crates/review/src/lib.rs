@@ -6,7 +6,6 @@
 //! refuse(state, refused, now) -> RefusedMessage                 what a refusal costs
 //! on_event(state, policy, reported, now, ids) -> EventRecord    what an event does: a person, a pull request, a turn
 //! due(state, policy, now, ids) -> Option<EventRecord>           what the daemon does when a deadline has come
-//! brief(state, policy, key, now) -> Option<Brief>               what a reviewer is told with its request
 //! apply(state, record, at)                                      changes, cannot fail
 //! Undo::of(state, record), undo.revert(state)                   takes a record back that was not committed
 //! ```
@@ -14,7 +13,7 @@
 //! The crate has three floors, and a file imports only from its own floor or from one below it:
 //!
 //! ```text
-//! answers   decide, refuse, on_event, brief, apply, undo, persist: what a caller asks for; looks at the whole state
+//! answers   decide, refuse, on_event, apply, undo, persist: what a caller asks for; looks at the whole state
 //! parts     review, threads of a response, gate, handoff, pulls, the state: what the records add up to,
 //!           and the rules that judge one part of it
 //! words     key, policy, refusal, thread, phase, pair, event, record: what a record says, as plain values
@@ -35,16 +34,12 @@ mod parts;
 mod words;
 
 pub use answers::apply::apply;
-pub use answers::brief::{
-    BRIEF_VERSION, Brief, Budget, Deal, FeedbackAnswer, HeldThread, Legal, LgtmAnswer, NewFinding,
-    NitAnswer, NotAResponse, OpenThread, StructuredResponse, TerminalResponse, ThreadAnswer,
-    WireResponse, brief,
-};
 pub use answers::decide::{Decision, Posted, decide, repeated, sender_fault};
 pub use answers::on_event::{ReportedEvent, due, on_event};
 pub use answers::persist::{Restore, RestoreError};
 pub use answers::refuse::{Refused, refuse};
 pub use answers::undo::Undo;
+pub use parts::gate::required_commands;
 pub use parts::isolated::{Cycle, gate, threads};
 pub use parts::open_pair::OpenPair;
 pub use parts::pulls::Pull;
@@ -61,7 +56,7 @@ pub use words::pair::record::{
 };
 pub use words::pair::state::{InvalidTransition, RunState};
 pub use words::phase::{
-    ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase,
+    ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Heads, Invocation, Phase,
     STARTS_MAX, SUPERSESSIONS, Side,
 };
 pub use words::policy::{
@@ -76,6 +71,6 @@ pub use words::record::{
 pub use words::refusal::{Clause, Costs, Fault, Refusal};
 pub use words::task::{Handoff, Left, NoHandoff, Task, TaskFinding};
 pub use words::thread::{
-    Dialogue, HandoffState, Hold, Origin, REPLIES_MAX, Reopening, Routing, STANCE_HELD_MAX, Thread,
-    ThreadState,
+    Dialogue, HandoffState, Hold, NEW_FINDINGS_MAX, Origin, REPLIES_MAX, Reopening, Routing,
+    STANCE_HELD_MAX, Thread, ThreadState,
 };

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use chrono::{DateTime, Utc};
+use judgement::brief::{NotAResponse, TerminalResponse};
 use mailbox::compose::ask::{self, Ask};
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::omissions::ResponseKind;
@@ -13,7 +14,7 @@ use mailbox::compose::response_file::{LooseResponse, ResponseFile};
 use mailbox::compose::sent_before;
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::id::MessageId;
-use review::{NotAResponse, ReviewKey, Signal, SignalWords};
+use review::{ReviewKey, Signal, SignalWords};
 use runner::stream::AgentOutput;
 
 /// The answer of an agent's command.
@@ -58,8 +59,8 @@ pub fn read(said: &AgentOutput, words: &SignalWords) -> AgentAnswer {
 fn verdict(sheet: &ResponseFile) -> ResponseKind {
     match sheet {
         ResponseFile::Structured(response) => match response.response {
-            review::TerminalResponse::Feedback(_) => ResponseKind::Feedback,
-            review::TerminalResponse::Lgtm(_) => ResponseKind::Lgtm,
+            TerminalResponse::Feedback(_) => ResponseKind::Feedback,
+            TerminalResponse::Lgtm(_) => ResponseKind::Lgtm,
         },
         ResponseFile::Loose(_) => ResponseKind::Lgtm,
     }

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 
-use judgement::briefs;
+use judgement::brief::{brief, file::text};
 use message_schema::id::AgentName;
 use review::{Event, EventRecord, Invocation, ReportedEvent, Review, ReviewKey};
 use spool::SpoolError;
@@ -27,13 +27,13 @@ impl Mailroom {
 
     /// The text of the brief for the open request of a review, as it is now.
     pub(crate) fn brief_now(&self, key: &ReviewKey, moment: Moment) -> Option<String> {
-        review::brief(
+        brief(
             self.state(),
             self.docket.tentative.policy(),
             key,
             moment.utc,
         )
-        .map(|brief| briefs::text(&brief))
+        .map(|brief| text(&brief))
     }
 
     /// Whether something lies in the outbox of that agent that may be a message: what cannot be listed may hold one.

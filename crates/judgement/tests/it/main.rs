@@ -1,4 +1,11 @@
 //! What the daemon writes to agents, delivered by a real spool.
 
+mod brief;
 mod notice_files;
 mod room;
+#[expect(
+    dead_code,
+    reason = "shared with the tests of the rules, which use all of it"
+)]
+#[path = "../../../review/tests/it/table.rs"]
+mod table;

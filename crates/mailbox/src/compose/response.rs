@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
+use judgement::brief::{Deal, NotAResponse, StructuredResponse, TerminalResponse, ThreadAnswer};
 use message_schema::body::Body;
 use message_schema::id::PacketPath;
 use message_schema::packet::{Action, Finding, FindingsPacket, Severity, Status};
 use message_schema::{render_document, render_packet};
-use review::{Deal, NotAResponse, StructuredResponse, ThreadAnswer};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -71,8 +71,8 @@ fn structured(
     now: DateTime<Utc>,
 ) -> Result<Response, Unwritten> {
     let (given, threads) = match &response.response {
-        review::TerminalResponse::Feedback(answer) => (ResponseKind::Feedback, &answer.threads),
-        review::TerminalResponse::Lgtm(answer) => (ResponseKind::Lgtm, &answer.threads),
+        TerminalResponse::Feedback(answer) => (ResponseKind::Feedback, &answer.threads),
+        TerminalResponse::Lgtm(answer) => (ResponseKind::Lgtm, &answer.threads),
     };
     if given != verdict {
         return Err(Unwritten::Other(given));

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use judgement::brief::{NotAResponse, StructuredResponse};
 use message_schema::packet::{Action, Stance};
 use message_schema::schema::Schema;
 use message_schema::yaml::{Content, Node};
 use message_schema::{Malformed, coerce, parse_packet};
-use review::{NotAResponse, StructuredResponse};
 use serde_json::{Map, Value};
 
 /// What may stand at the top of the file.

@@ -2,7 +2,6 @@
 //! `persist` change or rebuild it.
 
 pub(crate) mod apply;
-pub(crate) mod brief;
 pub(crate) mod decide;
 pub(crate) mod on_event;
 pub(crate) mod persist;

@@ -132,7 +132,7 @@ impl State {
     }
 
     /// Whether the quality gate only advises here: on pull requests of people, if the project says so.
-    pub(crate) fn is_advised(&self, policy: &Policy, key: &ReviewKey, review: &Review) -> bool {
+    pub fn is_advised(&self, policy: &Policy, key: &ReviewKey, review: &Review) -> bool {
         let pull = self.pull(key.repo.as_ref(), &key.pr);
         let author = pull
             .and_then(|pull| pull.author.as_deref())

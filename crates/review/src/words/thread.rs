@@ -15,7 +15,7 @@ pub const STANCE_HELD_MAX: u8 = 2;
 pub const REPLIES_MAX: u8 = 3;
 
 /// New findings a response may raise.
-pub(crate) const NEW_FINDINGS_MAX: usize = 25;
+pub const NEW_FINDINGS_MAX: usize = 25;
 
 /// A finding under discussion.
 ///

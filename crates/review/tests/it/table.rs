@@ -462,17 +462,6 @@ pub(crate) fn valid(text: &str, packet: Option<&str>) -> Valid {
     check(&message, input).unwrap_or_else(|violations| panic!("{violations:#?}\n{text}"))
 }
 
-/// The codes for which a file is refused before any review is asked.
-pub(crate) fn valid_or_codes(text: &str, packet: Option<&str>) -> Result<Valid, Vec<String>> {
-    let message =
-        message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let input = packet.map_or(PacketInput::NotNamed, |packet| {
-        PacketInput::Bytes(packet.as_bytes())
-    });
-    check(&message, input)
-        .map_err(|violations| violations.iter().map(|v| v.code.to_string()).collect())
-}
-
 /// Stands in for SHA-256: distinct texts get distinct digests.
 pub(crate) fn digest(text: &str) -> ContentDigest {
     let mut bytes = [0_u8; 32];

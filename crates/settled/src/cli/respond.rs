@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use judgement::brief::NotAResponse;
 use mailbox::compose::ask::Ask;
 use mailbox::compose::draft::{MessageDraft, PacketGiven};
 use mailbox::compose::omissions::{Omission, ResponseKind};
@@ -9,7 +10,6 @@ use mailbox::compose::response::{self, Unwritten};
 use mailbox::compose::response_file::{LooseResponse, ResponseFile, ThreadAction};
 use message_schema::envelope::{MessageType, Priority, ReviewKind};
 use message_schema::line::escaped;
-use review::NotAResponse;
 use serde_json::{Map, Value, json};
 use workspace::clock;
 

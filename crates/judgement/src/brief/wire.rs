@@ -17,9 +17,9 @@ use super::answer::{
     TerminalResponse, ThreadAnswer,
 };
 use super::assignment::resolved;
-use crate::parts::review::Review;
-use crate::words::key::ReviewKey;
-use crate::words::thread::Thread;
+use review::Review;
+use review::ReviewKey;
+use review::Thread;
 
 /// What a deferred thread's nit says where the reviewer said nothing.
 const LATER: &str = "look at it after the merge";

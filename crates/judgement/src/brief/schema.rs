@@ -19,8 +19,8 @@ use message_schema::packet::{CommandResult, Severity};
 use super::assignment::{Assignment, resolved};
 use super::choice::Choice;
 use super::json::{BOOLEAN, TEXT, json, list, object, one_of, only, reference, short_list};
-use crate::words::thread::NEW_FINDINGS_MAX;
-use crate::words::thread::Thread;
+use review::NEW_FINDINGS_MAX;
+use review::Thread;
 
 /// The schema's own language.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";

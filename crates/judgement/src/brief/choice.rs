@@ -8,7 +8,7 @@ use message_schema::packet::{Action, Stance};
 
 use super::assignment::{Assignment, Legal};
 use super::json::{TEXT, any_of, object, one_of, only};
-use crate::words::thread::Thread;
+use review::Thread;
 
 /// What is left of a thread that must not stay open.
 const RESOLVE: &[Action] = &[Action::Resolve];

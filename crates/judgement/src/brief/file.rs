@@ -4,9 +4,10 @@
 use chrono::{DateTime, Utc};
 use message_schema::envelope::{MessageType, ReviewKind};
 use message_schema::{escaped_json, flow, render_lines};
-use review::{Brief, Event, EventRecord, Judgement, Policy, Record, ReviewStep, State};
+use review::{Event, EventRecord, Judgement, Policy, Record, ReviewStep, State};
 use spool::{Content, Delivery, FileName, Mailbox};
 
+use super::{Brief, brief};
 use crate::used_names::{NameScope, UsedNames};
 
 /// The brief of a record that accepts a request, or of one by which a person decides about a review with an open request:
@@ -23,7 +24,7 @@ pub fn of(
         Record::Judged(judgement) => requested(judgement),
         Record::Event(record) => decided(record),
     };
-    let brief = review::brief(state, policy, &step?.review, now)?;
+    let brief = brief(state, policy, &step?.review, now)?;
     let mailbox = Mailbox::Packets(spool::dirs::BRIEFS.to_owned());
     let file = names.choose(NameScope::Mailbox(&mailbox), &name(&brief), seq);
     Some(Delivery {

@@ -5,15 +5,15 @@ mod examples;
 mod play;
 mod schema;
 
+use judgement::brief::{Brief, StructuredResponse, WireResponse, brief};
 use message_schema::body::Body;
 use message_schema::id::PacketPath;
 use message_schema::render_packet;
-use review::{
-    Act, Brief, Event, PersonsDecision, ReportedEvent, Which, WireResponse, apply, brief, on_event,
-};
+use review::{Act, Event, PersonsDecision, ReportedEvent, Which, apply, on_event};
 use serde_json::{Value, json};
+use validate_message::{PacketInput, Valid, check};
 
-use crate::table::{Note, Table, codex, text, valid_or_codes};
+use crate::table::{Note, Table, codex, text};
 
 /// The brief of the open request, and its schema at work.
 struct Asked {
@@ -38,6 +38,17 @@ impl Asked {
     fn admits(&self, response: &Value) -> bool {
         self.validator.is_valid(response)
     }
+}
+
+/// The codes for which a file is refused before any review is asked.
+fn valid_or_codes(text: &str, packet: Option<&str>) -> Result<Valid, Vec<String>> {
+    let message =
+        message_schema::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let input = packet.map_or(PacketInput::NotNamed, |packet| {
+        PacketInput::Bytes(packet.as_bytes())
+    });
+    check(&message, input)
+        .map_err(|violations| violations.iter().map(|v| v.code.to_string()).collect())
 }
 
 /// What becomes of a response; the table is left as it was.
@@ -72,7 +83,7 @@ impl Fate {
 fn write(table: &Table, response: &Value) -> Result<WireResponse, String> {
     let (key, review) = table.state.reviews().next().expect("a review");
     let path = PacketPath::new("packets/findings/p.yaml").expect("a path");
-    let read = review::StructuredResponse::read(response);
+    let read = StructuredResponse::read(response);
     read.and_then(|read| read.write(key, review, &path))
         .map_err(|error| error.to_string())
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use judgement::brief::Brief;
 use message_schema::body::Body;
 use message_schema::id::FindingId;
 use message_schema::packet::{Action, Finding};
 use message_schema::render_packet;
 use proptest::prelude::*;
-use review::{Brief, Phase, ThreadMode};
+use review::{Phase, ThreadMode};
 use serde_json::{Map, Value, json};
 
 use super::play::play;

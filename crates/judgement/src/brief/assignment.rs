@@ -5,8 +5,8 @@ use message_schema::id::FindingId;
 use message_schema::packet::{Action, Stance};
 use serde::Serialize;
 
-use crate::parts::review::Review;
-use crate::words::thread::{Thread, ThreadState};
+use review::Review;
+use review::{Thread, ThreadState};
 
 /// The legal actions on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

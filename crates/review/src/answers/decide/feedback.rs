@@ -14,6 +14,7 @@ use crate::parts::review::Review;
 use crate::words::deadline::patience;
 use crate::words::key::ReviewKey;
 use crate::words::phase::{Approval, CloseReason, Closer, EscalationReason, Invocation, Phase};
+use crate::words::policy::{LateFindings, Policy};
 use crate::words::record::ReviewStep;
 use crate::words::refusal::{Costs, Fault, Refusal, in_review};
 use crate::words::thread::{Thread, ThreadState};
@@ -43,7 +44,7 @@ pub(super) fn decide(
         mode: context.policy.threads,
         silence,
         nits: &[],
-        new_blockers: new_blockers(review, invocation),
+        new_blockers: new_blockers(context.policy, review, invocation),
         last_round: review.is_last_round(),
         verify_run: invocation.verify_run,
     };
@@ -82,15 +83,21 @@ pub(super) fn decide(
 }
 
 /// Which new findings may still block in this round.
-fn new_blockers<'a>(review: &Review, invocation: &'a Invocation) -> NewBlockers<'a> {
+fn new_blockers<'a>(
+    policy: &Policy,
+    review: &Review,
+    invocation: &'a Invocation,
+) -> NewBlockers<'a> {
     if review.fixes.is_some() {
         return NewBlockers::OnlyP0;
     }
-    match &invocation.addressed {
-        Some(report) if review.round_of_generation() > 1 && !report.touched_files.is_empty() => {
+    match (policy.late_findings, &invocation.addressed) {
+        (LateFindings::Defer, Some(report))
+            if review.round_of_generation() > 1 && !report.touched_files.is_empty() =>
+        {
             NewBlockers::InTouched(&report.touched_files)
         }
-        Some(_) | None => NewBlockers::Any,
+        (LateFindings::Block | LateFindings::Defer, _) => NewBlockers::Any,
     }
 }
 

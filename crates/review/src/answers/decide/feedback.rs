@@ -24,7 +24,7 @@ pub(super) fn decide(
     body: &ReviewFeedback,
 ) -> Result<Ruling, Refusal> {
     let (key, review) = lookup::find(context)?;
-    let invocation = open_invocation(key, review)?;
+    let invocation = open_invocation(context, key, review)?;
     let over = budget::overdrawn(context, body.telemetry.as_ref(), invocation);
 
     // A reviewer whose budget is spent cannot be asked for an action on each thread.
@@ -63,7 +63,7 @@ pub(super) fn decide(
             return Err(in_review(
                 faults.collect(),
                 key,
-                review.legal_next(key),
+                context.state.legal_next(key, review),
                 Costs::Attempt,
             ));
         }
@@ -89,7 +89,7 @@ fn new_blockers<'a>(
     invocation: &'a Invocation,
 ) -> NewBlockers<'a> {
     if review.fixes.is_some() {
-        return NewBlockers::OnlyP0;
+        return NewBlockers::OutsideTask;
     }
     match (policy.late_findings, &invocation.addressed) {
         (LateFindings::Defer, Some(report))
@@ -158,6 +158,7 @@ fn blockers(review: &Review, changed: &BTreeMap<FindingId, Thread>) -> (bool, bo
 
 /// The invocation a response answers, or why there is none.
 pub(super) fn open_invocation<'a>(
+    context: &MessageContext<'_>,
     key: &ReviewKey,
     review: &'a Review,
 ) -> Result<&'a Invocation, Refusal> {
@@ -180,7 +181,7 @@ pub(super) fn open_invocation<'a>(
     Err(in_review(
         vec![fault],
         key,
-        review.legal_next(key),
+        context.state.legal_next(key, review),
         Costs::Nothing,
     ))
 }

@@ -56,7 +56,7 @@ pub use words::pair::record::{
 };
 pub use words::pair::state::{InvalidTransition, RunState};
 pub use words::phase::{
-    ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Invocation, Phase,
+    ATTEMPTS, Addressed, Approval, CloseReason, Closer, EscalationReason, Heads, Invocation, Phase,
     STARTS_MAX, SUPERSESSIONS, Side,
 };
 pub use words::policy::{

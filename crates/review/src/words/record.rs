@@ -361,9 +361,6 @@ pub struct ReviewStep {
     /// The commit the author says it fixed the findings in, when the step names one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub commit: Option<CommitSha>,
-    /// The head the author asks to have reviewed, when the step names one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub declared_head: Option<CommitSha>,
     /// Rounds a person adds to the generation.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub granted: u8,
@@ -392,7 +389,6 @@ impl ReviewStep {
             round,
             threads: BTreeMap::new(),
             commit: None,
-            declared_head: None,
             granted: 0,
             given_back: false,
             fixes: None,

@@ -38,6 +38,7 @@ pages! {
     NitInvalid = "nit_invalid",
     PrMismatch = "pr_mismatch",
     PacketMissing = "packet_missing",
+    PacketUnchecked = "packet_unchecked",
     PacketUnsafe = "packet_unsafe",
     PacketSyntax = "packet_syntax",
     PacketFieldInvalid = "packet_field_invalid",

@@ -38,7 +38,13 @@ pub(crate) fn check(
             .expected(expected)
     };
     found.push(match input {
-        PacketInput::NotLooked => return None,
+        PacketInput::NotLooked => lost(
+            Code::PacketUnchecked,
+            format!("the packet `{shown}` is not checked: there is no workspace to look for it in"),
+            "a message in its workspace, the directory that holds `agents/` and `packets/`",
+        )
+        .fix("name the workspace with `--root DIR`, or the packet with `--packet FILE`")
+        .warning(),
         PacketInput::Bytes(bytes) => return read(message, path, bytes, found),
         PacketInput::Missing | PacketInput::NotNamed => lost(
             Code::PacketMissing,
@@ -72,38 +78,16 @@ fn read(
     bytes: &[u8],
     found: &mut Found,
 ) -> Option<ReadPacket> {
-    let file = Source::Packet(path.as_str().to_owned());
-    let root = match parse_packet(bytes) {
-        Ok(root) => root,
-        Err(malformed) => {
-            found.push(Violation::malformed(malformed, Code::PacketSyntax, file));
-            return None;
-        }
-    };
-    let errors_before = found.errors();
     let is_of_response = message
         .kind()
         .is_some_and(MessageType::is_terminal_response);
-    let document = |schema| Document {
-        root: &root,
-        schema,
-        file,
-        prefix: "",
-        code,
-        explained: BTreeSet::new(),
+    let schema = match is_of_response {
+        true => Schema::FindingsPacket,
+        false => Schema::ChangesPacket,
     };
-    let content = if is_of_response {
-        let document = document(Schema::FindingsPacket);
-        let findings = document.read(found).map(PacketContent::Findings);
-        rules(&document, found);
-        findings
-    } else {
-        document(Schema::ChangesPacket)
-            .read(found)
-            .map(PacketContent::Changes)
-    };
+    let file = Source::Packet(path.as_str().to_owned());
+    let (content, root) = read_as(|_| schema, bytes, file, found)?;
     let text = String::from_utf8(bytes.to_vec()).ok()?;
-    let content = content.filter(|_| found.errors() == errors_before)?;
     Some(ReadPacket {
         packet: Packet {
             path,
@@ -112,6 +96,51 @@ fn read(
         },
         root,
     })
+}
+
+/// Judges a packet without the message that names it; `file` is what its violations are in.
+pub(crate) fn check_alone(bytes: &[u8], file: Source, found: &mut Found) {
+    let schema = |root: &Node| {
+        let is_of_changes = root.field("changed_files").is_some();
+        match is_of_changes && root.field("findings").is_none() {
+            true => Schema::ChangesPacket,
+            false => Schema::FindingsPacket,
+        }
+    };
+    read_as(schema, bytes, file, found);
+}
+
+fn read_as(
+    schema: impl Fn(&Node) -> Schema,
+    bytes: &[u8],
+    file: Source,
+    found: &mut Found,
+) -> Option<(PacketContent, Node)> {
+    let root = match parse_packet(bytes) {
+        Ok(root) => root,
+        Err(malformed) => {
+            found.push(Violation::malformed(malformed, Code::PacketSyntax, file));
+            return None;
+        }
+    };
+    let errors_before = found.errors();
+    let document = Document {
+        root: &root,
+        schema: schema(&root),
+        file,
+        prefix: "",
+        code,
+        explained: BTreeSet::new(),
+    };
+    let content = if document.schema == Schema::ChangesPacket {
+        document.read(found).map(PacketContent::Changes)
+    } else {
+        let findings = document.read(found).map(PacketContent::Findings);
+        rules(&document, found);
+        findings
+    };
+    let content = content.filter(|_| found.errors() == errors_before)?;
+    Some((content, root))
 }
 
 fn code(path: &[Step], kind: BreachKind) -> Code {

@@ -68,7 +68,8 @@ pub(crate) fn closed(
             | Event::Started(_)
             | Event::Failed { .. }
             | Event::Person(_)
-            | Event::Pair(_),
+            | Event::Pair(_)
+            | Event::LedgerAccepted(_),
         )
         | None => String::new(),
     };
@@ -116,7 +117,8 @@ impl ReviewChange<'_> {
                 | Event::Started(_)
                 | Event::Failed { .. }
                 | Event::Pull(_)
-                | Event::Pair(_),
+                | Event::Pair(_)
+                | Event::LedgerAccepted(_),
             )
             | None => None,
         }
@@ -139,7 +141,8 @@ impl ReviewChange<'_> {
                 | Event::Started(_)
                 | Event::Pull(_)
                 | Event::Person(_)
-                | Event::Pair(_),
+                | Event::Pair(_)
+                | Event::LedgerAccepted(_),
             )
             | None => String::new(),
         };

@@ -130,7 +130,10 @@ impl Outgoing<'_> {
         };
         if way.dry_run {
             return match posting.compose().map_err(|error| self.failed(id, &error))? {
-                Composed::Ready(checked) => self.dry(id, &checked),
+                Composed::Ready(checked) => {
+                    self.notes.extend(checked.no_diff().map(no_diff));
+                    self.dry(id, &checked)
+                }
                 Composed::SentBefore(before) => self.before(id, &before),
             };
         }
@@ -141,6 +144,7 @@ impl Outgoing<'_> {
             PostedMessage::SentBefore(before) => return self.before(id, &before),
         };
         self.warn(checked.warnings());
+        self.notes.extend(checked.no_diff().map(no_diff));
         let mut posted = Posted::new(id, "written", Some(&path));
         if let MessagePacket::New(new) = checked.packet() {
             posted.packet = Some(new.path.to_string());
@@ -441,6 +445,14 @@ impl Outgoing<'_> {
             DraftError::Packet { .. } => Failure::new(Exit::Failed, error),
         }
     }
+}
+
+/// What an author is told whose request does not say what differs.
+fn no_diff(why: &str) -> (&'static str, String) {
+    (
+        "no_diff_digest",
+        format!("the request does not say what differs: {}", escaped(why)),
+    )
 }
 
 fn cannot_read(error: &std::io::Error) -> Failure {

@@ -40,7 +40,7 @@ pub(super) fn decide(
     let response = Response {
         threads: &review.threads,
         round: review.round,
-        packet: context.posted.valid.packet().map(|packet| &packet.findings),
+        packet: context.posted.valid.findings(),
         mode: context.policy.threads,
         silence,
         nits: &[],

@@ -32,7 +32,7 @@ pub(super) fn decide(context: &MessageContext<'_>, body: &ReviewLgtm) -> Result<
             Costs::Invocation,
         ));
     }
-    let packet = context.posted.valid.packet().map(|packet| &packet.findings);
+    let packet = context.posted.valid.findings();
     let evidence = Evidence {
         lgtm: body,
         packet,

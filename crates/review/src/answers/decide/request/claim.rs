@@ -29,11 +29,13 @@ pub(super) fn decide(
     if before.is_some_and(|review| review.fixes.as_ref() == Some(&task.id)) {
         return Ok(());
     }
-    // A replacement of the very first request mends what that one left out.
-    let is_first = ruling.step.opens.is_some()
-        || (!request.opens_round(before) && before.is_some_and(|review| review.asked == 1));
-    if !is_first {
-        let why = "only the first request of a generation claims a task";
+    // A pull request that was closed and claims its task again has the threads already.
+    let again = before.is_some_and(|review| has_carried(review, task));
+    // What a review found before it claims a task would be judged leniently from then on. So only its first
+    // request claims, or the one that replaces that.
+    let is_first = before.is_none_or(|of| of.asked == 1 && !request.opens_round(before));
+    if !(again || is_first) {
+        let why = "only the first request of a review claims a task";
         ruling.warnings.push(format!("handoff_ref: {why}"));
         return Ok(());
     }
@@ -42,8 +44,15 @@ pub(super) fn decide(
         return Err(request.refuse(fault, before));
     }
     ruling.step.fixes = Some(task.id.clone());
-    carry_over(task, before, ruling);
+    if !again {
+        carry_over(task, ruling);
+    }
     Ok(())
+}
+
+fn has_carried(review: &Review, task: &Task) -> bool {
+    let mut threads = review.threads.values();
+    threads.any(|thread| thread.origin == Origin::CarriedOver && thread.task() == Some(&task.id))
 }
 
 /// The task the request may claim, or why it claims none.
@@ -73,26 +82,13 @@ fn claimable<'a>(
 
 /// Opens the threads that are to be fixed. Below P1 and without blocking they are deferred at once: only
 /// what the task is for can hold the pull request up.
-fn carry_over(task: &Task, before: Option<&Review>, ruling: &mut Ruling) {
-    let known = before.map(|review| &review.threads);
-    // A pull request that was closed and claims its task again has the threads already.
-    let has_them = known.is_some_and(|threads| {
-        let mut threads = threads.values();
-        threads
-            .any(|thread| thread.origin == Origin::CarriedOver && thread.task() == Some(&task.id))
-    });
-    if has_them {
-        return;
-    }
+fn carry_over(task: &Task, ruling: &mut Ruling) {
     for finding in &task.findings {
         // Two reviewers may have used the same id for two findings.
         let ids = (2..).map(|n| FindingId::new(format!("{}-{n}", finding.review.reviewer)));
         let id = std::iter::once(finding.id.clone())
             .chain(ids.filter_map(Result::ok))
-            .find(|id| {
-                !ruling.step.threads.contains_key(id)
-                    && known.is_none_or(|threads| !threads.contains_key(id))
-            });
+            .find(|id| !ruling.step.threads.contains_key(id));
         let carried = id.map(|id| (id, finding.thread.carried_over(&task.id)));
         ruling.step.threads.extend(carried);
     }
